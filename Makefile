@@ -1,0 +1,43 @@
+# Everything is installed into .venv by the project's own files; nothing else is needed but Python 3.11+.
+#   make demo    the main job on embedded data, with a table and a figure
+#   make test    the tests (of the extras that are installed: EXTRAS=all installs every one)
+#   make lint    style, types, layers
+#   make bench   speed, side by side with the usual way
+PYTHON ?= python3
+EXTRAS ?= app,data,theory
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+COVER  := marginal calibration heads adaptation
+comma  := ,
+stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
+
+.PHONY: demo test lint bench clean
+demo: $(call stamp,app)
+	$(BIN)/sfboost demo
+
+test: $(call stamp,$(EXTRAS)$(comma)dev)
+	$(BIN)/python -m pytest $(foreach room,$(COVER),--cov=sfboost.$(room)) --cov-report= $(ARGS)
+	$(BIN)/coverage report --fail-under=95
+
+lint: $(call stamp,$(EXTRAS)$(comma)dev)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(call stamp,$(EXTRAS)$(comma)dev)
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+$(BIN)/python:
+	@echo "Setting up $(VENV) (once)"
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfboost needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing sfboost[$(subst -,$(comma),$*)] into $(VENV)"
+	$(PIP) --editable '.[$(subst -,$(comma),$*)]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .coverage
