@@ -105,7 +105,7 @@ def _first_round(problem: Problem, settings: Settings, l2: float | None) -> Unst
 def _temperature(
     head: SoftLabelMixin, problem: Problem, targets: FloatArray, settings: Settings
 ) -> Temperature | None:
-    """ "CU": a temperature for the head against its (soft) pseudo-labels, by ECE as in the paper."""
+    """Scale the head against its (soft) pseudo-labels, by ECE: the paper's "CU"."""
     if not settings.calibrate_unstable:
         return None
     n_rows, n_classes = targets.shape
@@ -144,7 +144,8 @@ def _repeated_posthoc(problem: Problem, settings: Settings, l2: float | None) ->
     The truth is not a fixed point of this map: f_U is driven towards 0 and 1, and weakly predictive
     unstable features end below the stable predictor. Kept by name for comparison.
     """
-    pseudo, history = problem.stable, ()
+    pseudo = problem.stable
+    history: tuple[float, ...] = ()
     for _ in range(settings.rounds or 1):
         confusion = pseudo_label_confusion(pseudo, pseudo, problem.weight)
         targets = problem.fix_labels(pseudo, confusion.T)
