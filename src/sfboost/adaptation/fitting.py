@@ -27,6 +27,9 @@ from sfboost.marginal import (
 )
 from sfboost.marginal.probabilities import FloatArray
 
+# Rows on which the likelihood is maximised first when there are many more.
+_START_ROWS = 20_000
+
 
 @dataclass(frozen=True, eq=False)
 class UnstableModel:
@@ -67,7 +70,7 @@ def fit_unstable(problem: Problem, settings: Settings, l2: float | None) -> Unst
         head = settings.make_head(l2).fit_soft(problem.X, labels, problem.weight)
         return _with_history(UnstableModel(head), problem)
     if settings.direct:
-        return _with_history(UnstableModel(_maximise_likelihood(problem, settings, l2)), problem)
+        return _maximise_likelihood(problem, settings, l2)
     if settings.correction == "posthoc-repeated":
         return _repeated_posthoc(problem, settings, l2)
     model = _with_history(_first_round(problem, settings, l2), problem)
@@ -115,20 +118,32 @@ def _temperature(
     return fit_temperature(log_head, labels, criterion="ece", sample_weight=weight)
 
 
-def _maximise_likelihood(problem: Problem, settings: Settings, l2: float | None) -> SoftLogisticRegression:
-    """Maximise ℓ directly, from the soft-label head: ℓ is not concave in the parameters, so fix the start."""
+def _maximise_likelihood(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+    """Maximise ℓ directly. It is not concave in the parameters, so the start is fixed: the soft-label head.
+
+    With many rows the start is the same maximum on some of them: it costs little and is very close.
+    """
     head = settings.make_head(l2)
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
-    head.fit_soft(problem.X, problem.fix_labels(problem.stable, np.eye(problem.n_classes)), problem.weight)
+    n_rows = len(problem.stable)
+    if n_rows > 2 * _START_ROWS:
+        some = np.linspace(0, n_rows - 1, _START_ROWS).astype(np.intp)
+        start = _maximise_likelihood(problem.take(some), settings, l2).head.linear_fit_
+    else:
+        soft = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
+        start = head.fit_soft(problem.X, soft, problem.weight).linear_fit_
     below = None
     if settings.labelled_risk == "joint" and len(problem.labelled):
         # Unlabelled rows keep ℓ; labelled ones are compared with the combination (Eq. 3.2).
         below = np.zeros_like(problem.log_weights)
         below[problem.labelled] = problem.log_weights[problem.labelled]
     share = problem.weight / problem.weight.sum()
-    return head.fit_objective(
-        problem.X, LogLikelihood(problem.class_evidence, share, below), head.linear_fit_
-    )
+    head.fit_objective(problem.X, LogLikelihood(problem.class_evidence, share, below), start)
+    if below is not None:
+        return _with_history(UnstableModel(head), problem)
+    # The objective is −ℓ plus the penalty: no second pass over the rows is needed.
+    penalty = 0.5 * head.l2 * float(np.vdot(head.coef_, head.coef_))
+    return UnstableModel(head, history=(penalty - head.objective_,))
 
 
 def _em_round(model: UnstableModel, problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:

@@ -16,7 +16,7 @@ from sfboost.marginal.probabilities import FloatArray
 STRENGTHS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 _FOLDS = 3
 # Enough rows to rank penalties; beyond them the choice hardly matters and the time does.
-_MOST_ROWS = 20_000
+_MOST_ROWS = 10_000
 _MOST_VALUES = 2_000_000
 
 
@@ -47,7 +47,7 @@ class CrossFit:
 
 
 def cross_fit(problem: Problem, settings: Settings) -> CrossFit:
-    """Choose the penalty (unless it is given) and estimate ℓ, on at most 20 000 rows."""
+    """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows."""
     rng = np.random.default_rng(settings.random_state)
     rows = _some_rows(problem, rng)
     part = problem.take(rows) if len(rows) < len(problem.stable) else problem
