@@ -16,6 +16,7 @@ from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.settings import Settings
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
+from sfboost.heads.linear import LinearFit
 from sfboost.heads.objectives import ForwardCrossEntropy, LogLikelihood
 from sfboost.marginal import (
     correct_posthoc,
@@ -57,20 +58,32 @@ class UnstableModel:
             return log_head
         return floored_log(correct_posthoc(np.exp(log_head), self.confusion))
 
+    @property
+    def linear_fit(self) -> LinearFit | None:
+        """The parameters of our logistic head, to start another fit from."""
+        return self.head.linear_fit_ if isinstance(self.head, SoftLogisticRegression) else None
+
     def log_head(self, X: Any) -> FloatArray:
         """Log-probabilities of the head before the post-hoc correction."""
         log_head = self.head.predict_log_proba(X)
         return log_head if self.temperature is None else self.temperature.apply(log_head)
 
 
-def fit_unstable(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
-    """Fit f_U as `settings` say."""
+def fit_unstable(
+    problem: Problem,
+    settings: Settings,
+    l2: float | None,
+    *,
+    start: LinearFit | None = None,
+    tol: float = 1e-7,
+) -> UnstableModel:
+    """Fit f_U as `settings` say; `start` and `tol` are for the direct maximum of the likelihood."""
     if problem.all_labelled and settings.labelled_risk == "unstable":
         labels = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
         head = settings.make_head(l2).fit_soft(problem.X, labels, problem.weight)
         return _with_history(UnstableModel(head), problem)
     if settings.direct:
-        return _maximise_likelihood(problem, settings, l2)
+        return _maximise_likelihood(problem, settings, l2, start, tol)
     if settings.correction == "posthoc-repeated":
         return _repeated_posthoc(problem, settings, l2)
     model = _with_history(_first_round(problem, settings, l2), problem)
@@ -118,18 +131,20 @@ def _temperature(
     return fit_temperature(log_head, labels, criterion="ece", sample_weight=weight)
 
 
-def _maximise_likelihood(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+def _maximise_likelihood(
+    problem: Problem, settings: Settings, l2: float | None, start: LinearFit | None, tol: float
+) -> UnstableModel:
     """Maximise ℓ directly. It is not concave in the parameters, so the start is fixed: the soft-label head.
 
     With many rows the start is the same maximum on some of them: it costs little and is very close.
     """
-    head = settings.make_head(l2)
+    head = settings.make_head(l2, tol)
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
     n_rows = len(problem.stable)
-    if n_rows > 2 * _START_ROWS:
+    if start is None and n_rows > 2 * _START_ROWS:
         some = np.linspace(0, n_rows - 1, _START_ROWS).astype(np.intp)
-        start = _maximise_likelihood(problem.take(some), settings, l2).head.linear_fit_
-    else:
+        start = _maximise_likelihood(problem.take(some), settings, l2, None, tol).linear_fit
+    elif start is None:
         soft = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
         start = head.fit_soft(problem.X, soft, problem.weight).linear_fit_
     below = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax
 
 from sfboost.marginal.probabilities import FloatArray
 
@@ -54,6 +54,16 @@ def _one_plus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     return small, sigmoid
 
 
+def _log_sum_and_softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log Σ_y e^z and the softmax of each row, sharing the one exponential that both need."""
+    largest = z.max(axis=1, keepdims=True)
+    proba = z - largest
+    np.exp(proba, out=proba)
+    total = proba.sum(axis=1, keepdims=True)
+    proba /= total
+    return np.log(total[:, 0]) + largest[:, 0], proba
+
+
 class CrossEntropy:
     """−Σ_y t_y log f_y: the soft-label loss (Algorithm 1 line 4).
 
@@ -78,9 +88,11 @@ class CrossEntropy:
             gradient -= targets[:, 0]
             gradient *= weight
             return float(weight @ rows), gradient[:, None]
-        fitted = log_softmax(logits, axis=1)
-        value = -float(weight @ np.einsum("ij,ij->i", targets, fitted))
-        return value, (np.exp(fitted, out=fitted) - targets) * weight[:, None]
+        total, gradient = _log_sum_and_softmax(logits)
+        rows = total - np.einsum("ij,ij->i", targets, logits)
+        gradient -= targets
+        gradient *= weight[:, None]
+        return float(weight @ rows), gradient
 
 
 class LogLikelihood:
@@ -120,9 +132,11 @@ class LogLikelihood:
             gradient -= posterior
             gradient *= self.weight
             return self.constant + float(self.weight @ rows), gradient[:, None]
-        total, kept = logsumexp(below, axis=1), logsumexp(above, axis=1)
-        gradient = np.exp(below - total[:, None]) - np.exp(above - kept[:, None])
-        return self.constant + float(self.weight @ (total - kept)), gradient * self.weight[:, None]
+        total, gradient = _log_sum_and_softmax(below)
+        kept, posterior = _log_sum_and_softmax(above)
+        gradient -= posterior
+        gradient *= self.weight[:, None]
+        return self.constant + float(self.weight @ (total - kept)), gradient
 
 
 class ForwardCrossEntropy:
@@ -137,7 +151,7 @@ class ForwardCrossEntropy:
     def value_and_gradient(self, logits: FloatArray) -> tuple[float, FloatArray]:
         """See `Objective`."""
         full = np.column_stack([np.zeros(len(logits)), logits]) if self.n_columns == 1 else logits
-        fitted = softmax(full, axis=1)
+        _, fitted = _log_sum_and_softmax(full)
         seen = np.maximum(fitted @ self.confusion.T, np.finfo(np.float64).tiny)
         value = -float(self.weight @ np.einsum("ij,ij->i", self.targets, np.log(seen)))
         slope = -(self.targets / seen) @ self.confusion
