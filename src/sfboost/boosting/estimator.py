@@ -36,6 +36,7 @@ from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
+Splits = list[tuple[IntArray, IntArray]]
 
 # A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
 _LEAST_PROBABILITY = 1e-6
@@ -173,15 +174,23 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self._validate_params()
         settings = self._settings()
         X = self._check_input(X, reset=True)
-        labels = self._check_labels(y, X)
         domain = check_domain(sample_domain, X.shape[0])
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        y, weight = self._check_labels(y, X), None
+        used = np.arange(X.shape[0])
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            used = np.flatnonzero(weight)
+        splits = make_splits(y, domain, used, self.cv, self.random_state)
+        if weight is not None:
+            # A row of weight zero is no row: it must not bring a class or a domain with it.
+            X, y, domain, weight = _safe_indexing(X, used), y[used], domain[used], weight[used]
+        labels = self._encode_labels(y)
         self.stable_columns_, self.unstable_columns_ = resolve_columns(
             X, self.stable_features, self.unstable_features
         )
         self._check_columns(X)
         stable_X = self.stable_columns_.take(X)
-        held_out, raw = self._fit_stable(stable_X, labels, domain, weight)
+        held_out, raw = self._fit_stable(stable_X, labels, domain, weight, splits)
         rows_weight = np.ones(len(labels)) if weight is None else weight
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
@@ -212,7 +221,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         return default_classifier(X) if self.stable is None else clone(self.stable)
 
     def _fit_stable(
-        self, X: Any, y: IntArray, domain: npt.NDArray[Any], weight: FloatArray | None
+        self, X: Any, y: IntArray, domain: npt.NDArray[Any], weight: FloatArray | None, splits: Splits
     ) -> tuple[IntArray, FloatArray]:
         """Fit `stable_`; return held-out rows and their raw log-probabilities."""
         every = np.arange(len(y))
@@ -229,7 +238,6 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self.stable_ = self._fit_on(X, y, weight, every)
         if isinstance(self.stable_, FrozenEstimator):
             return every, self._raw_log_proba(self.stable_, X)
-        splits = make_splits(y, domain, self.cv, self.random_state)
         if self.verbose:
             print(f"[sfboost] calibrating the stable predictor on {len(splits)} held-out folds")
         parts = Parallel(n_jobs=self.n_jobs)(
@@ -392,8 +400,8 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             if estimator is None and len(columns):
                 require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
 
-    def _check_labels(self, y: Any, X: Any) -> IntArray:
-        """Class positions of the labels; sets `classes_`."""
+    def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:
+        """One label per row, none missing."""
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: fit needs labels.")
         labels = column_or_1d(y, warn=True)
@@ -403,6 +411,10 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
             raise ValueError("Input y contains missing labels: drop those rows, or give them a label.")
         check_classification_targets(labels)
+        return labels
+
+    def _encode_labels(self, labels: npt.NDArray[Any]) -> IntArray:
+        """Class positions of the labels; sets `classes_`."""
         self.classes_, position = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -448,15 +460,20 @@ def _rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
 
 
 def make_splits(
-    y: IntArray, domain: npt.NDArray[Any], cv: Any, seed: int | None
-) -> list[tuple[IntArray, IntArray]]:
-    """Train and held-out rows of each fold."""
+    y: npt.NDArray[Any], domain: npt.NDArray[Any], used: IntArray, cv: Any, seed: int | None
+) -> Splits:
+    """Train and held-out rows of each fold, as positions among the `used` rows."""
     if not isinstance(cv, Integral):
         groups = np.unique(domain.astype(str), return_inverse=True)[1]
-        return list(check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y, groups))
+        position = np.full(len(y), -1, dtype=np.intp)
+        position[used] = np.arange(len(used))
+        splits = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y, groups)
+        kept = [tuple(position[rows][position[rows] >= 0] for rows in split) for split in splits]
+        return [(inside, outside) for inside, outside in kept if len(outside)]
     # Every (domain, class) is spread evenly; small groups need no special case.
     rng = np.random.default_rng(seed)
-    folds = np.empty(len(y), dtype=np.intp)
+    y, domain = y[used], domain[used]
+    folds = np.empty(len(used), dtype=np.intp)
     offset = 0
     for _, rows in _rows_by_domain(domain):
         for label in np.unique(y[rows]):
