@@ -1,0 +1,108 @@
+"""The data sets, found by name: one explicit list, nothing scanned.
+
+A new data set is one module and one line here. Loaders are named as ``module:function`` so that reading the
+list imports none of them, nor the extras they need.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfboost.datasets.contract import Dataset, check_seed
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the list.
+
+    Examples
+    --------
+    >>> from sfboost.datasets import find
+    >>> find("colored_digits").kind
+    'images'
+    """
+
+    name: str
+    kind: str
+    summary: str
+    loader: str
+    needs: str = "nothing"
+
+    def loading_function(self) -> Callable[..., Dataset]:
+        """Import and return the function that loads this data set."""
+        module, _, function = self.loader.partition(":")
+        loaded: Callable[..., Dataset] = getattr(importlib.import_module(module), function)
+        return loaded
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "colored_digits",
+        "images",
+        "1797 real 8x8 digits, coloured; the embedded default",
+        "sfboost.datasets.colored_digits:colored_digits",
+    ),
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all data sets.
+
+    Examples
+    --------
+    >>> from sfboost.datasets import names
+    >>> "colored_digits" in names()
+    True
+    """
+    return tuple(entry.name for entry in ENTRIES)
+
+
+def find(name: str) -> Entry:
+    """Return the entry of this name; hyphens and capitals do not matter.
+
+    Examples
+    --------
+    >>> from sfboost.datasets import find
+    >>> find("Colored-Digits").name
+    'colored_digits'
+    """
+    key = name.lower().replace("-", "_")
+    for entry in ENTRIES:
+        if entry.name == key:
+            return entry
+    close = difflib.get_close_matches(key, names(), n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    raise KeyError(f"No data set {name!r}. {hint}There are: {', '.join(names())}.")
+
+
+def load(
+    name: str, *, data_dir: str | os.PathLike[str] | None = None, random_state: int = 0, **options: Any
+) -> Dataset:
+    """Load a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+    data_dir : path, optional
+        Folder with the files; by default the one ``SFBOOST_DATA`` names, then the cache, then a mirror.
+    random_state : int, default=0
+        The same seed gives the same rows.
+    **options
+        Options of the data set; ``sfboost data list`` and the page on data sets name them.
+
+    Examples
+    --------
+    >>> from sfboost.datasets import load
+    >>> load("colored_digits", random_state=1).test[:3]
+    ('test-1.0', 'test-0.9', 'test-0.8')
+    """
+    entry = find(name)
+    folder = None if data_dir is None else Path(data_dir)
+    return entry.loading_function()(data_dir=folder, random_state=check_seed(random_state), **options)
