@@ -50,6 +50,13 @@ ENTRIES: tuple[Entry, ...] = (
         "1797 real 8x8 digits, coloured; the embedded default",
         "sfboost.datasets.colored_digits:colored_digits",
     ),
+    Entry(
+        "colored_mnist",
+        "images",
+        "MNIST, coloured; 14x14 or 28x28",
+        "sfboost.datasets.colored_mnist:colored_mnist",
+        needs="mnist/*-ubyte[.gz]",
+    ),
     Entry("ac", "table", "anti-causal, the paper's first synthetic family", _SYNTHETIC + "ac"),
     Entry("ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", _SYNTHETIC + "ce_dd"),
     Entry("ce", "table", "cause-effect whose X_U is complementary", _SYNTHETIC + "ce"),
