@@ -41,7 +41,7 @@ def test_training_images_are_permuted_by_the_seed_and_dealt_alternately(mnist_di
         ("train-0.8", order[1:100:2]),
         ("oracle-0.1", order[100:]),
     ]:
-        np.testing.assert_array_equal(made.domain(name).X.sum(axis=1), raw[chosen])
+        np.testing.assert_array_equal(made.domain(name).X.sum(axis=1), raw[rows])
 
 
 def test_noise_and_colors_have_their_own_seed(mnist_dir):

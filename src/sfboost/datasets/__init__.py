@@ -5,6 +5,18 @@ Importing this package imports neither torch nor pandas nor pillow; a loader imp
 
 from sfboost.datasets.coloring import table_view
 from sfboost.datasets.contract import Dataset, Domain
+from sfboost.datasets.folders import image_folder
+from sfboost.datasets.images import ImageSequence
 from sfboost.datasets.registry import Entry, find, load, names
 
-__all__ = ["Dataset", "Domain", "Entry", "find", "load", "names", "table_view"]
+__all__ = [
+    "Dataset",
+    "Domain",
+    "Entry",
+    "ImageSequence",
+    "find",
+    "image_folder",
+    "load",
+    "names",
+    "table_view",
+]
