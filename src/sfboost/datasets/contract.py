@@ -29,7 +29,7 @@ class Domain:
     X : array, DataFrame or ImageSequence
         One entry per row; image arrays are (rows, channels, height, width).
     y : ndarray of shape (n_rows,)
-        Labels; integers are indices into the classes of the data set.
+        Indices into the classes of the data set; -1 where a row has no label.
     facts : mapping
         What is known of the domain, for example ``{"agreement": 0.9}``.
 
@@ -83,6 +83,8 @@ class Dataset:
         Columns of X known to be stable or unstable; None where nobody knows.
     feature_groups : mapping of str to list
         Finer named groups of columns, where a family has them.
+    feature_names : list of str, optional
+        Names of the columns where X is a plain matrix.
     citation, licence : str
         Whom to cite, and under which terms the data are given.
 
@@ -109,6 +111,7 @@ class Dataset:
     stable_features: list[int] | list[str] | None = None
     unstable_features: list[int] | list[str] | None = None
     feature_groups: Mapping[str, list[int] | list[str]] = field(default_factory=dict)
+    feature_names: list[str] | None = None
     citation: str = ""
     licence: str = ""
 

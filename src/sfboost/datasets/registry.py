@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.datasets.contract import Dataset, check_seed
+from sfboost.datasets.sources import File
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,17 @@ class Entry:
         module, _, function = self.loader.partition(":")
         loaded: Callable[..., Dataset] = getattr(importlib.import_module(module), function)
         return loaded
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the data set with their defaults."""
+        parameters = inspect.signature(self.loading_function()).parameters.values()
+        return {p.name: p.default for p in parameters if p.name not in ("random_state", "data_dir")}
+
+    def holdings(self) -> tuple[tuple[File, ...], tuple[str, ...]]:
+        """Return the files of the data set, or else the names its folder or archive may have."""
+        module = importlib.import_module(self.loader.partition(":")[0])
+        files = getattr(module, "FILES", ())
+        return tuple(files.values() if isinstance(files, dict) else files), getattr(module, "CANDIDATES", ())
 
 
 _SYNTHETIC = "sfboost.datasets.synthetic:load_"
@@ -70,6 +83,27 @@ ENTRIES: tuple[Entry, ...] = (
         "tissue of five hospitals, official splits of WILDS",
         "sfboost.datasets.camelyon17:camelyon17",
         needs="camelyon17_v1.0/",
+    ),
+    Entry(
+        "heart_disease",
+        "table",
+        "four hospitals, is any vessel narrowed?",
+        "sfboost.datasets.heart_disease:heart_disease",
+        needs="tables/heart_disease/",
+    ),
+    Entry(
+        "amazon_reviews",
+        "table",
+        "four kinds of products, is the review good?",
+        "sfboost.datasets.amazon_reviews:amazon_reviews",
+        needs="tables/amazon_review_400/",
+    ),
+    Entry(
+        "wine_quality",
+        "table",
+        "red and white, is the wine good?",
+        "sfboost.datasets.wine_quality:wine_quality",
+        needs="tables/wine_quality/",
     ),
     Entry("ac", "table", "anti-causal, the paper's first synthetic family", _SYNTHETIC + "ac"),
     Entry("ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", _SYNTHETIC + "ce_dd"),
@@ -125,7 +159,7 @@ def load(
     random_state : int, default=0
         The same seed gives the same rows.
     **options
-        Options of the data set; ``sfboost data list`` and the page on data sets name them.
+        Options of the data set, those of :meth:`Entry.options`.
 
     Examples
     --------
@@ -134,5 +168,8 @@ def load(
     ('test-1.0', 'test-0.9', 'test-0.8')
     """
     entry = find(name)
+    unknown = sorted(set(options) - set(entry.options()))
+    if unknown:
+        raise ValueError(f"{entry.name!r} has no option {unknown}; it has {', '.join(entry.options())}.")
     folder = None if data_dir is None else Path(data_dir)
     return entry.loading_function()(data_dir=folder, random_state=check_seed(random_state), **options)

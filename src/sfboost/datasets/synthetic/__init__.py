@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,10 @@ def _loader(name: str) -> Callable[..., Dataset]:
     ) -> Dataset:
         return family(name, **parameters).sample(n_rows, random_state)
 
+    # The options of the family are the options of its rows: listings and checks read the signature.
+    shared = [p for p in inspect.signature(load_rows).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    own = [p.replace(kind=p.KEYWORD_ONLY) for p in inspect.signature(FAMILIES[name]).parameters.values()]
+    load_rows.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     return load_rows
 
 
