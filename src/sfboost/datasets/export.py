@@ -131,13 +131,14 @@ def column_names(dataset: Dataset) -> list[str]:
     n_columns = int(np.prod(X.shape[1:]))
     if dataset.feature_names:
         return list(dataset.feature_names)
-    named: dict[int | str, str] = {}
-    for group, columns in dataset.feature_groups.items():
-        for k, column in enumerate(columns):
-            named[column] = f"{group}_{k}"
+    named = {
+        str(column): f"{group}_{k}"
+        for group, columns in dataset.feature_groups.items()
+        for k, column in enumerate(columns)
+    }
     if X.ndim == 2 and dataset.unstable_features == [n_columns - 2, n_columns - 1] and not named:
         return [f"pixel_{k}" for k in range(n_columns - 2)] + list(COLORS)
-    return [named.get(k, f"x_{k}") for k in range(n_columns)]
+    return [named.get(str(k), f"x_{k}") for k in range(n_columns)]
 
 
 def _pieces(dataset: Dataset) -> Iterator[pa.Table]:

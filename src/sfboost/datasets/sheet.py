@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_PANELS = 11
+_PANELS = 15
 _BINS = 24
 _SAMPLE = 5000
+_SIDE = 112
+_VALUES = 12
+_MISSING = "missing"
 
 
 def write_sheet(dataset: Dataset, path: str | Path, *, n_examples: int = 10, random_state: int = 0) -> Path:
@@ -88,21 +91,31 @@ def _shown(dataset: Dataset) -> list[Domain]:
 
 def _examples(dataset: Dataset, n_examples: int, random_state: int) -> Figure:
     domains = _shown(dataset)
-    figure = _figure(1.6 + 0.75 * n_examples, 0.7 + 0.85 * len(domains))
-    axes = figure.subplots(len(domains), n_examples, squeeze=False)
-    columns = np.arange(n_examples) % len(dataset.classes)
-    order = np.sort(columns)
-    for row, domain in zip(axes, domains, strict=True):
-        rng = np.random.default_rng([random_state, len(domain)])
-        for axis, label, example in zip(row, order, _pick(domain, order, rng), strict=True):
-            axis.set_axis_off()
-            if example is not None:
-                axis.imshow(_rgb(domain.X[int(example)]), interpolation="nearest")
-            if row is axes[0] and (label not in order[: list(order).index(label)]):
-                axis.set_title(str(dataset.classes[label]), fontsize=8, loc="left")
-        row[0].text(-0.15, 0.5, domain.name, transform=row[0].transAxes, ha="right", va="center", fontsize=8)
+    labels = np.sort(np.arange(n_examples) % len(dataset.classes))
+    rows = [_strip(domain, labels, np.random.default_rng([random_state, len(domain)])) for domain in domains]
+    figure = _figure(1.6 + 0.75 * n_examples, 0.9 + 0.75 * len(domains))
+    # One picture of all examples: an axis for each would take seconds to lay out.
+    axis = figure.subplots()
+    axis.imshow(np.concatenate(rows), interpolation="nearest")
+    side = rows[0].shape[0]
+    starts = [int(np.flatnonzero(labels == label)[0]) for label in np.unique(labels)]
+    axis.set_yticks(side * (np.arange(len(domains)) + 0.5), [d.name for d in domains], fontsize=8)
+    axis.set_xticks([side * (k + 0.5) for k in starts], [str(dataset.classes[labels[k]]) for k in starts])
+    axis.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0, labelsize=8)
+    axis.spines[:].set_visible(False)
     _entitle(figure, dataset)
     return figure
+
+
+def _strip(domain: Domain, labels: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    """Return examples of these labels side by side, each with a white margin."""
+    X = domain.X.resized(_SIDE) if isinstance(domain.X, ImageSequence) else domain.X
+    margin = max(X[0].shape[-1] // 14, 1)
+    framed = []
+    for example in _pick(domain, labels, rng):
+        image = _rgb(X[example]) if example is not None else np.ones((*X[0].shape[1:], 3))
+        framed.append(np.pad(image, ((margin, margin), (margin, margin), (0, 0)), constant_values=1.0))
+    return np.concatenate(framed, axis=1)
 
 
 def _pick(domain: Domain, labels: NDArray[Any], rng: np.random.Generator) -> list[int | None]:
@@ -114,11 +127,10 @@ def _pick(domain: Domain, labels: NDArray[Any], rng: np.random.Generator) -> lis
 
 
 def _rgb(image: NDArray[Any]) -> NDArray[Any]:
-    if len(image) == 3:
-        return image.transpose(1, 2, 0)
-    # Two channels: red and green, as the papers show them.
+    """Return an image as floats (height, width, red-green-blue); two channels are red and green."""
+    scaled = image / 255 if image.dtype == np.uint8 else image
     rgb = np.zeros((*image.shape[1:], 3))
-    rgb[..., : len(image)] = image.transpose(1, 2, 0)
+    rgb[..., : len(image)] = scaled.transpose(1, 2, 0)
     return rgb.clip(0, 1)
 
 
@@ -126,21 +138,20 @@ def _marginals(dataset: Dataset) -> Figure:
     domains = _shown(dataset)
     names = column_names(dataset)
     chosen = _most_shifted(domains, len(names))
-    n_rows = -(-(len(chosen) + 1) // 4)
-    figure = _figure(12, 0.8 + 2.4 * n_rows)
-    axes = figure.subplots(n_rows, 4, squeeze=False).ravel()
+    n_columns = min(4, len(chosen) + 1)
+    n_rows = -(-(len(chosen) + 1) // n_columns)
+    figure = _figure(3 * n_columns, 0.8 + 2.4 * n_rows)
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     _draw_rates(axes[0], dataset, domains)
     for axis, column in zip(axes[1:], chosen, strict=False):
         _draw_marginal(axis, [_column(domain, column) for domain in domains], names[column])
     for axis in axes[1 + len(chosen) :]:
         axis.set_axis_off()
-    handles = [axis for axis in axes[1].containers] if len(chosen) else []
+    handles = list(axes[1].containers) if chosen else []
     if handles:
         figure.legend(handles, [d.name for d in domains], loc="outside lower center", ncols=6, fontsize=8)
-    more = (
-        f"; {len(chosen)} of {len(names)} columns, those that move most" if len(chosen) < len(names) else ""
-    )
-    _entitle(figure, dataset, more)
+    part = f"; {len(chosen)} of {len(names)} columns, those that move most"
+    _entitle(figure, dataset, part if len(chosen) < len(names) else "")
     return figure
 
 
@@ -152,19 +163,20 @@ def _column(domain: Domain, column: int) -> NDArray[Any]:
 def _most_shifted(domains: list[Domain], n_columns: int) -> list[int]:
     if n_columns <= _PANELS:
         return list(range(n_columns))
-    means, spread = [], []
-    for domain in domains:
-        numbers = np.stack([_codes(_column(domain, k)) for k in range(n_columns)], axis=1)
-        means.append(np.nan_to_num(np.nanmean(numbers, axis=0)))
-        spread.append(np.nan_to_num(np.nanstd(numbers, axis=0)))
-    shift = np.ptp(means, axis=0) / (np.mean(spread, axis=0) + 1e-9)
-    return sorted(np.argsort(-shift)[:_PANELS].tolist())
+    shifts = [_shift([_column(domain, k) for domain in domains]) for k in range(n_columns)]
+    return sorted(np.argsort(shifts)[::-1][:_PANELS].tolist())
 
 
-def _codes(values: NDArray[Any]) -> NDArray[np.float64]:
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    return np.array([len(str(value)) for value in values], dtype=np.float64)
+def _shift(columns: list[NDArray[Any]]) -> float:
+    """How far the domains lie apart: in spreads for numbers, in shares of a value for words."""
+    if all(column.dtype.kind in "biuf" for column in columns):
+        known = [np.ma.masked_invalid(column.astype(np.float64)) for column in columns]
+        means = [float(np.ma.filled(column.mean(), 0.0)) for column in known]
+        spread = float(np.ma.filled(np.ma.concatenate(known).std(), 0.0))
+        return float(np.ptp(means)) / (spread or 1.0)
+    words = [column.astype(str) for column in columns]
+    values = np.unique(np.concatenate(words))
+    return float(max(np.ptp([np.mean(column == value) for column in words]) for value in values))
 
 
 def _draw_rates(axis: Axes, dataset: Dataset, domains: list[Domain]) -> None:
@@ -182,30 +194,41 @@ def _draw_rates(axis: Axes, dataset: Dataset, domains: list[Domain]) -> None:
 def _draw_marginal(axis: Axes, columns: list[NDArray[Any]], name: str) -> None:
     axis.set_title(name, fontsize=9)
     axis.tick_params(labelsize=7)
+    finite = [column[np.isfinite(column)] for column in columns if column.dtype.kind in "biuf"]
+    values = np.unique(np.concatenate(finite)) if len(finite) == len(columns) else np.array([])
+    if len(values) > _BINS:
+        edges = np.histogram_bin_edges(values, bins=_BINS)
+        for column in finite:
+            shares = np.histogram(column, bins=edges)[0] / max(len(column), 1)
+            axis.bar(edges[:-1], shares, width=np.diff(edges), align="edge", alpha=0.4)
+        return
+    _draw_values(axis, [[_word(value) for value in column.tolist()] for column in columns])
+
+
+def _draw_values(axis: Axes, columns: list[list[str]]) -> None:
+    seen = {word for column in columns for word in column}
+    numeric = all(_is_number(word) for word in seen - {_MISSING})
+    order = sorted(seen - {_MISSING}, key=float if numeric else str)[:_VALUES] + sorted(seen & {_MISSING})
     width = 0.8 / len(columns)
-    if all(column.dtype.kind in "biuf" for column in columns):
-        values = np.unique(np.concatenate([c[np.isfinite(c.astype(float))] for c in columns]))
-        if len(values) > _BINS:
-            edges = np.histogram_bin_edges(values, bins=_BINS)
-            for column in columns:
-                finite = column[np.isfinite(column)]
-                shares = np.histogram(finite, bins=edges)[0] / max(len(finite), 1)
-                axis.bar(edges[:-1], shares, width=np.diff(edges), align="edge", alpha=0.4)
-            return
-        texts = [[f"{value:g}" if np.isfinite(value) else "missing" for value in c] for c in columns]
-        order = [f"{value:g}" for value in values]
-    else:
-        texts = [["missing" if _is_missing(value) else str(value) for value in c] for c in columns]
-        order = sorted({text for column in texts for text in column} - {"missing"})[:12]
-    order = order + (["missing"] if any("missing" in column for column in texts) else [])
-    for k, column in enumerate(texts):
-        shares_of = [column.count(text) / max(len(column), 1) for text in order]
-        axis.bar(np.arange(len(order)) + (k - len(columns) / 2 + 0.5) * width, shares_of, width=width)
+    for k, column in enumerate(columns):
+        shares = [column.count(word) / max(len(column), 1) for word in order]
+        axis.bar(np.arange(len(order)) + (k - len(columns) / 2 + 0.5) * width, shares, width=width)
     axis.set_xticks(range(len(order)), order, fontsize=7)
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or value != value
+def _word(value: Any) -> str:
+    # Only NaN differs from itself.
+    if value is None or value != value:
+        return _MISSING
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _entitle(figure: Figure, dataset: Dataset, more: str = "") -> None:

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sfboost.datasets.contract import Dataset, Domain
 
 if TYPE_CHECKING:
     import pandas as pd
+    from sklearn.compose import ColumnTransformer
 
 UNLABELLED = -1
 
@@ -122,6 +119,12 @@ def default_encoder(X: pd.DataFrame, columns: Mapping[str, list[str]] | None = N
     >>> default_encoder(X).fit_transform(X).shape
     (3, 5)
     """
+    # Imported here because scikit-learn imports pandas wherever it is installed.
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
     parts: list[tuple[str, Any, list[str]]] = []
     for group, names in (columns or {"all": list(X.columns)}).items():
         numbers = [c for c in names if X[c].dtype.kind in "biuf"]
