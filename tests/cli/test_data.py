@@ -153,3 +153,14 @@ def test_a_mistake_is_one_sentence_and_exit_code_one(arguments, sentence):
     done = run(*arguments, code=1)
     assert sentence in done.stderr
     assert "Traceback" not in done.output
+
+
+def test_ones_own_table_is_shown_and_exported_like_any_other(tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'sfboost[app]'")
+    rows = pd.DataFrame({"age": [1, 2, 3, 4], "town": ["A", "A", "B", "B"], "sick": [0, 1, 0, 1]})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    options = ("-o", "source=rows.csv", "-o", "target=sick", "-o", "domain=town", "-o", "test=B")
+    run("show", "table", *options)
+    run("export", "table", *options)
+    assert (tmp_path / "rows.png").exists()
+    assert read_exported(tmp_path / "rows.parquet").test == ("B",)

@@ -89,3 +89,9 @@ def test_an_unknown_domain_a_missing_file_and_an_empty_folder_are_explained(pict
         image_folder(tmp_path)
     with pytest.raises(FileNotFoundError, match="neither a folder nor an archive"):
         image_folder(tmp_path / "nothing")
+
+
+def test_ones_own_pictures_are_found_by_name(picture_folder):
+    made = load("image_folder", root=picture_folder, test="photo", size=6)
+    assert made.test == ("photo",)
+    assert load("image_folder", root="pacs", data_dir=picture_folder).train == made.domain_names

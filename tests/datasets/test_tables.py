@@ -170,3 +170,10 @@ def test_the_encoder_is_made_of_scikit_learns_own_parts(rows):
     encoder = default_encoder(made(rows).pooled("train")[0])
     for _, part, _ in encoder.transformers:
         assert type(part).__module__.startswith("sklearn.")
+
+
+def test_ones_own_table_is_found_by_name(rows, tmp_path):
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    options = {"target": "sick", "domain": "town", "test": "Z"}
+    by_name = load("table", source="rows.csv", data_dir=tmp_path, encoded=True, **options)
+    np.testing.assert_array_equal(by_name.domain("X").X, encode(made(rows)).domain("X").X)

@@ -105,6 +105,20 @@ ENTRIES: tuple[Entry, ...] = (
         "sfboost.datasets.wine_quality:wine_quality",
         needs="tables/wine_quality/",
     ),
+    Entry(
+        "table",
+        "table",
+        "one's own CSV or Parquet",
+        "sfboost.datasets.tables:load_table",
+        needs="options source, target, domain",
+    ),
+    Entry(
+        "image_folder",
+        "pictures",
+        "one's own root/<domain>/<class>/image",
+        "sfboost.datasets.folders:load_image_folder",
+        needs="option root",
+    ),
     Entry("ac", "table", "anti-causal, the paper's first synthetic family", _SYNTHETIC + "ac"),
     Entry("ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", _SYNTHETIC + "ce_dd"),
     Entry("ce", "table", "cause-effect whose X_U is complementary", _SYNTHETIC + "ce"),
@@ -171,5 +185,9 @@ def load(
     unknown = sorted(set(options) - set(entry.options()))
     if unknown:
         raise ValueError(f"{entry.name!r} has no option {unknown}; it has {', '.join(entry.options())}.")
+    needed = [o for o, default in entry.options().items() if default is inspect.Parameter.empty]
+    missing = [option for option in needed if option not in options]
+    if missing:
+        raise ValueError(f"{entry.name!r} needs the option {', '.join(missing)}; give each a value.")
     folder = None if data_dir is None else Path(data_dir)
     return entry.loading_function()(data_dir=folder, random_state=check_seed(random_state), **options)
