@@ -44,6 +44,13 @@ def test_training_images_are_permuted_by_the_seed_and_dealt_alternately(mnist_di
         np.testing.assert_array_equal(made.domain(name).X.sum(axis=1), raw[rows])
 
 
+def test_the_grey_oracle_of_the_papers_has_two_domains_of_one_agreement(mnist_dir):
+    made = load("colored_mnist", data_dir=mnist_dir, agreements=(0.5, 0.5))
+    assert made.train == ("train-0.5", "train-0.5-2")
+    first, second = (made.domain(name) for name in made.train)
+    assert not np.array_equal(first.X.sum(axis=1), second.X.sum(axis=1))
+
+
 def test_noise_and_colors_have_their_own_seed(mnist_dir):
     same = [load("colored_mnist", data_dir=mnist_dir, random_state=0, color_state=c) for c in (1, 1, 2)]
     first, again, other = (made.domain("train-0.9") for made in same)

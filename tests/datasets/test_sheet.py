@@ -25,8 +25,10 @@ def test_a_sheet_of_pictures_shows_the_pictures(picture_tar, tmp_path):
     assert len(np.unique(shown.reshape(-1, 3), axis=0)) > 1000
 
 
-@pytest.mark.parametrize("name", ["ac", "gaussian", "multiclass_ac"])
-@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+PAGES = [("ac", "png"), ("ac", "pdf"), ("ac", "svg"), ("gaussian", "png"), ("multiclass_ac", "png")]
+
+
+@pytest.mark.parametrize(("name", "ending"), PAGES)
 def test_a_table_gets_a_page_in_any_format(name, ending, tmp_path):
     path = write_sheet(load(name, n_rows=60), tmp_path / f"page.{ending}")
     assert path.stat().st_size > 2000

@@ -14,7 +14,7 @@ from sfboost.datasets.sources import File, fetch
 
 CITATION = (
     "J. Blitzer, M. Dredze and F. Pereira (2007), Biographies, Bollywood, Boom-boxes and Blenders, ACL; "
-    "400 features of the domain adaptation collections"
+    "400 features as in M. Chen et al. (2012), Marginalized Denoising Autoencoders, ICML"
 )
 LICENCE = "for research; the authors state no licence"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sfboost.datasets.contract import ROLES, Dataset, Domain, check_seed
+from sfboost.datasets.contract import ROLES, Dataset, Domain, check_seed, unique_names
 
 COLORS = ("red", "green")
 CLASSES = ("5 to 9", "0 to 4")
@@ -109,8 +109,15 @@ def colored_dataset(
         plan += [("validate", a, pool) for a in agreements.train]
         plan += [("oracle", a, pool) for a in agreements.oracle]
     plan += [("test", a, held_out) for a in agreements.test]
-    domains = tuple(coloring.domain(f"{role}-{a}", grey[part], digits[part], a) for role, a, part in plan)
-    roles = {role: tuple(f"{r}-{a}" for r, a, _ in plan if r == role) for role in ROLES}
+    names = unique_names(f"{role}-{agreement}" for role, agreement, _ in plan)
+    domains = tuple(
+        coloring.domain(domain, grey[part], digits[part], agreement)
+        for domain, (_, agreement, part) in zip(names, plan, strict=True)
+    )
+    roles = {
+        wanted: tuple(domain for domain, (role, _, _) in zip(names, plan, strict=True) if role == wanted)
+        for wanted in ROLES
+    }
     return Dataset(
         name=name,
         domains=domains,

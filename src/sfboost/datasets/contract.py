@@ -188,6 +188,35 @@ def check_seed(random_state: int) -> int:
     return int(random_state)
 
 
+def as_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return one name or several as a tuple of names.
+
+    Examples
+    --------
+    >>> from sfboost.datasets.contract import as_names
+    >>> as_names("photo"), as_names(["photo", "sketch"])
+    (('photo',), ('photo', 'sketch'))
+    """
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """Return the names with a number after each that was there before.
+
+    Examples
+    --------
+    >>> from sfboost.datasets.contract import unique_names
+    >>> unique_names(["train-0.5", "train-0.5", "test-0.5"])
+    ['train-0.5', 'train-0.5-2', 'test-0.5']
+    """
+    seen: dict[str, int] = {}
+    fresh = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        fresh.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return fresh
+
+
 def _below(parts: list[Any]) -> Any:
     """Stack arrays, frames or image sequences without asking which extra is installed."""
     if isinstance(parts[0], np.ndarray):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from sfboost.datasets.archives import Member, UnsafeArchiveError, content_hash, members, unpack
-from sfboost.datasets.contract import Dataset, Domain
+from sfboost.datasets.contract import Dataset, Domain, as_names
 from sfboost.datasets.images import ImageSequence, Store
 from sfboost.datasets.sources import cache_folder
 
@@ -58,7 +58,7 @@ def image_folder(
     code = {label: k for k, label in enumerate(classes)}
     labels = np.array([code[place[1]] for place in places], dtype=np.int64)
     belongs = np.array([place[0] for place in places])
-    held = _names(test), _names(validate)
+    held = as_names(test), as_names(validate)
     made = []
     for domain in domains:
         rows = np.flatnonzero(belongs == domain)
@@ -109,10 +109,6 @@ def unpacked(archive: Path) -> Path:
     """
     target = cache_folder() / "unpacked" / content_hash(archive)[:32]
     return target if target.is_dir() else unpack(archive, target)
-
-
-def _names(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _store(root: Path) -> Store:

@@ -23,6 +23,19 @@ from sfboost.datasets.sources import File
 class Entry:
     """One line of the list.
 
+    Parameters
+    ----------
+    name : str
+        What it is found by.
+    kind : {"images", "pictures", "table"}
+        Image arrays, pictures on disk, or rows of columns.
+    summary : str
+        A few words.
+    loader : str
+        The function that loads it, as ``module:function``.
+    needs : str
+        The files or options it cannot do without.
+
     Examples
     --------
     >>> from sfboost.datasets import find

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfboost.datasets.contract import Dataset, Domain
+from sfboost.datasets.contract import Dataset, Domain, as_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ def from_table(
     where = _domain_of(table, domain)
     y, classes = _labels(table[target])
     names = list(dict.fromkeys(where.tolist()))
-    held = _names(test), _names(validate)
+    held = as_names(test), as_names(validate)
     train = tuple(n for n in names if n not in (*held[0], *held[1]))
     without = [n for n in train if (y[where == n] == UNLABELLED).any()]
     if without:
@@ -293,7 +293,3 @@ def _is_nullable(column: pd.Series[Any]) -> bool:
 
 def _optional_list(names: Iterable[str] | None) -> list[str] | None:
     return None if names is None else list(names)
-
-
-def _names(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)

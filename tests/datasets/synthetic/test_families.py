@@ -86,6 +86,12 @@ def test_a_domain_does_not_change_when_others_are_added():
     np.testing.assert_array_equal(alone.domain("test-0.1").X, among.domain("test-0.1").X)
 
 
+def test_two_domains_of_one_agreement_are_two_draws():
+    first, second = anti_causal(train=[0.9, 0.9]).sample(200).domains[:2]
+    assert (first.name, second.name) == ("train-0.9", "train-0.9-2")
+    assert not np.array_equal(first.X, second.X)
+
+
 def test_ac_has_the_papers_domains_and_ceilings():
     ac = anti_causal()
     assert [s.name for s in ac.settings] == ["train-0.95", "train-0.7", "validate-0.6", "test-0.1"]

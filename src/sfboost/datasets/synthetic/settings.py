@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfboost.datasets.coloring import check_probability
-from sfboost.datasets.contract import check_seed
+from sfboost.datasets.contract import check_seed, unique_names
 
 Dials = float | Mapping[str, float]
 
@@ -48,7 +48,7 @@ def settings(
     >>> [(s.name, s.dials["prior"]) for s in made]
     [('train-0.9', 0.5), ('test-0.1', 0.3)]
     """
-    made: list[Setting] = []
+    made: list[tuple[str, str, dict[str, float]]] = []
     for role, group in (("train", train), ("validate", validate), ("test", test)):
         for given in group:
             dials = dict(given) if isinstance(given, Mapping) else {main: given}
@@ -58,8 +58,9 @@ def settings(
             merged = {**defaults, **dials}
             for name in set(merged) & set(_PROBABILITIES):
                 check_probability(name, merged[name])
-            made.append(Setting(_fresh_name(f"{role}-{merged[main]}", made), role, merged))
-    return tuple(made)
+            made.append((f"{role}-{merged[main]}", role, merged))
+    names = unique_names(name for name, _, _ in made)
+    return tuple(Setting(name, role, dials) for name, (_, role, dials) in zip(names, made, strict=True))
 
 
 def domain_rng(random_state: int, name: str, purpose: int = 0) -> np.random.Generator:
@@ -72,13 +73,3 @@ def domain_rng(random_state: int, name: str, purpose: int = 0) -> np.random.Gene
     True
     """
     return np.random.default_rng([check_seed(random_state), zlib.crc32(name.encode()), purpose])
-
-
-def _fresh_name(name: str, made: list[Setting]) -> str:
-    taken = {setting.name for setting in made}
-    number = 2
-    fresh = name
-    while fresh in taken:
-        fresh = f"{name}-{number}"
-        number += 1
-    return fresh
