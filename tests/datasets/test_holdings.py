@@ -55,10 +55,6 @@ def test_loading_fetches_what_is_missing(mirrored):
 
 
 def test_the_command_fetches_and_tells_the_verdict(mirrored, command):
-    testing = pytest.importorskip(
-        "typer.testing", reason="the command needs typer: pip install 'sfboost[app]'"
-    )
-
     done = command("fetch", "colored_mnist")
     assert done.exit_code == 0, done.output
     assert done.stdout.count("sha256 as known") == 4
@@ -67,10 +63,6 @@ def test_the_command_fetches_and_tells_the_verdict(mirrored, command):
 
 
 def test_a_dead_mirror_is_one_sentence_of_the_command(mirrored, command, tmp_path):
-    testing = pytest.importorskip(
-        "typer.testing", reason="the command needs typer: pip install 'sfboost[app]'"
-    )
-
     mirrored.files.clear()
     done = command("fetch", "colored_mnist", "--data-dir", tmp_path)
     assert done.exit_code == 1
