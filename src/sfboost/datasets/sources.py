@@ -174,11 +174,11 @@ def explain_missing(
     failed = "; ".join(reasons)
     tried = f", and no mirror gave it: {failed}" if failed else ""
     target = (folder or Path("DATA")) / names[0]
+    then = ", or name the folder that has it" if folder else ", and name the folder DATA"
     check = f" (sha256 of the unpacked file: {sha256})" if sha256 else ""
     return (
         f"Did not find {' or '.join(names)} {where}{tried}. "
-        f"Put it at {target}{check}, or name the folder that has it with --data-dir, data_dir= or "
-        f"{DATA_VARIABLE}."
+        f"Put it at {target}{check}{then} with --data-dir, data_dir= or {DATA_VARIABLE}."
     )
 
 
