@@ -30,7 +30,7 @@ _HEADLINE = 0.1
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("sfboost-demo"),
-    repeats: Annotated[int, typer.Option(min=1, help="Splits and colourings to average over.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Splits and colourings to average over.")] = 4,
     show: Annotated[bool, typer.Option(help="Open the figure where there is a screen.")] = True,
 ) -> None:
     """Adapt to coloured digits whose colour changed its meaning; a table and a figure.
@@ -80,7 +80,7 @@ def run_once(seed: int) -> dict[float, dict[str, float]]:
     model = StableFeatureBoosting(
         stable_features=dataset.stable_features,
         unstable_features=dataset.unstable_features,
-        stable=RandomForestClassifier(200, min_samples_leaf=4, random_state=seed, n_jobs=-1),
+        stable=RandomForestClassifier(60, min_samples_leaf=4, random_state=seed),
     )
     model.fit(X, y, sample_domain=sample_domain)
     pooled = fit_pooled(model, X, y)
@@ -120,7 +120,7 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
     for method, title, style in METHODS:
         axes.plot(agreements, [accuracy[a][method] for a in agreements], label=title, **style)
     axes.axvspan(0.79, 0.91, color="#eeeeee", zorder=0)
-    axes.text(0.85, 3, "training", ha="center", color="#777777")
+    axes.text(0.85, 40, "training", ha="center", color="#777777")
     axes.invert_xaxis()
     axes.set(
         xlabel="agreement of colour and label in the new domain",
