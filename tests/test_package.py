@@ -13,22 +13,24 @@ import sfboost
 SOURCE = Path(sfboost.__file__).parent
 
 
-def test_the_core_imports_no_optional_extra():
-    optional = {
-        "torch",
-        "pandas",
-        "pyarrow",
-        "matplotlib",
-        "typer",
-        "rich",
-        "ray",
-        "networkx",
-        "pooch",
-        "PIL",
-    }
-    code = f"import sys, sfboost; print(sorted({optional!r} & set(sys.modules)))"
+def test_the_core_works_without_any_extra():
+    """As on a machine with numpy, scipy and scikit-learn alone."""
+    code = """
+import sys
+absent = {"torch", "pandas", "pyarrow", "matplotlib", "typer", "rich", "ray", "networkx", "pooch", "PIL"}
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import numpy as np, sfboost
+rng = np.random.default_rng(0)
+y = rng.integers(0, 2, 400)
+X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
+print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X).decision_)
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "adapted"
 
 
 def test_importing_leaves_global_state_alone():
@@ -53,7 +55,7 @@ FORBIDDEN = {
     "shells": r"shell=True|os\.system\(",
     "evaluation": r"(?<![\w.])(?:eval|exec)\(",
     "yaml objects": r"yaml\.load\(",
-    "the global random state": r"np\.random\.(?:seed|rand|randn|shuffle|permutation|choice)\(|torch\.manual_seed\(",
+    "the global random state": r"np\.random\.(seed|randn?|shuffle|permutation|choice)\(|torch\.manual_seed\(",
     "global configuration": r"sklearn\.set_config\(|torch\.set_default_dtype\(",
 }
 
