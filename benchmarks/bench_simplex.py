@@ -45,9 +45,8 @@ def main() -> None:
         print(f"  ours {1e6 * (middle - start) / rows:.1f} us a row, loop {1e6 * (end - middle) / rows:.1f}")
         wanted = " (wanted: at least 3)" if k == 7 else " (wanted: that it works)"
         print(f"  ratio {(end - middle) / (middle - start):.1f}{wanted}")
-        print(
-            f"  KKT residual {kkt_residual(matrix, targets, ours):.1e}, apart {np.abs(ours - theirs).max():.1e}"
-        )
+        apart = np.abs(ours - theirs).max()
+        print(f"  KKT residual {kkt_residual(matrix, targets, ours):.1e}, apart {apart:.1e}")
 
 
 if __name__ == "__main__":
