@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import cos, pi, sin
 from typing import TYPE_CHECKING, Any
 
 from sfboost.theory.separation import networkx
@@ -14,7 +15,7 @@ _LETTER = {"cause": "C", "effect": "E", "spouse": "S", "sibling": "sib"}
 
 
 def draw_graph(causal: CausalGraph, report: GraphReport | None = None, ax: Any = None) -> Any:
-    """Draw nodes by generation from left to right; a stable feature says its role under its name."""
+    """Draw nodes on a circle; a stable feature says its role under its name."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -23,29 +24,24 @@ def draw_graph(causal: CausalGraph, report: GraphReport | None = None, ax: Any =
         ) from None
     if ax is None:
         # A Figure of its own, not pyplot: nothing global is touched.
-        ax = Figure(figsize=(6, 4), layout="constrained").add_subplot()
+        ax = Figure(figsize=(5, 5), layout="constrained").add_subplot()
     graph = causal.graph
     places = _places(graph)
+    nodes = {
+        name: ax.text(x, y, _caption(name, report), ha="center", va="center", bbox=_box(name, causal, report))
+        for name, (x, y) in places.items()
+    }
     for start, end in graph.edges:
-        ax.annotate(
-            "",
-            xy=places[end],
-            xytext=places[start],
-            arrowprops={
-                "arrowstyle": "-|>",
-                "shrinkA": 22,
-                "shrinkB": 22,
-                "color": "0.3",
-                # A slight bend keeps an edge that skips a generation off the nodes between.
-                "connectionstyle": "arc3,rad=0.12",
-                "linestyle": "--" if start == causal.domain else "-",
-            },
-        )
-    for name, (x, y) in places.items():
-        ax.text(x, y, _caption(name, report), ha="center", va="center", bbox=_box(name, causal, report))
-    xs, ys = zip(*places.values(), strict=True)
-    ax.set_xlim(min(xs) - 0.6, max(xs) + 0.6)
-    ax.set_ylim(min(ys) - 0.6, max(ys) + 0.6)
+        style = {
+            "arrowstyle": "-|>",
+            "color": "0.3",
+            "linestyle": "--" if start == causal.domain else "-",
+            # The arrow ends at the circles' borders, whatever the captions' size.
+            "patchA": nodes[start].get_bbox_patch(),
+            "patchB": nodes[end].get_bbox_patch(),
+        }
+        ax.annotate("", xy=places[end], xytext=places[start], arrowprops=style)
+    ax.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
     ax.set_axis_off()
     if report is not None:
         ax.set_title(str(report).split("\n", maxsplit=1)[0])
@@ -53,13 +49,10 @@ def draw_graph(causal: CausalGraph, report: GraphReport | None = None, ax: Any =
 
 
 def _places(graph: Any) -> dict[str, tuple[float, float]]:
-    places = {}
-    for x, generation in enumerate(networkx().topological_generations(graph)):
-        names = sorted(generation, key=str)
-        for y, name in enumerate(names):
-            # Half a step up or down on odd generations, so that straight lines do not meet.
-            places[name] = (float(x), (len(names) - 1) / 2.0 - y + 0.25 * (x % 2))
-    return places
+    """Nodes on a circle, causes before effects, clockwise from the top: no edge can cross a node."""
+    names = list(networkx().lexicographical_topological_sort(graph, key=str))
+    angles = (pi / 2.0 - 2.0 * pi * i / len(names) for i in range(len(names)))
+    return {name: (cos(angle), sin(angle)) for name, angle in zip(names, angles, strict=True)}
 
 
 def _caption(name: str, report: GraphReport | None) -> str:
