@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.stats import chi2, ncx2
+from scipy.special import chndtr, chndtrinc
+from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 from sfboost.marginal.probabilities import FloatArray
@@ -47,15 +47,13 @@ class ScoreTest:
         """P-value of "the drift is `tolerance` or more": small if it is shown to be less."""
         if not self.degrees or not np.isfinite(self.inflation):
             return 1.0
-        return float(ncx2.cdf(self._sober, self.degrees, tolerance**2 / self.inflation))
+        return float(chndtr(self._sober, self.degrees, tolerance**2 / self.inflation))
 
     def upper(self, level: float) -> float:
-        """Upper confidence limit of the drift: the smallest that `p_drift` rejects at `level`."""
+        """Upper confidence limit of the drift, for a `level` below ½: where `p_drift` is `level`."""
         if not self.degrees or not np.isfinite(self.inflation):
             return 1.0
-        top = 4.0 * (self._sober + self.degrees + 50.0)
-        limit = brentq(lambda nc: ncx2.cdf(self._sober, self.degrees, nc) - level, 1e-9, top)
-        return min(1.0, float(np.sqrt(limit * self.inflation)))
+        return min(1.0, float(np.sqrt(chndtrinc(self._sober, self.degrees, level) * self.inflation)))
 
     @property
     def _sober(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.selection.invariance import Invariance, TrainingDomains, measure_invariance, p_uninformative
+from sfboost.selection.score import ScoreTest
 
 # Pairs of left-out columns are tried up to this many columns: 45 pairs.
 _MOST_FOR_PAIRS = 10
@@ -116,6 +117,8 @@ def add_company(
         share /= 2.0
         candidates = _larger_sets(chosen, data.scores.shape[1])
         level = share / max(len(candidates), 1)
+        if _best_possible(len(data.scores), rules.tolerance) > level:
+            return chosen, added
         passing = []
         for new in candidates:
             test = rules.measure(data, tuple(sorted(chosen + new)))
@@ -129,6 +132,14 @@ def add_company(
         for j in new:
             added[j] = "stable together with the other selected columns"
         chosen = tuple(sorted(chosen + new))
+
+
+def _best_possible(n_rows: int, tolerance: float) -> float:
+    """A lower bound of every `p_drift`, to save a search that cannot succeed.
+
+    The inflation is at least 1/n: two equal domains, no covariate shift, one degree of freedom.
+    """
+    return ScoreTest(0.0, 1, 1.0 / n_rows, 0.0).p_drift(tolerance)
 
 
 def _larger_sets(chosen: tuple[int, ...], n_columns: int) -> list[tuple[int, ...]]:

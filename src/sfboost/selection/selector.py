@@ -74,7 +74,7 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kind": [StrOptions({"posterior", "likelihood"})],
         "tolerance": [Interval(Real, 0, 1, closed="neither")],
-        "alpha": [Interval(Real, 0, 1, closed="neither")],
+        "alpha": [Interval(Real, 0, 0.5, closed="neither")],
     }
 
     def __init__(self, kind: str = "posterior", *, tolerance: float = 0.1, alpha: float = 0.05) -> None:

@@ -1,10 +1,13 @@
-"""Synthetic training domains with known stable columns."""
+"""Synthetic training domains with known stable columns, as the fixture `families`."""
+
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 
 def _rows(parts):
-    X, y, domain = zip(*parts, strict=True)
+    X, y = zip(*parts, strict=True)
     return np.vstack(X), np.concatenate(y), np.repeat(np.arange(len(y)), [len(part) for part in y])
 
 
@@ -49,12 +52,12 @@ def shifting_causes(rng, n=1500, n_classes=2, shift=0.6):
     return _rows(parts)
 
 
-def spouse(rng, n=2500):
+def spouse(rng, n=6000):
     """Column 0 is an effect of Y and of column 1, which shifts; stable together. Column 2 is unstable."""
     parts = []
     for e in range(2):
         y = rng.integers(0, 2, n)
-        other = rng.standard_normal(n) + 1.5 * e
+        other = rng.standard_normal(n) + e
         effect = 1.5 * y + other + rng.standard_normal(n)
         parts.append((np.column_stack([effect, other, (1 - 2 * e) * y + rng.standard_normal(n)]), y))
     return _rows(parts)
@@ -69,3 +72,14 @@ def cause_effect_coins(rng, n=1024, agreements=(0.95, 0.8)):
         seen = np.where(rng.random(n) < agreement, y, 1 - y) ^ cause
         parts.append((np.column_stack([cause, seen]).astype(float), y))
     return _rows(parts)
+
+
+@pytest.fixture(scope="session")
+def families():
+    return SimpleNamespace(
+        anticausal_coins=anticausal_coins,
+        cause_effect_coins=cause_effect_coins,
+        gaussian_effects=gaussian_effects,
+        shifting_causes=shifting_causes,
+        spouse=spouse,
+    )
