@@ -167,6 +167,19 @@ def test_perfectly_separated_classes_are_stable():
     assert result.p_drift < 0.05
 
 
+@pytest.mark.parametrize(("n_columns", "n"), [(6, 450), (12, 450)])
+def test_large_sets_without_drift_are_called_changed_at_the_nominal_rate(n_columns, n):
+    rng, changed = np.random.default_rng(0), []
+    for _ in range(60):
+        domain, y = np.repeat([0, 1], n), rng.integers(0, 2, 2 * n)
+        X = 0.4 * y[:, None] + rng.standard_normal((2 * n, n_columns))
+        data = TrainingDomains.of(np.column_stack([normal_scores(x) for x in X.T]), y, domain)
+        changed.append(
+            measure_invariance(data, tuple(range(n_columns)), "posterior", 0.1, 0.05).p_change <= 0.05
+        )
+    assert np.mean(changed) <= 0.135  # .05 + three standard errors
+
+
 def test_uninformative_columns_are_called_informative_at_the_nominal_rate():
     rng = np.random.default_rng(0)
     p_values = []

@@ -20,7 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.selection.basis import drift_basis, orthonormal, set_basis, smooth_basis
+from sfboost.selection.basis import (
+    drift_basis,
+    orthonormal,
+    products_affordable,
+    set_basis,
+    smooth_basis,
+)
 from sfboost.selection.score import ScoreTest, fit_null, information, score_test
 
 IntArray = npt.NDArray[np.intp]
@@ -77,6 +83,10 @@ class TrainingDomains:
         """The normal scores of a set, column by column."""
         return [self.scores[:, j] for j in chosen]
 
+    def affords_products(self, n_columns: int) -> bool:
+        """Whether the rows are enough for the products of so many columns."""
+        return products_affordable(len(self.scores), n_columns, self.label.shape[1])
+
     @property
     def contrasts(self) -> list[FloatArray]:
         """Indicators of each domain; of two, one says it all."""
@@ -100,10 +110,11 @@ def measure_invariance(
 
 def _posterior(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest]:
     scores = data.columns(chosen)
-    flexible = smooth_basis(scores[0]) if len(scores) == 1 else set_basis(scores)
+    products = data.affords_products(len(chosen))
+    flexible = smooth_basis(scores[0]) if len(scores) == 1 else set_basis(scores, products=products)
     ones = np.ones((len(data.scores), 1))
     nuisance = orthonormal(np.column_stack([ones, flexible]))
-    terms = orthonormal(np.column_stack([ones, drift_basis(scores)]))
+    terms = orthonormal(np.column_stack([ones, drift_basis(scores, products=products)]))
     proba = fit_null(data.label, nuisance)
     # The terms move the log-odds: Σ_k Δ_k² / p_k is their information, and a quarter of it bounds the
     # squared total variation distance.
@@ -114,7 +125,7 @@ def _posterior(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest
 
 
 def _likelihood(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest]:
-    terms = drift_basis(data.columns(chosen))
+    terms = drift_basis(data.columns(chosen), products=data.affords_products(len(chosen)))
     # Class by class, centred within the class: only the shape of the law of X_S given Y counts.
     blocks = []
     for k in range(data.label.shape[1]):
@@ -140,12 +151,14 @@ _KINDS: dict[str, Callable[[TrainingDomains, tuple[int, ...]], list[ScoreTest]]]
 
 def p_uninformative(data: TrainingDomains, added: tuple[int, ...], given: tuple[int, ...] = ()) -> float:
     """P-value of "the columns `added` say nothing of Y, given the domain and the columns `given`"."""
-    parts = [data.domain]
+    parts, products = [data.domain], data.affords_products(len(added) + len(given))
     if given:
-        parts.append(set_basis(data.columns(given)))
+        parts.append(set_basis(data.columns(given), products=products))
     nuisance = orthonormal(np.column_stack(parts))
     new = data.columns(added)
-    terms = [*new, *(z**2 for z in new), *(z * g for z in new for g in data.columns(given))]
+    terms = [*new, *(z**2 for z in new)]
+    if products:
+        terms += [z * g for z in new for g in data.columns(given)]
     tested = np.column_stack(terms)
     # Terms that the nuisance explains, such as the square of a two-valued column, test nothing.
     tested = tested - nuisance @ (nuisance.T @ tested) / len(tested)
