@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils._indexing import _get_column_indices
+
+from sfboost.selection import StableFeatureSelector
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,34 @@ def resolve_columns(X: Any, stable: Any, unstable: Any) -> tuple[Columns, Column
     if not chosen:
         raise ValueError("No stable feature is left: name at least one column in stable_features.")
     return Columns(tuple(chosen), _names(X, chosen)), Columns(tuple(other), _names(X, other))
+
+
+def find_stable(
+    X: Any, labels: Any, domain: Any, stable: Any, unstable: Any
+) -> tuple[list[int], StableFeatureSelector] | None:
+    """Search for stable columns among those not named unstable; None if the user has named them.
+
+    Refused where the training domains cannot show any column to be stable: a guess would undo what the
+    stable predictor is for.
+    """
+    if isinstance(stable, StableFeatureSelector):
+        selector = clone(stable)
+    elif isinstance(stable, str) and stable == "auto":
+        selector = StableFeatureSelector()
+    else:
+        return None
+    named = set(_positions(X, unstable, "unstable_features") or ())
+    free = [j for j in range(X.shape[1]) if j not in named]
+    if not free:
+        raise ValueError("Every column is named unstable: none is left to search for stable features.")
+    candidates = _safe_indexing(X, free, axis=1)
+    remedy = "encode or impute it first, put it in unstable_features, or name the stable_features."
+    require_finite_numbers(candidates, _names(X, free), "possibly stable", remedy)
+    values = candidates.toarray() if sparse.issparse(candidates) else candidates
+    selector.fit(values, labels, sample_domain=domain)
+    if not selector.support_.any():
+        raise ValueError(f"No stable feature was found. {selector.selection_.sentence}")
+    return [free[j] for j in np.flatnonzero(selector.support_)], selector
 
 
 def _positions(X: Any, selector: Any, name: str) -> list[int] | None:

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from sfboost.adaptation import adapt
 from sfboost.adaptation.settings import Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
-from sfboost.boosting.columns import require_finite_numbers, resolve_columns
+from sfboost.boosting.columns import find_stable, require_finite_numbers, resolve_columns
 from sfboost.boosting.domains import stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
 from sfboost.boosting.rows import Splits, check_domain, check_frozen_classes, make_splits, rows_by_domain
@@ -52,7 +52,8 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
     ----------
     stable_features, unstable_features : column selectors, default=None
         As in scikit-learn's ColumnTransformer: names, positions, a slice, a mask or a callable. None is
-        every column that the other set does not name.
+        every column that the other set does not name. `stable_features="auto"`, or a
+        `StableFeatureSelector`, searches for columns that are stable over the training domains.
     stable : classifier, default=None
         Any classifier or pipeline with `predict_proba`; wrap one that is fitted already in
         `sklearn.frozen.FrozenEstimator`. None is logistic regression on standardised features.
@@ -86,6 +87,8 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
     evidence_ : StableEvidence
         How much the stable predictor beats the class balance on held-out rows.
     stable_columns_, unstable_columns_ : Columns
+    selector_ : StableFeatureSelector
+        What was found, if stable features were searched for.
 
     Examples
     --------
@@ -184,8 +187,12 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             # A row of weight zero is no row: it must not bring a class or a domain with it.
             X, y, domain, weight = _safe_indexing(X, used), y[used], domain[used], weight[used]
         labels = self._encode_labels(y)
+        stable_features = self.stable_features
+        found = find_stable(X, labels, domain, stable_features, self.unstable_features)
+        if found is not None:
+            stable_features, self.selector_ = found
         self.stable_columns_, self.unstable_columns_ = resolve_columns(
-            X, self.stable_features, self.unstable_features
+            X, stable_features, self.unstable_features
         )
         self._check_columns(X)
         stable_X = self.stable_columns_.take(X)

@@ -1,0 +1,168 @@
+"""Whether the relation of a set of columns to the label is the same in every training domain.
+
+Two kinds (E the domain):
+
+- posterior:   E ⟂ Y | X_S, the paper's stability. Regress Y on a flexible function of X_S; test whether
+               domain e against the rest has an intercept, slopes or curvature of its own.
+- likelihood:  E ⟂ X_S | Y, stability under label shift. Regress E = e on Y; test whether X_S adds to it.
+
+Each domain is compared with all others together. *Changed* needs one domain that differs (Bonferroni over
+domains); *drift below the tolerance* must be shown for every domain (an intersection-union test, which
+needs no correction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.marginal.probabilities import FloatArray
+from sfboost.selection.basis import (
+    drift_basis,
+    orthonormal,
+    products_affordable,
+    set_basis,
+    smooth_basis,
+)
+from sfboost.selection.score import ScoreTest, fit_null, information, score_test
+
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Invariance:
+    """Evidence about the drift of one set of columns over the training domains.
+
+    Attributes
+    ----------
+    columns : tuple of int
+    p_change : float
+        Small if some domain differs.
+    p_drift : float
+        Small if every domain is shown to differ by less than the tolerance.
+    drift : float
+        Largest estimated drift of a domain: root mean square total variation distance between its
+        Pr[Y | x] (or Pr[x | Y]) and that of the other domains.
+    drift_upper : float
+        Upper confidence limit of the largest drift.
+    """
+
+    columns: tuple[int, ...]
+    p_change: float
+    p_drift: float
+    drift: float
+    drift_upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingDomains:
+    """Normal scores, labels and domains, as the tests need them.
+
+    Attributes
+    ----------
+    scores : array of shape (n, p)
+    label : array of shape (n, K)
+        One-hot.
+    domain : array of shape (n, E)
+        One-hot.
+    """
+
+    scores: FloatArray
+    label: FloatArray
+    domain: FloatArray
+
+    @classmethod
+    def of(cls, scores: FloatArray, label: IntArray, domain: IntArray) -> TrainingDomains:
+        """From class and domain numbers."""
+        return cls(scores, np.eye(label.max() + 1)[label], np.eye(domain.max() + 1)[domain])
+
+    def columns(self, chosen: tuple[int, ...]) -> list[FloatArray]:
+        """The normal scores of a set, column by column."""
+        return [self.scores[:, j] for j in chosen]
+
+    def affords_products(self, n_columns: int) -> bool:
+        """Whether the rows are enough for the products of so many columns."""
+        return products_affordable(len(self.scores), n_columns, self.label.shape[1])
+
+    @property
+    def contrasts(self) -> list[FloatArray]:
+        """Indicators of each domain; of two, one says it all."""
+        n_domains = self.domain.shape[1]
+        return [self.domain[:, e] for e in range(1 if n_domains == 2 else n_domains)]
+
+
+def measure_invariance(
+    data: TrainingDomains, chosen: tuple[int, ...], kind: str, tolerance: float, level: float
+) -> Invariance:
+    """Test one set of columns in every domain."""
+    tests = _KINDS[kind](data, chosen)
+    return Invariance(
+        columns=chosen,
+        p_change=min(1.0, len(tests) * min(test.p_change for test in tests)),
+        p_drift=max(test.p_drift(tolerance) for test in tests),
+        drift=max(test.drift for test in tests),
+        drift_upper=max(test.upper(level) for test in tests),
+    )
+
+
+def _posterior(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest]:
+    scores = data.columns(chosen)
+    products = data.affords_products(len(chosen))
+    flexible = smooth_basis(scores[0]) if len(scores) == 1 else set_basis(scores, products=products)
+    ones = np.ones((len(data.scores), 1))
+    nuisance = orthonormal(np.column_stack([ones, flexible]))
+    terms = orthonormal(np.column_stack([ones, drift_basis(scores, products=products)]))
+    proba = fit_null(data.label, nuisance)
+    # The terms move the log-odds: Σ_k Δ_k² / p_k is their information, and a quarter of it bounds the
+    # squared total variation distance.
+    metric = information(terms, proba) / (4.0 * len(terms))
+    return [
+        score_test(data.label, proba, nuisance, terms * inside[:, None], metric) for inside in data.contrasts
+    ]
+
+
+def _likelihood(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest]:
+    terms = drift_basis(data.columns(chosen), products=data.affords_products(len(chosen)))
+    # Class by class, centred within the class: only the shape of the law of X_S given Y counts.
+    blocks = []
+    for k in range(data.label.shape[1]):
+        inside = data.label[:, k]
+        if inside.any():
+            blocks.append(orthonormal((terms - inside @ terms / inside.sum()) * inside[:, None]))
+    tested = np.column_stack(blocks)
+    # The terms are the log ratio of two densities: a quarter of its variance bounds their squared distance.
+    metric = tested.T @ tested / (4.0 * len(tested))
+    results = []
+    for member in data.contrasts:
+        share = data.label @ (data.label.T @ member / np.maximum(data.label.sum(axis=0), 1.0))
+        outcome, proba = (np.column_stack([part, 1.0 - part]) for part in (member, share))
+        results.append(score_test(outcome, proba, data.label, tested, metric))
+    return results
+
+
+_KINDS: dict[str, Callable[[TrainingDomains, tuple[int, ...]], list[ScoreTest]]] = {
+    "posterior": _posterior,
+    "likelihood": _likelihood,
+}
+
+
+def p_uninformative(data: TrainingDomains, added: tuple[int, ...], given: tuple[int, ...] = ()) -> float:
+    """P-value of "the columns `added` say nothing of Y, given the domain and the columns `given`"."""
+    parts, products = [data.domain], data.affords_products(len(added) + len(given))
+    if given:
+        parts.append(set_basis(data.columns(given), products=products))
+    nuisance = orthonormal(np.column_stack(parts))
+    new = data.columns(added)
+    terms = [*new, *(z**2 for z in new)]
+    if products:
+        terms += [z * g for z in new for g in data.columns(given)]
+    tested = np.column_stack(terms)
+    # Terms that the nuisance explains, such as the square of a two-valued column, test nothing.
+    tested = tested - nuisance @ (nuisance.T @ tested) / len(tested)
+    tested = tested[:, tested.std(axis=0) > 1e-9]
+    if not tested.shape[1]:
+        return 1.0
+    return score_test(data.label, fit_null(data.label, nuisance), nuisance, orthonormal(tested)).p_change

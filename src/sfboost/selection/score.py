@@ -1,0 +1,141 @@
+"""Rao's score test in a multinomial regression, with what an equivalence test needs beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import chndtr, chndtrinc
+from scipy.stats import chi2
+from sklearn.linear_model import LogisticRegression
+
+from sfboost.marginal.probabilities import FloatArray
+
+BoolArray = npt.NDArray[np.bool_]
+
+# Enough to keep perfectly separated classes finite, too little to matter otherwise.
+_INVERSE_PENALTY = 1e4
+
+
+@dataclass(frozen=True)
+class ScoreTest:
+    """Evidence about extra terms of a regression, which stand for a drift.
+
+    Attributes
+    ----------
+    statistic : float
+        χ² with `degrees` degrees of freedom if the terms are not there, else non-central.
+    degrees : int
+    inflation : float
+        Largest squared drift per unit of non-centrality; infinite if some drift leaves no trace.
+    drift : float
+        Estimated drift, bias-corrected; 0 if the noise explains it.
+    """
+
+    statistic: float
+    degrees: int
+    inflation: float
+    drift: float
+
+    @property
+    def p_change(self) -> float:
+        """P-value of "no drift": small if there is one."""
+        return float(chi2.sf(self.statistic, self.degrees)) if self.degrees else 1.0
+
+    def p_drift(self, tolerance: float) -> float:
+        """P-value of "the drift is `tolerance` or more": small if it is shown to be less."""
+        if not self.degrees or not np.isfinite(self.inflation):
+            return 1.0
+        return float(chndtr(self._sober, self.degrees, tolerance**2 / self.inflation))
+
+    def upper(self, level: float) -> float:
+        """Upper confidence limit of the drift, for a `level` below ½: where `p_drift` is `level`."""
+        if not self.degrees or not np.isfinite(self.inflation):
+            return 1.0
+        return min(1.0, float(np.sqrt(chndtrinc(self._sober, self.degrees, level) * self.inflation)))
+
+    @property
+    def _sober(self) -> float:
+        """The statistic, but no less than its median without drift: luck is no evidence.
+
+        Few rows could else "show" a small drift, with probability `level`, by an accidentally small
+        statistic alone.
+        """
+        return max(self.statistic, float(chi2.ppf(0.5, self.degrees)))
+
+
+def fit_null(outcome: FloatArray, nuisance: FloatArray) -> FloatArray:
+    """Fitted probabilities of a multinomial regression of one-hot outcomes on the nuisance basis."""
+    label = outcome.argmax(axis=1)
+    model = LogisticRegression(
+        C=_INVERSE_PENALTY, fit_intercept=False, solver="newton-cholesky", tol=1e-7, max_iter=200
+    )
+    proba = np.zeros_like(outcome)
+    model.fit(nuisance, label)
+    proba[:, model.classes_] = model.predict_proba(nuisance)
+    return proba
+
+
+def score_test(
+    outcome: FloatArray,
+    proba: FloatArray,
+    nuisance: FloatArray,
+    tested: FloatArray,
+    metric: FloatArray | None = None,
+) -> ScoreTest:
+    """Test whether the terms `tested` belong into the regression fitted by `fit_null`.
+
+    Parameters
+    ----------
+    outcome, proba : array of shape (n, K)
+        One-hot outcomes, and their probabilities without the tested terms.
+    nuisance, tested : arrays of shape (n, a) and (n, c)
+    metric : array of shape (c (K − 1), c (K − 1)), optional
+        Quadratic form that turns coefficients of the tested terms into a squared drift. None is a
+        plain test of association.
+    """
+    if not tested.shape[1]:
+        return ScoreTest(0.0, 0, np.inf, 0.0)
+    split = nuisance.shape[1] * (outcome.shape[1] - 1)
+    design = np.column_stack([nuisance, tested])
+    fisher = information(design, proba)
+    # Class by class inside each column, nuisance columns first.
+    score = (design.T @ (outcome - proba)[:, :-1]).reshape(-1)
+    projection = np.linalg.pinv(fisher[:split, :split], hermitian=True) @ fisher[:split, split:]
+    variance = fisher[split:, split:] - fisher[split:, :split] @ projection
+    efficient = score[split:] - projection.T @ score[:split]
+    values, vectors = np.linalg.eigh((variance + variance.T) / 2.0)
+    keep = values > 1e-9 * max(float(np.abs(fisher[split:, split:]).max()), 1e-300)
+    scaled = vectors[:, keep] / np.sqrt(values[keep])
+    statistic = float(((scaled.T @ efficient) ** 2).sum())
+    if metric is None:
+        return ScoreTest(statistic, int(keep.sum()), np.inf, 0.0)
+    return ScoreTest(statistic, int(keep.sum()), *_drift(scaled, keep, metric, efficient))
+
+
+def _drift(
+    scaled: FloatArray, keep: BoolArray, metric: FloatArray, efficient: FloatArray
+) -> tuple[float, float]:
+    """Largest drift per unit of non-centrality, and the estimated drift."""
+    inside = scaled.T @ metric @ scaled
+    coefficient = scaled.T @ efficient
+    squared = float(coefficient @ inside @ coefficient - np.trace(inside))
+    drift = float(np.sqrt(max(squared, 0.0)))
+    # A direction that moves the outcome somewhere, yet has no information, could hide any drift.
+    values = np.linalg.eigvalsh(metric)
+    if int((values > 1e-9 * values[-1]).sum()) > int(keep.sum()):
+        return np.inf, drift
+    return float(np.linalg.eigvalsh(inside)[-1]), drift
+
+
+def information(design: FloatArray, proba: FloatArray) -> FloatArray:
+    """Fisher information of a multinomial regression, the last class as the base."""
+    n_columns, free = design.shape[1], proba.shape[1] - 1
+    matrix = np.empty((n_columns, free, n_columns, free))
+    for k in range(free):
+        for j in range(k, free):
+            weight = proba[:, k] * ((k == j) - proba[:, j])
+            block = (design * weight[:, None]).T @ design
+            matrix[:, k, :, j] = matrix[:, j, :, k] = block
+    return matrix.reshape(n_columns * free, n_columns * free)

@@ -1,0 +1,224 @@
+"""Exact finite distributions of (X_S, X_U, Y): theorems as arithmetic, without sampling error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.marginal import PseudoLabelStatistics
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+
+# Tables come from products of decimals: sums are right to about 1e-16 per cell.
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteJoint:
+    """The joint law of X_S, X_U and Y in one domain, as a table.
+
+    Parameters
+    ----------
+    table : array of shape (n_stable, n_unstable, K)
+        Pr[X_S = i, X_U = j, Y = k]; non-negative, sums to one.
+
+    Notes
+    -----
+    Conditional laws given an event of probability zero are set to the prior; weigh them with
+    `stable_mass`, `unstable_mass` or `pair_mass` before use.
+
+    Examples
+    --------
+    >>> joint = FiniteJoint.from_conditionals(
+    ...     prior=[0.5, 0.5],
+    ...     stable_given_label=[[0.75, 0.25], [0.25, 0.75]],
+    ...     unstable_given_label=[[0.1, 0.9], [0.9, 0.1]],
+    ... )
+    >>> joint.stable_posterior
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
+    >>> joint.confusion
+    array([[0.625, 0.375],
+           [0.375, 0.625]])
+    >>> round(joint.informativeness, 12), joint.complementary
+    (0.25, True)
+    """
+
+    table: FloatArray
+
+    def __post_init__(self) -> None:
+        table = np.array(self.table, dtype=np.float64)
+        if table.ndim != 3 or table.shape[2] < 2:
+            raise ValueError(
+                f"The table has shape {table.shape}; (n_stable, n_unstable, K) with K of 2 or more is "
+                "needed: put Y on the last axis."
+            )
+        if not np.isfinite(table).all() or (table < 0.0).any():
+            raise ValueError("The table has negative or non-finite entries: pass probabilities.")
+        if abs(table.sum() - 1.0) > _SUM_TOLERANCE:
+            raise ValueError(f"The table sums to {table.sum():.12g}, not 1: divide it by its sum first.")
+        table.setflags(write=False)
+        object.__setattr__(self, "table", table)
+
+    @classmethod
+    def from_conditionals(cls, prior: Any, stable_given_label: Any, unstable_given_label: Any) -> FiniteJoint:
+        """Complementary features: Pr[Y] · Pr[X_S | Y] · Pr[X_U | Y].
+
+        Parameters
+        ----------
+        prior : array-like of shape (K,)
+        stable_given_label : array-like of shape (K, n_stable)
+            Row k is the law of X_S given Y = k.
+        unstable_given_label : array-like of shape (K, n_unstable)
+        """
+        p = np.asarray(prior, dtype=np.float64)
+        a = np.asarray(stable_given_label, dtype=np.float64)
+        b = np.asarray(unstable_given_label, dtype=np.float64)
+        if a.ndim != 2 or b.ndim != 2 or not len(p) == len(a) == len(b):
+            raise ValueError(
+                f"Got {len(p)} classes in the prior and conditionals of shapes {a.shape} and {b.shape}: "
+                "pass one row per class."
+            )
+        return cls(np.einsum("k,ki,kj->ijk", p, a, b))
+
+    @classmethod
+    def from_function(cls, label: Any, stable: Any, unstable: Any, *, n_classes: int = 2) -> FiniteJoint:
+        """Y a function of independent X_S and X_U with the given laws.
+
+        Parameters
+        ----------
+        label : callable
+            (i, j) -> class, or -> array of shape (K,) with Pr[Y | X_S = i, X_U = j].
+        stable, unstable : array-like
+            Laws of X_S and of X_U.
+        """
+        table = np.zeros((len(stable), len(unstable), n_classes))
+        for i, a in enumerate(stable):
+            for j, b in enumerate(unstable):
+                law = label(i, j)
+                table[i, j] = a * b * (np.eye(n_classes)[law] if np.ndim(law) == 0 else np.asarray(law))
+        return cls(table)
+
+    # -- margins ------------------------------------------------------------------------------------
+
+    @property
+    def n_classes(self) -> int:
+        """K, the number of classes."""
+        return self.table.shape[2]
+
+    @property
+    def prior(self) -> FloatArray:
+        """Pr[Y], of shape (K,)."""
+        return self.table.sum(axis=(0, 1))
+
+    @property
+    def pair_mass(self) -> FloatArray:
+        """Pr[X_S, X_U]: what unlabelled rows show."""
+        return self.table.sum(axis=2)
+
+    @property
+    def stable_mass(self) -> FloatArray:
+        """Pr[X_S]."""
+        return self.table.sum(axis=(1, 2))
+
+    @property
+    def unstable_mass(self) -> FloatArray:
+        """Pr[X_U]."""
+        return self.table.sum(axis=(0, 2))
+
+    # -- posteriors ---------------------------------------------------------------------------------
+
+    @property
+    def stable_posterior(self) -> FloatArray:
+        """f_S: Pr[Y | X_S], of shape (n_stable, K)."""
+        return self._normalise(self.table.sum(axis=1))
+
+    @property
+    def unstable_posterior(self) -> FloatArray:
+        """f_U: Pr[Y | X_U], of shape (n_unstable, K)."""
+        return self._normalise(self.table.sum(axis=0))
+
+    @property
+    def joint_posterior(self) -> FloatArray:
+        """Pr[Y | X_S, X_U], of shape (n_stable, n_unstable, K)."""
+        return self._normalise(self.table)
+
+    @property
+    def pseudo_posterior(self) -> FloatArray:
+        """Pr[Ŷ | X_U] of the stochastic pseudo-label Ŷ ~ f_S(X_S), of shape (n_unstable, K)."""
+        return self._normalise(self.pair_mass.T @ self.stable_posterior)
+
+    def _normalise(self, mass: FloatArray) -> FloatArray:
+        total = mass.sum(axis=-1, keepdims=True)
+        return np.where(total > 0.0, mass / np.where(total > 0.0, total, 1.0), self.prior)
+
+    # -- the quantities of Theorem 4.4 --------------------------------------------------------------
+
+    @property
+    def confusion(self) -> FloatArray:
+        """ε[y, y'] = Pr[Ŷ = y | Y = y'], from the labels (not from f_S alone, as an estimate has to)."""
+        return self._pseudo_given_label(self.table.sum(axis=1))
+
+    @property
+    def pointwise_confusion(self) -> FloatArray:
+        """ε(x_U)[u, y, y'] = Pr[Ŷ = y | Y = y', X_U = u] (App. on violated complementarity).
+
+        Where Pr[Y = y', X_U = u] = 0 it is set to ε[y, y'], which no formula depends on.
+        """
+        cells = [self._pseudo_given_label(self.table[:, u, :]) for u in range(self.table.shape[1])]
+        present = self.table.sum(axis=0) > 0.0
+        return np.where(present[:, None, :], np.stack(cells), self.confusion)
+
+    def _pseudo_given_label(self, mass: FloatArray) -> FloatArray:
+        total = mass.sum(axis=0)
+        return (self.stable_posterior.T @ mass) / np.where(total > 0.0, total, 1.0)
+
+    @property
+    def leak(self) -> FloatArray:
+        """L(u, y') = E[f_S | Y = y', X_U = u] − E[f_S | Y = y'], as [u, class of f_S, y'].
+
+        Zero everywhere if X_S and X_U are complementary; it biases the corrected f_U by L/s.
+        """
+        return self.pointwise_confusion - self.confusion
+
+    @property
+    def statistics(self) -> PseudoLabelStatistics:
+        """The label-free statistics of f_S in the population: the prior, ε and s that SFB computes."""
+        return PseudoLabelStatistics.from_proba(self.stable_posterior, self.stable_mass)
+
+    @property
+    def informativeness(self) -> float:
+        """The s = ε₀ + ε₁ − 1 of Lemma 4.5; for K > 2 the mean of ε's eigenvalues but the first."""
+        return self.statistics.informativeness
+
+    @property
+    def complementary(self) -> bool:
+        """Whether X_S ⟂ X_U | Y (to twelve digits)."""
+        prior = np.where(self.prior > 0.0, self.prior, 1.0)
+        product = np.einsum("ik,jk->ijk", self.table.sum(axis=1), self.table.sum(axis=0)) / prior
+        return bool(np.abs(product - self.table).max() < 1e-12)
+
+    # -- using it -----------------------------------------------------------------------------------
+
+    def accuracy(self, proba: Any) -> float:
+        """Exact accuracy of predicting the most probable class of `proba` (n_stable, n_unstable, K).
+
+        Ties are shared evenly, as a coin would.
+        """
+        scores = np.broadcast_to(np.asarray(proba, dtype=np.float64), self.table.shape)
+        best = scores >= scores.max(axis=2, keepdims=True) - 1e-12
+        return float((self.table * best / best.sum(axis=2, keepdims=True)).sum())
+
+    def sample(
+        self, n: int, random_state: int | np.random.Generator | None = None
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Draw n rows: positions of X_S and X_U in the table, and the label."""
+        rng = np.random.default_rng(random_state)
+        flat = self.table.reshape(-1)
+        drawn = rng.choice(len(flat), size=n, p=flat / flat.sum())
+        stable, unstable, label = np.unravel_index(drawn, self.table.shape)
+        return stable, unstable, label

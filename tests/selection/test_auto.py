@@ -1,0 +1,67 @@
+"""`stable_features="auto"`: the selector inside StableFeatureBoosting."""
+
+import numpy as np
+import pytest
+
+from sfboost import StableFeatureBoosting
+from sfboost.selection import StableFeatureSelector
+
+
+@pytest.fixture
+def coins(families):
+    X, y, domain = families.anticausal_coins(np.random.default_rng(0))
+    X_new, y_new, _ = families.anticausal_coins(np.random.default_rng(1), 4000, (0.1,))
+    return X, y, domain, X_new, y_new
+
+
+def test_auto_finds_the_stable_coin_and_adapts_as_if_it_had_been_named(coins):
+    X, y, domain, X_new, y_new = coins
+    auto = StableFeatureBoosting("auto").fit(X, y, sample_domain=domain)
+    named = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+    assert (auto.stable_columns_, auto.unstable_columns_) == (named.stable_columns_, named.unstable_columns_)
+    assert auto.selector_.status_ == "selected"
+    assert auto.adapt(X_new).score(X_new, y_new) == named.adapt(X_new).score(X_new, y_new) > 0.88
+    assert not hasattr(named, "selector_")
+
+
+def test_columns_named_unstable_are_not_searched(families):
+    X, y, domain = families.gaussian_effects(np.random.default_rng(0), 2500, 2, 2)
+    model = StableFeatureBoosting("auto", [0, 3]).fit(X, y, sample_domain=domain)
+    assert model.stable_columns_.positions == (1, 2)
+    assert model.unstable_columns_.positions == (0, 3)
+
+
+def test_a_selector_with_other_settings_may_be_given_and_stays_unfitted(coins):
+    X, y, domain, *_ = coins
+    mine = StableFeatureSelector(kind="likelihood", tolerance=0.2)
+    model = StableFeatureBoosting(mine).fit(X, y, sample_domain=domain)
+    assert model.stable_columns_.positions == (0,)
+    assert model.selector_.tolerance == 0.2
+    assert not hasattr(mine, "support_")
+
+
+def test_where_nothing_can_be_told_fit_refuses_with_the_selectors_sentence(coins):
+    X, y, domain, *_ = coins
+    with pytest.raises(ValueError, match="one domain only"):
+        StableFeatureBoosting("auto").fit(X, y)
+    few = np.r_[0:20, 1024:1044]
+    with pytest.raises(ValueError, match="rows cannot tell"):
+        StableFeatureBoosting("auto").fit(X[few], y[few], sample_domain=domain[few])
+    with pytest.raises(ValueError, match="none is left"):
+        StableFeatureBoosting("auto", [0, 1]).fit(X, y, sample_domain=domain)
+
+
+def test_text_columns_are_refused_by_name(coins):
+    pd = pytest.importorskip("pandas", reason="needs the optional extra sfboost[app]")
+    X, y, domain, *_ = coins
+    frame = pd.DataFrame(X, columns=["shape", "colour"]).assign(city="Rome")
+    with pytest.raises(ValueError, match="'city' is not numeric"):
+        StableFeatureBoosting("auto").fit(frame, y, sample_domain=domain)
+    model = StableFeatureBoosting("auto").fit(frame[["shape", "colour"]], y, sample_domain=domain)
+    assert model.stable_columns_.names == ("shape",)
+
+
+def test_evaluation_searches_again_without_the_domain_that_plays_the_new_one(families):
+    X, y, domain = families.anticausal_coins(np.random.default_rng(3), 1500, (0.95, 0.7, 0.1))
+    result = StableFeatureBoosting("auto").evaluate(X, y, domain)
+    assert len(result.domains) == 3

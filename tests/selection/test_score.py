@@ -1,0 +1,217 @@
+"""The score test and its equivalence twin: size, power, and agreement with other ways."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, ncx2
+from sklearn.linear_model import LogisticRegression
+
+from sfboost.selection.basis import drift_basis, normal_scores, orthonormal, set_basis, smooth_basis
+from sfboost.selection.invariance import TrainingDomains, measure_invariance, p_uninformative
+from sfboost.selection.score import ScoreTest, fit_null, information, score_test
+from sfboost.selection.search import holm
+
+
+def one_column(x, y, domain):
+    return TrainingDomains.of(normal_scores(x)[:, None], y, domain)
+
+
+def rejections(make, repeats, kind="posterior", tolerance=0.1, seed=0):
+    """Shares of draws called changed and called stable at level .05."""
+    rng = np.random.default_rng(seed)
+    tests = [measure_invariance(make(rng), (0,), kind, tolerance, 0.05) for _ in range(repeats)]
+    return np.mean([t.p_change <= 0.05 for t in tests]), np.mean([t.p_drift <= 0.05 for t in tests])
+
+
+def test_the_score_test_agrees_with_the_likelihood_ratio_test():
+    rng = np.random.default_rng(0)
+    statistics = []
+    for _ in range(20):
+        n = 3000
+        nuisance = np.column_stack([np.ones(n), rng.standard_normal(n)])
+        tested = rng.standard_normal((n, 2))
+        logits = np.column_stack([0.5 * nuisance[:, 1], 0.1 * tested[:, 0], np.zeros(n)])
+        y = (logits + rng.gumbel(size=(n, 3))).argmax(axis=1)
+        outcome = np.eye(3)[y]
+        result = score_test(outcome, fit_null(outcome, nuisance), nuisance, tested)
+
+        def deviance(design, labels=y):
+            fit = LogisticRegression(C=1e6, fit_intercept=False, tol=1e-8, max_iter=500).fit(design, labels)
+            return -2 * np.log(fit.predict_proba(design)[np.arange(len(labels)), labels]).sum()
+
+        ratio = deviance(nuisance) - deviance(np.column_stack([nuisance, tested]))
+        assert result.degrees == 4
+        statistics.append((result.statistic, ratio))
+    score, ratio = np.array(statistics).T
+    np.testing.assert_allclose(score, ratio, rtol=0.05, atol=0.3)
+
+
+def test_information_is_the_curvature_of_the_log_likelihood():
+    rng = np.random.default_rng(1)
+    design, theta = rng.standard_normal((40, 2)), rng.standard_normal((2, 2))
+
+    def log_proba(flat):
+        logits = np.column_stack([design @ flat.reshape(2, 2), np.zeros(40)])
+        return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+    def expected(flat):  # E[-log p] under theta, whose Hessian at theta is the information
+        return -(np.exp(log_proba(theta.reshape(-1))) * log_proba(flat)).sum()
+
+    step, hessian = 1e-4, np.empty((4, 4))
+    for i in range(4):
+        for j in range(4):
+            a, b = np.eye(4)[i] * step, np.eye(4)[j] * step
+            at = theta.reshape(-1)
+            hessian[i, j] = (
+                expected(at + a + b) - expected(at + a - b) - expected(at - a + b) + expected(at - a - b)
+            ) / (4 * step**2)
+    np.testing.assert_allclose(information(design, np.exp(log_proba(theta.reshape(-1)))), hessian, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [60, 400])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_a_cause_with_covariate_shift_is_called_changed_at_the_nominal_rate_only(n, shift):
+    def make(rng):
+        domain = np.repeat([0, 1], n)
+        x = rng.standard_normal(2 * n) + shift * domain
+        y = (rng.random(2 * n) < 1 / (1 + np.exp(-x))).astype(int)
+        return one_column(np.exp(x), y, domain)  # skewed: only ranks count
+
+    changed, _ = rejections(make, 200)
+    assert changed <= 0.095  # .05 + three standard errors
+
+
+@pytest.mark.parametrize(("kind", "other"), [("posterior", "likelihood"), ("likelihood", "posterior")])
+def test_each_kind_accepts_its_own_world_and_rejects_the_other(kind, other):
+    def make(rng):
+        n, domain = 600, np.repeat([0, 1], 600)
+        if kind == "likelihood":  # label shift
+            y = (rng.random(2 * n) < np.where(domain, 0.7, 0.3)).astype(int)
+            return one_column(y + rng.standard_normal(2 * n), y, domain)
+        x = rng.standard_normal(2 * n) + domain  # covariate shift
+        return one_column(x, (rng.random(2 * n) < 1 / (1 + np.exp(-x))).astype(int), domain)
+
+    own, elsewhere = rejections(make, 60, kind)[0], rejections(make, 60, other)[0]
+    assert own <= 0.14
+    assert elsewhere == 1.0
+
+
+@pytest.mark.parametrize("n", [600, 2500])
+def test_a_drift_of_the_tolerance_is_called_stable_at_most_at_the_nominal_rate(n):
+    def make(rng):
+        # Pr[Y = 1] is .45 in one domain and .55 in the other: a drift of exactly .1, the hardest case.
+        domain = np.repeat([0, 1], n)
+        y = (rng.random(2 * n) < np.where(domain, 0.55, 0.45)).astype(int)
+        return one_column(rng.standard_normal(2 * n), y, domain)
+
+    changed, stable = rejections(make, 120)
+    assert stable <= 0.11  # .05 + three standard errors
+    assert changed > 0.7
+    # The estimate is right: the mean over draws is close to .1.
+    rng = np.random.default_rng(3)
+    drifts = [measure_invariance(make(rng), (0,), "posterior", 0.1, 0.05).drift for _ in range(40)]
+    assert np.mean(drifts) == pytest.approx(0.1, abs=0.015)
+
+
+def test_without_drift_enough_rows_show_it_and_few_rows_never_do():
+    def make(n):
+        def draw(rng):
+            y = rng.integers(0, 2, 2 * n)
+            return one_column(y + rng.standard_normal(2 * n), y, np.repeat([0, 1], n))
+
+        return draw
+
+    assert rejections(make(2000), 40)[1] == 1.0
+    assert rejections(make(40), 100)[1] == 0.0
+
+
+def test_a_drift_in_one_small_domain_of_five_is_not_averaged_away():
+    rng = np.random.default_rng(0)
+    domain = np.repeat([0, 1, 2, 3, 4], [2000, 2000, 2000, 2000, 300])
+    y = rng.integers(0, 2, len(domain))
+    x = np.where(domain == 4, -1, 1) * y + rng.standard_normal(len(domain))
+    result = measure_invariance(one_column(x, y, domain), (0,), "posterior", 0.1, 0.05)
+    assert result.p_change < 1e-10
+    assert result.p_drift > 0.99
+    assert result.drift > 0.4
+
+
+@pytest.mark.parametrize("kind", ["posterior", "likelihood"])
+def test_domains_without_common_values_cannot_be_compared(kind):
+    rng = np.random.default_rng(0)
+    domain, y = np.repeat([0, 1], 2000), rng.integers(0, 2, 4000)
+    x = domain * 10.0 + rng.standard_normal(4000)
+    result = measure_invariance(one_column(x, y, domain), (0,), kind, 0.1, 0.05)
+    assert result.p_drift > 0.5
+
+
+def test_the_upper_limit_is_where_the_equivalence_test_turns():
+    test = ScoreTest(statistic=9.0, degrees=3, inflation=0.001, drift=0.05)
+    assert test.p_drift(test.upper(0.05)) == pytest.approx(0.05, abs=1e-6)
+    assert test.p_change == pytest.approx(chi2.sf(9.0, 3))
+    assert test.p_drift(0.1) == pytest.approx(ncx2.cdf(9.0, 3, 0.01 / 0.001))
+
+
+def test_a_lucky_statistic_is_worth_no_more_than_the_median():
+    lucky, median = (ScoreTest(t, 3, 0.001, 0.0) for t in (0.0, chi2.ppf(0.5, 3)))
+    assert lucky.p_drift(0.1) == median.p_drift(0.1)
+    assert lucky.upper(0.05) == median.upper(0.05) > 0.0
+
+
+def test_perfectly_separated_classes_are_stable():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    result = measure_invariance(
+        one_column(y.astype(float), y, np.repeat([0, 1], 1000)), (0,), "posterior", 0.1, 0.05
+    )
+    assert result.p_change > 0.05
+    assert result.p_drift < 0.05
+
+
+@pytest.mark.parametrize(("n_columns", "n"), [(6, 450), (12, 450)])
+def test_large_sets_without_drift_are_called_changed_at_the_nominal_rate(n_columns, n):
+    rng, changed = np.random.default_rng(0), []
+    for _ in range(60):
+        domain, y = np.repeat([0, 1], n), rng.integers(0, 2, 2 * n)
+        X = 0.4 * y[:, None] + rng.standard_normal((2 * n, n_columns))
+        data = TrainingDomains.of(np.column_stack([normal_scores(x) for x in X.T]), y, domain)
+        changed.append(
+            measure_invariance(data, tuple(range(n_columns)), "posterior", 0.1, 0.05).p_change <= 0.05
+        )
+    assert np.mean(changed) <= 0.135  # .05 + three standard errors
+
+
+def test_uninformative_columns_are_called_informative_at_the_nominal_rate():
+    rng = np.random.default_rng(0)
+    p_values = []
+    for _ in range(200):
+        domain = np.repeat([0, 1], 200)
+        # Both depend on the domain, so they are related overall, and not within domains.
+        y = (rng.random(400) < np.where(domain, 0.7, 0.3)).astype(int)
+        p_values.append(p_uninformative(one_column(rng.standard_normal(400) + domain, y, domain), (0,)))
+    assert np.mean(np.array(p_values) <= 0.05) <= 0.095
+
+
+def test_a_constant_column_is_uninformative():
+    y = np.arange(100) % 2
+    assert p_uninformative(one_column(np.ones(100), y, np.repeat([0, 1], 50)), (0,)) == 1.0
+
+
+def test_bases_have_the_spans_they_promise():
+    rng = np.random.default_rng(0)
+    z, two = normal_scores(rng.standard_normal(500)), normal_scores(rng.integers(0, 2, 500).astype(float))
+    assert smooth_basis(two).shape[1] == 2
+    assert np.linalg.matrix_rank(np.column_stack([smooth_basis(z), z, z**2])) <= smooth_basis(z).shape[1] + 1
+    assert orthonormal(np.column_stack([np.ones(500), drift_basis([two])])).shape[1] == 2
+    assert drift_basis([z, two]).shape[1] == 3
+    assert set_basis([z, two]).shape[1] == 3 + 2 + 1
+    basis = orthonormal(np.column_stack([z, 2 * z, z**2]))
+    np.testing.assert_allclose(basis.T @ basis, 500 * np.eye(2), atol=1e-9)
+
+
+def test_holm_never_exceeds_bonferroni_and_keeps_the_order():
+    p = np.random.default_rng(0).random(20) / 10
+    adjusted = holm(p)
+    assert (adjusted >= p).all()
+    assert (adjusted <= np.minimum(20 * p, 1)).all()
+    assert np.array_equal(np.argsort(adjusted, kind="stable")[:3], np.argsort(p)[:3])
+    assert holm(np.array([0.2]))[0] == 0.2
