@@ -32,6 +32,8 @@ from sfboost.marginal import correct_posthoc, floored_log, posterior
 from sfboost.marginal.probabilities import FloatArray
 
 _STEP = 1e-4
+#: Beyond this many parameters the covariance costs more than the fit.
+_MOST_PARAMETERS = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,6 @@ def uncertainty_of(
     problem: Problem,
     settings: Settings,
     model: UnstableModel | None,
-    l2: float | None,
     standardizer: Standardizer | None,
 ) -> Uncertainty:
     """Standard errors of an adaptation of `problem`; what cannot be had is None."""
@@ -130,6 +131,25 @@ def uncertainty_of(
     return Uncertainty(
         *basics, coef, intercept, *_accuracies(problem, model, stack), head_covariance=covariance
     )
+
+
+def head_covariance(
+    problem: Problem, settings: Settings, model: UnstableModel
+) -> tuple[FloatArray | None, float]:
+    """Covariance of the head's parameters; or None, and a rough error of its fitted mean pseudo-label.
+
+    Heads without known equations, and very wide ones, get √(parameters · Var f / n) for every row.
+    """
+    share = problem.weight / problem.weight.sum()
+    width = problem.X.shape[1] + 1
+    n_columns = 1 if problem.n_classes == 2 else problem.n_classes
+    if width * n_columns > _MOST_PARAMETERS or not has_equations(problem, settings, model):
+        spread = share @ (problem.stable - share @ problem.stable) ** 2
+        return None, float(np.sqrt(spread.max() * width * (share @ share)))
+    rows = _moment_rows(problem)
+    assert isinstance(model.head, SoftLogisticRegression)  # has_equations says so
+    weighted = _head_influence(problem, settings, model.head, rows, share @ rows, share) * share[:, None]
+    return weighted.T @ weighted, 0.0
 
 
 def has_equations(problem: Problem, settings: Settings, model: UnstableModel) -> bool:
@@ -181,9 +201,7 @@ def _root_mean_square(influence: FloatArray, share: FloatArray) -> FloatArray:
     return np.sqrt(np.tensordot(share**2, influence**2, axes=1))
 
 
-def _objective(
-    problem: Problem, settings: Settings, moments: FloatArray, share: FloatArray
-) -> Objective:
+def _objective(problem: Problem, settings: Settings, moments: FloatArray, share: FloatArray) -> Objective:
     """The head's loss as a function of the moments that it treats as known."""
     if problem.all_labelled:
         return CrossEntropy(np.eye(problem.n_classes)[problem.known], share)

@@ -1,0 +1,1 @@
+"""Is each assumption of Theorem 4.4 plausible on these data?"""
