@@ -55,6 +55,7 @@ def adapt(
     source_prior: Any = None,
     guard: str | None = None,
     leak: float | None = None,
+    leak_source: str = "given",
     uncertainty: bool = False,
     evidence: StableEvidence | None = None,
     force: bool = False,
@@ -107,6 +108,8 @@ def adapt(
     leak : float, optional
         δ: how far E[f_S | Y] may differ between rows of different X_U. None is zero here;
         `StableFeatureBoosting.adapt` estimates it in the training domains.
+    leak_source : str
+        Where `leak` comes from, for the record.
     uncertainty : bool
         Also compute standard errors; see `Adaptation.uncertainty`.
     evidence : StableEvidence, optional
@@ -177,7 +180,7 @@ def adapt(
     prior = _class_shares(problem, unstable)
     band = withheld = None
     if guard is not None and unstable is not None and not problem.all_labelled:
-        band, decision = _guarded(problem, settings, unstable, prior, leak, decision)
+        band, decision = _guarded(problem, settings, unstable, prior, (leak, leak_source), decision)
         if decision.kind == "kept stable":
             unstable, withheld = None, unstable
     if decision.kind == "kept stable":
@@ -245,7 +248,7 @@ def _guarded(
     settings: Settings,
     unstable: UnstableModel,
     prior: FloatArray,
-    leak: float | None,
+    leak: tuple[float | None, str],
     decision: Decision,
 ) -> tuple[Guard, Decision]:
     """The band around f_U, and what it leaves of the adaptation."""
@@ -256,8 +259,8 @@ def _guarded(
         joint = joint * problem.weight[:, None]
         confusion = (problem.stable.T @ joint) / joint.sum(axis=0)
     covariance, pseudo_error = head_covariance(problem, settings, unstable)
-    source = "assumed zero" if leak is None else "given"
-    band = Guard(leak or 0.0, source, prior, confusion, covariance, pseudo_error)
+    source = "assumed zero" if leak[0] is None else leak[1]
+    band = Guard(leak[0] or 0.0, source, prior, confusion, covariance, pseudo_error)
     band = complete(band, problem.stable, problem.prior, unstable, problem.X)
     kind, reason = verdict(band, problem.stable, problem.prior, unstable, problem.X)
     return band, Decision(kind, f"{decision.reason}; {reason}")

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.decomposition import TruncatedSVD
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -32,6 +34,14 @@ from sfboost.boosting.columns import require_finite_numbers, resolve_columns
 from sfboost.boosting.domains import stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
 from sfboost.calibration import Temperature, fit_temperature
+from sfboost.diagnostics import (
+    Diagnosis,
+    TrainingRows,
+    diagnose,
+    make_new_rows,
+    training_leak,
+    training_leaks,
+)
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
@@ -39,6 +49,8 @@ IntArray = npt.NDArray[np.intp]
 
 # A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
 _LEAST_PROBABILITY = 1e-6
+# Columns that the leak is measured in.
+_MOST_DIAGNOSED = 50
 
 
 class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
@@ -70,6 +82,9 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         Those folds. A number spreads every class of every domain evenly; a splitter is given the domains
         as groups, so that `LeaveOneGroupOut` calibrates on whole domains.
     method, correction, rounds, l2, standardize : see `sfboost.adapt`
+    stability : {"posterior", "likelihood"}, default="posterior"
+        What transports: P(Y | X_S), the paper's stability (causes of Y), or P(X_S | Y), label shift (effects
+        of Y). `diagnose` tests which.
     n_jobs : int, default=None
         Processes for folds and domains.
     verbose : int, default=0
@@ -85,6 +100,11 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
     temperature_ : Temperature
     evidence_ : StableEvidence
         How much the stable predictor beats the class balance on held-out rows.
+    leaks_ : tuple of DomainLeak, or None
+        How much of X_U the stable predictor shows within a class, by training domain: what the guard
+        allows for in a new one. None if the unstable features are not numbers.
+    source_prior_ : array of shape (K,)
+        Mean of the held-out stable probabilities.
     stable_columns_, unstable_columns_ : Columns
 
     Examples
@@ -111,6 +131,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         "calibration_bias": ["boolean"],
         "calibration_weights": [StrOptions({"domain", "pooled"})],
         "cv": ["cv_object"],
+        "stability": [StrOptions({"posterior", "likelihood"})],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -133,6 +154,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         rounds: int | None = None,
         l2: float | str = "auto",
         standardize: bool | str = "auto",
+        stability: str = "posterior",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | None = 0,
@@ -151,6 +173,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self.rounds = rounds
         self.l2 = l2
         self.standardize = standardize
+        self.stability = stability
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -186,7 +209,11 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
         self.evidence_ = stable_evidence(labels[held_out], calibrated, rows_weight[held_out])
+        share = rows_weight[held_out] / rows_weight[held_out].sum()
+        self.source_prior_ = share @ np.exp(calibrated)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
+        rows = training_rows(np.exp(calibrated), labels, domain, held_out, unstable_X)
+        self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
         self.domains_ = tuple(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(summarise_domain)(
@@ -205,7 +232,12 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> Settings:
         return resolve(
-            self.method, self.l2, correction=self.correction, rounds=self.rounds, head=self.unstable
+            self.method,
+            self.l2,
+            correction=self.correction,
+            rounds=self.rounds,
+            head=self.unstable,
+            stability=self.stability,
         )
 
     def _stable_estimator(self, X: Any) -> Any:
@@ -306,7 +338,15 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
     # -- a new domain -------------------------------------------------------------------------------
 
     def adapt(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, force: bool = False, **changes: Any
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        guard: str | None = "auto",
+        leak: float | None = None,
+        force: bool = False,
+        **changes: Any,
     ) -> AdaptedClassifier:
         """Learn the unstable features' meaning in a new domain, without labels or with a few.
 
@@ -317,6 +357,12 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,), optional
             Labels where they are known; None or NaN elsewhere.
         sample_weight : array-like of shape (n,), optional
+        guard : {"auto", None}, default="auto"
+            "auto" allows for the leak of the stable predictor and for sampling error, and may blend or keep
+            the stable predictor (`decision_`). None is the paper.
+        leak : float, optional
+            δ that the guard allows for. None is the largest leak of the training domains (`leaks_`), as far
+            as it is beyond sampling error.
         force : bool
             Adapt even where the stable predictor is not shown to be informative or rows are few.
         **changes
@@ -342,8 +388,14 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             "head": self.unstable,
             "l2": self.l2,
             "standardize": self.standardize,
+            "stability": self.stability,
+            "source_prior": self.source_prior_,
+            "guard": guard,
+            "leak": leak,
             "evidence": self.evidence_,
         }
+        if guard is not None and leak is None and self.leaks_ is not None:
+            options |= {"leak": training_leak(self.leaks_), "leak_source": "training domains"}
         adaptation = adapt(
             np.exp(self._stable_log_proba(X)),
             self.unstable_columns_.take(X),
@@ -355,6 +407,49 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         )
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), adaptation)
+
+    def diagnose(
+        self, X: Any, y: Any, sample_domain: Any, X_new: Any = None, *, level: float = 0.05
+    ) -> Diagnosis:
+        """Check each assumption of Theorem 4.4 on labelled training rows and, if given, on a new domain.
+
+        A clone of this model is fitted to the training rows; its held-out predictions are what is judged.
+        The checks that look at feature values take numeric columns only.
+
+        Parameters
+        ----------
+        X, y, sample_domain : as in `fit`
+        X_new : array-like or DataFrame of shape (m, p), optional
+            Unlabelled rows of the new domain.
+        level : float
+            Nominal false-alarm rate of each check.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        model = clone(self)
+        rows = model._held_out_rows(X, y, sample_domain)
+        new = None
+        if X_new is not None:
+            X_new = model._check_input(X_new, reset=False)
+            new = make_new_rows(
+                np.exp(model._stable_log_proba(X_new)),
+                numbers(model.unstable_columns_.take(X_new)) if len(model.unstable_columns_) else None,
+                numbers(model.stable_columns_.take(X_new)),
+            )
+        return diagnose(rows, new, level=level, random_state=self.random_state or 0)
+
+    def _held_out_rows(self, X: Any, y: Any, sample_domain: Any) -> TrainingRows:
+        """Fit, and return the held-out predictions with the rows they are of."""
+        self.fit(X, y, sample_domain=sample_domain)
+        X = self._check_input(X, reset=False)
+        labels = np.searchsorted(self.classes_, np.asarray(y))
+        domain = check_domain(sample_domain, X.shape[0])
+        held_out, raw = self._fit_stable(self.stable_columns_.take(X), labels, domain, None)
+        calibrated = np.exp(self.temperature_.apply(raw))
+        unstable = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
+        return training_rows(calibrated, labels, domain, held_out, unstable, self.stable_columns_.take(X))
 
     def evaluate(self, X: Any, y: Any, sample_domain: Any, *, sample_weight: Any = None) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
@@ -414,6 +509,34 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def training_rows(
+    stable: FloatArray,
+    y: IntArray,
+    domain: npt.NDArray[Any],
+    held_out: IntArray,
+    X_unstable: Any,
+    X_stable: Any = None,
+) -> TrainingRows:
+    """Held-out rows for the diagnostics; features that are not numbers are left out."""
+    parts = [None if X is None else numbers(_safe_indexing(X, held_out)) for X in (X_unstable, X_stable)]
+    return TrainingRows(stable, y[held_out], domain[held_out], *parts)
+
+
+def numbers(X: Any) -> FloatArray | None:
+    """Finite numbers as a dense matrix of at most 50 columns (principal components beyond), else None."""
+    if not sparse.issparse(X):
+        try:
+            X = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            return None
+        if not np.isfinite(X).all():
+            return None
+    if X.shape[1] <= _MOST_DIAGNOSED:
+        return X.toarray() if sparse.issparse(X) else X
+    components = TruncatedSVD(_MOST_DIAGNOSED, random_state=0).fit_transform(X)
+    return np.asarray(components, dtype=np.float64)
 
 
 def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:

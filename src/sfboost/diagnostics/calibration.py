@@ -6,7 +6,7 @@ import numpy as np
 
 from sfboost.diagnostics.material import Material, TrainingRows
 from sfboost.diagnostics.moments import holm, zero_mean_test
-from sfboost.diagnostics.result import CheckResult
+from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
@@ -19,8 +19,7 @@ def check_calibration(material: Material) -> CheckResult:
 
     tr Δ_e / (K − 1) is the error of the claimed s: what f_S claims minus it is what labels show.
     """
-    training = material.training
-    assert training is not None  # the list asks for it
+    training = material.labelled
     p_values = {name: _p_value(training, rows) for name, rows in training.by_domain}
     errors = {name: _relative_error(training, rows) for name, rows in training.by_domain}
     adjusted = holm(p_values)
@@ -47,7 +46,7 @@ def check_calibration(material: Material) -> CheckResult:
         "Calibrate f_S on held-out domains (calibration='nll', cv=LeaveOneGroupOut(), calibration_bias=True)."
     )
     rejected = [errors[name][0] for name, p in adjusted.items() if p < material.level]
-    verdict = "violated" if max(abs(value) for value in rejected) > _TOLERABLE else "doubtful"
+    verdict: Verdict = "violated" if max(abs(value) for value in rejected) > _TOLERABLE else "doubtful"
     return CheckResult("calibration", verdict, found, remedy, *result)
 
 
@@ -68,6 +67,6 @@ def _relative_error(training: TrainingRows, rows: np.ndarray) -> tuple[float, fl
 
 
 def delta_rows(stable: FloatArray, onehot: FloatArray) -> FloatArray:
-    """f (Y − f)ᵀ diag(1/p) row by row, of shape (n, K, K); their mean is Δ."""
+    """F (Y − f)ᵀ diag(1/p) row by row, of shape (n, K, K); their mean is Δ."""
     prior = np.maximum(stable.mean(axis=0), 1e-9)
     return stable[:, :, None] * (onehot - stable)[:, None, :] / prior

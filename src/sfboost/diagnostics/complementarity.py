@@ -8,7 +8,7 @@ from sfboost.diagnostics.independence import conditional_independence
 from sfboost.diagnostics.leak import DomainLeak, domain_leak
 from sfboost.diagnostics.material import Material, TrainingRows
 from sfboost.diagnostics.moments import holm
-from sfboost.diagnostics.result import CheckResult
+from sfboost.diagnostics.result import CheckResult, Verdict
 
 #: Error of Pr[Y | X_U] that the leak causes, root mean square.
 _NOTICEABLE, _LARGE = 0.05, 0.15
@@ -20,8 +20,7 @@ def check_complementarity(material: Material) -> CheckResult:
 
     p-values reject everything at tens of thousands of rows: the verdict needs both the test and the size.
     """
-    training = material.training
-    assert training is not None and training.X_unstable is not None  # the list asks for both
+    training = material.labelled
     leaks = training_leaks(training)
     p_values = {
         name: _p_value(training, rows) for name, rows in training.by_domain if len(rows) >= _FEWEST_ROWS
@@ -40,8 +39,8 @@ def check_complementarity(material: Material) -> CheckResult:
         "lower": lower,
     }
     found = (
-        f"The leak of f_S shifts Pr[Y | X_U] by {worst.relative:.3f} in domain {worst.domain} (root mean square; "
-        f"smallest adjusted p over {len(adjusted)} domains: {smallest:.3f})."
+        f"The leak of f_S shifts Pr[Y | X_U] by {worst.relative:.3f} in domain {worst.domain} (root mean "
+        f"square; smallest adjusted p over {len(adjusted)} domains: {smallest:.3f})."
     )
     result = (worst.relative, None, smallest, details)
     if smallest >= material.level:
@@ -53,14 +52,13 @@ def check_complementarity(material: Material) -> CheckResult:
         "Adapt with the guard (the default), or drop the unstable columns that follow X_S within a class."
     )
     nonlinear = lower <= 0.0  # the test sees what a linear leak does not
-    verdict = "violated" if lower > _NOTICEABLE or nonlinear and smallest < 1e-4 else "doubtful"
+    verdict: Verdict = "violated" if lower > _NOTICEABLE or (nonlinear and smallest < 1e-4) else "doubtful"
     return CheckResult("complementarity", verdict, found, remedy, *result)
 
 
 def training_leaks(training: TrainingRows) -> tuple[DomainLeak, ...]:
     """The leak of every training domain that has enough rows and more than one class."""
-    X = training.X_unstable
-    assert X is not None
+    X = training.unstable
     return tuple(
         domain_leak(training.stable[rows], X[rows], training.y[rows], name)
         for name, rows in training.by_domain
@@ -69,6 +67,5 @@ def training_leaks(training: TrainingRows) -> tuple[DomainLeak, ...]:
 
 
 def _p_value(training: TrainingRows, rows: np.ndarray) -> float:
-    assert training.X_unstable is not None
     stable = training.stable[rows][:, 1:]
-    return conditional_independence(stable, training.X_unstable[rows], training.y[rows]).p_value
+    return conditional_independence(stable, training.unstable[rows], training.y[rows]).p_value

@@ -17,13 +17,12 @@ _FOLDS = 2
 
 
 def check_feasibility(material: Material) -> CheckResult:
-    """ε⁻¹ E[f_S | u in a bin] must not be negative, in any of some bins of X_U that were chosen on other rows.
+    """ε⁻¹ E[f_S | u in a bin] must not be negative in any bin of X_U; bins are chosen on other rows.
 
     An infeasible answer says that X_U shows more of f_S than the class can: complementarity or calibration
     fails. A feasible one says little; it is all that a two-valued X_S allows.
     """
-    new = material.new
-    assert new is not None and new.X_unstable is not None  # the list asks for both
+    new = material.fresh
     confusion = PseudoLabelStatistics.from_proba(new.stable).confusion
     if np.linalg.cond(confusion) > 1e6:
         found = "f_S does not separate all classes: ε cannot be inverted."
@@ -34,7 +33,7 @@ def check_feasibility(material: Material) -> CheckResult:
         f"(adjusted p = {p_value:.3f})."
     )
     if p_value < material.level:
-        remedy = "X_U repeats X_S within a class, or f_S is underconfident: recalibrate, or keep the stable predictor."
+        remedy = "X_U repeats X_S within a class, or f_S is underconfident: recalibrate or keep f_S."
         return CheckResult("feasibility, new domain", "violated", found, remedy, lowest, error, p_value)
     found = f"{found} Feasible, which does not prove complementarity."
     return CheckResult("feasibility, new domain", "holds", found, "", lowest, error, p_value)
@@ -42,7 +41,6 @@ def check_feasibility(material: Material) -> CheckResult:
 
 def feasibility(new: NewRows, confusion: FloatArray, seed: int) -> tuple[float, float, float, int]:
     """Smallest corrected probability, its error, its adjusted p-value, and the number of bins."""
-    assert new.X_unstable is not None
     inverse = np.linalg.inv(confusion)
     corrected = new.stable @ inverse.T
     bins = _bins(new, seed)
@@ -67,8 +65,7 @@ def _bins(new: NewRows, seed: int) -> FloatArray:
 
     The regression is cross-fitted: a bin must not be chosen by the f_S that it is then judged by.
     """
-    X = new.X_unstable
-    assert X is not None
+    X = new.unstable
     values, place = np.unique(X, axis=0, return_inverse=True)
     if len(values) <= _BINS:
         return place.reshape(-1).astype(np.float64)

@@ -20,21 +20,21 @@ _NEGLIGIBLE = 0.002
 
 def check_gain(material: Material) -> CheckResult:
     """Cross-fitted ℓ ± SE, and the score test of ℓ at f_U ≡ p (Cov(f_S, X_U) = 0)."""
-    new = material.new
-    assert new is not None and new.X_unstable is not None  # the list asks for both
+    new = material.fresh
     if np.ptp(new.stable, axis=0).max() < 1e-9:
         return CheckResult("anything to gain", "violated", "f_S is constant: nothing can be learned from it.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        adaptation = adapt(new.stable, new.X_unstable, force=True, random_state=material.random_state)
-    assert adaptation.cross_fit is not None and adaptation.unstable is not None
-    gain, error = adaptation.cross_fit.gain, adaptation.cross_fit.standard_error
-    p_value = independence_p_value(new.stable, new.X_unstable)
+        adaptation = adapt(new.stable, new.unstable, force=True, random_state=material.random_state)
+    held_out = adaptation.cross_fit
+    assert held_out is not None  # force=True and the default head always have one
+    gain, error = held_out.gain, held_out.standard_error
+    p_value = independence_p_value(new.stable, new.unstable)
     joint = posterior(
-        np.log(np.maximum(adaptation.unstable_proba(new.X_unstable), 1e-300)),
+        np.log(np.maximum(adaptation.unstable_proba(new.unstable), 1e-300)),
         np.log(np.maximum(new.stable, 1e-300)) - np.log(np.maximum(adaptation.divisor, 1e-300)),
     )
-    labels = effective_labels(adaptation.unstable_proba(new.X_unstable), joint)
+    labels = effective_labels(adaptation.unstable_proba(new.unstable), joint)
     details = {"effective_labels": labels, "rows": len(new.stable)}
     found = (
         f"Held-out likelihood {gain:.4f} ± {error:.4f} nats a row; {len(new.stable)} rows are worth "

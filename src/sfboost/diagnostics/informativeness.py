@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from sfboost.diagnostics.leak import measured_informativeness
 from sfboost.diagnostics.material import Material, NewRows, TrainingRows
-from sfboost.diagnostics.result import CheckResult
+from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import PseudoLabelStatistics, floored_log
 from sfboost.marginal.probabilities import FloatArray
 
@@ -37,7 +37,7 @@ def check_informativeness(material: Material) -> CheckResult:
             return CheckResult("informativeness", "doubtful", found, remedy, share, error, p_value, details)
         return CheckResult("informativeness", "holds", found, "", share, error, p_value, details)
     # A gain that could still be of use (.01 nats) cannot be excluded with few rows.
-    verdict = "violated" if share + norm.isf(material.level) * error < 0.01 else "cannot tell"
+    verdict: Verdict = "violated" if share + norm.isf(material.level) * error < 0.01 else "cannot tell"
     return CheckResult("informativeness", verdict, found, _REMEDY, share, error, p_value, details)
 
 
@@ -54,13 +54,11 @@ def _gain_of(training: TrainingRows, rows: np.ndarray) -> tuple[float, float, in
 
 
 def _claim_only(material: Material) -> CheckResult:
-    assert material.new is not None  # the list asks for either
-    stats = PseudoLabelStatistics.from_proba(material.new.stable)
+    new = material.fresh
+    stats = PseudoLabelStatistics.from_proba(new.stable)
     claimed = stats.informativeness
     if stats.effective_labels < 30.0:
-        found = (
-            f"f_S claims s = {claimed:.4f}: {len(material.new.stable)} rows are worth fewer than 30 labels."
-        )
+        found = f"f_S claims s = {claimed:.4f}: {len(new.stable)} rows are worth fewer than 30 labels."
         return CheckResult("informativeness", "violated", found, _REMEDY, claimed)
     found = f"f_S claims s = {claimed:.3f}; without labels that is a claim, not evidence."
     return CheckResult(
@@ -74,26 +72,27 @@ def check_lower_bound(material: Material) -> CheckResult:
     Under complementarity and calibration E[f_S | X_U] is affine in Pr[Y | X_U], so that share is
     s · Var(Pr[Y | X_U]) / Var(Y) and at most s.
     """
-    new = material.new
-    assert new is not None and new.X_unstable is not None  # the list asks for both
+    new = material.fresh
     claimed = PseudoLabelStatistics.from_proba(new.stable).informativeness
     explained, error = explained_share(new, material.random_state)
     lower = max(0.0, explained - float(norm.isf(material.level)) * error)
-    found = f"X_U explains {explained:.3f} ± {error:.3f} of f_S: s is at least {lower:.3f}, f_S claims {claimed:.3f}."
+    found = (
+        f"X_U explains {explained:.3f} ± {error:.3f} of f_S: s is at least {lower:.3f}, f_S claims "
+        f"{claimed:.3f}."
+    )
     details = {"s_claimed": claimed, "s_lower": lower}
     if lower > claimed:
         remedy = "X_U shows more of X_S than any class can: drop the columns of X_U that repeat X_S."
         return CheckResult(
             "informativeness bound", "violated", found, remedy, explained, error, None, details
         )
-    verdict = "holds" if lower > 0.0 else "cannot tell"
+    verdict: Verdict = "holds" if lower > 0.0 else "cannot tell"
     return CheckResult("informativeness bound", verdict, found, "", explained, error, None, details)
 
 
 def explained_share(new: NewRows, seed: int) -> tuple[float, float]:
     """Cross-fitted R² of f_S on X_U (ridge), with its standard error."""
-    assert new.X_unstable is not None
-    X = new.X_unstable
+    X = new.unstable
     spread = X.std(axis=0)
     X = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     folds = np.random.default_rng(seed).permutation(len(X)) % _FOLDS
@@ -114,4 +113,4 @@ def explained_share(new: NewRows, seed: int) -> tuple[float, float]:
 
 def _ridge(X: FloatArray, target: FloatArray) -> FloatArray:
     """Least squares with one row's worth of ridge."""
-    return np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ target)
+    return np.asarray(np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ target), dtype=np.float64)

@@ -41,8 +41,7 @@ class InterceptSlope:
 
 def check_kind_of_stability(material: Material) -> CheckResult:
     """The intercept-slope test over training domains with different class shares."""
-    training = material.training
-    assert training is not None  # the list asks for it
+    training = material.labelled
     outcome = intercept_slope(training)
     if outcome is None or outcome.spread < _LEAST_SPREAD:
         found = "The class shares of the training domains hardly differ (or there is one domain)."

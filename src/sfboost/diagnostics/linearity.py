@@ -12,7 +12,7 @@ import numpy as np
 from sfboost.diagnostics.independence import basis, principal_components
 from sfboost.diagnostics.material import Material, NewRows
 from sfboost.diagnostics.moments import MomentTest, zero_mean_test
-from sfboost.diagnostics.result import CheckResult
+from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
 
@@ -23,11 +23,10 @@ _MOST_STABLE = 5
 
 def check_linearity(material: Material) -> CheckResult:
     """Score test of basis(X_S) ⊗ {u, u²} against E[g(X_U) | X_S] affine in f_S, with robust covariance."""
-    new = material.new
-    assert new is not None and new.X_unstable is not None  # the list asks for both
+    new = material.fresh
     outcome = linearity_test(new)
     if outcome is None:
-        found = f"f_S takes {n_levels(new.stable)} values for {new.stable.shape[1]} classes: the model is saturated."
+        found = f"f_S takes {n_levels(new.stable)} values for {new.stable.shape[1]} classes: saturated."
         remedy = "Use richer stable features, or labelled rows; the guard's leak=δ bounds the harm."
         return CheckResult("complementarity, new domain", "cannot tell", found, remedy)
     test, share = outcome
@@ -41,10 +40,10 @@ def check_linearity(material: Material) -> CheckResult:
             "complementarity, new domain", "holds", found, "", share, None, test.p_value, details
         )
     remedy = (
-        "Complementarity or calibration fails here: recalibrate f_S, drop the unstable columns that follow X_S, "
-        "or keep the stable predictor."
+        "Complementarity or calibration fails here: recalibrate f_S, drop the unstable columns that "
+        "follow X_S, or keep the stable predictor."
     )
-    verdict = "violated" if share > _LARGE or test.p_value < material.level / 50 else "doubtful"
+    verdict: Verdict = "violated" if share > _LARGE or test.p_value < material.level / 50 else "doubtful"
     return CheckResult(
         "complementarity, new domain", verdict, found, remedy, share, None, test.p_value, details
     )
@@ -57,14 +56,13 @@ def n_levels(stable: FloatArray) -> int:
 
 def linearity_test(new: NewRows) -> tuple[MomentTest, float] | None:
     """The test, and the share of Var E[g | X_S] beyond the affine part; None if f_S is saturated."""
-    assert new.X_unstable is not None
     affine = np.column_stack([np.ones(len(new.stable)), new.stable[:, 1:]])
     beyond = residual(_stable_basis(new), affine)
     spread = beyond.std(axis=0)
     beyond = beyond[:, spread > 1e-7]
     if n_levels(new.stable) <= new.stable.shape[1] or not beyond.shape[1]:
         return None
-    response = basis(new.X_unstable)
+    response = basis(new.unstable)
     error = residual(response, affine)
     scale = error.std(axis=0)
     error = error[:, scale > 1e-9] / scale[scale > 1e-9]

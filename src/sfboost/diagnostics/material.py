@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from sfboost.marginal import as_probability_matrix
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,16 @@ class TrainingRows:
         """K."""
         return self.stable.shape[1]
 
+    @property
+    def unstable(self) -> FloatArray:
+        """X_U, which must be there."""
+        return _there(self.X_unstable, "X_unstable of the training rows")
+
+    @property
+    def features(self) -> FloatArray:
+        """X_S, which must be there."""
+        return _there(self.X_stable, "X_stable of the training rows")
+
     @cached_property
     def onehot(self) -> FloatArray:
         """Labels as rows of the unit matrix."""
@@ -60,6 +71,16 @@ class NewRows:
     stable: FloatArray
     X_unstable: FloatArray | None = None
     X_stable: FloatArray | None = None
+
+    @property
+    def unstable(self) -> FloatArray:
+        """X_U, which must be there."""
+        return _there(self.X_unstable, "X_unstable of the new rows")
+
+    @property
+    def features(self) -> FloatArray:
+        """X_S, which must be there."""
+        return _there(self.X_stable, "X_stable of the new rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +97,22 @@ class Material:
     new: NewRows | None = None
     level: float = 0.05
     random_state: int = 0
+
+    @property
+    def labelled(self) -> TrainingRows:
+        """The training rows, which must be there."""
+        return _there(self.training, "training rows")
+
+    @property
+    def fresh(self) -> NewRows:
+        """The new rows, which must be there."""
+        return _there(self.new, "new rows")
+
+
+def _there(part: Part | None, name: str) -> Part:
+    if part is None:
+        raise ValueError(f"This check needs the {name}: pass them to `diagnose`, which skips it otherwise.")
+    return part
 
 
 def make_training_rows(

@@ -1,4 +1,4 @@
-"""Did the class shares drift, and further than between the training domains?"""
+"""Drift of the class shares: further than between the training domains, or not."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ def check_prior_drift(material: Material) -> CheckResult:
     Drift is no violation of the paper's assumptions; but if P(X_S | Y) is what transports, the mean of f_S
     is not the class share, and the drift says how much that matters.
     """
-    training, new = material.training, material.new
-    assert training is not None and new is not None  # the list asks for both
+    training, new = material.labelled, material.fresh
     reference = training.stable.mean(axis=0)
     difference = new.stable.mean(axis=0) - reference
     drift = 0.5 * float(np.abs(difference).sum())

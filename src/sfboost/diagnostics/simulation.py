@@ -71,7 +71,7 @@ class SimulatedDomain:
     posterior: FloatArray
 
     @property
-    def X(self) -> FloatArray:
+    def X(self) -> FloatArray:  # noqa: N802  (scikit-learn's name)
         """Stable columns, then unstable ones."""
         return np.column_stack([self.X_stable, self.X_unstable])
 

@@ -1,4 +1,4 @@
-"""Is P(Y | X_S) the same in every training domain (Definition 4.1)?"""
+"""Stability (Definition 4.1): P(Y | X_S) is the same in every training domain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sfboost.diagnostics.independence import principal_components
 from sfboost.diagnostics.linearity import residual
 from sfboost.diagnostics.material import Material, TrainingRows
 from sfboost.diagnostics.moments import holm, zero_mean_test
-from sfboost.diagnostics.result import CheckResult
+from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
 
@@ -23,8 +23,7 @@ def check_stability(material: Material) -> CheckResult:
 
     The risk difference of a domain is its mean of Y − f_S (worst class) after the common part is removed.
     """
-    training = material.training
-    assert training is not None  # the list asks for it
+    training = material.labelled
     large = [(name, rows) for name, rows in training.by_domain if len(rows) >= _FEWEST_ROWS]
     if len(large) < 2:
         found = f"{len(large)} training domain(s) have {_FEWEST_ROWS} rows or more: two are needed."
@@ -36,8 +35,8 @@ def check_stability(material: Material) -> CheckResult:
     smallest = min(adjusted.values())
     details = {"p_by_domain": adjusted, "risk_difference": {name: d for name, (_, d, _) in tests.items()}}
     found = (
-        f"The largest risk difference is {size:.3f} ± {error:.3f} in domain {worst} (smallest adjusted p over "
-        f"{len(tests)} domains: {smallest:.3f})."
+        f"The largest risk difference is {size:.3f} ± {error:.3f} in domain {worst} (smallest adjusted p "
+        f"over {len(tests)} domains: {smallest:.3f})."
     )
     result = (size, error, smallest, details)
     if smallest >= material.level:
@@ -46,7 +45,7 @@ def check_stability(material: Material) -> CheckResult:
             return CheckResult("stability", "cannot tell", found, remedy, *result)
         return CheckResult("stability", "holds", found, "", *result)
     remedy = "Drop stable columns whose meaning changes; see 'kind of stability' for label shift."
-    verdict = "violated" if size > _NOTICEABLE else "doubtful"
+    verdict: Verdict = "violated" if size > _NOTICEABLE else "doubtful"
     return CheckResult("stability", verdict, found, remedy, *result)
 
 

@@ -1,4 +1,4 @@
-"""Do rows of the new domain lie where f_S was trained?"""
+"""Support: rows of the new domain that lie far from where f_S was trained."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy.stats import fisher_exact
 from sklearn.neighbors import NearestNeighbors
 
 from sfboost.diagnostics.material import Material
-from sfboost.diagnostics.result import CheckResult
+from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal.probabilities import FloatArray
 
 _NEIGHBOUR = 5
@@ -22,11 +22,9 @@ def check_support(material: Material) -> CheckResult:
 
     The quantile is that of training rows against the others. X_U is not looked at: it is meant to move.
     """
-    training, new = material.training, material.new
-    assert training is not None and new is not None
-    assert training.X_stable is not None and new.X_stable is not None  # the list asks for all
+    training, new = material.labelled, material.fresh
     rng = np.random.default_rng(material.random_state)
-    source, fresh = (_some(rows, rng) for rows in (training.X_stable, new.X_stable))
+    source, fresh = (_some(rows, rng) for rows in (training.features, new.features))
     mean, spread = source.mean(axis=0), source.std(axis=0)
     spread = np.where(spread > 0.0, spread, 1.0)
     source, fresh = (source - mean) / spread, (fresh - mean) / spread
@@ -43,7 +41,7 @@ def check_support(material: Material) -> CheckResult:
     if share <= _MANY or p_value >= material.level:
         return CheckResult("support", "holds", found, "", share, error, p_value)
     remedy = "Look at those rows: f_S extrapolates there, and its probabilities are guesses."
-    verdict = "violated" if share > _TOO_MANY else "doubtful"
+    verdict: Verdict = "violated" if share > _TOO_MANY else "doubtful"
     return CheckResult("support", verdict, found, remedy, share, error, p_value)
 
 
