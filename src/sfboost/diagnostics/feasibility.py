@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import t as t_distribution
 
 from sfboost.diagnostics.independence import principal_components
 from sfboost.diagnostics.material import Material, NewRows
@@ -11,8 +11,8 @@ from sfboost.diagnostics.result import CheckResult
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
-_BINS = 10
-_FEWEST_IN_BIN = 30
+_MOST_BINS = 10
+_FEWEST_IN_BIN = 100
 _FOLDS = 2
 
 
@@ -47,11 +47,11 @@ def feasibility(new: NewRows, confusion: FloatArray, seed: int) -> tuple[float, 
     lowest, at, smallest, tests = np.inf, 0.0, 1.0, 0
     for label in np.unique(bins):
         rows = corrected[bins == label]
-        if len(rows) < _FEWEST_IN_BIN:
+        if len(rows) < _FEWEST_IN_BIN // 2:
             continue
         mean, error = rows.mean(axis=0), rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
         tests += rows.shape[1]
-        p_values = norm.cdf(mean / np.maximum(error, 1e-12))
+        p_values = t_distribution.cdf(mean / np.maximum(error, 1e-12), len(rows) - 1)
         smallest = min(smallest, float(p_values.min()))
         if mean.min() < lowest:
             lowest, at = float(mean.min()), float(error[mean.argmin()])
@@ -67,7 +67,8 @@ def _bins(new: NewRows, seed: int) -> FloatArray:
     """
     X = new.unstable
     values, place = np.unique(X, axis=0, return_inverse=True)
-    if len(values) <= _BINS:
+    n_bins = max(2, min(_MOST_BINS, len(X) // _FEWEST_IN_BIN))
+    if len(values) <= _MOST_BINS:
         return place.reshape(-1).astype(np.float64)
     X = principal_components(X, min(X.shape[1], 20))
     folds = np.random.default_rng(seed).permutation(len(X)) % _FOLDS
@@ -78,5 +79,5 @@ def _bins(new: NewRows, seed: int) -> FloatArray:
         design = np.column_stack([np.ones(inside.sum()), X[inside]])
         slope = np.linalg.lstsq(design, main[inside], rcond=None)[0]
         score = slope[0] + X[outside] @ slope[1:]
-        bins[outside] = np.searchsorted(np.quantile(score, np.linspace(0.1, 0.9, _BINS - 1)), score)
+        bins[outside] = np.searchsorted(np.quantile(score, np.arange(1, n_bins) / n_bins), score)
     return bins

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -16,7 +15,7 @@ from sfboost.marginal.probabilities import FloatArray
 
 _FEWEST_ROWS = 50
 # Spread of log class shares over domains below which the slope means nothing.
-_LEAST_SPREAD = 0.1
+_LEAST_SPREAD = 0.05
 
 
 @dataclass(frozen=True)
@@ -69,18 +68,21 @@ def check_kind_of_stability(material: Material) -> CheckResult:
 def intercept_slope(training: TrainingRows) -> InterceptSlope | None:
     """Fit one offset per class and domain to log f_S, and regress the offsets on the log class shares.
 
-    Both come from the same labels, so each hypothesis is tested with the variance of (offset − slope ·
-    share) that it implies itself; None with fewer than two domains that have every class.
+    Both come from the same labels, whose noise would tie them together. So the mean of f_S in a domain, which
+    no label of it enters, is the instrument, and each hypothesis is tested with the variance of (offset −
+    slope · share) that it implies itself. None with fewer than two domains that have every class.
     """
     parts = [_domain_offsets(training, rows) for _, rows in training.by_domain if _usable(training, rows)]
     if len(parts) < 2:
         return None
     offsets, shares = np.array([part[0] for part in parts]), np.array([part[1] for part in parts])
+    instrument = np.array([part[4] for part in parts])
     sizes = np.array([len(part[2]) for part in parts], dtype=np.float64)
     centre = sizes @ shares / sizes.sum()
-    contrast = sizes[:, None] * (shares - centre)
+    apart = instrument - sizes @ instrument / sizes.sum()
+    contrast = sizes[:, None] * apart
     scale = float((contrast * (shares - centre)).sum())
-    spread = float(np.sqrt(((shares - centre) ** 2 * sizes[:, None]).sum() / sizes.sum() / shares.shape[1]))
+    spread = float(np.sqrt((apart**2 * sizes[:, None]).sum() / sizes.sum() / shares.shape[1]))
     if scale <= 0.0:
         return None
     contrast = contrast / scale
@@ -104,8 +106,8 @@ def _usable(training: TrainingRows, rows: np.ndarray) -> bool:
 
 def _domain_offsets(
     training: TrainingRows, rows: np.ndarray
-) -> tuple[FloatArray, FloatArray, FloatArray, Any]:
-    """Offsets a with mean softmax(log f + a) = class shares, log shares, and the rows' influence on both."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Offsets a with mean softmax(log f + a) = class shares, log shares, the rows' influence on both, log E f."""
     stable, onehot = training.stable[rows], training.onehot[rows]
     logs = floored_log(stable)
     share = onehot.mean(axis=0)
@@ -120,4 +122,10 @@ def _domain_offsets(
             break
     influence = (onehot - fitted) @ np.linalg.pinv(information, rcond=1e-10, hermitian=True) / len(rows)
     share_influence = (onehot - share) / share / len(rows)
-    return centring @ offset, centring @ np.log(share), influence @ centring, share_influence @ centring
+    return (
+        centring @ offset,
+        centring @ np.log(share),
+        influence @ centring,
+        share_influence @ centring,
+        centring @ np.log(stable.mean(axis=0)),
+    )
