@@ -138,7 +138,7 @@ def main() -> None:
     for record in records:
         dial = record["dials"]
         print(
-            f"n {dial['n_rows']:>6} K {dial['n_classes']} leak {dial['training_leak']:g}/{dial['new_leak']:g} "
+            f"n {dial['n_rows']:>6} K {dial['n_classes']} leak {dial['new_leak']:g} "
             f"label shift {dial['label_shift']:g}: "
             + ", ".join(f"{name} {rate:.3f}" for name, rate in record["rates"].items())
         )

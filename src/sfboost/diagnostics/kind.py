@@ -107,7 +107,7 @@ def _usable(training: TrainingRows, rows: np.ndarray) -> bool:
 def _domain_offsets(
     training: TrainingRows, rows: np.ndarray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Offsets a with mean softmax(log f + a) = class shares, log shares, the rows' influence on both, log E f."""
+    """Offsets a with mean softmax(log f + a) = class shares, log shares, influences on both, and log E[f]."""
     stable, onehot = training.stable[rows], training.onehot[rows]
     logs = floored_log(stable)
     share = onehot.mean(axis=0)

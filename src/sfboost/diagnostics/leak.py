@@ -1,8 +1,8 @@
 """The leak of f_S in labelled training domains: how much of X_U it shows within a class.
 
 The corrected Pr[Y | u] is off by ε⁻¹ B(u), B(u) = Σ_y q_y(u) L(u, y), L(u, y) = E[f_S | y, u] − E[f_S | y]
-(two classes: B/s). The size of L is that of the regression of the class-centred f_S on the class-centred u;
-it does not depend on how u relates to the class in that domain, so it can be carried to another one.
+(two classes: B/s). The size of L is that of the regressions of f_S on u within each class; it does not depend
+on how u relates to the class in that domain, so it can be carried to another one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,15 @@ def domain_leak(stable: FloatArray, X: FloatArray, y: IntArray, domain: Any) -> 
         Unstable features.
     y : integer array of shape (n,)
     """
-    square, error = _projection(class_centred(stable, y), class_centred(X, y))
+    square, variance = np.zeros(stable.shape[1]), np.zeros(stable.shape[1])
+    # Class by class: leaks of opposite sign must not cancel (raw CE-DD).
+    for label in np.unique(y):
+        rows = y == label
+        share = float(rows.mean())
+        part, error = _projection(_centred(stable[rows]), _centred(X[rows]))
+        square += share * part
+        variance += (share * error) ** 2
+    error = np.sqrt(variance)
     worst, bound = int(np.argmax(square)), square - _LOWER * error
     return DomainLeak(
         domain=domain,
@@ -68,13 +76,8 @@ def domain_leak(stable: FloatArray, X: FloatArray, y: IntArray, domain: Any) -> 
     )
 
 
-def class_centred(values: FloatArray, y: IntArray) -> FloatArray:
-    """Rows minus the mean over the rows of the same class."""
-    centred = np.array(values, dtype=np.float64)
-    for label in np.unique(y):
-        rows = y == label
-        centred[rows] -= centred[rows].mean(axis=0)
-    return centred
+def _centred(values: FloatArray) -> FloatArray:
+    return values - values.mean(axis=0)
 
 
 def measured_informativeness(stable: FloatArray, y: IntArray) -> float:
