@@ -26,8 +26,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: One-sided 5 %: how many standard errors of the head belong to the band.
 SAMPLING_REACH = 1.64
-#: A prediction that differs in fewer rows than this is no blend.
-_FEW_ROWS = 0.01
+#: If so many of the answers that adapting changes survive the band, it is no blend.
+_MOST_ANSWERS = 0.9
 _LARGEST_LEAK = 1.0
 
 
@@ -157,8 +157,8 @@ def verdict(
     base = stable.argmax(axis=1)
     changed, kept = np.mean(plain != base), np.mean(careful != base)
     origin = f"leak {guard.leak:.3f} ({guard.leak_source}), break-even {guard.break_even:.3f}"
-    if np.mean(plain != careful) <= _FEW_ROWS and kept > 0.0:
-        return "adapted", f"{origin}: the guard leaves the adapted answers as they are"
+    if kept > 0.0 and kept >= _MOST_ANSWERS * changed:
+        return "adapted", f"{origin}: {100 * kept / changed:.0f} % of the changed answers are beyond doubt"
     if kept == 0.0:
         return "kept stable", f"{origin}: no answer of the stable predictor changes beyond doubt"
     return "blended", (
