@@ -41,8 +41,9 @@ def test_the_influence_of_a_row_is_what_leaving_it_out_does():
     stable, unstable, _ = draw(2, n_rows=200)
     found = adapt(stable, unstable, l2=1e-6, uncertainty=True).uncertainty
     coefs = [
-        adapt(np.delete(stable, i), np.delete(unstable, i, axis=0), l2=1e-6, uncertainty=True)
-        .uncertainty.coef.value[0, 0]
+        adapt(
+            np.delete(stable, i), np.delete(unstable, i, axis=0), l2=1e-6, uncertainty=True
+        ).uncertainty.coef.value[0, 0]
         for i in range(0, 200, 2)
     ]
     jackknife = np.sqrt(2.0 * np.sum((np.array(coefs) - np.mean(coefs)) ** 2))
@@ -51,7 +52,7 @@ def test_the_influence_of_a_row_is_what_leaving_it_out_does():
 
 @pytest.mark.parametrize("correction", ["likelihood", "forward", "posthoc"])
 def test_intervals_cover(correction):
-    """A small version of benchmarks/study_coverage.py: 120 draws, so ± .06 about .95 is three sigma."""
+    """A small version of benchmarks/study_coverage.py: 80 draws, so .87 is three sigma below .95."""
     big = draw(10_000, n_rows=200_000)
     truth = adapt(*big[:2], correction=correction, l2=1e-6, uncertainty=True)
     slope, s = truth.uncertainty.coef.value[0, 0], truth.informativeness
@@ -59,7 +60,7 @@ def test_intervals_cover(correction):
         assert slope == pytest.approx(2.0, abs=0.05)
     hits = {"coef": 0, "s": 0, "accuracy": 0}
     accuracy = float(truth.uncertainty.accuracy.value)
-    for seed in range(120):
+    for seed in range(80):
         stable, unstable, _ = draw(seed)
         found = adapt(stable, unstable, correction=correction, l2=1e-6, uncertainty=True).uncertainty
         for name, estimate, target in (
@@ -69,7 +70,7 @@ def test_intervals_cover(correction):
         ):
             low, high = (float(np.ravel(end)[0]) for end in estimate.interval(0.95))
             hits[name] += low < target < high
-    assert all(0.89 <= count / 120 <= 1.0 for count in hits.values()), hits
+    assert all(0.87 <= count / 80 <= 1.0 for count in hits.values()), hits
 
 
 def test_the_accuracy_estimated_without_labels_is_the_accuracy():
