@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from sfboost import StableFeatureBoosting
+from sfboost.boosting.diagnosed import held_out_rows
 from sfboost.diagnostics import Dials, Material, SimulatedProblem, make_new_rows, make_training_rows, simulate
 from sfboost.diagnostics.calibration import check_calibration
 from sfboost.diagnostics.complementarity import check_complementarity
@@ -51,7 +52,7 @@ def material_of(problem: SimulatedProblem, fitted: bool) -> Material:
     k, new = problem.n_stable, problem.new
     if fitted:
         model = StableFeatureBoosting(stable_features=list(range(k)))
-        rows = model._held_out_rows(X, y, domain)
+        rows = held_out_rows(model, X, y, domain)
         return Material(rows, make_new_rows(model.predict_proba(new.X), new.X_unstable, new.X_stable), LEVEL)
     stable = np.vstack([part.posterior for part in problem.training])
     return Material(
@@ -125,9 +126,9 @@ def main() -> None:
                 or dials.n_rows > arguments.most_rows
             ):
                 continue
-            outcomes = [
-                rejections(simulate(dials, seed), arguments.fitted) for seed in range(arguments.repeats)
-            ]
+            # Under label shift a domain's own posterior is not the pooled one that f_S is.
+            fitted = arguments.fitted or dials.label_shift > 0.0
+            outcomes = [rejections(simulate(dials, seed), fitted) for seed in range(arguments.repeats)]
             rates = {
                 name: float(np.mean([outcome[name] for outcome in outcomes if name in outcome]))
                 for name in dict.fromkeys(key for outcome in outcomes for key in outcome)

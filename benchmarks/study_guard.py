@@ -22,7 +22,7 @@ from sfboost import AdaptationWarning, StableFeatureBoosting
 from sfboost.diagnostics import make_new_rows, random_dials, simulate
 from sfboost.diagnostics.feasibility import feasibility
 from sfboost.diagnostics.linearity import linearity_test
-from sfboost.marginal import PseudoLabelStatistics
+from sfboost.marginal import PseudoLabelStatistics, log_combine
 
 SCENARIOS = ("none", "training and new", "new only", "two-valued none", "two-valued new only")
 
@@ -42,9 +42,14 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
     stable = model.predict_proba(new.X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        plain = model.adapt(new.X, guard=None)
-        chosen = plain.adaptation.cross_fit
-        guarded = model.adapt(new.X, l2="auto" if chosen is None else chosen.l2)
+        guarded = model.adapt(new.X)
+    # guard=None fits the same f_U and combines it as it is (tests/adaptation/test_guard.py).
+    adaptation = guarded.adaptation
+    fitted = adaptation.unstable or adaptation.withheld
+    plain = stable
+    if fitted is not None:
+        log_unstable = fitted.log_proba(adaptation.standardizer.apply(new.X_unstable))
+        plain = log_combine(stable, log_unstable, adaptation.divisor)
     rows = make_new_rows(stable, new.X_unstable, new.X_stable)
     linear = linearity_test(rows)
     confusion = PseudoLabelStatistics.from_proba(stable).confusion
@@ -59,7 +64,7 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
         "training_leak": dials.training_leak,
         "new_leak": dials.new_leak,
         "stable": float(np.mean(stable.argmax(axis=1) == new.y)),
-        "unguarded": float(plain.score(new.X, new.y)),
+        "unguarded": float(np.mean(plain.argmax(axis=1) == new.y)),
         "guarded": float(guarded.score(new.X, new.y)),
         "decision": guarded.decision_,
         "leak": guarded.leak_,
@@ -102,6 +107,7 @@ def main() -> None:
     style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     parser.add_argument("--problems", type=int, default=120, help="problems per scenario")
+    parser.add_argument("--first", type=int, default=0, help="number of the first problem")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop then; run again to resume")
     parser.add_argument("--out", type=Path, default=Path("build/study_guard.jsonl"))
     parser.add_argument("--summary", action="store_true", help="only print the table of what is there")
@@ -112,7 +118,7 @@ def main() -> None:
     done = {(record["scenario"], record["number"]) for record in records}
     start = time.monotonic()
     with arguments.out.open("a") as file:
-        for number in range(0 if arguments.summary else arguments.problems):
+        for number in range(arguments.first, 0 if arguments.summary else arguments.problems):
             for scenario in SCENARIOS:
                 if (scenario, number) in done or time.monotonic() - start > arguments.seconds:
                     continue

@@ -81,6 +81,21 @@ def test_a_leak_that_explains_everything_keeps_the_stable_predictor_exactly(bina
     assert kept.depends_on_leak(stable, unstable).any()
 
 
+def test_the_guard_fits_the_same_unstable_model_as_the_paper(binary):
+    stable, unstable, _, adaptation = binary
+    plain = adapt(stable, unstable)
+    X = adaptation.standardizer.apply(unstable)
+    np.testing.assert_array_equal(adaptation.unstable.log_proba(X), plain.unstable.log_proba(X))
+
+
+def test_an_alarm_keeps_the_stable_predictor_unless_forced(binary):
+    stable, unstable, _, _ = binary
+    with pytest.warns(AdaptationRefused, match="X_U follows X_S"):
+        kept = adapt(stable, unstable, guard="auto", alarm="X_U follows X_S")
+    assert kept.decision.kind == "kept stable"
+    assert adapt(stable, unstable, guard="auto", alarm="X_U follows X_S", force=True).head is not None
+
+
 def test_decisions_have_three_kinds_in_the_order_of_the_leak(binary):
     stable, unstable, _, _ = binary
     kinds = []

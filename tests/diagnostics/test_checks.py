@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sfboost import StableFeatureBoosting
+from sfboost.boosting.diagnosed import held_out_rows
 from sfboost.diagnostics import (
     Dials,
     Material,
@@ -112,7 +113,7 @@ def fitted_rows(dials, seed=0):
     problem = simulate(dials, seed)
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)))
-    return Material(model._held_out_rows(X, y, domain))
+    return Material(held_out_rows(model, X, y, domain))
 
 
 def test_the_slope_is_one_under_label_shift_and_zero_under_covariate_shift():

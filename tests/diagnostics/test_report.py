@@ -78,11 +78,11 @@ def test_diagnosing_writes_to_nothing_and_leaves_the_model_unfitted():
     X, y, domain = problem.training_rows()
     for array in (X, y, domain):
         array.setflags(write=False)
-    before = np.random.get_state()[1].copy()  # noqa: NPY002  (the global state is what is looked at)
+    before = np.random.get_state()[1].copy()
     model = StableFeatureBoosting(stable_features=[0, 1])
     model.diagnose(X, y, domain, problem.new.X)
     assert not hasattr(model, "stable_")
-    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    assert (np.random.get_state()[1] == before).all()
 
 
 @pytest.mark.parametrize(

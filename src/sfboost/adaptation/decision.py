@@ -15,6 +15,8 @@ DecisionKind = Literal["adapted", "kept stable", "blended"]
 
 FEWEST_LABELS = 30.0
 LABELS_PER_PARAMETER = 10.0
+# A contrast of classes worth less than one label is, for these rows, a missing rank of E[f_S f_Sᵀ].
+_LEAST_CONTRAST = 1.0
 
 
 class AdaptationWarning(UserWarning):
@@ -96,7 +98,7 @@ def notes_on_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
     ]
     if problem.n_classes == 2 or problem.all_labelled:
         return sentences
-    for contrast in problem.statistics.weak_contrasts(FEWEST_LABELS):
+    for contrast in problem.statistics.weak_contrasts(_LEAST_CONTRAST):
         strong = np.abs(contrast) >= 0.25 * np.abs(contrast).max()
         names = ", ".join(str(name) for name in classes[strong])
         sentences.append(

@@ -56,6 +56,7 @@ def adapt(
     guard: str | None = None,
     leak: float | None = None,
     leak_source: str = "given",
+    alarm: str | None = None,
     uncertainty: bool = False,
     evidence: StableEvidence | None = None,
     force: bool = False,
@@ -110,6 +111,9 @@ def adapt(
         `StableFeatureBoosting.adapt` estimates it in the training domains.
     leak_source : str
         Where `leak` comes from, for the record.
+    alarm : str, optional
+        Why these rows contradict the assumptions: the guard then keeps the stable predictor. See
+        `sfboost.diagnostics.new_domain_alarm`.
     uncertainty : bool
         Also compute standard errors; see `Adaptation.uncertainty`.
     evidence : StableEvidence, optional
@@ -181,6 +185,8 @@ def adapt(
     band = withheld = None
     if guard is not None and unstable is not None and not problem.all_labelled:
         band, decision = _guarded(problem, settings, unstable, prior, (leak, leak_source), decision)
+        if alarm is not None and not force:
+            decision = Decision("kept stable", alarm)
         if decision.kind == "kept stable":
             unstable, withheld = None, unstable
     if decision.kind == "kept stable":

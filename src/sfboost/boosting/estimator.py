@@ -9,11 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.decomposition import TruncatedSVD
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -31,17 +28,12 @@ from sfboost.adaptation import adapt
 from sfboost.adaptation.settings import Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import require_finite_numbers, resolve_columns
+from sfboost.boosting.diagnosed import alarm_of, diagnose_model, training_rows
 from sfboost.boosting.domains import stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
+from sfboost.boosting.rows import Splits, check_domain, check_frozen_classes, make_splits, rows_by_domain
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.diagnostics import (
-    Diagnosis,
-    TrainingRows,
-    diagnose,
-    make_new_rows,
-    training_leak,
-    training_leaks,
-)
+from sfboost.diagnostics import Diagnosis, training_leak, training_leaks
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
@@ -49,8 +41,6 @@ IntArray = npt.NDArray[np.intp]
 
 # A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
 _LEAST_PROBABILITY = 1e-6
-# Columns that the leak is measured in.
-_MOST_DIAGNOSED = 50
 
 
 class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
@@ -196,15 +186,23 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self._validate_params()
         settings = self._settings()
         X = self._check_input(X, reset=True)
-        labels = self._check_labels(y, X)
         domain = check_domain(sample_domain, X.shape[0])
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        y, weight = self._check_labels(y, X), None
+        used = np.arange(X.shape[0])
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            used = np.flatnonzero(weight)
+        splits = make_splits(y, domain, used, self.cv, self.random_state)
+        if weight is not None:
+            # A row of weight zero is no row: it must not bring a class or a domain with it.
+            X, y, domain, weight = _safe_indexing(X, used), y[used], domain[used], weight[used]
+        labels = self._encode_labels(y)
         self.stable_columns_, self.unstable_columns_ = resolve_columns(
             X, self.stable_features, self.unstable_features
         )
         self._check_columns(X)
         stable_X = self.stable_columns_.take(X)
-        held_out, raw = self._fit_stable(stable_X, labels, domain, weight)
+        held_out, raw = self._fit_stable(stable_X, labels, domain, weight, splits)
         rows_weight = np.ones(len(labels)) if weight is None else weight
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
@@ -225,7 +223,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
                     rows_weight[held_out][rows],
                     settings,
                 )
-                for name, rows in _rows_by_domain(domain[held_out])
+                for name, rows in rows_by_domain(domain[held_out])
             )
         )
         return self
@@ -244,7 +242,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         return default_classifier(X) if self.stable is None else clone(self.stable)
 
     def _fit_stable(
-        self, X: Any, y: IntArray, domain: npt.NDArray[Any], weight: FloatArray | None
+        self, X: Any, y: IntArray, domain: npt.NDArray[Any], weight: FloatArray | None, splits: Splits
     ) -> tuple[IntArray, FloatArray]:
         """Fit `stable_`; return held-out rows and their raw log-probabilities."""
         every = np.arange(len(y))
@@ -261,7 +259,6 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self.stable_ = self._fit_on(X, y, weight, every)
         if isinstance(self.stable_, FrozenEstimator):
             return every, self._raw_log_proba(self.stable_, X)
-        splits = make_splits(y, domain, self.cv, self.random_state)
         if self.verbose:
             print(f"[sfboost] calibrating the stable predictor on {len(splits)} held-out folds")
         parts = Parallel(n_jobs=self.n_jobs)(
@@ -359,7 +356,8 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), optional
         guard : {"auto", None}, default="auto"
             "auto" allows for the leak of the stable predictor and for sampling error, and may blend or keep
-            the stable predictor (`decision_`). None is the paper.
+            the stable predictor (`decision_`). None is the paper, and what method="paper" gets unless a
+            leak is given.
         leak : float, optional
             δ that the guard allows for. None is the largest leak of the training domains (`leaks_`), as far
             as it is beyond sampling error.
@@ -394,8 +392,12 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             "leak": leak,
             "evidence": self.evidence_,
         }
-        if guard is not None and leak is None and self.leaks_ is not None:
-            options |= {"leak": training_leak(self.leaks_), "leak_source": "training domains"}
+        if (options | changes)["method"] == "paper" and leak is None:
+            guard = options["guard"] = None
+        if guard is not None:
+            options["alarm"] = alarm_of(self, X)
+            if leak is None and self.leaks_ is not None:
+                options |= {"leak": training_leak(self.leaks_), "leak_source": "training domains"}
         adaptation = adapt(
             np.exp(self._stable_log_proba(X)),
             self.unstable_columns_.take(X),
@@ -428,28 +430,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         -------
         Diagnosis
         """
-        model = clone(self)
-        rows = model._held_out_rows(X, y, sample_domain)
-        new = None
-        if X_new is not None:
-            X_new = model._check_input(X_new, reset=False)
-            new = make_new_rows(
-                np.exp(model._stable_log_proba(X_new)),
-                numbers(model.unstable_columns_.take(X_new)) if len(model.unstable_columns_) else None,
-                numbers(model.stable_columns_.take(X_new)),
-            )
-        return diagnose(rows, new, level=level, random_state=self.random_state or 0)
-
-    def _held_out_rows(self, X: Any, y: Any, sample_domain: Any) -> TrainingRows:
-        """Fit, and return the held-out predictions with the rows they are of."""
-        self.fit(X, y, sample_domain=sample_domain)
-        X = self._check_input(X, reset=False)
-        labels = np.searchsorted(self.classes_, np.asarray(y))
-        domain = check_domain(sample_domain, X.shape[0])
-        held_out, raw = self._fit_stable(self.stable_columns_.take(X), labels, domain, None)
-        calibrated = np.exp(self.temperature_.apply(raw))
-        unstable = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
-        return training_rows(calibrated, labels, domain, held_out, unstable, self.stable_columns_.take(X))
+        return diagnose_model(clone(self), X, y, sample_domain, X_new, level)
 
     def evaluate(self, X: Any, y: Any, sample_domain: Any, *, sample_weight: Any = None) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
@@ -487,8 +468,8 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             if estimator is None and len(columns):
                 require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
 
-    def _check_labels(self, y: Any, X: Any) -> IntArray:
-        """Class positions of the labels; sets `classes_`."""
+    def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:
+        """One label per row, none missing."""
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: fit needs labels.")
         labels = column_or_1d(y, warn=True)
@@ -498,6 +479,10 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
             raise ValueError("Input y contains missing labels: drop those rows, or give them a label.")
         check_classification_targets(labels)
+        return labels
+
+    def _encode_labels(self, labels: npt.NDArray[Any]) -> IntArray:
+        """Class positions of the labels; sets `classes_`."""
         self.classes_, position = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -509,81 +494,3 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def training_rows(
-    stable: FloatArray,
-    y: IntArray,
-    domain: npt.NDArray[Any],
-    held_out: IntArray,
-    X_unstable: Any,
-    X_stable: Any = None,
-) -> TrainingRows:
-    """Held-out rows for the diagnostics; features that are not numbers are left out."""
-    parts = [None if X is None else numbers(_safe_indexing(X, held_out)) for X in (X_unstable, X_stable)]
-    return TrainingRows(stable, y[held_out], domain[held_out], *parts)
-
-
-def numbers(X: Any) -> FloatArray | None:
-    """Finite numbers as a dense matrix of at most 50 columns (principal components beyond), else None."""
-    if not sparse.issparse(X):
-        try:
-            X = np.asarray(X, dtype=np.float64)
-        except (TypeError, ValueError):
-            return None
-        if not np.isfinite(X).all():
-            return None
-    if X.shape[1] <= _MOST_DIAGNOSED:
-        return X.toarray() if sparse.issparse(X) else X
-    components = TruncatedSVD(_MOST_DIAGNOSED, random_state=0).fit_transform(X)
-    return np.asarray(components, dtype=np.float64)
-
-
-def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Domain of each row as an object array; one domain if None."""
-    if sample_domain is None:
-        return np.full(n_rows, "all", dtype=object)
-    domain = np.asarray(sample_domain, dtype=object)
-    if domain.shape != (n_rows,):
-        raise ValueError(
-            f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
-        )
-    if any(name is None or name != name for name in domain):
-        raise ValueError(
-            "sample_domain has missing entries: name the domain of every row, or drop those rows."
-        )
-    return domain
-
-
-def check_frozen_classes(estimator: Any, classes: npt.NDArray[Any]) -> None:
-    """A prefit classifier must know exactly the classes of the training labels."""
-    if not np.array_equal(np.asarray(estimator.classes_), classes):
-        raise ValueError(
-            f"The prefit stable classifier knows the classes {list(estimator.classes_)}, but y holds "
-            f"{list(classes)}: fit with labels of the same classes."
-        )
-
-
-def _rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
-    """Rows of each domain, domains in order of first appearance."""
-    names = list(dict.fromkeys(domain.tolist()))
-    return [(name, np.flatnonzero(domain == name)) for name in names]
-
-
-def make_splits(
-    y: IntArray, domain: npt.NDArray[Any], cv: Any, seed: int | None
-) -> list[tuple[IntArray, IntArray]]:
-    """Train and held-out rows of each fold."""
-    if not isinstance(cv, Integral):
-        groups = np.unique(domain.astype(str), return_inverse=True)[1]
-        return list(check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y, groups))
-    # Every (domain, class) is spread evenly; small groups need no special case.
-    rng = np.random.default_rng(seed)
-    folds = np.empty(len(y), dtype=np.intp)
-    offset = 0
-    for _, rows in _rows_by_domain(domain):
-        for label in np.unique(y[rows]):
-            group = rng.permutation(rows[y[rows] == label])
-            folds[group] = (np.arange(len(group)) + offset) % int(cv)
-            offset += len(group)
-    return [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]

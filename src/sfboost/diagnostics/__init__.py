@@ -4,6 +4,7 @@ Layer 3. `diagnose` runs the list `CHECKS`; each check has a statistic, its unce
 doubtful, violated, cannot tell), a sentence and a remedy.
 """
 
+from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.checks import CHECKS, Check
 from sfboost.diagnostics.complementarity import training_leaks
 from sfboost.diagnostics.independence import conditional_independence
@@ -35,6 +36,7 @@ __all__ = [
     "intercept_slope",
     "make_new_rows",
     "make_training_rows",
+    "new_domain_alarm",
     "random_dials",
     "simulate",
     "training_leak",

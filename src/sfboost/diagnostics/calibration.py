@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats import chi2
 
 from sfboost.diagnostics.material import Material, TrainingRows
-from sfboost.diagnostics.moments import holm, zero_mean_test
+from sfboost.diagnostics.moments import holm
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
@@ -51,10 +52,24 @@ def check_calibration(material: Material) -> CheckResult:
 
 
 def _p_value(training: TrainingRows, rows: np.ndarray) -> float:
-    """Test of the intercept moments and of the trace of E[f (Y − f)ᵀ]: K numbers a domain."""
+    """χ² test of the intercept moments and of the trace of E[f (Y − f)ᵀ]: K numbers a domain.
+
+    If f is calibrated, the variance of Y given f is diag(f) − f fᵀ: nothing needs to be estimated.
+    """
     stable, residual = training.stable[rows], training.onehot[rows] - training.stable[rows]
-    moments = np.column_stack([residual[:, 1:], (stable * residual).sum(axis=1)])
-    return zero_mean_test(moments).p_value
+    n_classes = training.n_classes
+    design = np.zeros((len(rows), n_classes, n_classes))  # moment by class
+    design[:, : n_classes - 1, 1:] = np.eye(n_classes - 1)
+    design[:, -1, :] = stable
+    total = np.einsum("imk,ik->m", design, residual)
+    centred = design - np.einsum("imk,ik->im", design, stable)[:, :, None]
+    variance = np.einsum("imk,ik,ilk->ml", centred, stable, centred, optimize=True)
+    values, vectors = np.linalg.eigh(variance)
+    kept = values > 1e-9 * max(float(values.max()), 1e-300)
+    if not kept.any():
+        return 1.0
+    statistic = float(((vectors[:, kept].T @ total) ** 2 / values[kept]).sum())
+    return float(chi2.sf(statistic, int(kept.sum())))
 
 
 def _relative_error(training: TrainingRows, rows: np.ndarray) -> tuple[float, float]:

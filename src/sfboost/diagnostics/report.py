@@ -125,7 +125,7 @@ def diagnose(
     --------
     >>> from sfboost.diagnostics import Dials, diagnose, make_new_rows, simulate
     >>> new = simulate(Dials(), seed=0).new
-    >>> report = diagnose(new=make_new_rows(new.posterior, new.unstable))
+    >>> report = diagnose(new=make_new_rows(new.posterior, new.X_unstable))
     >>> report["complementarity, new domain"].verdict
     'holds'
     """
