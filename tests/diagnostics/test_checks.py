@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost import StableFeatureBoosting
+from sfboost import AdaptationRefused, StableFeatureBoosting
 from sfboost.boosting.diagnosed import held_out_rows
 from sfboost.diagnostics import (
     Dials,
@@ -14,6 +14,7 @@ from sfboost.diagnostics import (
     intercept_slope,
     make_new_rows,
     make_training_rows,
+    new_domain_alarm,
     simulate,
 )
 from sfboost.diagnostics.calibration import check_calibration, delta_rows
@@ -259,6 +260,24 @@ def test_the_verdicts_on_the_counter_examples_are_those_of_the_docs(name):
     report = diagnose(training, make_new_rows(parts[2].posterior, parts[2].X_unstable))
     shown = ("informativeness", "complementarity", "complementarity, new domain", "anything to gain")
     assert tuple(report[check].verdict for check in shown) == TABLE[name]
+
+
+def test_a_leak_that_only_the_new_domain_has_is_noticed_and_the_stable_predictor_kept():
+    problem = simulate(with_dials(new_leak=0.9, covariate_shift=0.3), seed=3)
+    X, y, domain = problem.training_rows()
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
+    with pytest.warns(AdaptationRefused, match="X_U follows X_S within a class"):
+        kept = model.adapt(problem.new.X)
+    assert kept.decision_ == "kept stable"
+    assert kept.leak_ < 0.02  # training shows no leak: the band alone would not have helped
+
+
+def test_without_a_leak_there_is_no_alarm_for_many_seeds():
+    alarms = 0
+    for seed in range(40):
+        new = simulate(CLEAN, seed).new
+        alarms += new_domain_alarm(make_new_rows(new.posterior, new.X_unstable, new.X_stable)) is not None
+    assert alarms == 0
 
 
 def test_one_domain_or_few_rows_is_cannot_tell():

@@ -155,13 +155,12 @@ def verdict(
     plain = log_combine(stable, model.log_proba(X), divisor).argmax(axis=1)
     careful = log_combine(stable, guard.log_unstable(model, X), divisor).argmax(axis=1)
     base = stable.argmax(axis=1)
-    changed, kept = np.mean(plain != base), np.mean(careful != base)
+    changed = plain != base
+    survived = float(np.mean(careful[changed] == plain[changed])) if changed.any() else 1.0
     origin = f"leak {guard.leak:.3f} ({guard.leak_source}), break-even {guard.break_even:.3f}"
-    if kept > 0.0 and kept >= _MOST_ANSWERS * changed:
-        return "adapted", f"{origin}: {100 * kept / changed:.0f} % of the changed answers are beyond doubt"
-    if kept == 0.0:
+    if not (careful != base).any():
         return "kept stable", f"{origin}: no answer of the stable predictor changes beyond doubt"
-    return "blended", (
-        f"{origin}: of the {100 * changed:.1f} % of answers that adapting would change, "
-        f"{100 * kept:.1f} % are beyond doubt"
+    share = (
+        f"{100 * survived:.0f} % of the {int(changed.sum())} answers that adapting changes are beyond doubt"
     )
+    return ("adapted" if survived >= _MOST_ANSWERS else "blended"), f"{origin}: {share}"
