@@ -3,7 +3,7 @@
     python benchmarks/study_coverage.py --repeats 400
 
 Two and three classes with the true posterior as f_S; the target of each interval is its value in a draw of
-400 000 rows. The figures of docs/guard.md come from here.
+100 000 rows. The figures of docs/guard.md come from here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for n_classes in (2, 3):
         for correction in ("likelihood", "forward", "posthoc"):
-            truth = estimates(400_000, n_classes, correction, seed=10**6)
+            truth = estimates(100_000, n_classes, correction, seed=10**6)
             hits: dict[str, list[np.ndarray]] = {name: [] for name in truth}
             for seed in range(arguments.repeats):
                 for name, (value, error) in estimates(arguments.rows, n_classes, correction, seed).items():
