@@ -8,6 +8,7 @@ and decodes on demand, one batch at a time, in worker processes when asked. What
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,7 +154,14 @@ def decoded(parts: Iterable[ImageSequence], *, n_jobs: int = 1) -> Iterator[Byte
     """
     # A task carries the places of its pictures, not the whole store: that may hold half a million names.
     tasks = (delayed(decode_all)(part.places(), part.size) for part in parts)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)(tasks)
+    results = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)(tasks)
+    try:
+        for result in results:  # not `yield from`: that would close `results` before we can hush it
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whoever stops early knows that tasks are cancelled
+            results.close()
 
 
 def decode(picture: Picture, size: tuple[int, int] | None = None) -> Bytes:
