@@ -29,6 +29,8 @@ SAMPLING_REACH = 1.64
 #: If so many of the answers that adapting changes survive the band, it is no blend.
 _MOST_ANSWERS = 0.9
 _LARGEST_LEAK = 1.0
+# Rows at a time, so that one row of numbers per parameter stays small.
+_BLOCK = 32768
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +108,17 @@ class Guard:
 
 def _error_along(base: FloatArray, moved: FloatArray, X: Any, covariance: FloatArray) -> FloatArray:
     """Standard error of the head's probabilities along q̂ − p, times its length, by the delta method."""
-    rows = X.toarray() if sparse.issparse(X) else X
-    design = np.column_stack([rows, np.ones(len(rows))])
     # The derivative of the softmax is diag(q) − q qᵀ.
     by_logit = base * (moved - (base * moved).sum(axis=1, keepdims=True))
     if base.shape[1] == 2:
         by_logit = by_logit[:, 1:]
-    direction = (by_logit[:, :, None] * design[:, None, :]).reshape(len(design), -1)
-    variance = np.einsum("ij,jk,ik->i", direction, covariance, direction, optimize=True)
+    variance = np.empty(len(base))
+    for first in range(0, len(base), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        rows = X[block].toarray() if sparse.issparse(X) else X[block]
+        design = np.column_stack([rows, np.ones(len(rows))])
+        direction = (by_logit[block, :, None] * design[:, None, :]).reshape(len(design), -1)
+        variance[block] = ((direction @ covariance) * direction).sum(axis=1)
     return np.sqrt(np.maximum(variance, 0.0))
 
 

@@ -34,6 +34,8 @@ from sfboost.marginal.probabilities import FloatArray
 _STEP = 1e-4
 #: Beyond this many parameters the covariance costs more than the fit.
 _MOST_PARAMETERS = 400
+#: Rows times parameters that the influence of every row may take: 0.4 GB.
+_MOST_NUMBERS = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +145,8 @@ def head_covariance(
     share = problem.weight / problem.weight.sum()
     width = problem.X.shape[1] + 1
     n_columns = 1 if problem.n_classes == 2 else problem.n_classes
-    if width * n_columns > _MOST_PARAMETERS or not has_equations(problem, settings, model):
+    large = width * n_columns > _MOST_PARAMETERS or len(share) * width * n_columns > _MOST_NUMBERS
+    if large or not has_equations(problem, settings, model):
         spread = share @ (problem.stable - share @ problem.stable) ** 2
         return None, float(np.sqrt(spread.max() * width * (share @ share)))
     rows = _moment_rows(problem)
