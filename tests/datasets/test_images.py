@@ -47,7 +47,8 @@ def test_with_workers_this_process_opens_no_picture(colors, monkeypatch):
         raise AssertionError("opened here")
 
     monkeypatch.setattr(Picture, "read", refuse)
-    assert len(next(colors.batches(8, n_jobs=2))) == 8
+    batches = list(colors.batches(8, n_jobs=2))
+    assert len(batches[0]) == 8
     with pytest.raises(AssertionError, match="opened here"):
         next(colors.batches(8, n_jobs=1))
 

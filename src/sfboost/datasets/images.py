@@ -156,7 +156,7 @@ def decoded(parts: Iterable[ImageSequence], *, n_jobs: int = 1) -> Iterator[Byte
     tasks = (delayed(decode_all)(part.places(), part.size) for part in parts)
     results = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)(tasks)
     try:
-        for result in results:  # not `yield from`: that would close `results` before we can hush it
+        for result in results:  # noqa: UP028 - not `yield from`: that would close `results` before we can hush it
             yield result
     finally:
         with warnings.catch_warnings():
