@@ -134,7 +134,7 @@ class TestEvidence:
             kept = model.adapt(new[0])
         assert kept.decision_ == "kept stable"
         np.testing.assert_allclose(kept.predict_proba(new[0]), model.predict_proba(new[0]))
-        assert model.adapt(new[0], force=True).decision_ == "adapted"
+        assert model.adapt(new[0], force=True, guard=None).decision_ == "adapted"
 
     def test_an_informative_one_is_convincing(self, model):
         # log 2 minus the entropy of a 75 % coin: 0.131 nats.

@@ -25,7 +25,7 @@ def test_each_domain_plays_the_new_one():
     assert flipped["pooled"]["accuracy"] < 0.2
     assert set(flipped["adapted"]) == set(METRICS)
     assert result.gain > 0.08
-    assert [d.decision for d in result.domains] == ["adapted"] * 3
+    assert {d.decision for d in result.domains} <= {"adapted", "blended"}
 
 
 def test_it_prints_and_exports():
@@ -100,7 +100,7 @@ def test_scores_of_several_classes():
 
 
 def test_the_scorer_adapts_to_each_domain_and_negates_losses():
-    X, y, domain = wards(n=800)
+    X, y, domain = wards(n=3000)
     rest = domain == "agreement 0.9"
     model = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest])
     mixed = adapted_scorer("accuracy")(model, X[~rest], y[~rest])

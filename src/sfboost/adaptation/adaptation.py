@@ -12,9 +12,11 @@ from sfboost.adaptation.checks import check_row_count, check_unstable
 from sfboost.adaptation.decision import Decision
 from sfboost.adaptation.explanation import Explanation
 from sfboost.adaptation.fitting import UnstableModel
+from sfboost.adaptation.guard import BoolArray, Guard
 from sfboost.adaptation.regularisation import CrossFit
 from sfboost.adaptation.settings import Settings
 from sfboost.adaptation.standardize import Standardizer
+from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix, floored_log, log_combine
 from sfboost.marginal.probabilities import FloatArray
@@ -31,10 +33,18 @@ class Adaptation:
         `kind` is "adapted", "kept stable" or "blended"; `reason` says why.
     prior : array of shape (K,)
         Class shares of the new domain.
+    divisor : array of shape (K,)
+        The p of w = f_S / p: the prior itself if P(Y | X_S) is stable, else that of the training rows.
     statistics : PseudoLabelStatistics
         Of the rows that were adapted to; has `confusion` (ε) and `informativeness` (s).
     unstable : UnstableModel or None
         f_U; None if the stable predictor was kept.
+    guard : Guard or None
+        The band around f_U, with the leak δ, the break-even δ* and the cost; None if it was not asked for.
+    withheld : UnstableModel or None
+        The f_U that was fitted but that the guard did not let through.
+    uncertainty : Uncertainty or None
+        Standard errors, if they were asked for.
     standardizer : Standardizer or None
     cross_fit : CrossFit or None
         Held-out likelihood, and how the penalty was chosen.
@@ -46,6 +56,7 @@ class Adaptation:
     classes: npt.NDArray[Any]
     decision: Decision
     prior: FloatArray
+    divisor: FloatArray
     statistics: PseudoLabelStatistics
     unstable: UnstableModel | None
     standardizer: Standardizer | None
@@ -55,6 +66,9 @@ class Adaptation:
     n_labelled: int
     n_features: int
     warnings: tuple[str, ...] = ()
+    guard: Guard | None = None
+    withheld: UnstableModel | None = None
+    uncertainty: Uncertainty | None = None
 
     @property
     def confusion(self) -> FloatArray:
@@ -83,7 +97,11 @@ class Adaptation:
         if self.unstable is None:
             with np.errstate(divide="ignore"):
                 return np.log(stable)
-        return log_combine(stable, self.unstable.log_proba(X), self.prior)
+        return log_combine(stable, self._log_unstable(self.unstable, X), self.divisor)
+
+    def _log_unstable(self, model: UnstableModel, X: Any) -> FloatArray:
+        """Log f_U as it is combined: guarded if there is a guard."""
+        return model.log_proba(X) if self.guard is None else self.guard.log_unstable(model, X)
 
     def predict_proba(self, stable_proba: Any, X_unstable: Any) -> FloatArray:
         """Pr[Y | X_S, X_U] of shape (n, K), from stable probabilities and unstable features.
@@ -106,7 +124,19 @@ class Adaptation:
         X = self._check(X_unstable, X_unstable.shape[0] if hasattr(X_unstable, "shape") else len(X_unstable))
         if self.unstable is None:
             return np.tile(self.prior, (X.shape[0], 1))
-        return np.exp(self.unstable.log_proba(X))
+        return np.exp(self._log_unstable(self.unstable, X))
+
+    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> BoolArray:
+        """Rows whose predicted class is another one if there is no leak at all.
+
+        Without a guard no row depends on the leak, since none was allowed for.
+        """
+        stable = as_probability_matrix(stable_proba, n_classes=len(self.classes))
+        X = self._check(X_unstable, len(stable))
+        model = self.unstable or self.withheld
+        if self.guard is None or model is None:
+            return np.zeros(len(stable), dtype=bool)
+        return self.guard.depends_on_leak(stable, self.divisor, model, X)
 
     def explain(
         self, stable_proba: Any, x_unstable: Any, *, feature_names: tuple[str, ...] | None = None
@@ -121,9 +151,9 @@ class Adaptation:
             flat = floored_log(self.prior)
             return Explanation(self.classes, floored_log(stable[0]), flat, flat, joint)
         X = self._check(row, 1)
-        unstable = self.unstable.log_proba(X)[0]
+        unstable = self._log_unstable(self.unstable, X)[0]
         names = feature_names or tuple(f"x{j}" for j in range(self.n_features))
-        terms = (floored_log(stable[0]), unstable, floored_log(self.prior), joint)
+        terms = (floored_log(stable[0]), unstable, floored_log(self.divisor), joint)
         coef = getattr(self.head, "coef_", None)
         if coef is None:
             return Explanation(self.classes, *terms, feature_names=names)
@@ -153,5 +183,7 @@ class Adaptation:
         if self.cross_fit is not None:
             held_out = f"{self.cross_fit.gain:.4f} ± {self.cross_fit.standard_error:.4f}"
             lines.append(f"  held-out likelihood {held_out} nats a row")
+        if self.guard is not None:
+            lines.append(f"  {self.guard}")
         lines += [f"  note: {sentence}" for sentence in self.warnings]
         return "\n".join(lines)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
 from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.checks import (
     check_classes,
@@ -16,17 +18,21 @@ from sfboost.adaptation.checks import (
 from sfboost.adaptation.decision import (
     AdaptationRefused,
     AdaptationWarning,
+    Decision,
     StableEvidence,
     decide,
     notes_on_classes,
 )
-from sfboost.adaptation.fitting import fit_unstable
+from sfboost.adaptation.fitting import UnstableModel, fit_unstable
+from sfboost.adaptation.guard import Guard, complete, verdict
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
-from sfboost.adaptation.settings import Settings, resolve
+from sfboost.adaptation.settings import GUARDS, Settings, resolve
 from sfboost.adaptation.standardize import Standardizer
+from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.heads import SoftLabelMixin
-from sfboost.marginal import as_probability_matrix
+from sfboost.marginal import as_probability_matrix, posterior
+from sfboost.marginal.probabilities import FloatArray
 
 
 def adapt(
@@ -45,6 +51,13 @@ def adapt(
     labelled_risk: str | None = None,
     calibrate_unstable: bool | None = None,
     standardize: bool | str = "auto",
+    stability: str = "posterior",
+    source_prior: Any = None,
+    guard: str | None = None,
+    leak: float | None = None,
+    leak_source: str = "given",
+    alarm: str | None = None,
+    uncertainty: bool = False,
     evidence: StableEvidence | None = None,
     force: bool = False,
     random_state: int = 0,
@@ -85,6 +98,24 @@ def adapt(
     standardize : "auto" or bool
         Centre and scale X_unstable with the statistics of these rows. "auto": yes for our heads; a
         wrapped classifier or pipeline does its own preparation, fitted on these rows too.
+    stability : {"posterior", "likelihood"}
+        What transports from training: P(Y | X_S), the paper, or P(X_S | Y), label shift, where the class
+        shares of the new domain are estimated too.
+    source_prior : array-like of shape (K,), optional
+        Class shares of the rows that `stable_proba` was calibrated on; needed for "likelihood" only.
+    guard : {"auto", None}
+        "auto" answers with the point nearest to the prior of the band around f_U that sampling error and
+        `leak` leave, and may keep the stable predictor. None is the paper.
+    leak : float, optional
+        δ: how far E[f_S | Y] may differ between rows of different X_U. None is zero here;
+        `StableFeatureBoosting.adapt` estimates it in the training domains.
+    leak_source : str
+        Where `leak` comes from, for the record.
+    alarm : str, optional
+        Why these rows contradict the assumptions: the guard then keeps the stable predictor. See
+        `sfboost.diagnostics.new_domain_alarm`.
+    uncertainty : bool
+        Also compute standard errors; see `Adaptation.uncertainty`.
     evidence : StableEvidence, optional
         How much the stable predictor beat the class balance on held-out training rows.
     force : bool
@@ -125,8 +156,10 @@ def adapt(
         pseudo_labels=pseudo_labels,
         labelled_risk=labelled_risk,
         calibrate_unstable=calibrate_unstable,
+        stability=stability,
         random_state=random_state,
     )
+    _check_guard(guard, leak)
     stable = as_probability_matrix(stable_proba)
     if len(stable) == 1:
         raise ValueError(
@@ -137,7 +170,8 @@ def adapt(
     weight = check_weight(sample_weight, len(stable))
     known = check_known_labels(y, names, len(stable))
     X, standardizer = _prepare(X_unstable, weight, settings, standardize)
-    problem = Problem(stable, X, known, weight)
+    divisor = _check_source_prior(source_prior, settings, stable.shape[1])
+    problem = Problem(stable, X, known, weight, divisor)
     decision = decide(problem, evidence, force=force)
     notes = notes_on_classes(problem, names) if decision.kind == "adapted" else []
     for note in notes:
@@ -147,7 +181,15 @@ def adapt(
         choose = settings.head is None
         fitted = cross_fit(problem, settings) if choose else None
         unstable = fit_unstable(problem, settings, fitted.l2 if fitted else None)
-    else:
+    prior = _class_shares(problem, unstable)
+    band = withheld = None
+    if guard is not None and unstable is not None and not problem.all_labelled:
+        band, decision = _guarded(problem, settings, unstable, prior, (leak, leak_source), decision)
+        if alarm is not None and not force:
+            decision = Decision("kept stable", alarm)
+        if decision.kind == "kept stable":
+            unstable, withheld = None, unstable
+    if decision.kind == "kept stable":
         warnings.warn(
             f"The stable predictor was kept: {decision.reason}. Pass force=True to adapt all the same.",
             AdaptationRefused,
@@ -156,7 +198,8 @@ def adapt(
     return Adaptation(
         classes=names,
         decision=decision,
-        prior=problem.prior,
+        prior=prior,
+        divisor=problem.prior,
         statistics=problem.statistics,
         unstable=unstable,
         standardizer=standardizer,
@@ -166,7 +209,67 @@ def adapt(
         n_labelled=len(problem.labelled),
         n_features=X.shape[1],
         warnings=tuple(notes),
+        guard=band,
+        withheld=withheld,
+        uncertainty=uncertainty_of(problem, settings, unstable, standardizer) if uncertainty else None,
     )
+
+
+def _check_guard(guard: str | None, leak: float | None) -> None:
+    if guard not in GUARDS:
+        raise ValueError(f'guard={guard!r} is not known: use "auto" or None.')
+    if leak is not None and guard is None:
+        raise ValueError(f'leak={leak} has no effect without a guard: pass guard="auto" too.')
+    if leak is not None and not leak >= 0.0:
+        raise ValueError(f"leak={leak} makes no sense: it is the size of a difference, zero or more.")
+
+
+def _check_source_prior(source_prior: Any, settings: Settings, n_classes: int) -> FloatArray | None:
+    """The p of w = f_S / p that label shift needs; None lets the rows themselves say it."""
+    if settings.stability == "posterior":
+        return None
+    if source_prior is None:
+        raise ValueError(
+            'stability="likelihood" needs source_prior: pass the class shares of the rows that '
+            "stable_proba was calibrated on."
+        )
+    prior = np.asarray(source_prior, dtype=np.float64)
+    if prior.shape != (n_classes,) or not (prior > 0.0).all() or abs(prior.sum() - 1.0) > 1e-4:
+        raise ValueError(
+            f"source_prior={source_prior!r} must be {n_classes} positive shares that sum to one."
+        )
+    return prior / prior.sum()
+
+
+def _class_shares(problem: Problem, unstable: UnstableModel | None) -> FloatArray:
+    """Pr[Y] in the new domain: the mean of f_S, or of f_U if the training prior says nothing of it."""
+    if problem.prior_is_estimated or unstable is None:
+        return problem.prior
+    share = problem.weight / problem.weight.sum()
+    return share @ np.exp(unstable.log_proba(problem.X))
+
+
+def _guarded(
+    problem: Problem,
+    settings: Settings,
+    unstable: UnstableModel,
+    prior: FloatArray,
+    leak: tuple[float | None, str],
+    decision: Decision,
+) -> tuple[Guard, Decision]:
+    """The band around f_U, and what it leaves of the adaptation."""
+    confusion = problem.statistics.confusion
+    if not problem.prior_is_estimated:
+        # Under label shift ε is not a function of f_S alone: use the fitted joint posterior as labels.
+        joint = posterior(unstable.log_proba(problem.X), problem.class_evidence)
+        joint = joint * problem.weight[:, None]
+        confusion = (problem.stable.T @ joint) / joint.sum(axis=0)
+    covariance, pseudo_error = head_covariance(problem, settings, unstable)
+    source = "assumed zero" if leak[0] is None else leak[1]
+    band = Guard(leak[0] or 0.0, source, prior, confusion, covariance, pseudo_error)
+    band = complete(band, problem.stable, problem.prior, unstable, problem.X)
+    kind, reason = verdict(band, problem.stable, problem.prior, unstable, problem.X)
+    return band, Decision(kind, f"{decision.reason}; {reason}")
 
 
 def _prepare(

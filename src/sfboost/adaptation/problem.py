@@ -38,12 +38,16 @@ class Problem:
         Class position of rows whose label is known, else `UNKNOWN`.
     weight : array of shape (n,)
         Row weights, not normalised.
+    given_prior : array of shape (K,) or None
+        The p of w = f_S / p. None is the mean of f_S here: P(Y | X_S) is stable (the paper). The prior of
+        the training rows instead says that P(X_S | Y) is (label shift).
     """
 
     stable: FloatArray
     X: Any
     known: IntArray
     weight: FloatArray
+    given_prior: FloatArray | None = None
 
     @property
     def n_classes(self) -> int:
@@ -67,7 +71,9 @@ class Problem:
 
     @cached_property
     def prior(self) -> FloatArray:
-        """Class shares: known labels as they are, the other rows by f_S."""
+        """The p of w = f_S / p. If not given: known labels as they are, the other rows by f_S."""
+        if self.given_prior is not None:
+            return self.given_prior
         total = self.statistics.total
         if len(self.labelled):
             weight = self.weight[self.labelled]
@@ -75,6 +81,15 @@ class Problem:
             total = total + np.bincount(self.known[self.labelled], weight, self.n_classes)
         total = np.maximum(total, 0.0)
         return total / total.sum()
+
+    @property
+    def prior_is_estimated(self) -> bool:
+        """Whether the prior comes from these rows."""
+        return self.given_prior is None
+
+    def with_prior(self, prior: FloatArray) -> Problem:
+        """The same rows with another p."""
+        return replace(self, given_prior=prior)
 
     @cached_property
     def log_weights(self) -> FloatArray:

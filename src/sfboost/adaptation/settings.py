@@ -12,6 +12,8 @@ from sfboost.marginal import PSEUDO_LABELS
 
 CORRECTIONS = ("likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none")
 LABELLED_RISKS = ("unstable", "joint")
+STABILITIES = ("posterior", "likelihood")
+GUARDS = ("auto", None)
 
 #: EM rounds for heads that cannot maximise the likelihood directly.
 _EM_ROUNDS = 20
@@ -37,6 +39,8 @@ class Settings:
         What a known label is compared with: f_U, or the combination (Eq. 3.2).
     calibrate_unstable : bool
         Temperature-scale the head against its pseudo-labels ("CU" of the paper).
+    stability : {"posterior", "likelihood"}
+        What transports: P(Y | X_S), the paper, or P(X_S | Y), label shift.
     """
 
     correction: str = "likelihood"
@@ -46,6 +50,7 @@ class Settings:
     pseudo_labels: str = "soft"
     labelled_risk: str = "unstable"
     calibrate_unstable: bool = False
+    stability: str = "posterior"
     random_state: int = 0
 
     @property
@@ -87,6 +92,7 @@ def _check_names(settings: Settings) -> None:
         ("correction", settings.correction, CORRECTIONS),
         ("pseudo_labels", settings.pseudo_labels, tuple(PSEUDO_LABELS)),
         ("labelled_risk", settings.labelled_risk, LABELLED_RISKS),
+        ("stability", settings.stability, STABILITIES),
     ):
         if value not in allowed:
             raise ValueError(f"{name}={value!r} is not known: use one of {list(allowed)}.")
@@ -107,6 +113,11 @@ def _check_consistency(settings: Settings) -> Settings:
         raise ValueError(
             'correction="likelihood" uses the stable probabilities themselves: hard or sampled '
             'pseudo-labels go with "posthoc", "forward", "backward" or "none".'
+        )
+    if settings.stability == "likelihood" and settings.correction != "likelihood":
+        raise ValueError(
+            f'stability="likelihood" needs correction="likelihood", got {settings.correction!r}: the others '
+            "estimate the confusion of the pseudo-labels as if P(Y | X_S) were stable."
         )
     if settings.labelled_risk == "joint" and not settings.direct:
         raise ValueError('labelled_risk="joint" goes with correction="likelihood" and rounds=None.')

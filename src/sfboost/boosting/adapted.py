@@ -113,6 +113,22 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
         return self.adaptation.decision.reason
 
     @property
+    def leak_(self) -> float | None:
+        """δ that the guard allowed for, or None without a guard."""
+        return None if self.adaptation.guard is None else self.adaptation.guard.leak
+
+    @property
+    def break_even_(self) -> float | None:
+        """δ*, the leak at which the estimated gain of adapting vanishes, or None without a guard."""
+        return None if self.adaptation.guard is None else self.adaptation.guard.break_even
+
+    def depends_on_leak(self, X: Any) -> npt.NDArray[np.bool_]:
+        """Rows whose predicted class would be another one if there were no leak at all."""
+        stable = self.model.predict_proba(X)
+        X = self.model._check_input(X, reset=False)
+        return self.adaptation.depends_on_leak(stable, self.model.unstable_columns_.take(X))
+
+    @property
     def warnings_(self) -> tuple[str, ...]:
         """What else a user should know."""
         return self.adaptation.warnings

@@ -28,10 +28,12 @@ from sfboost.adaptation import adapt
 from sfboost.adaptation.settings import Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import find_stable, require_finite_numbers, resolve_columns
+from sfboost.boosting.diagnosed import alarm_of, diagnose_model, training_rows
 from sfboost.boosting.domains import stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
 from sfboost.boosting.rows import Splits, check_domain, check_frozen_classes, make_splits, rows_by_domain
 from sfboost.calibration import Temperature, fit_temperature
+from sfboost.diagnostics import Diagnosis, training_leak, training_leaks
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
@@ -71,6 +73,9 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         Those folds. A number spreads every class of every domain evenly; a splitter is given the domains
         as groups, so that `LeaveOneGroupOut` calibrates on whole domains.
     method, correction, rounds, l2, standardize : see `sfboost.adapt`
+    stability : {"posterior", "likelihood"}, default="posterior"
+        What transports: P(Y | X_S), the paper's stability (causes of Y), or P(X_S | Y), label shift (effects
+        of Y). `diagnose` tests which.
     n_jobs : int, default=None
         Processes for folds and domains.
     verbose : int, default=0
@@ -86,6 +91,11 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
     temperature_ : Temperature
     evidence_ : StableEvidence
         How much the stable predictor beats the class balance on held-out rows.
+    leaks_ : tuple of DomainLeak, or None
+        How much of X_U the stable predictor shows within a class, by training domain: what the guard
+        allows for in a new one. None if the unstable features are not numbers.
+    source_prior_ : array of shape (K,)
+        Mean of the held-out stable probabilities.
     stable_columns_, unstable_columns_ : Columns
     selector_ : StableFeatureSelector
         What was found, if stable features were searched for.
@@ -114,6 +124,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         "calibration_bias": ["boolean"],
         "calibration_weights": [StrOptions({"domain", "pooled"})],
         "cv": ["cv_object"],
+        "stability": [StrOptions({"posterior", "likelihood"})],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -136,6 +147,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         rounds: int | None = None,
         l2: float | str = "auto",
         standardize: bool | str = "auto",
+        stability: str = "posterior",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | None = 0,
@@ -154,6 +166,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self.rounds = rounds
         self.l2 = l2
         self.standardize = standardize
+        self.stability = stability
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -201,7 +214,11 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
         self.evidence_ = stable_evidence(labels[held_out], calibrated, rows_weight[held_out])
+        share = rows_weight[held_out] / rows_weight[held_out].sum()
+        self.source_prior_ = share @ np.exp(calibrated)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
+        rows = training_rows(np.exp(calibrated), labels, domain, held_out, unstable_X)
+        self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
         self.domains_ = tuple(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(summarise_domain)(
@@ -220,7 +237,12 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> Settings:
         return resolve(
-            self.method, self.l2, correction=self.correction, rounds=self.rounds, head=self.unstable
+            self.method,
+            self.l2,
+            correction=self.correction,
+            rounds=self.rounds,
+            head=self.unstable,
+            stability=self.stability,
         )
 
     def _stable_estimator(self, X: Any) -> Any:
@@ -320,7 +342,15 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
     # -- a new domain -------------------------------------------------------------------------------
 
     def adapt(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, force: bool = False, **changes: Any
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        guard: str | None = "auto",
+        leak: float | None = None,
+        force: bool = False,
+        **changes: Any,
     ) -> AdaptedClassifier:
         """Learn the unstable features' meaning in a new domain, without labels or with a few.
 
@@ -331,6 +361,13 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,), optional
             Labels where they are known; None or NaN elsewhere.
         sample_weight : array-like of shape (n,), optional
+        guard : {"auto", None}, default="auto"
+            "auto" allows for the leak of the stable predictor and for sampling error, and may blend or keep
+            the stable predictor (`decision_`). None is the paper, and what method="paper" gets unless a
+            leak is given.
+        leak : float, optional
+            δ that the guard allows for. None is the largest leak of the training domains (`leaks_`), as far
+            as it is beyond sampling error.
         force : bool
             Adapt even where the stable predictor is not shown to be informative or rows are few.
         **changes
@@ -356,8 +393,18 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             "head": self.unstable,
             "l2": self.l2,
             "standardize": self.standardize,
+            "stability": self.stability,
+            "source_prior": self.source_prior_,
+            "guard": guard,
+            "leak": leak,
             "evidence": self.evidence_,
         }
+        if (options | changes)["method"] == "paper" and leak is None:
+            guard = options["guard"] = None
+        if guard is not None:
+            options["alarm"] = alarm_of(self, X)
+            if leak is None and self.leaks_ is not None:
+                options |= {"leak": training_leak(self.leaks_), "leak_source": "training domains"}
         adaptation = adapt(
             np.exp(self._stable_log_proba(X)),
             self.unstable_columns_.take(X),
@@ -369,6 +416,28 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         )
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), adaptation)
+
+    def diagnose(
+        self, X: Any, y: Any, sample_domain: Any, X_new: Any = None, *, level: float = 0.05
+    ) -> Diagnosis:
+        """Check each assumption of Theorem 4.4 on labelled training rows and, if given, on a new domain.
+
+        A clone of this model is fitted to the training rows; its held-out predictions are what is judged.
+        The checks that look at feature values take numeric columns only.
+
+        Parameters
+        ----------
+        X, y, sample_domain : as in `fit`
+        X_new : array-like or DataFrame of shape (m, p), optional
+            Unlabelled rows of the new domain.
+        level : float
+            Nominal false-alarm rate of each check.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        return diagnose_model(clone(self), X, y, sample_domain, X_new, level)
 
     def evaluate(self, X: Any, y: Any, sample_domain: Any, *, sample_weight: Any = None) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.

@@ -191,7 +191,7 @@ def _labelled_proba(
     proba = np.empty((len(y), len(fitted.classes_)))
     for fold in np.unique(folds):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        head = fitted.adapt(_safe_indexing(X, inside), y=y[inside], force=True)
+        head = fitted.adapt(_safe_indexing(X, inside), y=y[inside], force=True, guard=None)
         proba[outside] = head.predict_proba(_safe_indexing(X, outside))
     return proba
 

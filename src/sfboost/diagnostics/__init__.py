@@ -1,0 +1,44 @@
+"""Is each assumption of Theorem 4.4 plausible on these data? One check, one file, one result type.
+
+Layer 3. `diagnose` runs the list `CHECKS`; each check has a statistic, its uncertainty, a verdict (holds,
+doubtful, violated, cannot tell), a sentence and a remedy.
+"""
+
+from sfboost.diagnostics.alarm import new_domain_alarm
+from sfboost.diagnostics.checks import CHECKS, Check
+from sfboost.diagnostics.complementarity import training_leaks
+from sfboost.diagnostics.independence import conditional_independence
+from sfboost.diagnostics.kind import InterceptSlope, intercept_slope
+from sfboost.diagnostics.leak import DomainLeak, domain_leak, training_leak
+from sfboost.diagnostics.material import Material, NewRows, TrainingRows, make_new_rows, make_training_rows
+from sfboost.diagnostics.report import Diagnosis, diagnose
+from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
+from sfboost.diagnostics.simulation import Dials, SimulatedDomain, SimulatedProblem, random_dials, simulate
+
+__all__ = [
+    "CHECKS",
+    "VERDICTS",
+    "Check",
+    "CheckResult",
+    "Diagnosis",
+    "Dials",
+    "DomainLeak",
+    "InterceptSlope",
+    "Material",
+    "NewRows",
+    "SimulatedDomain",
+    "SimulatedProblem",
+    "TrainingRows",
+    "Verdict",
+    "conditional_independence",
+    "diagnose",
+    "domain_leak",
+    "intercept_slope",
+    "make_new_rows",
+    "make_training_rows",
+    "new_domain_alarm",
+    "random_dials",
+    "simulate",
+    "training_leak",
+    "training_leaks",
+]

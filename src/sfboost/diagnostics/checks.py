@@ -1,0 +1,75 @@
+"""The explicit list of checks: one name, one function, what it needs, and the assumption it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sfboost.diagnostics.calibration import check_calibration
+from sfboost.diagnostics.complementarity import check_complementarity
+from sfboost.diagnostics.feasibility import check_feasibility
+from sfboost.diagnostics.gain import check_gain
+from sfboost.diagnostics.informativeness import check_informativeness, check_lower_bound
+from sfboost.diagnostics.kind import check_kind_of_stability
+from sfboost.diagnostics.linearity import check_linearity
+from sfboost.diagnostics.material import Material
+from sfboost.diagnostics.prior import check_prior_drift
+from sfboost.diagnostics.result import CheckResult
+from sfboost.diagnostics.stability import check_stability
+from sfboost.diagnostics.support import check_support
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes
+    ----------
+    needs : tuple of str
+        Of "training", "new", "training X_U", "new X_U", "training X_S", "new X_S".
+    either : bool
+        Whether one of the needs is enough.
+    """
+
+    name: str
+    run: Callable[[Material], CheckResult]
+    needs: tuple[str, ...]
+    assumption: str
+    either: bool = False
+
+    def ready(self, material: Material) -> bool:
+        """Whether the material has what this check needs."""
+        there = [need in available(material) for need in self.needs]
+        return any(there) if self.either else all(there)
+
+
+def available(material: Material) -> set[str]:
+    """Names of the parts that are there."""
+    parts = set()
+    for name, rows in (("training", material.training), ("new", material.new)):
+        if rows is None:
+            continue
+        parts.add(name)
+        if rows.X_unstable is not None:
+            parts.add(f"{name} X_U")
+        if rows.X_stable is not None:
+            parts.add(f"{name} X_S")
+    return parts
+
+
+#: Every check, in the order in which a reader wants them.
+CHECKS: tuple[Check, ...] = (
+    Check("stability", check_stability, ("training",), "P(Y | X_S) is the same in every domain"),
+    Check(
+        "kind of stability", check_kind_of_stability, ("training",), "P(Y | X_S) transports, not P(X_S | Y)"
+    ),
+    Check("informativeness", check_informativeness, ("training", "new"), "X_S tells about Y", either=True),
+    Check("informativeness bound", check_lower_bound, ("new", "new X_U"), "s is as large as claimed"),
+    Check("calibration", check_calibration, ("training",), "E[f Yᵀ] = E[f fᵀ] in every domain"),
+    Check("complementarity", check_complementarity, ("training", "training X_U"), "X_S ⟂ X_U | Y, training"),
+    Check("complementarity, new domain", check_linearity, ("new", "new X_U"), "X_S ⟂ X_U | Y, new domain"),
+    Check("feasibility, new domain", check_feasibility, ("new", "new X_U"), "X_S ⟂ X_U | Y, new domain"),
+    Check("anything to gain", check_gain, ("new", "new X_U"), "X_U tells about Y"),
+    Check("prior drift", check_prior_drift, ("training", "new"), "class shares are near training's"),
+    Check("support", check_support, ("training X_S", "new X_S"), "f_S was trained where it is used"),
+)

@@ -1,0 +1,71 @@
+"""Are X_S and X_U independent given Y (Definition 4.3)? Asked of labelled training domains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfboost.diagnostics.independence import conditional_independence
+from sfboost.diagnostics.leak import DomainLeak, domain_leak
+from sfboost.diagnostics.material import Material, TrainingRows
+from sfboost.diagnostics.moments import holm
+from sfboost.diagnostics.result import CheckResult, Verdict
+
+#: Error of Pr[Y | X_U] that the leak causes, root mean square.
+_NOTICEABLE, _LARGE = 0.05, 0.15
+_FEWEST_ROWS = 30
+
+
+def check_complementarity(material: Material) -> CheckResult:
+    """The leak L/s of each training domain as an effect size, and tests of f_S ⟂ X_U | Y within it.
+
+    p-values reject everything at tens of thousands of rows: the verdict needs both the test and the size.
+    """
+    training = material.labelled
+    leaks = training_leaks(training)
+    p_values = {
+        name: _p_value(training, rows) for name, rows in training.by_domain if len(rows) >= _FEWEST_ROWS
+    }
+    if not leaks or not p_values:
+        found = f"No training domain has {_FEWEST_ROWS} rows."
+        return CheckResult("complementarity", "cannot tell", found, "Pass more labelled rows per domain.")
+    adjusted = holm(p_values)
+    smallest = min(adjusted.values())
+    worst = max(leaks, key=lambda leak: leak.relative)
+    lower = max(leak.lower / max(leak.informativeness, 1e-12) for leak in leaks)
+    details = {
+        "p_by_domain": adjusted,
+        "leak_by_domain": {leak.domain: leak.size for leak in leaks},
+        "relative_leak_by_domain": {leak.domain: leak.relative for leak in leaks},
+        "lower": lower,
+    }
+    found = (
+        f"The leak of f_S shifts Pr[Y | X_U] by {worst.relative:.3f} in domain {worst.domain} (root mean "
+        f"square; smallest adjusted p over {len(adjusted)} domains: {smallest:.3f})."
+    )
+    result = (worst.relative, None, smallest, details)
+    if smallest >= material.level:
+        if worst.relative > _LARGE:
+            remedy = "Pass more labelled rows per domain: this leak could be noise or not."
+            return CheckResult("complementarity", "cannot tell", found, remedy, *result)
+        return CheckResult("complementarity", "holds", found, "", *result)
+    remedy = (
+        "Adapt with the guard (the default), or drop the unstable columns that follow X_S within a class."
+    )
+    nonlinear = lower <= 0.0  # the test sees what a linear leak does not
+    verdict: Verdict = "violated" if lower > _NOTICEABLE or (nonlinear and smallest < 1e-4) else "doubtful"
+    return CheckResult("complementarity", verdict, found, remedy, *result)
+
+
+def training_leaks(training: TrainingRows) -> tuple[DomainLeak, ...]:
+    """The leak of every training domain that has enough rows and more than one class."""
+    X = training.unstable
+    return tuple(
+        domain_leak(training.stable[rows], X[rows], training.y[rows], name)
+        for name, rows in training.by_domain
+        if len(rows) >= _FEWEST_ROWS and len(np.unique(training.y[rows])) > 1
+    )
+
+
+def _p_value(training: TrainingRows, rows: np.ndarray) -> float:
+    stable = training.stable[rows][:, 1:]
+    return conditional_independence(stable, training.unstable[rows], training.y[rows]).p_value

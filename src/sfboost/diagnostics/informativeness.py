@@ -1,0 +1,116 @@
+"""Is f_S informative (Lemma 4.5)? With labels it is evidence; without, s is only what f_S claims."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import norm
+
+from sfboost.diagnostics.leak import measured_informativeness
+from sfboost.diagnostics.material import Material, NewRows, TrainingRows
+from sfboost.diagnostics.result import CheckResult, Verdict
+from sfboost.marginal import PseudoLabelStatistics, floored_log
+from sfboost.marginal.probabilities import FloatArray
+
+_FOLDS = 5
+_REMEDY = "Find better stable features: with this f_S the unstable ones cannot be learned without labels."
+
+
+def check_informativeness(material: Material) -> CheckResult:
+    """f_S against the class balance on held-out training rows (log loss); s as claimed and as measured."""
+    training = material.training
+    if training is None:
+        return _claim_only(material)
+    share, error, n_rows = _gain(training)
+    p_value = float(norm.sf(share / error)) if error > 0.0 else 1.0
+    claimed = PseudoLabelStatistics.from_proba(training.stable).informativeness
+    measured = measured_informativeness(training.stable, training.y)
+    by_domain = {name: _gain_of(training, rows)[0] for name, rows in training.by_domain}
+    details = {"s_claimed": claimed, "s_measured": measured, "gain_by_domain": by_domain}
+    found = (
+        f"On {n_rows} held-out rows f_S beats the class balance by {share:.4f} ± {error:.4f} nats; it claims "
+        f"s = {claimed:.3f}, and with labels s is {measured:.3f}."
+    )
+    if share > norm.isf(material.level) * error and measured > 0.0:
+        worst = min(by_domain.values())
+        if worst < 0.0:
+            remedy = "Look at the domain where f_S is worse than the class balance."
+            return CheckResult("informativeness", "doubtful", found, remedy, share, error, p_value, details)
+        return CheckResult("informativeness", "holds", found, "", share, error, p_value, details)
+    # A gain that could still be of use (.01 nats) cannot be excluded with few rows.
+    verdict: Verdict = "violated" if share + norm.isf(material.level) * error < 0.01 else "cannot tell"
+    return CheckResult("informativeness", verdict, found, _REMEDY, share, error, p_value, details)
+
+
+def _gain(training: TrainingRows) -> tuple[float, float, int]:
+    return _gain_of(training, np.arange(len(training.y)))
+
+
+def _gain_of(training: TrainingRows, rows: np.ndarray) -> tuple[float, float, int]:
+    """Mean log-loss gain over the class balance of these rows, its standard error, and their number."""
+    y, stable = training.y[rows], training.stable[rows]
+    balance = np.bincount(y, minlength=training.n_classes) / len(y)
+    gain = floored_log(stable[np.arange(len(y)), y]) - np.log(balance[y])
+    return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain))), len(gain)
+
+
+def _claim_only(material: Material) -> CheckResult:
+    new = material.fresh
+    stats = PseudoLabelStatistics.from_proba(new.stable)
+    claimed = stats.informativeness
+    if stats.effective_labels < 30.0:
+        found = f"f_S claims s = {claimed:.4f}: {len(new.stable)} rows are worth fewer than 30 labels."
+        return CheckResult("informativeness", "violated", found, _REMEDY, claimed)
+    found = f"f_S claims s = {claimed:.3f}; without labels that is a claim, not evidence."
+    return CheckResult(
+        "informativeness", "cannot tell", found, "Pass held-out training rows with labels.", claimed
+    )
+
+
+def check_lower_bound(material: Material) -> CheckResult:
+    """Bound s from below without labels: s ≥ ρ², the cross-fitted share of Var f_S that X_U explains.
+
+    Under complementarity and calibration E[f_S | X_U] is affine in Pr[Y | X_U], so that share is
+    s · Var(Pr[Y | X_U]) / Var(Y) and at most s.
+    """
+    new = material.fresh
+    claimed = PseudoLabelStatistics.from_proba(new.stable).informativeness
+    explained, error = explained_share(new, material.random_state)
+    lower = max(0.0, explained - float(norm.isf(material.level)) * error)
+    found = (
+        f"X_U explains {explained:.3f} ± {error:.3f} of f_S: s is at least {lower:.3f}, f_S claims "
+        f"{claimed:.3f}."
+    )
+    details = {"s_claimed": claimed, "s_lower": lower}
+    if lower > claimed:
+        remedy = "X_U shows more of X_S than any class can: drop the columns of X_U that repeat X_S."
+        return CheckResult(
+            "informativeness bound", "violated", found, remedy, explained, error, None, details
+        )
+    verdict: Verdict = "holds" if lower > 0.0 else "cannot tell"
+    return CheckResult("informativeness bound", verdict, found, "", explained, error, None, details)
+
+
+def explained_share(new: NewRows, seed: int) -> tuple[float, float]:
+    """Cross-fitted R² of f_S on X_U (ridge), with its standard error."""
+    X = new.unstable
+    spread = X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    folds = np.random.default_rng(seed).permutation(len(X)) % _FOLDS
+    residual, total = np.empty(len(X)), np.empty(len(X))
+    for fold in range(_FOLDS):
+        inside, outside = folds != fold, folds == fold
+        mean = new.stable[inside].mean(axis=0)
+        fitted = X[outside] @ _ridge(X[inside], new.stable[inside] - mean) + mean
+        residual[outside] = ((new.stable[outside] - fitted) ** 2).sum(axis=1)
+        total[outside] = ((new.stable[outside] - mean) ** 2).sum(axis=1)
+    scale = float(total.mean())
+    if scale <= 1e-12:
+        return 0.0, 0.0
+    share = 1.0 - float(residual.mean()) / scale
+    influence = ((total - residual) - share * total) / scale
+    return share, float(influence.std(ddof=1) / np.sqrt(len(influence)))
+
+
+def _ridge(X: FloatArray, target: FloatArray) -> FloatArray:
+    """Least squares with one row's worth of ridge."""
+    return np.asarray(np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ target), dtype=np.float64)

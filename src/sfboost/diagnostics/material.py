@@ -1,0 +1,152 @@
+"""What the checks look at: labelled training rows, unlabelled new rows, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation.checks import check_unstable
+from sfboost.marginal import as_probability_matrix
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Labelled rows of the training domains.
+
+    Attributes
+    ----------
+    stable : array of shape (n, K)
+        f_S on rows that it was not fitted to.
+    y : integer array of shape (n,)
+        Class positions.
+    domain : object array of shape (n,)
+    X_unstable, X_stable : arrays of shape (n, d), or None
+    """
+
+    stable: FloatArray
+    y: IntArray
+    domain: npt.NDArray[Any]
+    X_unstable: FloatArray | None = None
+    X_stable: FloatArray | None = None
+
+    @cached_property
+    def by_domain(self) -> tuple[tuple[Any, IntArray], ...]:
+        """Rows of each domain, domains in order of first appearance."""
+        names = list(dict.fromkeys(self.domain.tolist()))
+        return tuple((name, np.flatnonzero(self.domain == name)) for name in names)
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return self.stable.shape[1]
+
+    @property
+    def unstable(self) -> FloatArray:
+        """X_U, which must be there."""
+        return _there(self.X_unstable, "X_unstable of the training rows")
+
+    @property
+    def features(self) -> FloatArray:
+        """X_S, which must be there."""
+        return _there(self.X_stable, "X_stable of the training rows")
+
+    @cached_property
+    def onehot(self) -> FloatArray:
+        """Labels as rows of the unit matrix."""
+        return np.eye(self.n_classes)[self.y]
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Unlabelled rows of the new domain: f_S, and X_U and X_S if they are there."""
+
+    stable: FloatArray
+    X_unstable: FloatArray | None = None
+    X_stable: FloatArray | None = None
+
+    @property
+    def unstable(self) -> FloatArray:
+        """X_U, which must be there."""
+        return _there(self.X_unstable, "X_unstable of the new rows")
+
+    @property
+    def features(self) -> FloatArray:
+        """X_S, which must be there."""
+        return _there(self.X_stable, "X_stable of the new rows")
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """All that a check may use.
+
+    Attributes
+    ----------
+    level : float
+        Nominal false-alarm rate of each check.
+    """
+
+    training: TrainingRows | None = None
+    new: NewRows | None = None
+    level: float = 0.05
+    random_state: int = 0
+
+    @property
+    def labelled(self) -> TrainingRows:
+        """The training rows, which must be there."""
+        return _there(self.training, "training rows")
+
+    @property
+    def fresh(self) -> NewRows:
+        """The new rows, which must be there."""
+        return _there(self.new, "new rows")
+
+
+def _there(part: Part | None, name: str) -> Part:
+    if part is None:
+        raise ValueError(f"This check needs the {name}: pass them to `diagnose`, which skips it otherwise.")
+    return part
+
+
+def make_training_rows(
+    stable_proba: Any, y: Any, domain: Any = None, X_unstable: Any = None, X_stable: Any = None
+) -> TrainingRows:
+    """Check labelled rows; `y` holds class positions 0..K-1."""
+    stable = as_probability_matrix(stable_proba)
+    labels = np.asarray(y)
+    if labels.shape != (len(stable),) or labels.dtype.kind not in "iub":
+        raise ValueError(
+            f"y has shape {labels.shape} and dtype {labels.dtype}: pass one class position (an integer) for "
+            f"each of the {len(stable)} rows."
+        )
+    if labels.size and (labels.min() < 0 or labels.max() >= stable.shape[1]):
+        raise ValueError(
+            f"y holds {labels.min()}..{labels.max()} but stable_proba has {stable.shape[1]} columns: pass "
+            "class positions 0..K-1."
+        )
+    names = np.full(len(stable), "all", dtype=object) if domain is None else np.asarray(domain, dtype=object)
+    if names.shape != (len(stable),):
+        raise ValueError(f"domain has shape {names.shape} but there are {len(stable)} rows: pass one each.")
+    return TrainingRows(
+        stable, labels.astype(np.intp), names, _matrix(X_unstable, stable), _matrix(X_stable, stable)
+    )
+
+
+def make_new_rows(stable_proba: Any, X_unstable: Any = None, X_stable: Any = None) -> NewRows:
+    """Check unlabelled rows."""
+    stable = as_probability_matrix(stable_proba)
+    return NewRows(stable, _matrix(X_unstable, stable), _matrix(X_stable, stable))
+
+
+def _matrix(X: Any, stable: FloatArray) -> FloatArray | None:
+    if X is None:
+        return None
+    matrix = check_unstable(X, n_rows=len(stable))
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)

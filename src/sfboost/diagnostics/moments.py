@@ -1,0 +1,71 @@
+"""Tests that a vector of means is zero, robust to unequal variances, and control of several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from scipy.stats import f as f_distribution
+
+from sfboost.marginal.probabilities import FloatArray
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class MomentTest:
+    """Hotelling's T² of a mean, with its degrees of freedom and p-value."""
+
+    statistic: float
+    degrees: int
+    p_value: float
+
+
+def zero_mean_test(rows: FloatArray, *, lost: int = 0) -> MomentTest:
+    """Whether the mean of `rows` (n, q) is zero, by T² = n m̄ᵀ S⁻¹ m̄ against its F law.
+
+    Directions without variance are left out: they cannot be tested. `lost` are degrees of freedom that
+    were used up in making the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[1.0], [-1.0], [2.0], [-2.0]])
+    >>> zero_mean_test(rows).p_value
+    1.0
+    """
+    n_rows = len(rows) - lost
+    if n_rows < 3 or rows.shape[1] == 0:
+        return MomentTest(0.0, 0, 1.0)
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    values, vectors = np.linalg.eigh(centred.T @ centred / n_rows)
+    kept = values > 1e-10 * max(float(values.max()), 1e-300)
+    # More directions than a twentieth of the rows, and their covariance is mostly noise: keep the largest.
+    most = max(1, n_rows // 20)
+    kept &= np.arange(len(values)) >= len(values) - most
+    degrees = int(kept.sum())
+    if degrees == 0 or float(values.max()) <= 1e-24:
+        return MomentTest(0.0, 0, 1.0)
+    along = vectors[:, kept].T @ mean
+    statistic = float(n_rows * (along**2 / values[kept]).sum())
+    scaled = statistic * (n_rows - degrees) / (degrees * max(n_rows - 1, 1))
+    return MomentTest(statistic, degrees, float(f_distribution.sf(scaled, degrees, n_rows - degrees)))
+
+
+def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
+    """Holm's adjusted p-values: the chance of any false alarm among them stays below the level.
+
+    Examples
+    --------
+    >>> holm({"a": 0.01, "b": 0.04})
+    {'a': 0.02, 'b': 0.04}
+    """
+    adjusted: dict[Key, float] = {}
+    largest = 0.0
+    for rank, key in enumerate(sorted(p_values, key=lambda name: p_values[name])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[key]))
+        adjusted[key] = largest
+    return {key: adjusted[key] for key in p_values}

@@ -1,0 +1,143 @@
+"""`diagnose`: every check that the material allows, in one frozen report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sfboost.diagnostics.checks import CHECKS
+from sfboost.diagnostics.material import Material, NewRows, TrainingRows
+from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Results of the checks. Prints as a list; exports to dict, JSON and DataFrame; plots.
+
+    Attributes
+    ----------
+    results : tuple of CheckResult
+    skipped : mapping-like tuple of (name, what was missing)
+    level : float
+        Nominal false-alarm rate of each check.
+    """
+
+    results: tuple[CheckResult, ...]
+    skipped: tuple[tuple[str, str], ...]
+    level: float
+
+    def __getitem__(self, check: str) -> CheckResult:
+        for result in self.results:
+            if result.check == check:
+                return result
+        raise KeyError(f"No check {check!r} was run; there are {[result.check for result in self.results]}.")
+
+    def __iter__(self) -> Iterator[CheckResult]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The most alarming verdict of all."""
+        return max((result.verdict for result in self.results), key=VERDICTS.index, default="cannot tell")
+
+    def __str__(self) -> str:
+        lines = [f"Diagnosis: {self.verdict} (each check at level {self.level:g})"]
+        for result in self.results:
+            lines.append(f"  {result.check:<28} {result.verdict:<12} {result.sentence}")
+            if result.remedy:
+                lines.append(f"  {'':<28} {'':<12} → {result.remedy}")
+        lines += [f"  {name:<28} {'not run':<12} needs {what}" for name, what in self.skipped]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "verdict": self.verdict,
+            "level": self.level,
+            "results": [result.to_dict() for result in self.results],
+            "skipped": dict(self.skipped),
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The report as JSON; what is not a number becomes null."""
+        return json.dumps(_finite(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_frame(self) -> Any:
+        """One row per check, as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame([result.to_dict() for result in self.results]).drop(columns="details")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw one coloured mark per check; returns the matplotlib axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(figsize=(7, 0.45 * len(self.results) + 1))[1] if ax is None else ax
+        colours = {
+            "holds": "tab:green",
+            "cannot tell": "tab:gray",
+            "doubtful": "tab:orange",
+            "violated": "tab:red",
+        }
+        for row, result in enumerate(reversed(self.results)):
+            ax.scatter(VERDICTS.index(result.verdict), row, s=120, color=colours[result.verdict])
+        ax.set_xticks(range(len(VERDICTS)), VERDICTS)
+        ax.set_yticks(range(len(self.results)), [result.check for result in reversed(self.results)])
+        ax.set_xlim(-0.5, len(VERDICTS) - 0.5)
+        ax.grid(axis="y", alpha=0.3)
+        return ax
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
+
+
+def diagnose(
+    training: TrainingRows | None = None,
+    new: NewRows | None = None,
+    *,
+    level: float = 0.05,
+    random_state: int = 0,
+) -> Diagnosis:
+    """Run every check that the given rows allow.
+
+    Parameters
+    ----------
+    training : TrainingRows, optional
+        Labelled rows with held-out f_S; see `make_training_rows`.
+    new : NewRows, optional
+        Unlabelled rows of the new domain; see `make_new_rows`.
+    level : float
+        Nominal false-alarm rate of each check.
+
+    Examples
+    --------
+    >>> from sfboost.diagnostics import Dials, diagnose, make_new_rows, simulate
+    >>> new = simulate(Dials(), seed=0).new
+    >>> report = diagnose(new=make_new_rows(new.posterior, new.X_unstable))
+    >>> report["complementarity, new domain"].verdict
+    'holds'
+    """
+    if training is None and new is None:
+        raise ValueError("There is nothing to check: pass training rows, new rows, or both.")
+    if not 0.0 < level < 0.5:
+        raise ValueError(f"level={level} is no false-alarm rate: use a number between 0 and 0.5.")
+    material = Material(training, new, level, random_state)
+    results, skipped = [], []
+    for check in CHECKS:
+        if check.ready(material):
+            results.append(check.run(material))
+        else:
+            skipped.append((check.name, (" or " if check.either else " and ").join(check.needs)))
+    return Diagnosis(tuple(results), tuple(skipped), level)

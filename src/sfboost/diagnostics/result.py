@@ -1,0 +1,72 @@
+"""What a check says: a statistic, its uncertainty, a verdict, a sentence and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Verdict = Literal["holds", "doubtful", "violated", "cannot tell"]
+
+#: From reassuring to alarming; "cannot tell" is neither, and is not a pass.
+VERDICTS: tuple[Verdict, ...] = ("holds", "cannot tell", "doubtful", "violated")
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The outcome of one check.
+
+    Attributes
+    ----------
+    check : str
+        Its name in `CHECKS`.
+    verdict : {"holds", "doubtful", "violated", "cannot tell"}
+    statistic : float or None
+        What was measured, in the units that the sentence names.
+    standard_error : float or None
+    p_value : float or None
+        Of the hypothesis that the assumption holds; None where nothing is tested.
+    sentence : str
+        What was found.
+    remedy : str
+        What to do about it; empty where nothing needs to be done.
+    details : mapping
+        Numbers behind the verdict, by name; per-domain ones as mappings.
+    """
+
+    check: str
+    verdict: Verdict
+    sentence: str
+    remedy: str = ""
+    statistic: float | None = None
+    standard_error: float | None = None
+    p_value: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = f"{self.check:<28} {self.verdict:<12} {self.sentence}"
+        return f"{text} Remedy: {self.remedy}" if self.remedy else text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "check": self.check,
+            "verdict": self.verdict,
+            "statistic": self.statistic,
+            "standard_error": self.standard_error,
+            "p_value": self.p_value,
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+            "details": _plain(self.details),
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, strings, lists and dicts only: numpy scalars and arrays are converted."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value

@@ -1,0 +1,93 @@
+"""Stability (Definition 4.1): P(Y | X_S) is the same in every training domain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfboost.diagnostics.independence import principal_components
+from sfboost.diagnostics.linearity import residual
+from sfboost.diagnostics.material import Material, TrainingRows
+from sfboost.diagnostics.moments import holm, zero_mean_test
+from sfboost.diagnostics.result import CheckResult, Verdict
+from sfboost.marginal import floored_log
+from sfboost.marginal.probabilities import FloatArray
+
+#: Difference of the residual risk between domains, as a probability: beyond it f_S is another one.
+_NOTICEABLE = 0.03
+_FEWEST_ROWS = 50
+_MOST_STABLE = 5
+
+
+def check_stability(material: Material) -> CheckResult:
+    """Whether Y − f_S depends on the domain, given X_S: one robust test a domain, Holm over domains.
+
+    The risk difference of a domain is its mean of Y − f_S (worst class) after the common part is removed.
+    """
+    training = material.labelled
+    large = [(name, rows) for name, rows in training.by_domain if len(rows) >= _FEWEST_ROWS]
+    if len(large) < 2:
+        found = f"{len(large)} training domain(s) have {_FEWEST_ROWS} rows or more: two are needed."
+        return CheckResult("stability", "cannot tell", found, "Pass rows of more training domains.")
+    tests = {name: _domain_test(training, rows) for name, rows in large}
+    adjusted = holm({name: p for name, (p, _, _) in tests.items()})
+    worst = max(tests, key=lambda name: tests[name][1])
+    size, error = tests[worst][1], tests[worst][2]
+    smallest = min(adjusted.values())
+    details = {"p_by_domain": adjusted, "risk_difference": {name: d for name, (_, d, _) in tests.items()}}
+    found = (
+        f"The largest risk difference is {size:.3f} ± {error:.3f} in domain {worst} (smallest adjusted p "
+        f"over {len(tests)} domains: {smallest:.3f})."
+    )
+    result = (size, error, smallest, details)
+    if smallest >= material.level:
+        if error > _NOTICEABLE:
+            remedy = "Pass more rows: a noticeable difference would not be seen."
+            return CheckResult("stability", "cannot tell", found, remedy, *result)
+        return CheckResult("stability", "holds", found, "", *result)
+    remedy = "Drop stable columns whose meaning changes; see 'kind of stability' for label shift."
+    verdict: Verdict = "violated" if size > _NOTICEABLE else "doubtful"
+    return CheckResult("stability", verdict, found, remedy, *result)
+
+
+def _domain_test(training: TrainingRows, rows: np.ndarray) -> tuple[float, float, float]:
+    """p-value, risk difference and its error of one domain against the others.
+
+    Moments: (Y − f) times (1, log f) within the domain, the part that the common design explains removed
+    by weighted least squares, so that what f_S gets wrong everywhere is not held against one domain.
+    """
+    inside = np.zeros(len(training.y))
+    inside[rows] = 1.0
+    logs = floored_log(np.clip(training.stable, 1e-3, None))
+    logs = (logs - logs.mean(axis=1, keepdims=True))[:, 1:]
+    common = _common_design(training, logs)
+    moments, differences, errors = [], [], []
+    for k in range(1 if training.n_classes == 2 else 0, training.n_classes):
+        risk = training.onehot[:, k] - training.stable[:, k]
+        # The score of a logistic model weighs its design by f (1 − f).
+        weight = np.sqrt(np.maximum(training.stable[:, k] * (1.0 - training.stable[:, k]), 1e-6))
+        column = min(max(k - 1, 0), logs.shape[1] - 1)
+        own = np.column_stack([inside, inside * (logs[:, column] - logs[rows, column].mean())])
+        cleaned = residual(own * weight[:, None], common * weight[:, None]) / weight[:, None]
+        moments.append(cleaned[:, :1] * risk[:, None])
+        if k or training.n_classes == 2:
+            moments.append(cleaned[:, 1:] * risk[:, None])
+        scale = float((cleaned[:, 0] * inside).mean())
+        differences.append(abs(float(moments[-1 if not k else -2].mean())) / max(scale, 1e-12))
+        spread = float((cleaned[:, 0] * risk).std(ddof=1))
+        errors.append(spread / np.sqrt(len(risk)) / max(scale, 1e-12))
+    if training.n_classes > 2:
+        del moments[0]  # the classes' residuals sum to zero
+    test = zero_mean_test(np.column_stack(moments), lost=common.shape[1])
+    worst = int(np.argmax(differences))
+    return test.p_value, differences[worst], errors[worst]
+
+
+def _common_design(training: TrainingRows, logs: FloatArray) -> FloatArray:
+    """What f_S may get wrong everywhere alike: offset, temperature, and X_S where it is given."""
+    parts = [np.ones((len(logs), 1)), logs]
+    if training.X_stable is not None:
+        X = training.X_stable
+        parts.append(X if X.shape[1] <= _MOST_STABLE else principal_components(X, _MOST_STABLE))
+    design = np.column_stack(parts)
+    spread = design.std(axis=0)
+    return design / np.where(spread > 0.0, spread, 1.0)

@@ -1,0 +1,291 @@
+"""Every check: silent where the assumptions hold, loud where they fail, honest where nothing can be told."""
+
+import numpy as np
+import pytest
+
+from sfboost import AdaptationRefused, StableFeatureBoosting
+from sfboost.boosting.diagnosed import held_out_rows
+from sfboost.diagnostics import (
+    Dials,
+    Material,
+    conditional_independence,
+    diagnose,
+    domain_leak,
+    intercept_slope,
+    make_new_rows,
+    make_training_rows,
+    new_domain_alarm,
+    simulate,
+)
+from sfboost.diagnostics.calibration import check_calibration, delta_rows
+from sfboost.diagnostics.complementarity import check_complementarity
+from sfboost.diagnostics.counterexamples import counter_example
+from sfboost.diagnostics.feasibility import check_feasibility
+from sfboost.diagnostics.gain import effective_labels, independence_p_value
+from sfboost.diagnostics.informativeness import check_informativeness, check_lower_bound
+from sfboost.diagnostics.kind import check_kind_of_stability
+from sfboost.diagnostics.leak import measured_informativeness
+from sfboost.diagnostics.linearity import check_linearity
+from sfboost.diagnostics.moments import holm, zero_mean_test
+from sfboost.diagnostics.prior import check_prior_drift
+from sfboost.diagnostics.stability import check_stability
+from sfboost.diagnostics.support import check_support
+
+
+def material(dials, seed=0, stable=lambda f: f):
+    """Rows of a simulated problem with the true posterior as f_S, changed by `stable`."""
+    problem = simulate(dials, seed)
+    X, y, domain = problem.training_rows()
+    k, new = problem.n_stable, problem.new
+    f = stable(np.vstack([part.posterior for part in problem.training]))
+    return Material(
+        make_training_rows(f, y, domain, X[:, k:], X[:, :k]),
+        make_new_rows(stable(new.posterior), new.X_unstable, new.X_stable),
+    )
+
+
+def sharpened(factor):
+    def change(f):
+        g = f**factor
+        return g / g.sum(axis=1, keepdims=True)
+
+    return change
+
+
+CLEAN = Dials(n_classes=2, n_rows=600, n_training_rows=600, n_domains=3, covariate_shift=0.3)
+
+
+# -- size: a small version of benchmarks/study_checks.py ------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_false_alarms_are_rare_where_every_assumption_holds(n_classes):
+    """60 draws at level .05: more than 9 alarms have a chance of one in a thousand."""
+    checks = {
+        "stability": check_stability,
+        "calibration": check_calibration,
+        "complementarity": check_complementarity,
+        "linearity": check_linearity,
+        "feasibility": check_feasibility,
+        "bound": check_lower_bound,
+        "support": check_support,
+        "prior": check_prior_drift,
+    }
+    alarms = dict.fromkeys([*checks, "slope", "gain"], 0)
+    for seed in range(60):
+        rows = material(Dials(**(CLEAN.__dict__ | {"n_classes": n_classes})), seed)
+        for name, check in checks.items():
+            alarms[name] += check(rows).verdict in ("doubtful", "violated")
+        slope = intercept_slope(rows.training)
+        alarms["slope"] += slope is not None and slope.p_posterior < 0.05
+        shuffled = np.random.default_rng(seed).permutation(rows.new.X_unstable)
+        alarms["gain"] += independence_p_value(rows.new.stable, shuffled) < 0.05
+    assert max(alarms.values()) <= 9, alarms
+
+
+# -- power ----------------------------------------------------------------------------------------------
+
+LOUD = Dials(n_rows=3000, n_training_rows=3000, n_domains=3)
+
+
+def with_dials(**changes):
+    return Dials(**(LOUD.__dict__ | changes))
+
+
+@pytest.mark.parametrize(
+    ("check", "rows"),
+    [
+        (check_complementarity, lambda: material(with_dials(training_leak=0.5))),
+        (check_linearity, lambda: material(with_dials(new_leak=0.6))),
+        (check_linearity, lambda: material(with_dials(n_classes=3, new_leak=0.8))),
+        (check_calibration, lambda: material(LOUD, stable=sharpened(2.0))),
+        (check_stability, lambda: fitted_rows(with_dials(label_shift=1.0))),
+        (check_kind_of_stability, lambda: fitted_rows(with_dials(label_shift=1.0))),
+    ],
+)
+def test_a_clear_violation_is_called_one(check, rows):
+    result = check(rows())
+    assert result.verdict == "violated", result
+    assert result.remedy
+    assert result.p_value < 0.05
+
+
+def fitted_rows(dials, seed=0):
+    problem = simulate(dials, seed)
+    X, y, domain = problem.training_rows()
+    model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)))
+    return Material(held_out_rows(model, X, y, domain))
+
+
+def test_the_slope_is_one_under_label_shift_and_zero_under_covariate_shift():
+    label = intercept_slope(fitted_rows(with_dials(label_shift=1.0)).training)
+    covariate = intercept_slope(fitted_rows(with_dials(covariate_shift=1.0)).training)
+    assert label.slope == pytest.approx(1.0, abs=4 * label.standard_error)
+    assert label.p_posterior < 1e-6
+    assert covariate.slope == pytest.approx(0.0, abs=4 * covariate.standard_error)
+    assert covariate.p_likelihood < 1e-6
+
+
+def test_support_counts_the_rows_that_lie_outside():
+    rows = material(CLEAN)
+    moved = rows.new.X_stable.copy()
+    moved[:300] += 50.0
+    outcome = check_support(Material(rows.training, make_new_rows(rows.new.stable, None, moved)))
+    assert outcome.verdict == "violated"
+    assert outcome.statistic == pytest.approx(0.5, abs=0.03)
+
+
+def test_prior_drift_measures_total_variation():
+    rows = material(CLEAN)
+    tilted = rows.new.stable[rows.new.stable[:, 1] > 0.4]
+    outcome = check_prior_drift(Material(rows.training, make_new_rows(tilted)))
+    expected = abs(tilted[:, 1].mean() - rows.training.stable[:, 1].mean())
+    assert outcome.statistic == pytest.approx(expected, abs=1e-12)
+    assert outcome.verdict == "doubtful"
+
+
+def test_an_overconfident_f_s_trained_on_noise_claims_but_does_not_know():
+    rng = np.random.default_rng(0)
+    f = rng.choice([0.05, 0.95], 2000)
+    outcome = check_informativeness(Material(make_training_rows(f, rng.integers(0, 2, 2000))))
+    assert outcome.details["s_claimed"] > 0.7
+    assert outcome.details["s_measured"] < 0.1
+    assert outcome.verdict == "violated"
+
+
+def test_x_u_that_repeats_x_s_breaks_the_bound_and_feasibility():
+    rows = material(with_dials(n_rows=4000))
+    copied = rows.new.stable[:, 1:] + 0.01 * np.random.default_rng(0).normal(size=(4000, 1))
+    new = Material(None, make_new_rows(rows.new.stable, copied))
+    assert check_lower_bound(new).verdict == "violated"
+    assert check_feasibility(new).verdict == "violated"
+
+
+# -- exact values ---------------------------------------------------------------------------------------
+
+
+def test_the_leak_of_a_copied_bit_is_its_exact_value():
+    """ "copied X_S": E[f | y, u] − E[f | y] by hand from the joint law; 200 000 rows."""
+    rows = counter_example("copied X_S", 200_000, seed=0)
+    found = domain_leak(rows.posterior, rows.X_unstable, rows.y, "a")
+    # Within a class x_S is right with .75, u = x_S with .7: Cov(f, u) = .5 · .75 · .25 · .4.
+    variance_u = (0.75 * 0.7 + 0.25 * 0.3) * (1 - (0.75 * 0.7 + 0.25 * 0.3))
+    exact = 0.5 * 0.75 * 0.25 * 0.4 / np.sqrt(variance_u)
+    assert found.size == pytest.approx(exact, abs=0.002)
+    assert found.lower <= found.size
+    assert found.informativeness == pytest.approx(0.25, abs=0.005)
+
+
+def test_opposite_leaks_in_two_classes_do_not_cancel():
+    rows = counter_example("CE-DD", 4000, seed=0)
+    assert domain_leak(rows.posterior, rows.X_unstable, rows.y, "a").relative > 0.4
+    assert conditional_independence(rows.posterior[:, 1:], rows.X_unstable, rows.y).p_value < 1e-10
+
+
+def test_measured_informativeness_is_the_claim_for_a_calibrated_f_s():
+    rows = counter_example("AC", 100_000, seed=0)
+    assert measured_informativeness(rows.posterior, rows.y) == pytest.approx(0.25, abs=0.01)
+
+
+def test_delta_is_the_gap_between_claimed_and_shown_confusion():
+    rows = counter_example("AC", 5000, seed=0)
+    f, onehot = sharpened(2.0)(rows.posterior), np.eye(2)[rows.y]
+    gap = (f.T @ onehot - f.T @ f) / len(f) / f.mean(axis=0)
+    np.testing.assert_allclose(delta_rows(f, onehot).mean(axis=0), gap, atol=1e-12)
+
+
+def test_effective_labels_are_n_s_where_x_u_says_nothing():
+    """At q = ½ the likelihood's efficiency is s exactly (AC: ¼)."""
+    rows = counter_example("AC", 1000, seed=0)
+    unstable = np.full((1000, 2), 0.5)
+    assert effective_labels(unstable, rows.posterior) == pytest.approx(250.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("kinds", ["continuous", "discrete", "mixed"])
+def test_conditional_independence_keeps_its_level_and_sees_dependence(kinds):
+    rng = np.random.default_rng(0)
+    p_null, p_alternative = [], []
+    for _ in range(100):
+        y = rng.integers(0, 3, 500)
+        a, b = y + rng.normal(size=500), y + rng.normal(size=500)
+        c = b + 0.5 * (a - y)
+        if kinds == "discrete":
+            a, b, c = (np.clip(np.round(values), -1, 3) for values in (a, b, c))
+        if kinds == "mixed":
+            b, c = np.clip(np.round(b), -1, 3), np.clip(np.round(c), -1, 3)
+        p_null.append(conditional_independence(a[:, None], b[:, None], y).p_value)
+        p_alternative.append(conditional_independence(a[:, None], c[:, None], y).p_value)
+    assert np.mean(np.array(p_null) < 0.05) <= 0.13
+    assert np.mean(np.array(p_alternative) < 0.05) >= 0.9
+
+
+def test_hotelling_agrees_with_the_t_test_in_one_dimension():
+    from scipy.stats import ttest_1samp
+
+    rows = np.random.default_rng(0).normal(0.2, 1.0, 50)
+    found = zero_mean_test(rows[:, None])
+    # Ours divides by n where t divides by n − 1: the difference is 1/n.
+    assert found.p_value == pytest.approx(ttest_1samp(rows, 0.0).pvalue, rel=0.1)
+
+
+def test_holm_controls_any_false_alarm_among_many():
+    rng = np.random.default_rng(0)
+    alarms = [min(holm(dict(enumerate(rng.random(10)))).values()) < 0.05 for _ in range(2000)]
+    assert np.mean(alarms) == pytest.approx(0.05, abs=0.015)
+
+
+# -- the counter-examples -------------------------------------------------------------------------------
+
+TABLE = {  # informativeness, complementarity in training, in the new domain, anything to gain
+    "XOR": ("violated", "holds", "cannot tell", "violated"),
+    "Y1": ("holds", "violated", "cannot tell", "violated"),
+    "Y2": ("holds", "violated", "cannot tell", "violated"),
+    "Y3": ("violated", "holds", "cannot tell", "violated"),
+    "Y4": ("violated", "holds", "cannot tell", "violated"),
+    "CE-DD": ("holds", "violated", "cannot tell", "violated"),
+    "AC": ("holds", "holds", "cannot tell", "holds"),
+    "copied X_S": ("holds", "violated", "cannot tell", "holds"),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_verdicts_on_the_counter_examples_are_those_of_the_docs(name):
+    parts = [counter_example(name, 2000, i) for i in range(3)]
+    training = make_training_rows(
+        np.vstack([part.posterior for part in parts[:2]]),
+        np.concatenate([part.y for part in parts[:2]]),
+        np.repeat(["a", "b"], 2000),
+        np.vstack([part.X_unstable for part in parts[:2]]),
+    )
+    report = diagnose(training, make_new_rows(parts[2].posterior, parts[2].X_unstable))
+    shown = ("informativeness", "complementarity", "complementarity, new domain", "anything to gain")
+    assert tuple(report[check].verdict for check in shown) == TABLE[name]
+
+
+def test_a_leak_that_only_the_new_domain_has_is_noticed_and_the_stable_predictor_kept():
+    problem = simulate(with_dials(new_leak=0.9, covariate_shift=0.3), seed=3)
+    X, y, domain = problem.training_rows()
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
+    with pytest.warns(AdaptationRefused, match="X_U follows X_S within a class"):
+        kept = model.adapt(problem.new.X)
+    assert kept.decision_ == "kept stable"
+    assert kept.leak_ < 0.02  # training shows no leak: the band alone would not have helped
+
+
+def test_without_a_leak_there_is_no_alarm_for_many_seeds():
+    alarms = 0
+    for seed in range(40):
+        new = simulate(CLEAN, seed).new
+        alarms += new_domain_alarm(make_new_rows(new.posterior, new.X_unstable, new.X_stable)) is not None
+    assert alarms == 0
+
+
+def test_one_domain_or_few_rows_is_cannot_tell():
+    rows = material(CLEAN).training
+    first = rows.by_domain[0][1]
+    one = make_training_rows(rows.stable[first], rows.y[first], rows.domain[first])
+    assert check_stability(Material(one)).verdict == "cannot tell"
+    assert check_kind_of_stability(Material(one)).verdict == "cannot tell"
+    few = first[:20]
+    tiny = make_training_rows(rows.stable[few], rows.y[few], rows.domain[few], rows.X_unstable[few])
+    assert check_complementarity(Material(tiny)).verdict == "cannot tell"

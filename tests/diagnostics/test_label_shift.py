@@ -1,0 +1,128 @@
+"""Stability of the other kind: P(X_S | Y) transports, the new class shares are estimated."""
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sfboost import AdaptationWarning, StableFeatureBoosting, adapt
+from sfboost.diagnostics import Dials, simulate
+
+
+def scores(problem):
+    X, y, domain = problem.training_rows()
+    found = {}
+    for stability in ("posterior", "likelihood"):
+        model = StableFeatureBoosting(stable_features=[0, 1], stability=stability).fit(X, y, domain)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AdaptationWarning)
+            adapted = model.adapt(problem.new.X, guard=None)
+        found[stability] = adapted.score(problem.new.X, problem.new.y), adapted.prior_[1]
+    return found
+
+
+def test_each_kind_recovers_its_own_world_and_loses_in_the_other():
+    label = simulate(Dials(label_shift=1.5, n_rows=4000, n_domains=3), seed=2)
+    covariate = simulate(Dials(covariate_shift=1.5, n_rows=4000, n_domains=3), seed=2)
+    in_label, in_covariate = scores(label), scores(covariate)
+    assert in_label["likelihood"][0] > in_label["posterior"][0] + 0.03
+    assert in_covariate["posterior"][0] > in_covariate["likelihood"][0] + 0.03
+    assert in_label["likelihood"][1] == pytest.approx(label.new.y.mean(), abs=0.04)
+    assert in_covariate["posterior"][1] == pytest.approx(covariate.new.y.mean(), abs=0.04)
+
+
+def test_in_the_population_label_shift_is_recovered_exactly():
+    """A finite law: x_S, u binary, P(x_S | y) known, prior .5 in training and .8 in the new domain."""
+    joint, counts = [], []
+    for y, share in ((0, 0.2), (1, 0.8)):
+        for x in (0, 1):
+            for u in (0, 1):
+                right_x, right_u = 0.75 if x == y else 0.25, 0.9 if u == y else 0.1
+                joint.append((x, u, y))
+                counts.append(share * right_x * right_u)
+    x, u, y = np.array(joint).T
+    f_source = np.where(x == 1, 0.75, 0.25)  # posterior at equal shares
+    weight = 1e5 * np.array(counts)
+    adaptation = adapt(
+        f_source,
+        u[:, None].astype(float),
+        sample_weight=weight,
+        stability="likelihood",
+        source_prior=[0.5, 0.5],
+        l2=1e-9,
+    )
+    assert adaptation.prior[1] == pytest.approx(0.8, abs=1e-4)
+    truth = {
+        (a, b): sum(c for (i, j, k), c in zip(joint, counts, strict=True) if (i, j, k) == (a, b, 1))
+        / sum(c for (i, j, _), c in zip(joint, counts, strict=True) if (i, j) == (a, b))
+        for a in (0, 1)
+        for b in (0, 1)
+    }
+    expected = [truth[a, b] for a, b in zip(x, u, strict=True)]
+    np.testing.assert_allclose(
+        adaptation.predict_proba(f_source, u[:, None].astype(float))[:, 1], expected, atol=1e-3
+    )
+
+
+def test_the_guard_draws_towards_the_shares_of_the_new_domain():
+    problem = simulate(Dials(label_shift=1.5, n_rows=4000, n_domains=3), seed=2)
+    X, y, domain = problem.training_rows()
+    model = StableFeatureBoosting(stable_features=[0, 1], stability="likelihood").fit(X, y, domain)
+    adapted = model.adapt(problem.new.X)
+    np.testing.assert_allclose(adapted.adaptation.guard.prior, adapted.prior_)
+    np.testing.assert_allclose(adapted.adaptation.divisor, model.source_prior_)
+    assert adapted.score(problem.new.X, problem.new.y) > model.score(problem.new.X, problem.new.y)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"stability": "both"}, "stability='both' is not known"),
+        ({"stability": "likelihood"}, "needs source_prior"),
+        ({"stability": "likelihood", "source_prior": [0.5, 0.6]}, "sum to one"),
+        ({"stability": "likelihood", "source_prior": [0.5, 0.5], "correction": "posthoc"}, "correction"),
+    ],
+)
+def test_wrong_options_are_refused_with_a_sentence(options, sentence):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=sentence):
+        adapt(rng.uniform(0.2, 0.8, 100), rng.normal(size=(100, 1)), **options)
+
+
+@pytest.mark.data
+def test_real_wines_drawn_by_label_want_likelihood_and_drawn_by_alcohol_want_posterior():
+    if "SFBOOST_DATA" not in os.environ:
+        pytest.skip("SFBOOST_DATA is not set: the wine table is not there")
+    path = Path(os.environ["SFBOOST_DATA"]) / "tables" / "wine_quality" / "winequality-white.csv"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    lines = [line.replace(";", ",") for line in path.read_text().splitlines()[1:]]
+    table = np.loadtxt(lines, delimiter=",")
+    for world, right, wrong in (("label", "likelihood", "posterior"), ("alcohol", "posterior", "likelihood")):
+        found = {right: 0.0, wrong: 0.0}
+        for seed in range(2):
+            rows = wine_domains(table, world, seed)
+            for stability in found:
+                model = StableFeatureBoosting(stable_features=[0, 1], stability=stability)
+                model.fit(*rows[:3])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", AdaptationWarning)
+                    found[stability] += model.adapt(rows[3], guard=None).score(rows[3], rows[4]) / 2
+        assert found[right] > found[wrong] + 0.03, (world, found)
+
+
+def wine_domains(table, world, seed):
+    """Three training domains and a new one, drawn by label or by alcohol content."""
+    rng = np.random.default_rng(seed)
+    X, y = table[:, [10, 7, 1, 3, 4, 5, 6]], (table[:, -1] >= 6).astype(int)
+    group = y if world == "label" else (X[:, 0] > np.median(X[:, 0])).astype(int)
+    halves = np.array_split(rng.permutation(len(y)), 2)
+    parts = []
+    for share, rows in ((0.35, halves[0]), (0.65, halves[0]), (0.5, halves[0]), (0.12, halves[1])):
+        wanted = (rng.random(1200) < share).astype(int)
+        picks = np.array([rng.choice(rows[group[rows] == value]) for value in wanted])
+        parts.append((X[picks], y[picks]))
+    X_train, y_train = (np.concatenate([part[i] for part in parts[:3]]) for i in (0, 1))
+    return X_train, y_train, np.repeat([0, 1, 2], 1200), *parts[3]

@@ -1,0 +1,100 @@
+"""The report: frozen, printable, exportable, drawable; the list of checks is what runs."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from sfboost import StableFeatureBoosting
+from sfboost.diagnostics import CHECKS, VERDICTS, Dials, diagnose, make_new_rows, make_training_rows, simulate
+
+
+@pytest.fixture(scope="module")
+def report():
+    problem = simulate(Dials(n_rows=500, n_training_rows=500), seed=0)
+    X, y, domain = problem.training_rows()
+    model = StableFeatureBoosting(stable_features=[0, 1])
+    return model.diagnose(X, y, domain, problem.new.X)
+
+
+def test_every_check_of_the_list_runs_and_names_itself(report):
+    assert [result.check for result in report] == [check.name for check in CHECKS]
+    assert not report.skipped
+    for result in report:
+        assert result.verdict in VERDICTS
+        assert result.sentence.endswith(".")
+        assert result.remedy or result.verdict in ("holds", "cannot tell")
+
+
+def test_the_report_says_the_most_alarming_verdict(report):
+    assert VERDICTS.index(report.verdict) == max(VERDICTS.index(result.verdict) for result in report)
+    assert str(report).startswith(f"Diagnosis: {report.verdict}")
+    assert all(result.check in str(report) for result in report)
+
+
+def test_json_holds_every_result_and_no_nan(report):
+    loaded = json.loads(report.to_json())
+    assert [entry["check"] for entry in loaded["results"]] == [check.name for check in CHECKS]
+    assert loaded["results"][0]["details"]["p_by_domain"].keys() == {"0", "1"}
+    assert "NaN" not in report.to_json()
+
+
+def test_the_report_cannot_be_changed(report):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.level = 0.5
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report["stability"].verdict = "holds"
+
+
+def test_the_frame_has_one_row_a_check(report):
+    pytest.importorskip("pandas", reason="tables are the [app] extra")
+    frame = report.to_frame()
+    assert list(frame["check"]) == [check.name for check in CHECKS]
+
+
+def test_the_plot_has_one_mark_a_check(report):
+    matplotlib = pytest.importorskip("matplotlib", reason="plots are the [app] extra")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    ax = report.plot()
+    assert len(ax.collections) == len(CHECKS)
+    plt.close(ax.figure)
+
+
+def test_checks_without_their_material_are_skipped_by_name():
+    new = simulate(Dials(n_rows=300), seed=0).new
+    partial = diagnose(new=make_new_rows(new.posterior))
+    assert [result.check for result in partial] == ["informativeness"]
+    assert dict(partial.skipped)["stability"] == "training"
+    assert "needs new and new X_U" in str(partial)
+    with pytest.raises(KeyError, match="No check 'stability' was run"):
+        partial["stability"]
+
+
+def test_diagnosing_writes_to_nothing_and_leaves_the_model_unfitted():
+    problem = simulate(Dials(n_rows=300, n_training_rows=300), seed=1)
+    X, y, domain = problem.training_rows()
+    for array in (X, y, domain):
+        array.setflags(write=False)
+    before = np.random.get_state()[1].copy()
+    model = StableFeatureBoosting(stable_features=[0, 1])
+    model.diagnose(X, y, domain, problem.new.X)
+    assert not hasattr(model, "stable_")
+    assert (np.random.get_state()[1] == before).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (diagnose, "nothing to check"),
+        (lambda: diagnose(new=make_new_rows([0.5, 0.4]), level=5), "no false-alarm rate"),
+        (lambda: make_training_rows([0.5, 0.4], [0, 2]), "class positions"),
+        (lambda: make_training_rows([0.5, 0.4], [0.1, 0.2]), "class position"),
+        (lambda: make_training_rows([0.5, 0.4], [0, 1], ["a"]), "pass one each"),
+    ],
+)
+def test_mistakes_get_a_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
