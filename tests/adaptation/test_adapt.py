@@ -149,6 +149,15 @@ class TestInvariance:
         repeated = predict(stable[twice], X[twice], at=(stable, X))
         np.testing.assert_allclose(repeated, predict(stable, X, weight), atol=1e-3)
 
+    def test_a_row_twice_is_weight_two_in_em_rounds(self):
+        stable, X = self.rows(0)
+        weight = np.random.default_rng(0).integers(1, 3, len(X))
+        twice = np.repeat(np.arange(len(X)), weight)
+        options = {"rounds": 4, "l2": 1e-2, "force": True}
+        repeated = adapt(stable[twice], X[twice], **options).predict_proba(stable, X)
+        weighted = adapt(stable, X, sample_weight=weight, **options).predict_proba(stable, X)
+        np.testing.assert_allclose(repeated, weighted, atol=1e-4)
+
     @given(st.integers(0, 10**6))
     @few
     def test_units_of_the_unstable_features(self, predict, seed):
@@ -178,6 +187,19 @@ class TestPaper:
         by_hand = np.clip((f + e0 - 1) / (e0 + e1 - 1), 0, 1)
         np.testing.assert_allclose(paper.unstable_proba(X[:, 1:])[:, 1], by_hand, atol=1e-12)
 
+    @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+    def test_unbalanced_classes_do_not_break_it(self, share):
+        rng = np.random.default_rng(0)
+        y = (rng.random(20_000) < share).astype(int)
+        x_stable, X = y + rng.normal(size=20_000), 1.5 * y[:, None] + rng.normal(size=(20_000, 1))
+        stable = expit(x_stable - 0.5 + np.log(share / (1 - share)))
+        paper = adapt(stable, X, method="paper")
+        assert (paper.predict(stable, X) == y).mean() >= ((stable > 0.5) == y).mean() - 0.005
+
+    def test_another_correction_brings_its_own_rounds(self):
+        X, _ = draw_anticausal(2000, 0.1, seed=0)
+        assert adapt(stable_of(X), X[:, 1:], method="paper", correction="likelihood").rounds == 20
+
     def test_rounds_after_the_first_are_em(self):
         X, y = draw_anticausal(20_000, 0.1, seed=0)
         options = {"correction": "posthoc", "l2": 1e-6}
@@ -205,7 +227,7 @@ class TestPaper:
         scaled = adapt(stable_of(X), X[:, 1:], method="paper", calibrate_unstable=True)
         assert plain.unstable.temperature is None
         assert scaled.unstable.temperature.temperature < 1  # early-stopped: too timid
-        none = adapt(stable_of(X), X[:, 1:], correction="none", calibrate_unstable=True)
+        none = adapt(stable_of(X), X[:, 1:], correction="none", calibrate_unstable=True, standardize=True)
         assert none.unstable.temperature is not None
 
 
@@ -248,7 +270,7 @@ class TestPenalty:
         _, stable, X = GaussianFamily(0).draw(400)
         chosen = adapt(stable, X, force=True).cross_fit
         assert chosen.l2 > 0
-        assert chosen.gain == max(chosen.gains)
+        assert chosen.l2 * 400 == pytest.approx(chosen.strengths[int(np.argmax(chosen.gains))])
         assert chosen.gain > 2 * chosen.standard_error
 
     def test_noise_gets_the_largest_penalty_and_no_gain(self):
@@ -257,8 +279,21 @@ class TestPenalty:
         noise = rng.normal(size=(3000, 20))
         adaptation = adapt(stable_of(X), noise)
         assert adaptation.cross_fit.gain < 2 * adaptation.cross_fit.standard_error
+        assert adaptation.cross_fit.l2 * 3000 == pytest.approx(1000)
         kept = (adaptation.predict(stable_of(X), noise) == y).mean()
         assert kept == pytest.approx(((stable_of(X) > 0.5) == y).mean(), abs=0.01)
+
+    def test_the_standard_error_is_the_spread_over_replications(self):
+        found = []
+        for seed in range(40):
+            _, stable, X = GaussianFamily(0, n_classes=2, unstable_scale=0.5).draw(1)
+            family = GaussianFamily(0, n_classes=2, unstable_scale=0.5)
+            family.rng = np.random.default_rng(seed)
+            _, stable, X = family.draw(400)
+            cross = adapt(stable, X, l2=1e-2, force=True).cross_fit
+            found.append((cross.gain, cross.standard_error))
+        gains, errors = np.array(found).T
+        assert errors.mean() == pytest.approx(gains.std(ddof=1), rel=0.4)
 
     def test_the_scale_of_the_penalty_follows_the_rows(self):
         X, _ = draw_anticausal(30_000, 0.1, seed=0)

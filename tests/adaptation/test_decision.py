@@ -84,6 +84,26 @@ def test_a_class_absent_in_the_new_domain_is_named_and_left_to_the_stable_predic
     np.testing.assert_allclose(proba[:, :2], two.predict_proba(stable, X), atol=0.02)
 
 
+def test_enough_labels_need_no_evidence():
+    stable, X = rows(600)
+    y = np.where(np.arange(600) < 599, np.arange(600) % 2, -1)
+    assert adapt(stable, X, y=y, evidence=StableEvidence(0.0, 0.1, 100)).decision.kind == "adapted"
+
+
+def test_the_number_of_effective_labels_is_exact():
+    stable, X = rows(80)
+    y = np.where(np.arange(80) < 4, np.arange(80) % 2, -1)
+    worth = round(76 * np.var(stable) / (stable.mean() * (1 - stable.mean())) + 4)
+    with pytest.warns(AdaptationRefused, match=f"80 rows are worth {worth} labels"):
+        adapt(stable, X, y=y)
+
+
+def test_predicted_classes_instead_of_probabilities_are_noticed():
+    stable, X = rows(600)
+    with pytest.warns(AdaptationWarning, match="not predicted classes"):
+        adapt((stable > 0.5).astype(float), X)
+
+
 def test_certain_stable_predictions_stay_certain():
     stable, X = rows(1000)
     stable = stable.copy()
@@ -99,5 +119,13 @@ def test_only_certain_predictions():
     stable = rng.integers(0, 2, 500).astype(float)
     X = stable[:, None] + rng.normal(size=(500, 1))
     for correction in ("likelihood", "posthoc", "forward", "backward", "none"):
-        proba = adapt(stable, X, correction=correction).predict_proba(stable, X)
+        with pytest.warns(AdaptationWarning, match="Every stable prediction is certain"):
+            proba = adapt(stable, X, correction=correction).predict_proba(stable, X)
         np.testing.assert_array_equal(proba[:, 1], stable)
+
+
+def test_a_constant_stable_predictor_leaves_the_prior():
+    _, X = rows(600)
+    for correction in ("likelihood", "posthoc"):
+        forced = adapt(np.full(600, 0.3), X, correction=correction, force=True)
+        np.testing.assert_allclose(forced.unstable_proba(X)[:, 1], 0.3, atol=1e-3)

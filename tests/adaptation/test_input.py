@@ -5,6 +5,7 @@ import pytest
 from joints import GaussianFamily, draw_anticausal
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 from sfboost import adapt
 from sfboost.adaptation.standardize import Standardizer
@@ -26,7 +27,7 @@ def with_value(value):
         ({"X_unstable": with_value(np.nan)}, "X_unstable contains NaN or infinity"),
         ({"X_unstable": with_value(np.inf)}, "X_unstable contains NaN or infinity"),
         ({"X_unstable": UNSTABLE[:-1]}, "399 rows but stable_proba has 400"),
-        ({"X_unstable": UNSTABLE[:, 0]}, r"reshape\(-1, 1\)"),
+        ({"X_unstable": UNSTABLE[:, :, None]}, r"shape \(n, d\)"),
         ({"X_unstable": UNSTABLE[:, :0]}, "no columns"),
         ({"X_unstable": UNSTABLE.astype(str)}, "must be numbers"),
         ({"X_unstable": np.array([["a"]] * 400, dtype=object)}, "encode text columns"),
@@ -43,7 +44,14 @@ def with_value(value):
         ({"correction": "magic"}, "correction='magic' is not known"),
         ({"pseudo_labels": "magic"}, "pseudo_labels='magic' is not known"),
         ({"labelled_risk": "magic"}, "labelled_risk='magic' is not known"),
-        ({"rounds": 0}, "use 1 or more"),
+        ({"rounds": 0}, "whole number from 1 on"),
+        ({"rounds": 3.5}, "whole number from 1 on"),
+        ({"rounds": 1}, "post-hoc correction alone"),
+        ({"l2": None}, "positive number"),
+        ({"l2": 1.0, "head": LogisticRegression()}, "default head only"),
+        ({"head": LinearSVC()}, "LinearSVC has no predict_proba"),
+        ({"calibrate_unstable": True}, "calibrate_unstable goes with"),
+        ({"correction": "posthoc-repeated", "pseudo_labels": "hard"}, "soft pseudo-labels only"),
         ({"l2": 0.0}, "positive number"),
         ({"l2": "strong"}, "positive number"),
         ({"standardize": "yes"}, "standardize='yes' is not known"),
@@ -81,7 +89,7 @@ def test_nothing_is_written_to():
     for array in arrays:
         array.setflags(write=False)
     for correction in ("likelihood", "posthoc", "forward", "backward", "none", "posthoc-repeated"):
-        for rounds in (1, 3):
+        for rounds in (2, 3):
             adapted = adapt(stable, unstable, y=y, sample_weight=weight, correction=correction, rounds=rounds)
             adapted.predict_proba(stable, unstable)
     assert [array.tobytes() for array in arrays] == before
@@ -126,6 +134,29 @@ def test_data_frames():
     np.testing.assert_array_equal(adapt(STABLE, frame).predict_proba(STABLE, frame), expected)
 
 
+def test_a_vector_is_one_feature():
+    expected = adapt(STABLE, UNSTABLE).predict_proba(STABLE, UNSTABLE)
+    np.testing.assert_array_equal(
+        adapt(STABLE, UNSTABLE[:, 0]).predict_proba(STABLE, UNSTABLE[:, 0]), expected
+    )
+    wrapped = adapt(STABLE, UNSTABLE[:, 0], head=LogisticRegression())
+    assert wrapped.predict_proba(STABLE.tolist(), UNSTABLE[:, 0].tolist()).shape == (400, 2)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_scale_of_the_weights_does_not_matter(scale):
+    weight = np.random.default_rng(0).random(400)
+    weight[:50] = 0
+    expected = adapt(STABLE[50:], UNSTABLE[50:], sample_weight=weight[50:])
+    scaled = adapt(STABLE, UNSTABLE, sample_weight=weight * scale)
+    np.testing.assert_allclose(
+        scaled.predict_proba(STABLE, UNSTABLE), expected.predict_proba(STABLE, UNSTABLE), atol=1e-6
+    )
+    assert scaled.decision.reason == expected.decision.reason
+    paper = adapt(STABLE, UNSTABLE, sample_weight=weight * scale, method="paper")
+    assert np.isfinite(paper.predict_proba(STABLE, UNSTABLE)).all()
+
+
 def test_lists_are_fine():
     adaptation = adapt(STABLE.tolist(), UNSTABLE.tolist())
     np.testing.assert_allclose(adaptation.unstable_proba(UNSTABLE.tolist()).sum(axis=1), 1)
@@ -145,6 +176,11 @@ class TestStandardizer:
         standard = Standardizer.fit(columns, np.ones(1000)).apply(columns)
         np.testing.assert_allclose(standard[:, 0], 0, atol=1e-9)
         assert standard[:, 1].std() == pytest.approx(1, rel=1e-3)
+
+    def test_sparse_constant_columns_keep_their_scale(self):
+        for n in (1000, 1300, 2100, 3700):
+            column = sparse.csr_array(np.full((n, 1), 1.7))
+            assert Standardizer.fit(column, np.ones(n)).scale[0] == 1
 
     def test_weights(self):
         column = np.array([[0.0], [1.0], [5.0]])

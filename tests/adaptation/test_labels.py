@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from joints import GaussianFamily, draw_anticausal
+from joints import GaussianFamily, anticausal, draw_anticausal
 from scipy.optimize import minimize
 
-from sfboost import adapt
+from sfboost import AdaptationWarning, adapt
 from sfboost.adaptation.checks import check_known_labels
 
 
@@ -80,6 +80,67 @@ def test_every_correction_takes_a_few_labels(correction):
     score = [(a.predict(stable[1200:], X[1200:]) == y[1200:]).mean() for a in (with_labels, without)]
     assert score[0] >= score[1] - 0.01
     assert score[0] > (stable[1200:].argmax(axis=1) == y[1200:]).mean() + 0.1
+
+
+@pytest.mark.parametrize("correction", ["likelihood", "posthoc"])
+def test_a_class_absent_from_all_labels_does_not_take_over(correction):
+    for seed in range(6):
+        y, stable, X = GaussianFamily(seed, n_classes=3).draw(800)
+        kept = y != 0
+        with pytest.warns(AdaptationWarning, match="Class 0 has an expected count of 0"):
+            adaptation = adapt(stable[kept], X[kept], y=y[kept], correction=correction, force=True)
+        assert adaptation.prior[0] == 0
+        accuracy = (adaptation.predict(stable[kept], X[kept]) == y[kept]).mean()
+        assert accuracy > (stable[kept].argmax(axis=1) == y[kept]).mean()
+
+
+@pytest.mark.parametrize("known", [0, 500, 1000])
+def test_noise_gains_nothing_whatever_the_number_of_labels(known):
+    X, y = draw_anticausal(1000, 0.1, seed=0)
+    noise = np.random.default_rng(5).normal(size=(1000, 2))
+    partly = np.where(np.arange(1000) < known, y, -1)
+    cross = adapt(np.where(X[:, 0] > 0, 0.75, 0.25), noise, y=partly).cross_fit
+    assert abs(cross.gain) < 3 * cross.standard_error + 1e-3
+
+
+def test_a_label_beats_a_stable_predictor_that_is_certain_of_another_class():
+    X, y = draw_anticausal(1000, 0.1, seed=0, stable_accuracy=0.8)
+    certain = (X[:, 0] > 0).astype(float)
+    partly = np.where(np.arange(1000) < 990, y, -1)
+    with pytest.warns(AdaptationWarning, match="Every stable prediction is certain"):
+        sure = adapt(certain, X[:, 1:], y=partly, l2=1e-3)
+    almost = adapt(np.clip(certain, 1e-3, 1 - 1e-3), X[:, 1:], y=partly, l2=1e-3)
+    np.testing.assert_allclose(sure.head.coef_, almost.head.coef_, atol=0.05)
+    assert sure.cross_fit.gain > 0
+
+
+@pytest.mark.parametrize("correction", ["posthoc", "forward"])
+def test_labelled_rows_enter_through_the_confusion(correction):
+    """Half labels, half soft: the corrected f_U is the truth only if both halves aim at the same thing."""
+    X, y = draw_anticausal(60_000, 0.1, seed=0)
+    partly = np.where(np.arange(60_000) < 30_000, y, -1)
+    adaptation = adapt(np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:], y=partly, correction=correction)
+    found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
+    np.testing.assert_allclose(found, anticausal(0.1).by_unstable, atol=0.01)
+
+
+def test_the_joint_form_with_some_labels_leaves_the_other_rows_to_the_likelihood():
+    y, stable, X = GaussianFamily(1, n_classes=2, unstable_scale=0.6).draw(400)
+    partly = np.where(np.arange(400) < 150, y, -1)
+    adaptation = adapt(stable, X, y=partly, labelled_risk="joint", l2=1e-2, force=True)
+    Z, prior = adaptation.standardizer.apply(X), adaptation.prior
+
+    def risk(theta):
+        logits = np.column_stack([np.zeros(400), np.column_stack([Z, np.ones(400)]) @ theta])
+        log_f = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        joint = log_f + np.log(stable) - np.log(prior)
+        total = np.log(np.exp(joint).sum(axis=1))
+        rows = np.where(partly >= 0, total - joint[np.arange(400), np.maximum(partly, 0)], -total)
+        return rows.mean() + 0.5e-2 * (theta[:-1] ** 2).sum()
+
+    best = minimize(risk, np.zeros(5), method="BFGS", options={"gtol": 1e-7})
+    found = np.append(adaptation.head.coef_[0], adaptation.head.intercept_)
+    assert risk(found) == pytest.approx(best.fun, abs=1e-8)
 
 
 class TestReadingLabels:

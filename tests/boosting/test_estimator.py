@@ -5,17 +5,19 @@ import pytest
 from joints import draw_anticausal
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, RepeatedStratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfboost import AdaptedClassifier, StableFeatureBoosting, adapted_scorer
-from sfboost.adaptation.decision import AdaptationRefused
+from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning
 
 
 @parametrize_with_checks([StableFeatureBoosting(), StableFeatureBoosting(method="paper", calibration="ece")])
@@ -85,17 +87,6 @@ class TestLifeCycle:
         model.fit(X, y, sample_domain=domain)
         np.testing.assert_array_equal(first.predict_proba(new[0]), proba)
 
-    def test_permuted_test_labels_change_no_byte(self):
-        """The whole path twice; what declares no labels must not see them."""
-        X, y, domain = hospitals()
-        new_X, new_y = draw_anticausal(2000, 0.1, seed=3)
-        outputs = []
-        for labels in (new_y, np.random.default_rng(0).permutation(new_y)):
-            table = np.column_stack([new_X, labels])
-            model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
-            outputs.append(model.adapt(table[:, :2]).predict_proba(table[:, :2]).tobytes())
-        assert outputs[0] == outputs[1]
-
     def test_options_of_one_call(self, model, new):
         paper = model.adapt(new[0], method="paper", rounds=2)
         assert paper.rounds_ == 2
@@ -148,9 +139,10 @@ class TestWhatFitKeeps:
         for domain in model.domains_:
             assert domain.n_rows == 600
             assert domain.class_balance.sum() == pytest.approx(1)
-            assert domain.accuracy == pytest.approx(0.75, abs=0.05)
-            assert domain.log_loss == pytest.approx(0.562, abs=0.06)
-            assert domain.reliability.ece < 0.06
+            assert domain.calibration.n_rows == 600
+            assert domain.calibration.accuracy == pytest.approx(0.75, abs=0.05)
+            assert domain.calibration.log_loss == pytest.approx(0.562, abs=0.06)
+            assert domain.calibration.reliability.ece < 0.06
             assert domain.feature_mean.shape == (1,)
         # Agreement 0.95 is a stronger relation than 0.7.
         assert model.domains_[0].head.coef_[0, 0] > model.domains_[1].head.coef_[0, 0] > 0
@@ -189,7 +181,7 @@ class TestCalibration:
         model = StableFeatureBoosting([0], [1], stable=frozen, calibration=calibration).fit(X, y)
         assert model.temperature_.temperature == pytest.approx(4, rel=0.3)
         (domain,) = model.domains_
-        assert domain.reliability.ece < 0.03 < domain.reliability_raw.ece
+        assert domain.calibration.reliability.ece < 0.03 < domain.calibration.reliability_raw.ece
 
     def test_it_can_be_left_out(self):
         frozen, X, y = self.overconfident()
@@ -201,7 +193,10 @@ class TestCalibration:
         model = StableFeatureBoosting([0], [1], validation_domain="hospital 2").fit(
             X, y, sample_domain=domain
         )
-        assert [d.name for d in model.domains_] == ["hospital 2"]
+        assert [d.name for d in model.domains_] == ["hospital 0", "hospital 1", "hospital 2"]
+        assert [d.n_rows for d in model.domains_] == [600] * 3
+        assert [d.calibration is None for d in model.domains_] == [True, True, False]
+        assert all(d.head is not None for d in model.domains_)
         rest = domain != "hospital 2"
         alone = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(
             X[rest][:, :1], y[rest]
@@ -220,6 +215,35 @@ class TestCalibration:
         model = StableFeatureBoosting([0], [1], cv=LeaveOneGroupOut()).fit(X, y, sample_domain=domain)
         assert model.evidence_.n_rows == 1200
 
+    def test_a_row_that_a_splitter_holds_out_twice_is_judged_once(self):
+        X, y, domain = hospitals(100)
+        splitter = RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=0)
+        model = StableFeatureBoosting([0], [1], cv=splitter).fit(X, y, sample_domain=domain)
+        assert model.evidence_.n_rows == 200
+        assert [d.n_rows for d in model.domains_] == [100, 100]
+
+    def test_every_domain_counts_the_same_unless_rows_are_pooled(self):
+        """One large calibrated domain, one small overconfident one."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(4300, 2))
+        slope = np.repeat([2.0, 0.3], [4000, 300])
+        y = (rng.random(4300) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
+        domain = np.repeat(["large", "small"], [4000, 300])
+        found = {
+            weights: StableFeatureBoosting([0], [1], calibration_weights=weights)
+            .fit(X, y, sample_domain=domain)
+            .temperature_.temperature
+            for weights in ("domain", "pooled")
+        }
+        assert found["domain"] > 1.2 * found["pooled"]
+
+    def test_a_prefit_classifier_that_knows_the_rows_is_noticed(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
+        frozen = FrozenEstimator(RandomForestClassifier(50, bootstrap=False, random_state=0).fit(X[:, :1], y))
+        with pytest.warns(AdaptationWarning, match="were these rows used to fit it"):
+            StableFeatureBoosting([0], [1], stable=frozen).fit(X, y)
+
 
 class TestScikitLearn:
     def test_clone_keeps_parameters_and_nothing_else(self, model):
@@ -235,9 +259,6 @@ class TestScikitLearn:
             splits = LeaveOneGroupOut()
             if routing:
                 model = model.set_fit_request(sample_domain=True, sample_weight=False)
-                groups = {"groups": domain}
-            else:
-                groups = {"groups": domain}
             search = GridSearchCV(
                 model,
                 {"correction": ["likelihood", "none"]},
@@ -245,7 +266,7 @@ class TestScikitLearn:
                 cv=splits,
                 refit=False,
             )
-            search.fit(X, y, sample_domain=domain, **groups)
+            search.fit(X, y, sample_domain=domain, groups=domain)
         assert search.best_params_ == {"correction": "likelihood"}
 
     def test_cross_validation_inside_a_pipeline(self):
@@ -326,6 +347,45 @@ def frame_with(**columns):
     return pandas.DataFrame({"a": X[:, 0], "b": X[:, 1]} | columns), y
 
 
+class TestPipelinesOfTheUser:
+    """Text and missing values are the business of the pipelines that a user passes."""
+
+    @staticmethod
+    def table(n=1500, seed=0):
+        pandas = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
+        X, y = draw_anticausal(n, 0.1, seed)
+        words = np.where(X[:, 1] > 0, "green", "red")
+        numbers = X[:, 1].copy()
+        numbers[::7] = np.nan
+        return pandas.DataFrame({"a": X[:, 0], "word": words, "number": numbers}), y
+
+    @pytest.mark.parametrize("column", ["word", "number"])
+    def test_they_adapt_keep_predict_explain_and_evaluate(self, column):
+        frame, y = self.table()
+        first = OneHotEncoder(handle_unknown="ignore") if column == "word" else SimpleImputer()
+        head = make_pipeline(first, LogisticRegression())
+        model = StableFeatureBoosting(["a"], [column], unstable=head).fit(frame, y)
+        adapted = model.adapt(frame, guard=None)
+        assert adapted.score(frame, y) > 0.84
+        assert adapted.explain(frame.iloc[[0]]).features is None
+        with pytest.warns(AdaptationRefused):
+            kept = model.adapt(frame.iloc[:20])
+        np.testing.assert_allclose(kept.predict_proba(frame), model.predict_proba(frame))
+        assert kept.explain(frame.iloc[[0]]).prediction in (0, 1)
+        domain = np.arange(len(y)) % 2
+        assert model.evaluate(frame, y, domain).mean("pooled") > 0.84
+
+    def test_the_pooled_classifier_sees_every_column_and_may_be_given(self):
+        X, y, domain = hospitals(400, (0.9, 0.9))
+        pandas = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
+        frame = pandas.DataFrame(X, columns=["a", "b"])
+        named = make_pipeline(make_column_transformer((StandardScaler(), ["a"])), LogisticRegression())
+        model = StableFeatureBoosting(["a"], ["b"], stable=named)
+        assert model.evaluate(frame, y, domain).mean("pooled") > 0.85
+        tree = RandomForestClassifier(20, random_state=0)
+        assert model.evaluate(frame, y, domain, pooled=tree).mean("pooled") > 0.85
+
+
 class TestBadInput:
     def test_predict_before_fit(self):
         for call in ("predict", "predict_proba", "adapt"):
@@ -342,6 +402,7 @@ class TestBadInput:
             ({"y": None}, "fit needs labels"),
             ({"sample_domain": ["a"]}, "one domain per row"),
             ({"sample_domain": [None] * 100}, "missing entries"),
+            ({"sample_domain": [float("nan")] * 100}, "missing entries"),
             ({"X": np.full((100, 2), np.nan)}, "NaN"),
             ({"X": np.full((100, 2), np.inf)}, "infinity"),
             ({"X": np.zeros((0, 2))}, "0 sample"),

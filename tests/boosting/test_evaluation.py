@@ -6,7 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
 from sfboost import StableFeatureBoosting, adapted_scorer
-from sfboost.boosting import METRICS, score_predictions
+from sfboost.boosting import METRICS, evaluation, score_predictions
+from sfboost.boosting.evaluation import COMPARED
 
 
 def wards(agreements=(0.9, 0.8, 0.1), n=1500):
@@ -39,18 +40,57 @@ def test_it_prints_and_exports():
     assert result.to_frame().shape == (12, 4 + len(METRICS))
 
 
-def test_labels_of_the_new_domain_do_not_reach_the_adapted_prediction():
-    """Permuting one domain's labels changes its scores but not the decision or the label-free part."""
-    X, y, domain = wards(n=400)
+@pytest.fixture
+def scored(monkeypatch):
+    """Every matrix of probabilities that is scored, in order."""
+    seen = []
+
+    def record(y, proba):
+        seen.append(proba.tobytes())
+        return score_predictions(y, proba)
+
+    monkeypatch.setattr(evaluation, "score_predictions", record)
+    return seen
+
+
+def permute_within(y, rows):
     permuted = y.copy()
-    rows = np.flatnonzero(domain == "agreement 0.1")
     permuted[rows] = np.random.default_rng(0).permutation(permuted[rows])
-    probas = []
-    for labels in (y, permuted):
-        rest = domain != "agreement 0.1"
-        model = StableFeatureBoosting([0], [1]).fit(X[rest], labels[rest], sample_domain=domain[rest])
-        probas.append(model.adapt(X[rows]).predict_proba(X[rows]).tobytes())
-    assert probas[0] == probas[1]
+    return permuted
+
+
+def test_permuted_labels_of_the_new_domain_change_no_byte_of_what_declares_no_labels(scored):
+    X, y, domain = wards(n=400)
+    last = np.flatnonzero(domain == "agreement 0.1")
+    for labels in (y, permute_within(y, last)):
+        StableFeatureBoosting([0], [1]).evaluate(X, labels, domain)
+    # Four methods by three domains; the permuted domain is the last one, and only it is compared.
+    first, second = (dict(zip(COMPARED, scored[run * 12 + 8 :][:4], strict=True)) for run in (0, 1))
+    for method in ("stable", "adapted", "pooled"):
+        assert first[method] == second[method]
+    assert first["labelled"] != second["labelled"]  # which shows that the comparison can fail
+
+
+def test_the_scorer_does_not_pass_labels_on(scored):
+    X, y, domain = wards(n=400)
+    new = domain == "agreement 0.1"
+    model = StableFeatureBoosting([0], [1]).fit(X[~new], y[~new], sample_domain=domain[~new])
+    for labels in (y[new], np.random.default_rng(0).permutation(y[new])):
+        adapted_scorer()(model, X[new], labels)
+    assert scored[0] == scored[1]
+
+
+def test_a_tiny_domain_is_skipped_and_a_validation_domain_may_be_the_new_one():
+    X, y, domain = wards(n=400)
+    domain = domain.astype(object)
+    domain[:3] = "tiny"
+    model = StableFeatureBoosting([0], [1], validation_domain="agreement 0.8")
+    result = model.evaluate(X, y, domain)
+    by_name = {d.domain: d for d in result.domains}
+    assert by_name["tiny"].decision == "skipped"
+    assert "3 rows are too few" in by_name["tiny"].reason
+    assert np.isfinite(result.mean("adapted"))
+    assert repr(result) == str(result)
 
 
 def test_text_labels_weights_and_a_prefit_classifier():
@@ -69,7 +109,7 @@ def test_text_labels_weights_and_a_prefit_classifier():
     [
         ({"sample_domain": np.zeros(1200)}, "at least two domains"),
         ({"sample_domain": np.zeros(3)}, "one label and one domain per row"),
-        ({"y": np.repeat([0, 1, 2], 400)}, "which no other domain has"),
+        ({"y": np.repeat([0, 1, 2], 400)}, "which no training domain has"),
     ],
 )
 def test_bad_input(change, sentence):
@@ -108,5 +148,7 @@ def test_the_scorer_adapts_to_each_domain_and_negates_losses():
     assert apart == pytest.approx(0.85, abs=0.03)  # 0.8 and 0.9, each by its own head
     assert mixed < apart - 0.05
     assert adapted_scorer("log_loss")(model, X[~rest], y[~rest]) < 0
+    with pytest.raises(ValueError, match=r"the classes \[7\], which no training domain has"):
+        adapted_scorer()(model, X[~rest], np.full((~rest).sum(), 7))
     with pytest.raises(ValueError, match="metric='luck' is not known"):
         adapted_scorer("luck")

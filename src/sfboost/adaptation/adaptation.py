@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from sfboost.adaptation.checks import check_row_count, check_unstable
+from sfboost.adaptation.checks import as_rows, check_unstable
 from sfboost.adaptation.decision import Decision
 from sfboost.adaptation.explanation import Explanation
 from sfboost.adaptation.fitting import UnstableModel
@@ -17,12 +18,12 @@ from sfboost.adaptation.regularisation import CrossFit
 from sfboost.adaptation.settings import Settings
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.uncertainty import Uncertainty
-from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
+from sfboost.heads import SoftLabelMixin
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix, floored_log, log_combine
 from sfboost.marginal.probabilities import FloatArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Adaptation:
     """What was learned in the new domain. Made by `adapt`; predicting never changes it.
 
@@ -121,7 +122,8 @@ class Adaptation:
 
     def unstable_proba(self, X_unstable: Any) -> FloatArray:
         """Pr[Y | X_U] of shape (n, K); the prior if the stable predictor was kept."""
-        X = self._check(X_unstable, X_unstable.shape[0] if hasattr(X_unstable, "shape") else len(X_unstable))
+        n_rows = X_unstable.shape[0] if hasattr(X_unstable, "shape") else len(X_unstable)
+        X = self._check(X_unstable, n_rows)
         if self.unstable is None:
             return np.tile(self.prior, (X.shape[0], 1))
         return np.exp(self._log_unstable(self.unstable, X))
@@ -143,9 +145,9 @@ class Adaptation:
     ) -> Explanation:
         """The terms of one row's prediction; see `Explanation`."""
         stable = as_probability_matrix(np.reshape(np.asarray(stable_proba, dtype=float), (1, -1)))
-        row = x_unstable
+        row = x_unstable.toarray() if sparse.issparse(x_unstable) else x_unstable
         if not hasattr(row, "columns"):
-            row = np.reshape(np.asarray(x_unstable), (1, -1))
+            row = np.reshape(np.asarray(row), (1, -1))
         joint = self.predict_log_proba(stable, row)[0]
         if self.unstable is None:
             flat = floored_log(self.prior)
@@ -165,9 +167,8 @@ class Adaptation:
         return Explanation(self.classes, *terms, features, unstable - features.sum(axis=0), names, values)
 
     def _check(self, X_unstable: Any, n_rows: int) -> Any:
-        if isinstance(self.head, SoftLabelClassifier) and self.standardizer is None:
-            check_row_count(X_unstable, n_rows)
-            return X_unstable  # the wrapped pipeline knows its own columns
+        if self.settings.wraps_head and self.standardizer is None:
+            return as_rows(X_unstable, n_rows)  # the wrapped pipeline knows its own columns
         X = check_unstable(X_unstable, n_rows=n_rows, n_features=self.n_features)
         return X if self.standardizer is None else self.standardizer.apply(X)
 
@@ -187,3 +188,5 @@ class Adaptation:
             lines.append(f"  {self.guard}")
         lines += [f"  note: {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
+
+    __repr__ = __str__

@@ -49,12 +49,21 @@ def _as_float_matrix(X: Any) -> FloatArray:
             ) from None
     else:
         raise ValueError(f"X_unstable must be numbers, got dtype {array.dtype}: encode it first.")
+    if array.ndim == 1:
+        array = array.reshape(-1, 1)  # one feature
     if array.ndim != 2:
-        raise ValueError(
-            f"X_unstable must have two dimensions, got shape {array.shape}: "
-            "reshape a single feature with X.reshape(-1, 1)."
-        )
+        raise ValueError(f"X_unstable must have shape (n, d), got {array.shape}: one row per case.")
     return array
+
+
+def as_rows(X: Any, n_rows: int) -> Any:
+    """Rows for a wrapped pipeline: a DataFrame stays one, a vector is one feature, a list an array."""
+    if not hasattr(X, "shape"):
+        X = np.asarray(X)
+    if len(X.shape) == 1:
+        X = X.to_frame() if hasattr(X, "to_frame") else np.reshape(X, (-1, 1))
+    check_row_count(X, n_rows)
+    return X
 
 
 def check_row_count(X: Any, n_rows: int) -> None:
@@ -98,7 +107,7 @@ def check_known_labels(y: Any, classes: npt.NDArray[Any], n_rows: int) -> IntArr
         )
     position = {label: i for i, label in enumerate(classes.tolist())}
     for i, label in enumerate(labels.tolist()):
-        if hidden[i] or _is_missing(label):
+        if hidden[i] or is_missing(label):
             continue
         if label in position:
             known[i] = position[label]
@@ -110,7 +119,8 @@ def check_known_labels(y: Any, classes: npt.NDArray[Any], n_rows: int) -> IntArr
     return known
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Whether a label or a name is None, NaN, NaT or pandas' NA."""
     if label is None:
         return True
     try:
@@ -120,7 +130,10 @@ def _is_missing(label: Any) -> bool:
 
 
 def check_weight(sample_weight: Any, n_rows: int) -> FloatArray:
-    """Row weights: finite, not negative, not all zero; ones by default."""
+    """Row weights that add up to the number of equally weighted rows that they are worth.
+
+    Only their ratios matter: they are scaled to (Σw)² / Σw² (Kish), which is n if all are equal.
+    """
     if sample_weight is None:
         return np.ones(n_rows)
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -130,4 +143,5 @@ def check_weight(sample_weight: Any, n_rows: int) -> FloatArray:
         )
     if not np.isfinite(weight).all() or (weight < 0.0).any() or weight.sum() <= 0.0:
         raise ValueError("sample_weight must be finite, not negative, and not all zero.")
-    return weight
+    weight = weight / weight.max()
+    return weight * (weight.sum() / (weight @ weight))

@@ -66,7 +66,8 @@ def decide(problem: Problem, evidence: StableEvidence | None, *, force: bool) ->
     worth = effective_labels(problem)
     needed = max(FEWEST_LABELS, LABELS_PER_PARAMETER * n_parameters(problem))
     refusals = []
-    if evidence is not None and not evidence.convincing and not problem.all_labelled:
+    enough_labels = float(problem.weight[problem.labelled].sum()) >= needed
+    if evidence is not None and not evidence.convincing and not (enough_labels or problem.all_labelled):
         refusals.append(
             f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance "
             f"by {evidence.gain:.4f} ± {evidence.standard_error:.4f} nats of log loss: not shown to be "
@@ -96,7 +97,14 @@ def notes_on_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
         for name, count in zip(classes, counts, strict=True)
         if count < 1.0
     ]
-    if problem.n_classes == 2 or problem.all_labelled:
+    if problem.all_labelled:
+        return sentences
+    if (problem.stable.max(axis=1) == 1.0).all():
+        sentences.append(
+            "Every stable prediction is certain, so nothing can change it: pass calibrated probabilities, "
+            "not predicted classes."
+        )
+    if problem.n_classes == 2:
         return sentences
     for contrast in problem.statistics.weak_contrasts(_LEAST_CONTRAST):
         strong = np.abs(contrast) >= 0.25 * np.abs(contrast).max()

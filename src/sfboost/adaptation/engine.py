@@ -6,12 +6,13 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.checks import (
+    as_rows,
     check_classes,
     check_known_labels,
-    check_row_count,
     check_unstable,
     check_weight,
 )
@@ -30,7 +31,6 @@ from sfboost.adaptation.regularisation import cross_fit
 from sfboost.adaptation.settings import GUARDS, Settings, resolve
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
-from sfboost.heads import SoftLabelMixin
 from sfboost.marginal import as_probability_matrix, posterior
 from sfboost.marginal.probabilities import FloatArray
 
@@ -79,6 +79,7 @@ def adapt(
     classes : array-like of shape (K,), optional
         Names of the columns of `stable_proba`; 0..K-1 by default.
     sample_weight : array-like of shape (n,), optional
+        Relative weights of the rows; their scale does not matter.
     method : {"default", "paper"}
         "paper" is Algorithm 1 (2 for K > 2): soft labels, a few Adam steps, post-hoc correction.
         "default" maximises the likelihood that EM climbs, with an L2 penalty chosen without labels.
@@ -170,6 +171,9 @@ def adapt(
     weight = check_weight(sample_weight, len(stable))
     known = check_known_labels(y, names, len(stable))
     X, standardizer = _prepare(X_unstable, weight, settings, standardize)
+    used = np.flatnonzero(weight)
+    if len(used) < len(weight):  # a row of weight zero is no row
+        stable, known, weight, X = stable[used], known[used], weight[used], _safe_indexing(X, used)
     divisor = _check_source_prior(source_prior, settings, stable.shape[1])
     problem = Problem(stable, X, known, weight, divisor)
     decision = decide(problem, evidence, force=force)
@@ -278,11 +282,8 @@ def _prepare(
     """Check the unstable features and standardise them unless a wrapped pipeline does its own."""
     if standardize not in (True, False, "auto"):
         raise ValueError(f'standardize={standardize!r} is not known: use True, False or "auto".')
-    wrapped = settings.head is not None and not isinstance(settings.head, SoftLabelMixin)
-    if wrapped and standardize is not True:
-        X = X_unstable if hasattr(X_unstable, "shape") else check_unstable(X_unstable, n_rows=len(weight))
-        check_row_count(X, len(weight))
-        return X, None
+    if settings.wraps_head and standardize is not True:
+        return as_rows(X_unstable, len(weight)), None
     X = check_unstable(X_unstable, n_rows=len(weight))
     if standardize is False:
         return X, None

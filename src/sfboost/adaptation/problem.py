@@ -22,6 +22,8 @@ IntArray = npt.NDArray[np.intp]
 
 #: Class position of a row whose label is not known.
 UNKNOWN = -1
+# Log-weight of a class that a known label rules out: far below any floored logarithm.
+_RULED_OUT = -1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +76,12 @@ class Problem:
         """The p of w = f_S / p. If not given: known labels as they are, the other rows by f_S."""
         if self.given_prior is not None:
             return self.given_prior
-        total = self.statistics.total
-        if len(self.labelled):
-            weight = self.weight[self.labelled]
-            total = total - weight @ self.stable[self.labelled]
-            total = total + np.bincount(self.known[self.labelled], weight, self.n_classes)
-        total = np.maximum(total, 0.0)
+        if not len(self.labelled):
+            return self.statistics.prior
+        # Summed apart, never subtracted: a class without mass must come out as exactly zero.
+        unknown = np.flatnonzero(self.known == UNKNOWN)
+        total = self.weight[unknown] @ self.stable[unknown]
+        total += np.bincount(self.known[self.labelled], self.weight[self.labelled], self.n_classes)
         return total / total.sum()
 
     @property
@@ -98,18 +100,20 @@ class Problem:
 
     @cached_property
     def class_evidence(self) -> FloatArray:
-        """Log-weights in which a known label leaves one class standing."""
-        return self.fix_labels(self.log_weights, np.eye(self.n_classes), masked=True)
+        """Log-weights in which a known label y leaves one class standing, with weight 1 / p_y.
 
-    def fix_labels(self, rows: FloatArray, by_class: FloatArray, *, masked: bool = False) -> FloatArray:
-        """Replace row i with known label y by `by_class[y]` (or, masked, rule the other classes out)."""
+        What f_S says of a labelled row is left out: it is a constant of the likelihood, and a label beats a
+        stable predictor that is certain of another class. So ℓ is zero at f_U ≡ p with labels too.
+        """
+        alone = np.where(np.eye(self.n_classes) > 0.0, -floored_log(self.prior), _RULED_OUT)
+        return self.fix_labels(self.log_weights, alone)
+
+    def fix_labels(self, rows: FloatArray, by_class: FloatArray) -> FloatArray:
+        """Replace row i with known label y by `by_class[y]`."""
         if not len(self.labelled):
             return rows
         fixed = rows.copy()
-        replacement = by_class[self.known[self.labelled]]
-        if masked:
-            replacement = fixed[self.labelled] + floored_log(replacement)
-        fixed[self.labelled] = replacement
+        fixed[self.labelled] = by_class[self.known[self.labelled]]
         return fixed
 
     def log_likelihood_rows(self, log_unstable: FloatArray) -> FloatArray:

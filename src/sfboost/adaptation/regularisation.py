@@ -78,7 +78,8 @@ def _some_rows(problem: Problem, rng: np.random.Generator) -> IntArray:
 def _held_out(problem: Problem, settings: Settings, penalties: list[float], folds: IntArray) -> FloatArray:
     """ℓ of each row (columns) for each penalty (rows), under a head fitted without the row's fold.
 
-    Each fit starts from the one with the next larger penalty. The prior is that of all rows.
+    Each fit starts from the one with the next larger penalty. A row is judged with the prior of all rows;
+    whatever `labelled_risk` is, a labelled row is judged by f_U.
     """
     scores = np.empty((len(penalties), len(problem.stable)))
     for fold in range(_FOLDS):

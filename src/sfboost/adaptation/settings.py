@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any
 
 from sklearn.base import clone
@@ -58,6 +59,11 @@ class Settings:
         """Whether the likelihood is maximised directly rather than by EM."""
         return self.correction == "likelihood" and self.rounds is None
 
+    @property
+    def wraps_head(self) -> bool:
+        """Whether the head is a scikit-learn classifier or pipeline that we wrap."""
+        return self.head is not None and not isinstance(self.head, SoftLabelMixin)
+
     def make_head(self, l2: float | None, tol: float = 1e-7) -> SoftLabelMixin:
         """A fresh head; a scikit-learn classifier is wrapped so that it takes soft labels."""
         if self.head is None:
@@ -74,14 +80,18 @@ METHODS = {
 }
 
 
-def resolve(method: str, l2: float | str, **changes: Any) -> Settings:
+def resolve(method: str, l2: Any, **changes: Any) -> Settings:
     """Settings of a named method with the user's changes; None keeps what the method says."""
     if method not in METHODS:
         raise ValueError(f"method={method!r} is not known: use one of {sorted(METHODS)}.")
     settings = replace(METHODS[method], **{k: v for k, v in changes.items() if v is not None})
+    if changes.get("correction") is not None and changes.get("rounds") is None:
+        settings = replace(settings, rounds=None)  # another correction has its own number of rounds
     if l2 != "auto":
-        if isinstance(l2, str) or not l2 > 0:
+        if not isinstance(l2, Real) or not float(l2) > 0:
             raise ValueError(f'l2={l2!r} is not known: pass "auto" or a positive number.')
+        if settings.head is not None:
+            raise ValueError(f"l2={l2} is for the default head only: give the penalty to `head` itself.")
         settings = replace(settings, l2=float(l2))
     _check_names(settings)
     return _check_consistency(settings)
@@ -96,8 +106,14 @@ def _check_names(settings: Settings) -> None:
     ):
         if value not in allowed:
             raise ValueError(f"{name}={value!r} is not known: use one of {list(allowed)}.")
-    if settings.rounds is not None and settings.rounds < 1:
-        raise ValueError(f"rounds={settings.rounds} makes no sense: use 1 or more, or None.")
+    rounds: Any = settings.rounds
+    if rounds is not None and not (isinstance(rounds, Integral) and int(rounds) >= 1):
+        raise ValueError(f"rounds={rounds} makes no sense: use a whole number from 1 on, or None.")
+    if settings.wraps_head and not hasattr(settings.head, "predict_proba"):
+        raise ValueError(
+            f"The head {type(settings.head).__name__} has no predict_proba: use a classifier that gives "
+            "probabilities."
+        )
 
 
 def _check_consistency(settings: Settings) -> Settings:
@@ -118,6 +134,18 @@ def _check_consistency(settings: Settings) -> Settings:
         raise ValueError(
             f'stability="likelihood" needs correction="likelihood", got {settings.correction!r}: the others '
             "estimate the confusion of the pseudo-labels as if P(Y | X_S) were stable."
+        )
+    if settings.correction == "likelihood" and settings.rounds == 1:
+        raise ValueError(
+            'correction="likelihood" with rounds=1 would be the post-hoc correction alone: use rounds=2 or '
+            'more for EM, None for the direct maximum, or correction="posthoc".'
+        )
+    if settings.correction == "posthoc-repeated" and settings.pseudo_labels != "soft":
+        raise ValueError('correction="posthoc-repeated" takes soft pseudo-labels only.')
+    if settings.calibrate_unstable and settings.correction not in ("posthoc", "backward", "none"):
+        raise ValueError(
+            f'calibrate_unstable goes with "posthoc", "backward" or "none", not {settings.correction!r}: the '
+            "others do not fit a head to pseudo-labels."
         )
     if settings.labelled_risk == "joint" and not settings.direct:
         raise ValueError('labelled_risk="joint" goes with correction="likelihood" and rounds=None.')

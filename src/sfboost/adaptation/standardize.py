@@ -29,15 +29,16 @@ class Standardizer:
         share = weight / weight.sum()
         if sparse.issparse(X):
             centre = np.asarray(X.T @ share)
-            spread = np.asarray(X.multiply(X).T @ share) - centre**2
-            mean = np.zeros(X.shape[1])
+            squared = np.asarray(X.multiply(X).T @ share)
+            spread, mean = squared - centre**2, np.zeros(X.shape[1])
+            # A difference of squares loses half of the digits: what is left of a constant column is noise.
+            constant = spread <= 1e-12 * squared
         else:
             mean = share @ X
             spread = _weighted_variance(X, share, mean)
-        scale = np.sqrt(np.maximum(spread, 0.0))
-        # Rounding leaves about 1e-16 of a constant column's magnitude.
-        largest = np.maximum(np.abs(mean), 1e-300)
-        return cls(mean, np.where(scale > 1e-12 * largest, scale, 1.0))
+            # Rounding leaves about 1e-16 of a constant column's magnitude.
+            constant = spread <= (1e-12 * mean) ** 2
+        return cls(mean, np.where(constant, 1.0, np.sqrt(np.maximum(spread, 0.0))))
 
     def apply(self, X: Any) -> Any:
         """Standardised copy of X."""

@@ -5,7 +5,7 @@ Layer 4: the scikit-learn face of the engine.
 
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import Columns
-from sfboost.boosting.domains import DomainSummary
+from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.evaluation import DomainEvaluation, DomainScores, adapted_scorer
 from sfboost.boosting.metrics import METRICS, score_predictions
@@ -17,6 +17,7 @@ __all__ = [
     "DomainEvaluation",
     "DomainScores",
     "DomainSummary",
+    "HeldOutCalibration",
     "StableFeatureBoosting",
     "adapted_scorer",
     "score_predictions",

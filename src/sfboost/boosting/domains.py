@@ -33,10 +33,8 @@ class DomainSummary:
         there are no unstable features, or one class only.
     feature_mean, feature_scale : arrays of shape (d,) or None
         Of the unstable features, where they are numbers.
-    accuracy, log_loss : float
-        Of the calibrated stable predictor on held-out rows.
-    reliability, reliability_raw : ReliabilityCurve
-        Held-out, after and before calibration.
+    calibration : HeldOutCalibration or None
+        Of the stable predictor on held-out rows of this domain; None if it has none.
     """
 
     name: Any
@@ -45,38 +43,78 @@ class DomainSummary:
     head: SoftLabelMixin | None
     feature_mean: FloatArray | None
     feature_scale: FloatArray | None
+    calibration: HeldOutCalibration | None
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutCalibration:
+    """The stable predictor on held-out rows of one domain.
+
+    Attributes
+    ----------
+    n_rows : int
+    accuracy, log_loss : float
+        After calibration.
+    reliability, reliability_raw : ReliabilityCurve
+        After and before calibration.
+    """
+
+    n_rows: int
     accuracy: float
     log_loss: float
     reliability: ReliabilityCurve
     reliability_raw: ReliabilityCurve
 
 
+def held_out_calibration(
+    y: IntArray,
+    raw: FloatArray,
+    calibrated: FloatArray,
+    weight: FloatArray,
+    held_out: IntArray,
+    rows: IntArray,
+) -> HeldOutCalibration | None:
+    """Calibration on those of the held-out rows (log-probabilities `raw`, `calibrated`) in `rows`."""
+    inside = np.flatnonzero(np.isin(held_out, rows))
+    if not len(inside):
+        return None
+    y, weight, raw, calibrated = (
+        y[held_out[inside]],
+        weight[held_out[inside]],
+        raw[inside],
+        calibrated[inside],
+    )
+    share = weight / weight.sum()
+    return HeldOutCalibration(
+        n_rows=len(y),
+        accuracy=float(share @ (calibrated.argmax(axis=1) == y)),
+        log_loss=-float(share @ calibrated[np.arange(len(y)), y]),
+        reliability=reliability_curve(np.exp(calibrated), y, sample_weight=weight),
+        reliability_raw=reliability_curve(np.exp(raw), y, sample_weight=weight),
+    )
+
+
 def summarise_domain(
     name: Any,
     y: IntArray,
     X_unstable: Any | None,
-    raw: FloatArray,
-    calibrated: FloatArray,
     weight: FloatArray,
+    n_classes: int,
     settings: Settings,
+    calibration: HeldOutCalibration | None,
 ) -> DomainSummary:
-    """Summary of one domain, from its labels, unstable features and held-out stable log-probabilities."""
-    n_classes = raw.shape[1]
-    share = weight / weight.sum()
+    """Summary of all rows of one domain."""
     head, standardizer = None, None
     if X_unstable is not None:
         head, standardizer = _labelled_head(X_unstable, y, weight, n_classes, settings)
     return DomainSummary(
         name=name,
         n_rows=len(y),
-        class_balance=np.asarray(np.bincount(y, share, n_classes), dtype=np.float64),
+        class_balance=np.asarray(np.bincount(y, weight / weight.sum(), n_classes), dtype=np.float64),
         head=head,
         feature_mean=None if standardizer is None else standardizer.mean,
         feature_scale=None if standardizer is None else standardizer.scale,
-        accuracy=float(share @ (calibrated.argmax(axis=1) == y)),
-        log_loss=-float(share @ calibrated[np.arange(len(y)), y]),
-        reliability=reliability_curve(np.exp(calibrated), y, sample_weight=weight),
-        reliability_raw=reliability_curve(np.exp(raw), y, sample_weight=weight),
+        calibration=calibration,
     )
 
 

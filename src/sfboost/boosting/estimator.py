@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -25,16 +26,18 @@ from sklearn.utils.validation import (
 )
 
 from sfboost.adaptation import adapt
+from sfboost.adaptation.checks import is_missing
+from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import find_stable, require_finite_numbers, resolve_columns
 from sfboost.boosting.diagnosed import alarm_of, diagnose_model, training_rows
-from sfboost.boosting.domains import stable_evidence, summarise_domain
+from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
 from sfboost.boosting.rows import Splits, check_domain, check_frozen_classes, make_splits, rows_by_domain
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, training_leak, training_leaks
-from sfboost.heads import fit_with_weight
+from sfboost.heads import SoftLabelClassifier, SoftLabelMixin, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -58,7 +61,8 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         `StableFeatureSelector`, searches for columns that are stable over the training domains.
     stable : classifier, default=None
         Any classifier or pipeline with `predict_proba`; wrap one that is fitted already in
-        `sklearn.frozen.FrozenEstimator`. None is logistic regression on standardised features.
+        `sklearn.frozen.FrozenEstimator`, and give `fit` rows that are new to it. None is logistic
+        regression on standardised features.
     unstable : classifier, default=None
         Head of the unstable features; see `sfboost.adapt`. None is our soft-label logistic regression.
     calibration : {"nll", "ece", None}, default="nll"
@@ -223,14 +227,14 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             Parallel(n_jobs=self.n_jobs)(
                 delayed(summarise_domain)(
                     name,
-                    labels[held_out][rows],
-                    None if unstable_X is None else _safe_indexing(unstable_X, held_out[rows]),
-                    raw[rows],
-                    calibrated[rows],
-                    rows_weight[held_out][rows],
+                    labels[mine],
+                    None if unstable_X is None else _safe_indexing(unstable_X, mine),
+                    rows_weight[mine],
+                    len(self.classes_),
                     settings,
+                    held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine),
                 )
-                for name, rows in rows_by_domain(domain[held_out])
+                for name, mine in rows_by_domain(domain)
             )
         )
         return self
@@ -265,14 +269,24 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             return held_out, self._raw_log_proba(self.stable_, _safe_indexing(X, held_out))
         self.stable_ = self._fit_on(X, y, weight, every)
         if isinstance(self.stable_, FrozenEstimator):
-            return every, self._raw_log_proba(self.stable_, X)
+            raw = self._raw_log_proba(self.stable_, X)
+            if (raw.argmax(axis=1) == y).all():
+                warnings.warn(
+                    "The prefit stable classifier is right about every row: were these rows used to fit it? "
+                    "Calibration and the refusal to adapt need rows that are new to it.",
+                    AdaptationWarning,
+                    stacklevel=3,
+                )
+            return every, raw
         if self.verbose:
             print(f"[sfboost] calibrating the stable predictor on {len(splits)} held-out folds")
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(self._predict_fold)(X, y, weight, inside, outside) for inside, outside in splits
         )
-        held_out = np.concatenate([outside for _, outside in splits])
-        return held_out, np.concatenate(parts)
+        held_out, raw = np.concatenate([outside for _, outside in splits]), np.concatenate(parts)
+        # A splitter may hold a row out twice, or never: each is judged once.
+        held_out, first = np.unique(held_out, return_index=True)
+        return held_out, raw[first]
 
     def _predict_fold(
         self, X: Any, y: IntArray, weight: FloatArray | None, inside: IntArray, outside: IntArray
@@ -439,17 +453,27 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         """
         return diagnose_model(clone(self), X, y, sample_domain, X_new, level)
 
-    def evaluate(self, X: Any, y: Any, sample_domain: Any, *, sample_weight: Any = None) -> DomainEvaluation:
+    def evaluate(
+        self, X: Any, y: Any, sample_domain: Any, *, sample_weight: Any = None, pooled: Any = None
+    ) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
 
         Each domain in turn plays the new one: a clone of this model is fitted on the others and adapted to
         it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
 
+        Parameters
+        ----------
+        X, y, sample_domain, sample_weight : as in `fit`
+        pooled : classifier, optional
+            What to fit to all features and rows for comparison; logistic regression by default.
+
         Returns
         -------
         DomainEvaluation
         """
-        return evaluate_domains(self, X, y, sample_domain, sample_weight=sample_weight, n_jobs=self.n_jobs)
+        return evaluate_domains(
+            self, X, y, sample_domain, sample_weight=sample_weight, pooled=pooled, n_jobs=self.n_jobs
+        )
 
     # -- input --------------------------------------------------------------------------------------
 
@@ -472,7 +496,10 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             (self.stable_columns_, self.stable, "stable"),
             (self.unstable_columns_, self.unstable, "unstable"),
         ):
-            if estimator is None and len(columns):
+            ours = estimator is None or isinstance(estimator, SoftLabelMixin)
+            if isinstance(estimator, SoftLabelClassifier):
+                ours = False
+            if ours and len(columns):
                 require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
 
     def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:
@@ -483,7 +510,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         check_consistent_length(X, labels)
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError("Input y contains NaN or infinity: drop those rows, or give them a label.")
-        if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
+        if labels.dtype.kind == "O" and any(is_missing(label) for label in labels):
             raise ValueError("Input y contains missing labels: drop those rows, or give them a label.")
         check_classification_targets(labels)
         return labels

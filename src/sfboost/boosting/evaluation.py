@@ -12,10 +12,11 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", "adapted", "pooled", "labelled")
 
+_FEWEST_ROWS = 10
+
 
 @dataclass(frozen=True)
 class DomainScores:
@@ -41,7 +44,7 @@ class DomainScores:
     scores: dict[str, dict[str, float]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DomainEvaluation:
     """One `DomainScores` per training domain. Prints as a table; `to_frame` gives a DataFrame.
 
@@ -84,6 +87,8 @@ class DomainEvaluation:
         lines.append("mean            " + "".join(f"{100 * self.mean(method):>10.1f}" for method in COMPARED))
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def evaluate_domains(
     model: StableFeatureBoosting,
@@ -92,6 +97,7 @@ def evaluate_domains(
     sample_domain: Any,
     *,
     sample_weight: Any = None,
+    pooled: Any = None,
     n_jobs: int | None = None,
 ) -> DomainEvaluation:
     """Leave each domain out in turn; see `StableFeatureBoosting.evaluate`."""
@@ -110,7 +116,7 @@ def evaluate_domains(
             f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
         )
     scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score_domain)(model, X, labels, domain, name, weight) for name in names
+        delayed(_score_domain)(model, X, labels, domain, name, weight, pooled) for name in names
     )
     return DomainEvaluation(tuple(scores))
 
@@ -122,19 +128,21 @@ def _score_domain(
     domain: npt.NDArray[Any],
     name: Any,
     weight: FloatArray | None,
+    pooled: Any,
 ) -> DomainScores:
     new, rest = np.flatnonzero(domain == name), np.flatnonzero(domain != name)
     X_new, X_rest = _safe_indexing(X, new), _safe_indexing(X, rest)
+    if len(new) < _FEWEST_ROWS:
+        reason = f"{len(new)} rows are too few to adapt to and to score"
+        unknown = dict.fromkeys(METRICS, float("nan"))
+        return DomainScores(name, len(new), "skipped", reason, dict.fromkeys(COMPARED, unknown))
     rest_weight = None if weight is None else weight[rest]
-    fitted = clone(model).fit(X_rest, y[rest], sample_domain=domain[rest], sample_weight=rest_weight)
-    unseen = set(y[new].tolist()) - set(fitted.classes_.tolist())
-    if unseen:
-        raise ValueError(
-            f"Domain {name!r} has the classes {sorted(unseen, key=str)}, which no other domain has: "
-            "drop those rows, or merge the classes."
-        )
-    pooled = fit_pooled(fitted, X_rest, y[rest], rest_weight)
-    return replace(compare_on_domain(fitted, pooled, X_new, y[new]), domain=name)
+    fitted = clone(model)
+    if fitted.validation_domain is not None and fitted.validation_domain == name:
+        fitted.set_params(validation_domain=None)  # it is the new domain now
+    fitted.fit(X_rest, y[rest], sample_domain=domain[rest], sample_weight=rest_weight)
+    everything = fit_pooled(fitted, X_rest, y[rest], rest_weight, pooled)
+    return replace(compare_on_domain(fitted, everything, X_new, y[new]), domain=name)
 
 
 def compare_on_domain(fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_new: Any) -> DomainScores:
@@ -143,7 +151,7 @@ def compare_on_domain(fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_
     Only `labelled` is given labels of the new domain.
     """
     y_new = np.asarray(y_new)
-    position = np.searchsorted(fitted.classes_, y_new)
+    position = class_positions(fitted.classes_, y_new)
     with warnings.catch_warnings():
         # The decision is in the result; a warning per domain would say it twice.
         warnings.simplefilter("ignore", AdaptationWarning)
@@ -169,12 +177,41 @@ def default_classifier(X: Any) -> Any:
     return make_pipeline(StandardScaler(with_mean=not sparse.issparse(X)), LogisticRegression(max_iter=1000))
 
 
-def fit_pooled(fitted: StableFeatureBoosting, X: Any, y: Any, weight: FloatArray | None = None) -> Any:
-    """One classifier of all features and all training rows, as if nothing changed between domains."""
-    # A prefit stable classifier cannot be fitted to other columns.
-    fresh = fitted.stable is None or isinstance(fitted.stable, FrozenEstimator)
-    pooled = default_classifier(X) if fresh else clone(fitted.stable)
-    return fit_with_weight(pooled, _used_columns(fitted, X), y, weight)
+def fit_pooled(
+    fitted: StableFeatureBoosting, X: Any, y: Any, weight: FloatArray | None = None, pooled: Any = None
+) -> Any:
+    """One classifier of all features and all training rows, as if nothing changed between domains.
+
+    `pooled` is the classifier to use. None is logistic regression: missing numbers are imputed and numbers
+    standardised, anything else is one-hot encoded. (Not a clone of `stable`: it may name its columns.)
+    """
+    X = _used_columns(fitted, X)
+    return fit_with_weight(any_table_classifier(X) if pooled is None else clone(pooled), X, y, weight)
+
+
+def any_table_classifier(X: Any) -> Any:
+    """Logistic regression for whatever columns X has."""
+    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
+    if hasattr(X, "columns"):
+        words = OneHotEncoder(handle_unknown="ignore")
+        prepare: Any = make_column_transformer(
+            (numbers, make_column_selector(dtype_include=["number", "bool"])),
+            (words, make_column_selector(dtype_exclude=["number", "bool"])),
+        )
+    else:
+        prepare = StandardScaler(with_mean=False) if sparse.issparse(X) else numbers
+    return make_pipeline(prepare, LogisticRegression(max_iter=1000))
+
+
+def class_positions(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Position of each label among the classes; a label that training never saw is refused."""
+    unseen = set(labels.tolist()) - set(classes.tolist())
+    if unseen:
+        raise ValueError(
+            f"The new domain has the classes {sorted(unseen, key=str)}, which no training domain has: "
+            "drop those rows, or merge the classes."
+        )
+    return np.searchsorted(classes, labels)
 
 
 def _used_columns(fitted: StableFeatureBoosting, X: Any) -> Any:
@@ -233,7 +270,7 @@ class _AdaptedScorer:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", AdaptationWarning)
                 adapted = estimator.adapt(_safe_indexing(X, rows))
-            position = np.searchsorted(estimator.classes_, labels[rows])
+            position = class_positions(estimator.classes_, labels[rows])
             values.append(
                 score_predictions(position, adapted.predict_proba(_safe_indexing(X, rows)))[self.metric]
             )

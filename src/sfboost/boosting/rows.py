@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import check_cv
+from sklearn.model_selection._split import GroupsConsumerMixin
+
+from sfboost.adaptation.checks import is_missing
 
 IntArray = npt.NDArray[np.intp]
 Splits = list[tuple[IntArray, IntArray]]
@@ -22,7 +25,7 @@ def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
         raise ValueError(
             f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
         )
-    if any(name is None or name != name for name in domain):
+    if any(is_missing(name) for name in domain):
         raise ValueError(
             "sample_domain has missing entries: name the domain of every row, or drop those rows."
         )
@@ -52,7 +55,9 @@ def make_splits(
         groups = np.unique(domain.astype(str), return_inverse=True)[1]
         position = np.full(len(y), -1, dtype=np.intp)
         position[used] = np.arange(len(used))
-        splits = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y, groups)
+        splitter = check_cv(cv, y, classifier=True)
+        by_group = {"groups": groups} if isinstance(splitter, GroupsConsumerMixin) else {}
+        splits = splitter.split(np.zeros((len(y), 1)), y, **by_group)
         kept = [tuple(position[rows][position[rows] >= 0] for rows in split) for split in splits]
         return [(inside, outside) for inside, outside in kept if len(outside)]
     # Every (domain, class) is spread evenly; small groups need no special case.

@@ -77,13 +77,12 @@ def run_once(seed: int) -> dict[float, dict[str, float]]:
     """One split and colouring: fit on the two training domains, then meet eleven new ones."""
     dataset = load("colored_digits", view="table", random_state=seed, n_validate=0, n_test=797)
     X, y, sample_domain = dataset.pooled("train")
+    forest = RandomForestClassifier(60, min_samples_leaf=4, random_state=seed)
     model = StableFeatureBoosting(
-        stable_features=dataset.stable_features,
-        unstable_features=dataset.unstable_features,
-        stable=RandomForestClassifier(60, min_samples_leaf=4, random_state=seed),
+        stable_features=dataset.stable_features, unstable_features=dataset.unstable_features, stable=forest
     )
     model.fit(X, y, sample_domain=sample_domain)
-    pooled = fit_pooled(model, X, y)
+    pooled = fit_pooled(model, X, y, pooled=forest)
     result = {}
     for name in dataset.test:
         scores = compare_on_domain(model, pooled, *dataset.xy(name)).scores

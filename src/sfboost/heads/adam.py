@@ -1,4 +1,4 @@
-"""The paper's head: a few Adam steps from zero, stopped early."""
+"""The paper's head: a few Adam steps, stopped early."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 
 class AdamLogisticRegression(SoftLabelMixin):
     """Linear softmax head trained by minibatch Adam for a fixed, small number of steps.
+
+    Weights start at zero, the intercept at the mean target.
 
     The tables of the paper need it (App. E: lr 0.01, 1 to 20 steps, batches of 2048). Twenty steps at
     0.01 move a weight by at most about 0.2: it is *meant* to stop early, and the scale of the features
@@ -75,6 +77,7 @@ class AdamLogisticRegression(SoftLabelMixin):
         weight = normalised_weight(sample_weight, X.shape[0])
         columns = n_logit_columns(targets.shape[1])
         theta = np.zeros((X.shape[1] + 1, columns))
+        theta[-1] = _intercept_of(weight @ targets)
         first, second = np.zeros_like(theta), np.zeros_like(theta)
         path = np.empty((self.steps, *theta.shape))
         rng = np.random.default_rng(self.random_state)
@@ -112,6 +115,16 @@ class AdamLogisticRegression(SoftLabelMixin):
     def _check(self, X: Any) -> Any:
         check_is_fitted(self)
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+
+def _intercept_of(mean: FloatArray) -> FloatArray:
+    """The logits of the mean target.
+
+    The paper does not say where the head starts. From zero, a few small steps cannot reach the prior of
+    unbalanced classes, and the correction multiplies what is missing by 1 / s.
+    """
+    log = np.log(np.clip(mean, 1e-6, None))
+    return log[1:] - log[0] if len(log) == 2 else log - log.mean()
 
 
 def _batches(n_rows: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfboost.heads.base import SoftLabelMixin, normalised_weight
 from sfboost.heads.linear import LinearFit, fit_linear
-from sfboost.heads.objectives import CrossEntropy, Objective, log_proba_from_logits
+from sfboost.heads.objectives import CrossEntropy, Objective, log_proba_from_logits, n_logit_columns
 from sfboost.marginal.probabilities import FloatArray
 
 
@@ -79,7 +79,7 @@ class SoftLogisticRegression(SoftLabelMixin):
         """Fit to clean rows and to targets of shape (n, K) whose rows sum to one."""
         self._validate_params()
         start = self._fit if self.warm_start and hasattr(self, "_fit") else None
-        if start is not None and start.coef.shape[0] != X.shape[1]:
+        if start is not None and start.coef.shape != (X.shape[1], n_logit_columns(targets.shape[1])):
             start = None
         if not hasattr(self, "classes_"):
             self.classes_ = np.arange(targets.shape[1])

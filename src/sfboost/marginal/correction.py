@@ -7,6 +7,9 @@ import numpy as np
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.marginal.simplex import simplex_least_squares
 
+# Below this ε₀ + ε₁ − 1 is rounding, not information.
+_LEAST_SLOPE = 1e-10
+
 
 def correct_posthoc(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
     """The paper's bias correction of a head fitted to pseudo-labels.
@@ -31,7 +34,7 @@ def correct_posthoc(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
     """
     if len(confusion) == 2:
         slope = confusion[0, 0] + confusion[1, 1] - 1.0
-        if slope <= 0.0:
+        if slope <= _LEAST_SLOPE:
             # An uninformative f_S says nothing of X_U: keep its average, the prior.
             return pseudo.copy()
         second = np.clip((pseudo[:, 1] - confusion[1, 0]) / slope, 0.0, 1.0)

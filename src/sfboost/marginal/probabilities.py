@@ -51,6 +51,7 @@ def as_probability_matrix(
             "pass one column per class, in the order of `classes`."
         )
     _check_rows(matrix, name)
+    np.clip(matrix, 0.0, 1.0, out=matrix)
     return matrix / matrix.sum(axis=1, keepdims=True)
 
 
@@ -58,7 +59,7 @@ def _check_rows(matrix: FloatArray, name: str) -> None:
     if not np.isfinite(matrix).all():
         row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
         raise ValueError(f"{name} has NaN or infinity in row {row}: every probability must be finite.")
-    outside = (matrix < 0.0) | (matrix > 1.0 + _ROW_SUM_TOLERANCE)
+    outside = (matrix < -_ROW_SUM_TOLERANCE) | (matrix > 1.0 + _ROW_SUM_TOLERANCE)
     if outside.any():
         row = int(np.flatnonzero(outside.any(axis=1))[0])
         raise ValueError(
