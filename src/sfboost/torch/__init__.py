@@ -1,0 +1,14 @@
+"""Learning stable and complementary features with PyTorch (the ``torch`` extra).
+
+Layering, lowest first: `outputs`, `fused`, `precision`, `checkpoint` · `penalties`, `independence`, `networks` ·
+`split_network`, `objective`, `batches` · `trainer` · `learning`, `ensemble` · `classifier`.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "sfboost.torch needs PyTorch and safetensors. Install them with: pip install 'sfboost[torch]'."
+    ) from error
