@@ -66,6 +66,37 @@ def seed_of(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
+def restart_seed(seed: int, attempt: int) -> int:
+    """Return the seed of the unstable part's new weights at a restart.
+
+    Examples
+    --------
+    >>> restart_seed(0, 1) != restart_seed(0, 2)
+    True
+    """
+    return seed_of(seed, 1, attempt)
+
+
+def reset_unstable(network: SplitNetwork, seed: int) -> None:
+    """Draw the weights of Φ_U and of its heads anew, in place.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = SplitNetwork(torch.nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=1, n_unstable=1,
+    ...                    unstable_trunk=torch.nn.Linear(2, 4))
+    >>> reset_unstable(net, 7)
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for module in (network.unstable_trunk, network.unstable_projection):
+            # Children first: a network that has its own rule overrules that of its layers.
+            for layer in reversed(list(module.modules())) if module is not None else ():
+                if hasattr(layer, "reset_parameters"):
+                    layer.reset_parameters()
+        network.reset_unstable_heads()
+
+
 def build_network(
     make_trunk: Callable[[], nn.Module],
     row: Tensor,
@@ -309,7 +340,7 @@ class Learner:
         for attempt in range(plan.max_restarts + 1):
             if attempt:
                 self.network.load_state_dict(fresh)
-                self._reset_unstable(seed_of(self.seed, 1, attempt))
+                reset_unstable(self.network, restart_seed(self.seed, attempt))
             rate = plan.unstable_learning_rate or plan.learning_rate
             parameters = self.network.unstable_parameters()
             stage = Stage("unstable", self._unstable_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2)
@@ -344,21 +375,6 @@ class Learner:
                 rows = zip(*(t.split(list(batch.sizes)) for t in (features, logits, batch.target)), strict=True)
                 values.append(float(objective([DomainOutput(*row) for row in rows]).stable))
         return float(np.mean(values))
-
-    def _reset_unstable(self, seed: int) -> None:
-        """Draw the unstable part anew."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            for module in (self.network.unstable_trunk, self.network.unstable_projection):
-                # Children first: a network that has its own rule overrules that of its layers.
-                for layer in reversed(list(module.modules())) if module is not None else ():
-                    if hasattr(layer, "reset_parameters"):
-                        layer.reset_parameters()
-            n_domains, n_outputs, width = self.network.unstable_weight.shape
-            start = nn.init.orthogonal_(torch.empty(n_outputs, width))
-            with torch.no_grad():
-                self.network.unstable_weight.copy_(start.repeat(n_domains, 1, 1))
-                self.network.unstable_bias.zero_()
 
     def _train(self, name: str, stages: Sequence[Stage], *, early_stopping: bool = True) -> list[dict[str, Any]]:
         trainer = Trainer(

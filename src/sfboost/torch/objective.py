@@ -7,7 +7,7 @@ With R the risk, C the combination with the domain's prior (Eq. 4.7) and P the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -109,64 +109,3 @@ class Objective:
             for domain, prior in zip(domains, self.log_prior, strict=True)
         ]
         return torch.stack(risks).mean()
-
-
-class ACTIRObjective:
-    """The objective of ACTIR (Jiang & Veitch, 2022) as its authors coded it.
-
-    Σ_e γ·CE(f_S + f_U) + (1 − γ)·CE(f_S) + λ₂·mean((∂/∂η_e [CE(f_S + f_U) + λ·proxy])²), averaged over domains,
-    where f_S is the first K features and f_U = Φ·η_e uses all of them. The gradient in η_e is written out:
-    Φᵀ(p − y)/n + λ·sign(r)·(Φ − E[Φ|Y])ᵀf_S/n, so no second backward pass is needed.
-
-    Parameters
-    ----------
-    proxy_weight : float or Tensor
-        λ.
-    gradient_weight : float or Tensor
-        λ₂.
-    gamma : float
-        γ.
-
-    Examples
-    --------
-    >>> import torch
-    >>> features, eta, y = torch.zeros(4, 3), torch.zeros(1, 3, 2), torch.eye(2).repeat(2, 1)
-    >>> round(ACTIRObjective(1.0, 1.0)(features, eta, y, (4,)).total.item(), 4)
-    0.6931
-    """
-
-    def __init__(
-        self, proxy_weight: float | Tensor, gradient_weight: float | Tensor, *, gamma: float = 0.9
-    ) -> None:
-        self.proxy_weight = proxy_weight
-        self.gradient_weight = gradient_weight
-        self.gamma = gamma
-
-    def __call__(self, features: Tensor, eta: Tensor, target: Tensor, sizes: Sequence[int]) -> LossParts:
-        """Return the loss and its parts; `stability` is the gradient penalty."""
-        from sfboost.torch.independence.proxy import within_class
-
-        rows = zip(features.split(list(sizes)), target.split(list(sizes)), eta, strict=True)
-        parts = []
-        for phi, y, eta_e in rows:
-            f_stable, f_unstable = phi[:, : y.shape[1]], phi @ eta_e
-            residual = (f_stable + f_unstable).softmax(1) - y
-            covariance = (f_stable * within_class(f_unstable, y)).mean(0)
-            slope = within_class(phi, y).T @ f_stable / len(y)
-            gradient = phi.T @ residual / len(y) + self.proxy_weight * covariance.detach().sign() * slope
-            parts.append(
-                torch.stack(
-                    [
-                        cross_entropy(f_stable, y),
-                        cross_entropy(f_stable + f_unstable, y),
-                        gradient.square().mean(),
-                        covariance.abs().sum(),
-                    ]
-                )
-            )
-        stable, joint, stationarity, proxy = torch.stack(parts).mean(0)
-        total = self.gamma * joint + (1 - self.gamma) * stable + self.gradient_weight * stationarity
-        return LossParts(total, stable, joint, stationarity, proxy)
-
-
-LossFunction = Callable[[Sequence[DomainOutput], Sequence[Tensor]], LossParts]

@@ -82,10 +82,16 @@ class SplitNetwork(nn.Module):
         # Two classes need one number, the log-odds; the other logit is zero.
         n_outputs = 1 if n_classes == 2 else n_classes
         self.stable_head = nn.Linear(self.n_stable, n_outputs)
-        start = nn.init.orthogonal_(torch.empty(n_outputs, self.n_unstable))
-        # One start for all domains and never near zero: a single unstable feature then begins as plain log-odds.
-        self.unstable_weight = nn.Parameter(start.repeat(n_domains, 1, 1))
-        self.unstable_bias = nn.Parameter(torch.zeros(n_domains, n_outputs))
+        self.unstable_weight = nn.Parameter(torch.empty(n_domains, n_outputs, self.n_unstable))
+        self.unstable_bias = nn.Parameter(torch.empty(n_domains, n_outputs))
+        self.reset_unstable_heads()
+
+    def reset_unstable_heads(self) -> None:
+        """Draw h_U^e: one start for all domains and never near zero, so that a single feature begins as log-odds."""
+        start = nn.init.orthogonal_(torch.empty(self.unstable_weight.shape[1:]))
+        with torch.no_grad():
+            self.unstable_weight.copy_(start.expand_as(self.unstable_weight))
+            self.unstable_bias.zero_()
 
     def features(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return (Φ_S(x), Φ_U(x))."""
