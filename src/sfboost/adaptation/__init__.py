@@ -1,0 +1,23 @@
+"""The adaptation engine on arrays: stable probabilities + unstable features → `Adaptation`.
+
+Layer 2. One direction: check → statistics → decide → fit f_U → combine.
+"""
+
+from sfboost.adaptation.adaptation import Adaptation
+from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning, Decision, StableEvidence
+from sfboost.adaptation.engine import adapt
+from sfboost.adaptation.explanation import Explanation
+from sfboost.adaptation.settings import CORRECTIONS, METHODS, Settings
+
+__all__ = [
+    "CORRECTIONS",
+    "METHODS",
+    "Adaptation",
+    "AdaptationRefused",
+    "AdaptationWarning",
+    "Decision",
+    "Explanation",
+    "Settings",
+    "StableEvidence",
+    "adapt",
+]

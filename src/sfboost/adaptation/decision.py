@@ -1,0 +1,95 @@
+"""To adapt or to keep the stable predictor: the refusals that need no assumption."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation.problem import Problem
+
+#: What was done: the unstable features are used, not used, or used in part.
+DecisionKind = Literal["adapted", "kept stable", "blended"]
+
+FEWEST_LABELS = 30.0
+LABELS_PER_PARAMETER = 10.0
+
+
+class AdaptationWarning(UserWarning):
+    """Something about an adaptation that a user should know."""
+
+
+class AdaptationRefused(AdaptationWarning):
+    """The stable predictor was kept; `force=True` adapts all the same."""
+
+
+@dataclass(frozen=True)
+class StableEvidence:
+    """How much f_S beats the class balance on held-out labelled rows, in nats of log loss per row."""
+
+    gain: float
+    standard_error: float
+    n_rows: int
+
+    @property
+    def convincing(self) -> bool:
+        """Whether the gain exceeds zero by 1.64 standard errors (one-sided 5 %)."""
+        return self.gain > 1.64 * self.standard_error
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do, and why in one sentence."""
+
+    kind: DecisionKind
+    reason: str
+
+
+def effective_labels(problem: Problem) -> float:
+    """n·s for unlabelled rows, one for each known label."""
+    shares = problem.weight / problem.weight.sum()
+    known = float(shares[problem.labelled].sum())
+    return problem.statistics.effective_labels * (1.0 - known) + problem.weight.sum() * known
+
+
+def n_parameters(problem: Problem) -> int:
+    """Parameters of a linear head: (d + 1)(K − 1)."""
+    return (problem.X.shape[1] + 1) * (problem.n_classes - 1)
+
+
+def decide(problem: Problem, evidence: StableEvidence | None, *, force: bool) -> Decision:
+    """Refuse where f_S is not shown to be informative, or the rows are too few for the head."""
+    worth = effective_labels(problem)
+    needed = max(FEWEST_LABELS, LABELS_PER_PARAMETER * n_parameters(problem))
+    refusals = []
+    if evidence is not None and not evidence.convincing and not problem.all_labelled:
+        refusals.append(
+            f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance by "
+            f"{evidence.gain:.4f} ± {evidence.standard_error:.4f} nats of log loss: not shown to be informative"
+        )
+    if worth < needed:
+        refusals.append(
+            f"{len(problem.stable)} rows are worth {worth:.0f} labels (informativeness "
+            f"{problem.statistics.informativeness:.3f}), and {n_parameters(problem)} parameters need {needed:.0f}"
+        )
+    if refusals and not force:
+        return Decision("kept stable", "; ".join(refusals))
+    reason = f"{len(problem.stable)} rows are worth {worth:.0f} labels"
+    return Decision("adapted", f"forced, although {'; '.join(refusals)}" if refusals else reason)
+
+
+def indistinct_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
+    """Sentences naming classes that f_S cannot tell apart (K > 2 and E[f_S f_Sᵀ] short of rank K)."""
+    if problem.n_classes == 2 or problem.all_labelled:
+        return []
+    sentences = []
+    for contrast in problem.statistics.weak_contrasts(FEWEST_LABELS):
+        strong = np.abs(contrast) >= 0.25 * np.abs(contrast).max()
+        names = ", ".join(str(name) for name in classes[strong])
+        sentences.append(
+            f"The stable predictor hardly separates the classes {names}: how the unstable features "
+            "distinguish them is not identified without labels."
+        )
+    return sentences

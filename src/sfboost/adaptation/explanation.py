@@ -1,0 +1,63 @@
+"""Why a row got its prediction: log f_S + log f_U − log p, class by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.marginal.probabilities import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The terms of one prediction, in nats, one column per class.
+
+    Attributes
+    ----------
+    classes : array of shape (K,)
+    stable, unstable, prior : arrays of shape (K,)
+        log f_S, log f_U and log p. Their combination stable + unstable − prior, normalised, is `joint`.
+    joint : array of shape (K,)
+        Logarithm of the predicted probabilities.
+    features : array of shape (d, K) or None
+        What each unstable feature adds to log f_U, for a linear head. With `baseline` (intercept,
+        normaliser and, if any, the correction) it sums to `unstable`.
+    baseline : array of shape (K,) or None
+    feature_names : tuple of str
+    feature_values : array of shape (d,) or None
+        As given, before standardisation.
+    """
+
+    classes: npt.NDArray[Any]
+    stable: FloatArray
+    unstable: FloatArray
+    prior: FloatArray
+    joint: FloatArray
+    features: FloatArray | None = None
+    baseline: FloatArray | None = None
+    feature_names: tuple[str, ...] = ()
+    feature_values: FloatArray | None = None
+
+    @property
+    def prediction(self) -> Any:
+        """The most probable class."""
+        return self.classes[int(self.joint.argmax())]
+
+    def __str__(self) -> str:
+        width = max(24, *(len(name) + 12 for name in self.feature_names)) if self.feature_names else 24
+        head = " " * width + "".join(f"{name!s:>12.11}" for name in self.classes)
+        lines = [head, _line("log stable", self.stable, width), _line("+ log unstable", self.unstable, width)]
+        if self.features is not None and self.feature_values is not None and self.baseline is not None:
+            for name, value, row in zip(self.feature_names, self.feature_values, self.features, strict=True):
+                lines.append(_line(f"    {name} = {value:.4g}", row, width))
+            lines.append(_line("    baseline", self.baseline, width))
+        lines.append(_line("- log prior", self.prior, width))
+        lines.append(_line("= probability", np.exp(self.joint), width))
+        return "\n".join(lines)
+
+
+def _line(label: str, values: FloatArray, width: int) -> str:
+    return f"{label:<{width}.{width}}" + "".join(f"{value:>12.4f}" for value in values)

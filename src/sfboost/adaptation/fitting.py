@@ -1,0 +1,155 @@
+"""Fitting f_U in the new domain: the corrections, the likelihood, and EM rounds.
+
+Guarantee (tested): with the logistic head, whose refit does not lower its own penalised objective, the
+penalised likelihood never falls from the first fitted head on. The step from a clipped post-hoc f_U to
+the first refitted head may lower it, and a wrapped classifier promises nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfboost.adaptation.problem import Problem
+from sfboost.adaptation.settings import Settings
+from sfboost.calibration import Temperature, fit_temperature
+from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
+from sfboost.heads.objectives import ForwardCrossEntropy, LogLikelihood
+from sfboost.marginal import (
+    correct_posthoc,
+    floored_log,
+    invert_confusion,
+    make_pseudo_labels,
+    posterior,
+    pseudo_label_confusion,
+)
+from sfboost.marginal.probabilities import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class UnstableModel:
+    """f_U: a fitted head, and the correction still to be applied to its output (or None).
+
+    Attributes
+    ----------
+    confusion : array of shape (K, K) or None
+        If given, the head estimates Pr[Ŷ | X_U] and the post-hoc correction turns it into Pr[Y | X_U].
+    temperature : Temperature or None
+        Of the head against its pseudo-labels ("CU").
+    history : tuple of float
+        Mean ℓ after each round.
+    """
+
+    head: SoftLabelMixin
+    confusion: FloatArray | None = None
+    temperature: Temperature | None = None
+    history: tuple[float, ...] = ()
+
+    def log_proba(self, X: Any) -> FloatArray:
+        """Log f_U, finite, for standardised rows."""
+        log_head = self.log_head(X)
+        if self.confusion is None:
+            return log_head
+        return floored_log(correct_posthoc(np.exp(log_head), self.confusion))
+
+    def log_head(self, X: Any) -> FloatArray:
+        """Log-probabilities of the head before the post-hoc correction."""
+        log_head = self.head.predict_log_proba(X)
+        return log_head if self.temperature is None else self.temperature.apply(log_head)
+
+
+def fit_unstable(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+    """Fit f_U as `settings` say."""
+    if problem.all_labelled and settings.labelled_risk == "unstable":
+        labels = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
+        head = settings.make_head(l2).fit_soft(problem.X, labels, problem.weight)
+        return _with_history(UnstableModel(head), problem)
+    if settings.direct:
+        return _with_history(UnstableModel(_maximise_likelihood(problem, settings, l2)), problem)
+    if settings.correction == "posthoc-repeated":
+        return _repeated_posthoc(problem, settings, l2)
+    model = _with_history(_first_round(problem, settings, l2), problem)
+    for _ in range((settings.rounds or 1) - 1):
+        model = _em_round(model, problem, settings, l2)
+    return model
+
+
+def _with_history(model: UnstableModel, problem: Problem, before: tuple[float, ...] = ()) -> UnstableModel:
+    value = problem.mean_log_likelihood(model.log_proba(problem.X))
+    return UnstableModel(model.head, model.confusion, model.temperature, (*before, value))
+
+
+def _first_round(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+    """One fit to pseudo-labels, corrected by name; EM starts from the post-hoc correction."""
+    pseudo = make_pseudo_labels(problem.stable, settings.pseudo_labels, settings.random_state)
+    confusion = pseudo_label_confusion(pseudo, problem.stable, problem.weight)
+    head = settings.make_head(l2)
+    if settings.correction in ("none", "backward"):
+        targets = invert_confusion(pseudo, confusion) if settings.correction == "backward" else pseudo
+        targets = problem.fix_labels(targets, np.eye(problem.n_classes))
+        head.fit_soft(problem.X, targets, problem.weight)
+        return UnstableModel(head, None, _temperature(head, problem, targets, settings))
+    # The expected pseudo-label of a row that is known to be y is column y of ε.
+    targets = problem.fix_labels(pseudo, confusion.T)
+    head.fit_soft(problem.X, targets, problem.weight)
+    if settings.correction == "forward":
+        assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
+        share = problem.weight / problem.weight.sum()
+        head.fit_objective(problem.X, ForwardCrossEntropy(targets, confusion, share), head.linear_fit_)
+        return UnstableModel(head)
+    return UnstableModel(head, confusion, _temperature(head, problem, targets, settings))
+
+
+def _temperature(
+    head: SoftLabelMixin, problem: Problem, targets: FloatArray, settings: Settings
+) -> Temperature | None:
+    """ "CU": a temperature for the head against its (soft) pseudo-labels, by ECE as in the paper."""
+    if not settings.calibrate_unstable:
+        return None
+    n_rows, n_classes = targets.shape
+    log_head = np.tile(head.predict_log_proba(problem.X), (n_classes, 1))
+    labels = np.repeat(np.arange(n_classes), n_rows)
+    weight = np.maximum(targets, 0.0).T.ravel() * np.tile(problem.weight, n_classes)
+    return fit_temperature(log_head, labels, criterion="ece", sample_weight=weight)
+
+
+def _maximise_likelihood(problem: Problem, settings: Settings, l2: float | None) -> SoftLogisticRegression:
+    """Maximise ℓ directly, from the soft-label head: ℓ is not concave in the parameters, so fix the start."""
+    head = settings.make_head(l2)
+    assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
+    head.fit_soft(problem.X, problem.fix_labels(problem.stable, np.eye(problem.n_classes)), problem.weight)
+    below = None
+    if settings.labelled_risk == "joint" and len(problem.labelled):
+        # Unlabelled rows keep ℓ; labelled ones are compared with the combination (Eq. 3.2).
+        below = np.zeros_like(problem.log_weights)
+        below[problem.labelled] = problem.log_weights[problem.labelled]
+    share = problem.weight / problem.weight.sum()
+    return head.fit_objective(
+        problem.X, LogLikelihood(problem.class_evidence, share, below), head.linear_fit_
+    )
+
+
+def _em_round(model: UnstableModel, problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+    """E-step: joint posterior with the prior fixed. M-step: refit the head to it."""
+    joint = posterior(model.log_proba(problem.X), problem.class_evidence)
+    head = settings.make_head(l2).fit_soft(problem.X, joint, problem.weight)
+    return _with_history(UnstableModel(head), problem, model.history)
+
+
+def _repeated_posthoc(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+    """The literal reading of the paper's rounds: correct the joint pseudo-labels again each time.
+
+    The truth is not a fixed point of this map: f_U is driven towards 0 and 1, and weakly predictive
+    unstable features end below the stable predictor. Kept by name for comparison.
+    """
+    pseudo, history = problem.stable, ()
+    for _ in range(settings.rounds or 1):
+        confusion = pseudo_label_confusion(pseudo, pseudo, problem.weight)
+        targets = problem.fix_labels(pseudo, confusion.T)
+        head = settings.make_head(l2).fit_soft(problem.X, targets, problem.weight)
+        model = _with_history(UnstableModel(head, confusion), problem, history)
+        history = model.history
+        pseudo = posterior(model.log_proba(problem.X), problem.class_evidence)
+    return model

@@ -1,0 +1,84 @@
+"""The L2 penalty of the head, chosen without labels by cross-fitted likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfboost.adaptation.fitting import fit_unstable
+from sfboost.adaptation.problem import IntArray, Problem
+from sfboost.adaptation.settings import Settings
+from sfboost.marginal import log_likelihood_rows
+from sfboost.marginal.probabilities import FloatArray
+
+#: Candidate penalties in units of one row: l2 = strength / n. Never zero: ℓ may be unbounded else.
+STRENGTHS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
+_FOLDS = 3
+# Enough rows to rank penalties; beyond them the choice hardly matters and the time does.
+_MOST_ROWS = 20_000
+_MOST_VALUES = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """ℓ on rows that the head was not fitted to.
+
+    Attributes
+    ----------
+    l2 : float
+        The chosen penalty, for all rows.
+    gain : float
+        Mean held-out ℓ per row at the chosen penalty: how much X_U tells about X_S, in nats. Zero or
+        less means that there is nothing to gain.
+    standard_error : float
+    n_rows : int
+        Rows that were used.
+    strengths, gains : tuples of float
+        The candidates (l2 times rows) and the mean held-out ℓ of each.
+    """
+
+    l2: float
+    gain: float
+    standard_error: float
+    n_rows: int
+    strengths: tuple[float, ...]
+    gains: tuple[float, ...]
+
+
+def cross_fit(problem: Problem, settings: Settings) -> CrossFit:
+    """Choose the penalty (unless it is given) and estimate ℓ, on at most 20 000 rows."""
+    rng = np.random.default_rng(settings.random_state)
+    rows = _some_rows(problem, rng)
+    part = problem.take(rows) if len(rows) < len(problem.stable) else problem
+    folds = rng.permutation(len(part.stable)) % _FOLDS
+    n = float(part.weight.sum())
+    tries = STRENGTHS if settings.l2 is None else (settings.l2 * float(problem.weight.sum()),)
+    scores = [_held_out(part, settings, strength / n, folds) for strength in tries]
+    share = part.weight / n
+    gains = [float(share @ score) for score in scores]
+    best = int(np.argmax(gains))
+    spread = float(share @ (scores[best] - gains[best]) ** 2)
+    error = float(np.sqrt(spread * float(share @ share)))
+    l2 = tries[best] / float(problem.weight.sum())
+    return CrossFit(l2, gains[best], error, len(rows), tuple(tries), tuple(gains))
+
+
+def _some_rows(problem: Problem, rng: np.random.Generator) -> IntArray:
+    n_rows = len(problem.stable)
+    width = (problem.X.shape[1] + 1) * problem.n_classes
+    most = max(2000, min(_MOST_ROWS, _MOST_VALUES // width))
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(rng.choice(n_rows, most, replace=False))
+
+
+def _held_out(problem: Problem, settings: Settings, l2: float, folds: IntArray) -> FloatArray:
+    """ℓ of each row under a head fitted without its fold; the prior is that of all rows."""
+    score = np.empty(len(problem.stable))
+    for fold in range(_FOLDS):
+        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        model = fit_unstable(problem.take(inside), settings, l2)
+        log_unstable = model.log_proba(problem.take(outside).X)
+        score[outside] = log_likelihood_rows(log_unstable, problem.class_evidence[outside])
+    return score

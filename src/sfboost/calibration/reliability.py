@@ -1,0 +1,69 @@
+"""How often a prediction of confidence c is right: reliability curves and the ECE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Mean confidence, accuracy and weight of the non-empty confidence bins.
+
+    Attributes
+    ----------
+    confidence, accuracy : arrays of shape (n_filled_bins,)
+    weight : array of shape (n_filled_bins,)
+        Share of the rows in each bin; sums to one.
+    """
+
+    confidence: FloatArray
+    accuracy: FloatArray
+    weight: FloatArray
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error: Σ_b weight_b · |accuracy_b − confidence_b|."""
+        return float(self.weight @ np.abs(self.accuracy - self.confidence))
+
+
+def reliability_curve(
+    proba: FloatArray, y: IntArray, *, n_bins: int = 15, sample_weight: FloatArray | None = None
+) -> ReliabilityCurve:
+    """Bin rows by the confidence of the predicted class, in bins (lo, hi] of equal width.
+
+    Parameters
+    ----------
+    proba : array of shape (n, K)
+    y : integer array of shape (n,)
+        Class positions 0..K-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> proba = np.array([[0.25, 0.75]] * 4)
+    >>> reliability_curve(proba, np.array([1, 1, 1, 0])).ece
+    0.0
+    """
+    weight = np.ones(len(proba)) if sample_weight is None else sample_weight
+    confidence = proba.max(axis=1)
+    right = (proba.argmax(axis=1) == y).astype(np.float64)
+    bins = np.clip(np.ceil(confidence * n_bins).astype(np.intp) - 1, 0, n_bins - 1)
+    mass = np.bincount(bins, weight, n_bins)
+    filled = mass > 0.0
+    mean = [
+        np.bincount(bins, weight * values, n_bins)[filled] / mass[filled] for values in (confidence, right)
+    ]
+    return ReliabilityCurve(mean[0], mean[1], mass[filled] / mass.sum())
+
+
+def expected_calibration_error(
+    proba: FloatArray, y: IntArray, *, n_bins: int = 15, sample_weight: FloatArray | None = None
+) -> float:
+    """The ECE of the predicted class's confidence (15 bins of equal width)."""
+    return reliability_curve(proba, y, n_bins=n_bins, sample_weight=sample_weight).ece

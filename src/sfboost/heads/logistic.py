@@ -1,0 +1,127 @@
+"""Multinomial logistic regression on soft labels, fitted to convergence."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sfboost.heads.base import SoftLabelMixin, normalised_weight
+from sfboost.heads.linear import LinearFit, fit_linear
+from sfboost.heads.objectives import CrossEntropy, Objective, log_proba_from_logits
+from sfboost.marginal.probabilities import FloatArray
+
+
+class SoftLogisticRegression(SoftLabelMixin):
+    """Logistic regression that takes soft labels without duplicating rows.
+
+    Minimises the weighted mean of the cross-entropy plus `l2`/2 · ‖coef‖² (the intercept is free), so
+    that a row of weight two counts like two rows. scikit-learn's `C` is 1 / (l2 · n).
+
+    Parameters
+    ----------
+    l2 : float, default=1e-3
+        Strength of the penalty. Keep it positive: soft labels can be separated too.
+    solver : {"auto", "newton", "lbfgs"}, default="auto"
+        Newton where d · K is small and the rows are dense, L-BFGS elsewhere.
+    max_iter : int, default=1000
+    tol : float, default=1e-7
+        Largest absolute entry of the gradient at the end.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, d) for two classes, else (K, d)
+    intercept_ : array of shape (1,) or (K,)
+    classes_ : array of shape (K,)
+    n_iter_ : int
+    objective_ : float
+        Value of the penalised objective at the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[-1.0], [1.0]])
+    >>> head = SoftLogisticRegression(l2=1e-9).fit(X, [[0.8, 0.2], [0.3, 0.7]])
+    >>> head.predict_proba(X).round(3)
+    array([[0.8, 0.2],
+           [0.3, 0.7]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "l2": [Interval(Real, 0.0, None, closed="left")],
+        "solver": [StrOptions({"auto", "newton", "lbfgs"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        l2: float = 1e-3,
+        *,
+        solver: str = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-7,
+        warm_start: bool = False,
+    ) -> None:
+        self.l2 = l2
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+
+    def fit_soft(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> Self:
+        """Fit to clean rows and to targets of shape (n, K) whose rows sum to one."""
+        self._validate_params()
+        start = self._fit if self.warm_start and hasattr(self, "_fit") else None
+        if start is not None and start.coef.shape[0] != X.shape[1]:
+            start = None
+        if not hasattr(self, "classes_"):
+            self.classes_ = np.arange(targets.shape[1])
+        return self.fit_objective(
+            X, CrossEntropy(targets, normalised_weight(sample_weight, X.shape[0])), start
+        )
+
+    def fit_objective(self, X: Any, objective: Objective, start: LinearFit | None = None) -> Self:
+        """Minimise any objective of the logits (likelihood, forward, …) plus this head's penalty."""
+        solver = self.solver if isinstance(objective, CrossEntropy) else "lbfgs"
+        self._fit = fit_linear(
+            X,
+            objective,
+            l2=self.l2,
+            start=start,
+            solver=solver,
+            max_iterations=self.max_iter,
+            tolerance=self.tol,
+        )
+        self.coef_, self.intercept_ = self._fit.coef.T.copy(), self._fit.intercept.copy()
+        self.n_iter_, self.objective_ = self._fit.n_iterations, self._fit.value
+        self.n_features_in_ = X.shape[1]
+        if not hasattr(self, "classes_"):
+            self.classes_ = np.arange(max(2, objective.n_columns))
+        return self
+
+    @property
+    def linear_fit_(self) -> LinearFit:
+        """The last fit, to start another one from."""
+        check_is_fitted(self)
+        return self._fit
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Logits: of shape (n,) for two classes, else (n, K)."""
+        logits = self._logits(X)
+        return logits[:, 0] if logits.shape[1] == 1 else logits
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Log-probabilities of shape (n, K)."""
+        return log_proba_from_logits(self._logits(X))
+
+    def _logits(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_.T) + self.intercept_

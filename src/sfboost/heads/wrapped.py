@@ -1,0 +1,111 @@
+"""Soft labels for any scikit-learn classifier, by weighted duplication."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from sfboost.heads.base import SoftLabelMixin
+from sfboost.marginal.probabilities import FloatArray, floored_log
+
+
+class SoftLabelClassifier(MetaEstimatorMixin, SoftLabelMixin):
+    """Fit any classifier with `sample_weight` to soft labels: row i once per class y, with weight t_iy.
+
+    Parameters
+    ----------
+    estimator : classifier or pipeline, default=None
+        Needs `predict_proba`, and `sample_weight` in `fit` (of the last step, for a pipeline). None is
+        scikit-learn's LogisticRegression.
+
+    Attributes
+    ----------
+    estimator_ : the fitted clone
+    classes_ : array of shape (K,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.array([[0.0], [1.0]])
+    >>> head = SoftLabelClassifier(DecisionTreeClassifier()).fit(X, [[0.8, 0.2], [0.3, 0.7]])
+    >>> head.predict_proba(X)
+    array([[0.8, 0.2],
+           [0.3, 0.7]])
+    """
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+
+    def fit_soft(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> Self:
+        """Fit to rows and to targets of shape (n, K) whose rows sum to one."""
+        if (targets < 0.0).any():
+            raise ValueError(
+                "A wrapped classifier cannot fit negative label weights (the backward correction): "
+                'use correction="likelihood" or "posthoc", or our logistic head.'
+            )
+        n_rows, n_classes = targets.shape
+        weight = targets if sample_weight is None else targets * sample_weight[:, None]
+        # Column-major order keeps all rows of a class together; rows of no weight are left out.
+        rows, labels = np.tile(np.arange(n_rows), n_classes), np.repeat(np.arange(n_classes), n_rows)
+        weight = weight.T.ravel()
+        used = weight > 0.0
+        estimator = LogisticRegression() if self.estimator is None else clone(self.estimator)
+        if not hasattr(self, "classes_"):
+            self.classes_ = np.arange(n_classes)
+        self.estimator_ = fit_with_weight(
+            estimator, _safe_indexing(X, rows[used]), labels[used], weight[used], required=True
+        )
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities; a class that had no weight in `fit` gets zero."""
+        check_is_fitted(self)
+        known = self.estimator_.predict_proba(X)
+        if known.shape[1] == len(self.classes_):
+            return np.asarray(known, dtype=np.float64)
+        proba = np.zeros((known.shape[0], len(self.classes_)))
+        proba[:, self.estimator_.classes_] = known
+        return proba
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of the class probabilities; zero is floored so that they are finite."""
+        return floored_log(self.predict_proba(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def fit_with_weight(
+    estimator: Any, X: Any, y: Any, sample_weight: FloatArray | None, *, required: bool = False
+) -> Any:
+    """Fit `estimator`, handing the weights to it, or to the last step of a pipeline.
+
+    With `required`, an estimator that takes no weights is refused; otherwise weights that cannot be
+    used are refused too: dropping them silently would change the answer.
+    """
+    if sample_weight is None:
+        return estimator.fit(X, y)
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    if not has_fit_parameter(last, "sample_weight"):
+        why = "soft labels are passed as row weights" if required else "sample_weight was given"
+        raise ValueError(
+            f"{type(last).__name__}.fit takes no sample_weight, but {why}: use a classifier that takes "
+            "weights (LogisticRegression, RandomForestClassifier, HistGradientBoostingClassifier, …)."
+        )
+    if last is estimator:
+        return estimator.fit(X, y, sample_weight=sample_weight)
+    if get_config()["enable_metadata_routing"]:
+        last.set_fit_request(sample_weight=True)
+        return estimator.fit(X, y, sample_weight=sample_weight)
+    return estimator.fit(X, y, **{f"{estimator.steps[-1][0]}__sample_weight": sample_weight})

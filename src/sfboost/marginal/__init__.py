@@ -1,0 +1,30 @@
+"""The marginal problem (Section 4 of the paper) as pure functions of arrays.
+
+Layer 0: imports numpy and scipy only. Everything here works on class probabilities of shape
+(n_rows, n_classes); nothing here fits a model.
+"""
+
+from sfboost.marginal.combination import combine, log_combine, posterior
+from sfboost.marginal.correction import correct_posthoc, invert_confusion
+from sfboost.marginal.likelihood import log_likelihood_rows, log_weights
+from sfboost.marginal.probabilities import as_probability_matrix, floored_log
+from sfboost.marginal.pseudolabels import PSEUDO_LABELS, make_pseudo_labels, pseudo_label_confusion
+from sfboost.marginal.simplex import simplex_least_squares
+from sfboost.marginal.statistics import PseudoLabelStatistics
+
+__all__ = [
+    "PSEUDO_LABELS",
+    "PseudoLabelStatistics",
+    "as_probability_matrix",
+    "combine",
+    "correct_posthoc",
+    "floored_log",
+    "invert_confusion",
+    "log_combine",
+    "log_likelihood_rows",
+    "log_weights",
+    "make_pseudo_labels",
+    "posterior",
+    "pseudo_label_confusion",
+    "simplex_least_squares",
+]

@@ -1,0 +1,140 @@
+"""Exact simplex-constrained least squares for many right-hand sides at once.
+
+For each row q solve  min ‖E p − q‖²  subject to  p ≥ 0, Σp = 1.  All rows share E, so a support (the
+set of positive entries) determines an affine map q ↦ p that is computed once. Rows start with full
+support, drop negative entries, and take back the entry that violates optimality most; rows that share
+a support are solved by one product.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+
+from sfboost.marginal.probabilities import FloatArray
+
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
+
+# The normal equations square the condition number: beyond this one they lose the digits we promise.
+_WORST_CONDITION = 1e3
+
+
+def simplex_least_squares(matrix: FloatArray, targets: FloatArray) -> FloatArray:
+    """Return for each row q of `targets` the simplex point p that minimises ‖matrix · p − q‖₂.
+
+    Parameters
+    ----------
+    matrix : array of shape (m, K)
+    targets : array of shape (n, m)
+
+    Returns
+    -------
+    array of shape (n, K)
+        Rows are non-negative and sum to one. Where `matrix` is singular the minimiser is not unique,
+        and one of them is returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> simplex_least_squares(np.eye(3), np.array([[0.6, 0.6, -0.2]]))
+    array([[0.5, 0.5, 0. ]])
+    """
+    if np.linalg.cond(matrix) > _WORST_CONDITION:
+        distinct, place = np.unique(targets, axis=0, return_inverse=True)
+        return _row_by_row(matrix, distinct)[place.reshape(-1)]
+    gram, projected = matrix.T @ matrix, targets @ matrix
+    solution, unsolved = _pivot(gram, projected)
+    if unsolved.any():
+        solution[unsolved] = _row_by_row(matrix, targets[unsolved])
+    return solution
+
+
+def _pivot(gram: FloatArray, projected: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Exchange supports until every row is optimal; second output: the rows that did not settle."""
+    n_rows, n_classes = projected.shape
+    solution = np.zeros((n_rows, n_classes))
+    support = np.ones((n_rows, n_classes), dtype=bool)
+    waiting = np.arange(n_rows)
+    tolerance = 1e-12 * max(1.0, float(np.abs(gram).max()))
+    maps: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+    for _ in range(4 * n_classes):
+        point = _solve_on_supports(gram, projected[waiting], support[waiting], maps)
+        negative = point < -tolerance
+        infeasible = negative.any(axis=1)
+        support[waiting] &= ~negative
+        gradient = point @ gram - projected[waiting]
+        inside = support[waiting]
+        level = np.where(inside, gradient, 0.0).sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
+        slack = np.where(inside, np.inf, gradient - level[:, None])
+        worst = slack.argmin(axis=1)
+        violated = ~infeasible & (slack.min(axis=1) < -tolerance)
+        support[waiting[violated], worst[violated]] = True
+        done = ~infeasible & ~violated
+        solution[waiting[done]] = np.maximum(point[done], 0.0)
+        waiting = waiting[~done]
+        if not len(waiting):
+            break
+    unsolved = np.zeros(n_rows, dtype=bool)
+    unsolved[waiting] = True
+    return solution, unsolved
+
+
+def _solve_on_supports(
+    gram: FloatArray,
+    projected: FloatArray,
+    support: BoolArray,
+    maps: dict[bytes, tuple[FloatArray, FloatArray]],
+) -> FloatArray:
+    """Equality-constrained solution of each row on its own support; `maps` is filled as needed."""
+    point = np.zeros_like(projected)
+    for rows in _rows_by_support(support):
+        key = support[rows[0]].tobytes()
+        if key not in maps:
+            maps[key] = _affine_map(gram, support[rows[0]])
+        slope, offset = maps[key]
+        point[rows] = projected[rows] @ slope + offset
+    return point
+
+
+def _rows_by_support(support: BoolArray) -> list[IntArray]:
+    """Row numbers grouped by equal support."""
+    n_classes = support.shape[1]
+    if n_classes <= 62:
+        keys = support @ (1 << np.arange(n_classes))
+    else:
+        keys = np.unique(np.packbits(support, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(keys, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
+
+
+def _affine_map(gram: FloatArray, support: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """The map c ↦ p = c · slope + offset that solves the KKT system of one support."""
+    inside = np.flatnonzero(support)
+    n_classes, size = len(gram), len(inside)
+    system = np.zeros((size + 1, size + 1))
+    system[:size, :size] = gram[np.ix_(inside, inside)]
+    system[:size, size] = system[size, :size] = 1.0
+    inverse = np.linalg.inv(system)
+    slope, offset = np.zeros((n_classes, n_classes)), np.zeros(n_classes)
+    slope[np.ix_(inside, inside)] = inverse[:size, :size].T
+    offset[inside] = inverse[:size, size]
+    return slope, offset
+
+
+def _row_by_row(matrix: FloatArray, targets: FloatArray) -> FloatArray:
+    """The same problem as non-negative least squares, one row at a time, for any `matrix`.
+
+    On the simplex E p − q = (E − q1ᵀ) p. Minimising ‖(E − q1ᵀ) p‖² + (1ᵀp − 1)² over p ≥ 0 gives a
+    multiple of the simplex solution: along a ray t·v the minimum over t increases with ‖(E − q1ᵀ) v‖.
+    """
+    n_classes = matrix.shape[1]
+    rhs = np.zeros(matrix.shape[0] + 1)
+    rhs[-1] = 1.0
+    solution = np.empty((len(targets), n_classes))
+    for i, target in enumerate(targets):
+        system = np.vstack([matrix - target[:, None], np.ones(n_classes)])
+        point = nnls(system, rhs)[0]
+        solution[i] = point / point.sum()
+    return solution
