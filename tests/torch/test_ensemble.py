@@ -43,11 +43,14 @@ CASES = [
     ("shared", "irm-matrix", "proxy-features", 25, 3),
     ("separate", "irm", "proxy", None, 2),
     ("separate", "vrex", "proxy", 16, 2),
+    ("balanced", "irm", "proxy", 16, 2),
+    ("balanced", "irm", "none", None, 3),
 ]
 
 
 @pytest.mark.parametrize(("split", "stability", "independence", "batch_size", "n_classes"), CASES)
 def test_fifty_steps_at_once_equal_fifty_steps_alone(split, stability, independence, batch_size, n_classes):
+    balance, split = split == "balanced", "shared" if split == "shared" else "separate"
     weights = [(1.0, 0.1), (50.0, 1.0), (0.0, 0.0)]
     seeds = [3, 4, 5]
     plans = [
@@ -64,6 +67,7 @@ def test_fifty_steps_at_once_equal_fifty_steps_alone(split, stability, independe
             cosine=True,
             max_restarts=0,
             min_gain=-10.0,
+            balance=balance,
         )
         for s, c in weights
     ]
@@ -76,7 +80,9 @@ def test_fifty_steps_at_once_equal_fifty_steps_alone(split, stability, independe
         learner.learn()
         for name, value in network.state_dict().items():
             torch.testing.assert_close(together[i].state_dict()[name], value, rtol=0, atol=1e-8)
-        np.testing.assert_allclose(history["total"][:, i], [row["total"] for row in learner.history], atol=1e-8)
+        np.testing.assert_allclose(
+            history["total"][:, i], [row["total"] for row in learner.history], atol=1e-8
+        )
 
 
 @pytest.mark.parametrize("batch_size", [None, 16])
@@ -86,7 +92,9 @@ def test_actir_at_once_equals_actir_alone(batch_size):
     together = []
     for seed in seeds:
         torch.manual_seed(seed)
-        together.append(ACTIRNetwork(MLP(2, (8, 8)), width=8, n_features=3, n_classes=2, n_domains=2).double())
+        together.append(
+            ACTIRNetwork(MLP(2, (8, 8)), width=8, n_features=3, n_classes=2, n_domains=2).double()
+        )
     alone = copy.deepcopy(together)
     settings = {
         "proxy": torch.tensor([w[0] for w in weights], dtype=torch.float64),
@@ -133,7 +141,9 @@ def test_a_dead_member_is_started_again_and_the_others_are_left_alone():
     networks = [_network(0, "separate"), _network(1, "separate")]
     with torch.no_grad():  # all units of member 0 are off for every row: no gradient can revive it
         networks[0].unstable_trunk.layers[-1].bias.fill_(-1e3)
-    plan = Plan(steps=30, unstable_steps=200, learning_rate=0.02, stability_weight=1.0, independence_weight=0.0)
+    plan = Plan(
+        steps=30, unstable_steps=200, learning_rate=0.02, stability_weight=1.0, independence_weight=0.0
+    )
     history, restarts = learn_many(networks, sources, [plan] * 2, [0, 1])
     assert restarts[0] >= 1
     assert restarts[1] == 0

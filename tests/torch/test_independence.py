@@ -70,9 +70,7 @@ def test_hsic_is_the_trace_formula_averaged_over_classes():
         lk = torch.stack([torch.stack([torch.exp(-((p - q) ** 2).sum()) for q in b]) for p in b])
         h = torch.eye(m, dtype=torch.float64) - 1.0 / m
         values.append(torch.trace(k @ h @ lk @ h) / (m - 1) ** 2)
-    _check(
-        ConditionalHSIC()([domain]), sum(values) / 3, [domain.stable_features, domain.unstable_features]
-    )
+    _check(ConditionalHSIC()([domain]), sum(values) / 3, [domain.stable_features, domain.unstable_features])
 
 
 @pytest.mark.parametrize("name", ["proxy", "proxy-features", "hsic"])

@@ -5,11 +5,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from safetensors.torch import save_file  # noqa: E402
-from torch import nn  # noqa: E402
 
 from sfboost.torch.fused import Workspace, fused_relu_network, random_drop  # noqa: E402
 from sfboost.torch.networks import MLP, NETWORKS, ByteDropout, make_network  # noqa: E402
 from sfboost.torch.resnet import ResNet18, load_weights, read_state_dict  # noqa: E402
+from torch import nn  # noqa: E402
 
 F = torch.nn.functional
 
@@ -22,7 +22,10 @@ def test_every_named_network_maps_rows_to_features(name):
 
 
 def test_the_named_mlps_are_those_of_the_tables():
-    widths = {name: [layer.out_features for layer in make_network(name, (2,)).layers] for name in ("small", "mlp", "mlp3")}
+    widths = {
+        name: [layer.out_features for layer in make_network(name, (2,)).layers]
+        for name in ("small", "mlp", "mlp3")
+    }
     assert widths == {"small": [8, 8], "mlp": [390, 390], "mlp3": [390, 390, 390]}
 
 
@@ -104,7 +107,9 @@ def _independent_resnet18(state, x):
     for stage in range(1, 5):
         for block in range(2):
             name, stride = f"layer{stage}.{block}", 2 if stage > 1 and block == 0 else 1
-            out = F.relu(normalise(F.conv2d(x, state[f"{name}.conv1.weight"], stride=stride, padding=1), f"{name}.bn1"))
+            out = F.relu(
+                normalise(F.conv2d(x, state[f"{name}.conv1.weight"], stride=stride, padding=1), f"{name}.bn1")
+            )
             out = normalise(F.conv2d(out, state[f"{name}.conv2.weight"], padding=1), f"{name}.bn2")
             if f"{name}.downsample.0.weight" in state:
                 x = F.conv2d(x, state[f"{name}.downsample.0.weight"], stride=stride)

@@ -129,7 +129,9 @@ def test_eqrm_is_the_root_of_the_kernel_distribution_function():
     domains, *_ = _problem(3)
     risks = np.array([d.risk.item() for d in domains])
     bandwidth = 1.06 * risks.std(ddof=1) * len(risks) ** -0.2
-    quantile = optimize.brentq(lambda q: stats.norm.cdf((q - risks) / bandwidth).mean() - 0.9, -50, 50, xtol=1e-13)
+    quantile = optimize.brentq(
+        lambda q: stats.norm.cdf((q - risks) / bandwidth).mean() - 0.9, -50, 50, xtol=1e-13
+    )
     assert EQRM(alpha=0.9)(domains).item() == pytest.approx(quantile - risks.mean(), rel=1e-9)
 
 
@@ -158,7 +160,9 @@ def test_eqrm_is_zero_with_a_finite_gradient_when_the_risks_are_equal():
     for penalty in (EQRM(alpha=0.9), EQRM(log_tail=-1000.0)):
         value = penalty(domains * 3)
         assert abs(value.item()) < 1e-9
-        assert all(torch.isfinite(g).all() for g in torch.autograd.grad(value, [weight, bias], retain_graph=True))
+        assert all(
+            torch.isfinite(g).all() for g in torch.autograd.grad(value, [weight, bias], retain_graph=True)
+        )
 
 
 @pytest.mark.parametrize("bad", [{"alpha": 1.0}, {"alpha": 0.5, "log_tail": -1.0}, {"log_tail": 0.0}])

@@ -12,3 +12,9 @@ except ImportError as error:
     raise ImportError(
         "sfboost.torch needs PyTorch and safetensors. Install them with: pip install 'sfboost[torch]'."
     ) from error
+
+from sfboost.torch.adapted import AdaptedSFBClassifier
+from sfboost.torch.classifier import SFBClassifier
+from sfboost.torch.trainer import TrainingDivergedError
+
+__all__ = ["AdaptedSFBClassifier", "SFBClassifier", "TrainingDivergedError"]

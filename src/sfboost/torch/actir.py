@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.independence.proxy import within_class
 from sfboost.torch.objective import LossParts
 from sfboost.torch.outputs import cross_entropy
+from torch import Tensor, nn
 
 
 class ACTIRNetwork(nn.Module):
@@ -34,10 +33,14 @@ class ACTIRNetwork(nn.Module):
     torch.Size([4, 3])
     """
 
-    def __init__(self, trunk: nn.Module, *, width: int, n_features: int, n_classes: int, n_domains: int) -> None:
+    def __init__(
+        self, trunk: nn.Module, *, width: int, n_features: int, n_classes: int, n_domains: int
+    ) -> None:
         super().__init__()
         if n_features < n_classes:
-            raise ValueError(f"ACTIR needs at least as many features as classes, got {n_features} and {n_classes}.")
+            raise ValueError(
+                f"ACTIR needs at least as many features as classes, got {n_features} and {n_classes}."
+            )
         self.trunk = trunk
         self.projection = nn.Linear(width, n_features)
         self.eta = nn.Parameter(torch.zeros(n_domains, n_features, n_classes))

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from torch.utils.data import default_collate
+
 import torch
 from torch import Tensor
-from torch.utils.data import default_collate
 
 
 class Batch(NamedTuple):
@@ -41,7 +42,22 @@ def domain_rows(seed: int, domain: int, step: int, size: int, n_rows: int) -> Te
     return torch.cat(pieces)
 
 
-@functools.lru_cache(maxsize=64)
+def apportion(total: int, shares: Sequence[float]) -> list[int]:
+    """Divide a number of rows by shares, to whole rows that add up to it (largest remainders).
+
+    Examples
+    --------
+    >>> apportion(10, [0.26, 0.26, 0.48])
+    [3, 2, 5]
+    """
+    exact = np.asarray(shares) / np.sum(shares) * total
+    counts = np.floor(exact).astype(int)
+    for k in np.argsort(counts - exact, kind="stable")[: total - counts.sum()]:
+        counts[k] += 1
+    return [int(count) for count in counts]
+
+
+@functools.lru_cache(maxsize=512)
 def epoch_order(seed: int, domain: int, epoch: int, n_rows: int) -> Tensor:
     """Return the order in which one pass over a domain takes its rows. Cached: not to be written to.
 
@@ -63,16 +79,58 @@ class _Source:
         self.domain_rows = [np.flatnonzero(domains == e) for e in range(n_domains)]
         self.sizes = tuple(len(rows) for rows in self.domain_rows)
         self.n_classes = n_classes
+        self.strata: list[list[tuple[np.ndarray, float]]] | None = None
 
     def log_prior(self) -> Tensor:
         """Log of the label frequencies of each domain, of shape (domains, K)."""
-        counts = np.array([np.bincount(self.labels[rows], minlength=self.n_classes) for rows in self.domain_rows])
+        counts = np.array(
+            [np.bincount(self.labels[rows], minlength=self.n_classes) for rows in self.domain_rows]
+        )
         # A class that a domain never shows would make the combination infinite; half a row stands for it.
         counts = np.maximum(counts, 0.5)
         return torch.from_numpy(np.log(counts / counts.sum(1, keepdims=True)))
 
-    def batch_rows(self, batch_size: int | None, seed: int, step: int) -> tuple[Tensor, tuple[int, ...]] | None:
+    def balance(self, guess: np.ndarray | None) -> None:
+        """From now on draw rows so that label and `guess` are independent within each domain (None: undo).
+
+        Every pair (label, guess) then has the share Pr[label]·Pr[guess] of the domain; rare pairs come
+        round more often.
+        """
+        if guess is None:
+            self.strata = None
+            return
+        self.strata = []
+        for rows in self.domain_rows:
+            cells = []
+            for label in np.unique(self.labels[rows]):
+                for value in np.unique(guess[rows]):
+                    of_label, of_value = self.labels[rows] == label, guess[rows] == value
+                    members = rows[of_label & of_value]
+                    if len(members):
+                        cells.append((members, float(of_label.mean() * of_value.mean())))
+            self.strata.append(cells)
+
+    def _balanced_rows(self, batch_size: int | None, seed: int, step: int) -> tuple[Tensor, tuple[int, ...]]:
+        assert self.strata is not None  # noqa: S101  (the caller looked)
+        chosen = []
+        for e, cells in enumerate(self.strata):
+            size = min(batch_size or self.sizes[e], self.sizes[e])
+            counts = apportion(size, [share for _, share in cells])
+            parts = []
+            for k, ((members, _), count) in enumerate(zip(cells, counts, strict=True)):
+                stream = (e + 1) * 1_000_000 + k  # apart from the streams of whole domains
+                if count:
+                    picked = domain_rows(seed, stream, step, count, len(members))
+                    parts.append(torch.from_numpy(members)[picked])
+            chosen.append(torch.cat(parts))
+        return torch.cat(chosen), tuple(len(rows) for rows in chosen)
+
+    def batch_rows(
+        self, batch_size: int | None, seed: int, step: int
+    ) -> tuple[Tensor, tuple[int, ...]] | None:
         """Rows of a step and their number per domain; None for all rows."""
+        if self.strata is not None:
+            return self._balanced_rows(batch_size, seed, step)
         if batch_size is None:
             return None
         chosen = []
@@ -102,12 +160,16 @@ class ArraySource(_Source):
     [1.0, 2.0, 0.0, 3.0]
     """
 
-    def __init__(self, x: Tensor, labels: np.ndarray, domains: np.ndarray, n_classes: int, n_domains: int) -> None:
+    def __init__(
+        self, x: Tensor, labels: np.ndarray, domains: np.ndarray, n_classes: int, n_domains: int
+    ) -> None:
         order = np.argsort(domains, kind="stable")
         super().__init__(labels[order], domains[order], n_classes, n_domains)
         self.x = x[torch.from_numpy(order).to(x.device)]
         one_hot = np.eye(n_classes)[self.labels]
-        self.target = torch.from_numpy(one_hot).to(x.device, x.dtype if x.is_floating_point() else torch.float32)
+        self.target = torch.from_numpy(one_hot).to(
+            x.device, x.dtype if x.is_floating_point() else torch.float32
+        )
 
     def batch(self, batch_size: int | None, seed: int, step: int) -> Batch:
         """Return the rows of a step (all of them for ``batch_size=None``)."""
@@ -117,6 +179,10 @@ class ArraySource(_Source):
         rows, sizes = chosen
         rows = rows.to(self.x.device)
         return Batch(self.x[rows], self.target[rows], sizes, rows)
+
+    def rows(self, positions: np.ndarray) -> Tensor:
+        """Return x of some rows."""
+        return self.x[torch.from_numpy(positions).to(self.x.device)]
 
 
 class DatasetSource(_Source):
@@ -159,12 +225,16 @@ class DatasetSource(_Source):
     def batch(self, batch_size: int | None, seed: int, step: int) -> Batch:
         """Read the rows of a step."""
         chosen = self.batch_rows(batch_size, seed, step)
-        if chosen is None:
+        if chosen is None or batch_size is None:
             raise ValueError("A Dataset is read in minibatches: pass batch_size (rows per domain and step).")
         rows, sizes = chosen
-        x = default_collate([torch.as_tensor(self.dataset[int(i)][0]) for i in rows])
         target = torch.eye(self.n_classes, dtype=self.dtype)[torch.from_numpy(self.labels)[rows]]
-        return Batch(x.to(self.device, self.dtype), target.to(self.device), sizes, rows)
+        return Batch(self.rows(rows.numpy()), target.to(self.device), sizes, rows)
+
+    def rows(self, positions: np.ndarray) -> Tensor:
+        """Read x of some rows."""
+        x = default_collate([torch.as_tensor(self.dataset[int(i)][0]) for i in positions])
+        return x.to(self.device, self.dtype)
 
 
 Source = ArraySource | DatasetSource

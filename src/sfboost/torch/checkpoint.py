@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+
+import torch
 from torch import Tensor
 
 _FORMAT = "sfboost-training-1"
@@ -76,7 +77,9 @@ def load_checkpoint(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]
             text = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except SafetensorError as error:
-        raise ValueError(f"{path} is no readable checkpoint ({error}). Delete it to train from the start.") from error
+        raise ValueError(
+            f"{path} is no readable checkpoint ({error}). Delete it to train from the start."
+        ) from error
     if text.get("format") != _FORMAT:
         raise ValueError(
             f"{path} holds {text.get('format')!r}, a training state of format {_FORMAT!r} is needed. "

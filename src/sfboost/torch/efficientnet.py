@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
-
 from sfboost.torch.resnet import load_weights
+from torch import Tensor, nn
 
 
 class EfficientNetLite0(nn.Module):

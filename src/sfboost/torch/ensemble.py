@@ -7,27 +7,30 @@ would have ended alone (up to rounding).
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from sfboost.torch.actir import ACTIRNetwork, ACTIRObjective
+import torch
+from sfboost.torch.actir import ACTIRObjective
 from sfboost.torch.batches import ArraySource, epoch_order
 from sfboost.torch.independence import make_independence_penalty
-from sfboost.torch.learning import Plan, reset_unstable, restart_seed
+from sfboost.torch.learning import Plan, guess_classes, reset_unstable, restart_seed
 from sfboost.torch.objective import LossParts, Objective
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.split_network import SplitNetwork, by_domain
+from torch import Tensor, nn
 
 BATCHED_STABILITY = ("irm", "irm-split", "irm-matrix", "vrex", "sd", "fishr", "none")
 BATCHED_INDEPENDENCE = ("proxy", "proxy-features", "none")
 
-MemberLoss = Callable[[nn.Module, dict[str, Tensor], Tensor, Tensor, Sequence[int], dict[str, Tensor]], LossParts]
+MemberLoss = Callable[
+    [nn.Module, dict[str, Tensor], Tensor, Tensor, Sequence[int], dict[str, Tensor]], LossParts
+]
 History = dict[str, np.ndarray]
 
 
@@ -47,10 +50,15 @@ class _StackedRows:
         self.seeds = seeds
         self.sizes = self.whole if batch_size is None else tuple(min(batch_size, n) for n in self.whole)
         self.batched = batch_size is not None
+        self.sources = sources
+        self.batch_size = batch_size
+        self.balanced = sources[0].strata is not None
         self._orders: dict[tuple[int, int], Tensor] = {}
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """Return x (members, rows, ...) and targets of a step."""
+        if self.balanced:
+            return self._balanced(step)
         if not self.batched:
             return self.x, self.target
         parts, start = [], 0
@@ -61,6 +69,13 @@ class _StackedRows:
                 parts.append(start + order[:, max(first - epoch * whole, 0) : last - epoch * whole])
             start += whole
         rows = torch.cat(parts, dim=1)
+        member = torch.arange(len(rows))[:, None]
+        return self.x[member, rows], self.target[member, rows]
+
+    def _balanced(self, step: int) -> tuple[Tensor, Tensor]:
+        members = zip(self.sources, self.seeds, strict=True)
+        drawn = [source.batch_rows(self.batch_size, seed, step) for source, seed in members]
+        rows = torch.stack([rows for rows, _ in drawn])  # type: ignore[misc]
         member = torch.arange(len(rows))[:, None]
         return self.x[member, rows], self.target[member, rows]
 
@@ -128,7 +143,9 @@ def train_many(
     parameters = {name: stacked[name].detach().clone().requires_grad_(name in names) for name in stacked}
     base = networks[0]
 
-    def member(own: dict[str, Tensor], x: Tensor, target: Tensor, other: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    def member(
+        own: dict[str, Tensor], x: Tensor, target: Tensor, other: dict[str, Tensor]
+    ) -> tuple[Tensor, ...]:
         return tuple(loss(base, own, x, target, rows.sizes, other))
 
     together = vmap(member, randomness="error")
@@ -148,7 +165,11 @@ def train_many(
     for i, network in enumerate(networks):
         network.load_state_dict({name: value[i].detach() for name, value in parameters.items()})
         network.eval()
-    values = torch.stack(history).double().numpy() if history else np.zeros((0, len(LossParts._fields), len(networks)))
+    values = (
+        torch.stack(history).double().numpy()
+        if history
+        else np.zeros((0, len(LossParts._fields), len(networks)))
+    )
     return {name: values[:, k] for k, name in enumerate(LossParts._fields)}
 
 
@@ -221,7 +242,11 @@ def learn_many(
         histories += many.two_stages(plan, "both", names)
         restarts = np.zeros(len(networks), dtype=int)
     else:
+        if plan.balance:
+            histories.append(many.balance(plan))
         histories += many.two_stages(plan, "stable", _names(networks[0], networks[0].stable_parameters()))
+        for source in many.sources:
+            source.balance(None)
         last, restarts = many.unstable(plan)
         histories += last
     return {name: np.concatenate([h[name] for h in histories]) for name in LossParts._fields}, restarts
@@ -232,14 +257,18 @@ def _common_plan(plans: Sequence[Plan]) -> Plan:
         return replace(plan, stability_weight=1.0, independence_weight=1.0)
 
     if any(common(plan) != common(plans[0]) for plan in plans):
-        raise ValueError("Plans that train at once may differ in stability_weight and independence_weight only.")
+        raise ValueError(
+            "Plans that train at once may differ in stability_weight and independence_weight only."
+        )
     plan = plans[0]
     for kind, value, known in (
         ("stability penalty", plan.stability, BATCHED_STABILITY),
         ("independence penalty", plan.independence, BATCHED_INDEPENDENCE),
     ):
         if value not in known:
-            raise ValueError(f"The {kind} {value!r} cannot train many at once; these can: {', '.join(known)}.")
+            raise ValueError(
+                f"The {kind} {value!r} cannot train many at once; these can: {', '.join(known)}."
+            )
     return plan
 
 
@@ -259,7 +288,9 @@ class _Many:
         seeds: Sequence[int],
         batch_size: int | None,
     ) -> None:
-        self.networks, self.sources, self.plans, self.seeds = networks, sources, plans, seeds
+        self.networks, self.plans, self.seeds = networks, plans, seeds
+        # Copies that share the rows: balancing is each member's own.
+        self.sources = [copy.copy(source) for source in sources]
         self.batch_size = batch_size
 
     def two_stages(self, plan: Plan, risks: str, names: Sequence[str]) -> list[History]:
@@ -269,6 +300,17 @@ class _Many:
             stages.append(self._train(everyone, plan, risks, names, plan.pretrain_steps, penalties=False))
         stages.append(self._train(everyone, plan, risks, names, plan.steps, penalties=True))
         return stages
+
+    def balance(self, plan: Plan) -> History:
+        """Let each member's first guess Û balance its rows; see `Learner`."""
+        states = [copy.deepcopy(network.state_dict()) for network in self.networks]
+        names = _names(self.networks[0], self.networks[0].unstable_parameters())
+        everyone = range(len(self.networks))
+        history = self._train(everyone, plan, "guess", names, plan.unstable_steps, penalties=False)
+        for network, source, state in zip(self.networks, self.sources, states, strict=True):
+            source.balance(guess_classes(network, source))
+            network.load_state_dict(state)
+        return history
 
     def unstable(self, plan: Plan) -> tuple[list[History], np.ndarray]:
         """Train Φ_U of all, then again those whose joint risk did not fall."""
@@ -299,7 +341,14 @@ class _Many:
         return first, restarts
 
     def _train(
-        self, members: Sequence[int], plan: Plan, risks: str, names: Sequence[str], steps: int, *, penalties: bool
+        self,
+        members: Sequence[int],
+        plan: Plan,
+        risks: str,
+        names: Sequence[str],
+        steps: int,
+        *,
+        penalties: bool,
     ) -> History:
         stability = make_stability_penalty(plan.stability) if penalties else NoPenalty()
         independence = make_independence_penalty(plan.independence) if penalties else NoPenalty()
@@ -307,7 +356,7 @@ class _Many:
             torch.empty(0),
             stability,
             independence,
-            risks=risks,
+            risks="stable" if risks == "guess" else risks,
             gamma=plan.gamma if risks == "both" else None,
             detach_stable=plan.detach_stable,
             rescale=plan.rescale,
@@ -322,6 +371,8 @@ class _Many:
             settings: dict[str, Tensor],
         ) -> LossParts:
             outputs = functional_call(network, parameters, (x, sizes))
+            if risks == "guess":
+                outputs = outputs._replace(stable_logits=outputs.unstable_logits)
             objective = replace(
                 template,
                 log_prior=settings["log_prior"],
@@ -330,7 +381,7 @@ class _Many:
             )
             return objective(by_domain(outputs, target, sizes))
 
-        joint = risks == "joint"
+        joint = risks in ("joint", "guess")
         rate = plan.unstable_learning_rate if joint and plan.unstable_learning_rate else plan.learning_rate
         return train_many(
             [self.networks[i] for i in members],

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
+import torch
 from sfboost.torch.batches import ArraySource, Batch, Source
 from sfboost.torch.independence import make_independence_penalty
 from sfboost.torch.networks import MLP
@@ -27,6 +26,7 @@ from sfboost.torch.outputs import DomainOutput
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.split_network import Outputs, SplitNetwork, by_domain
 from sfboost.torch.trainer import Loss, Stage, Trainer
+from torch import Tensor, nn
 
 _CHUNK = 8192
 _FUSED_FROM = 2**20
@@ -53,6 +53,7 @@ class Plan:
     unstable_learning_rate: float | None = None
     max_restarts: int = 4
     min_gain: float = 0.02
+    balance: bool = False
 
 
 def seed_of(*parts: int) -> int:
@@ -170,6 +171,27 @@ def _trunk_width(trunk: nn.Module, row: Tensor) -> int:
     return int(out.shape[1])
 
 
+def guess_classes(network: SplitNetwork, source: Source) -> np.ndarray:
+    """Return Û of every row: the class that the unstable head of its own domain finds most likely.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = SplitNetwork(torch.nn.Linear(1, 2), n_features=2, n_classes=2, n_domains=1)
+    >>> guess_classes(net, ArraySource(torch.zeros(3, 1), np.zeros(3, int), np.zeros(3, int), 2, 1)).shape
+    (3,)
+    """
+    guess = np.zeros(len(source.labels), dtype=int)
+    network.eval()
+    heads = zip(network.unstable_weight, network.unstable_bias, strict=True)
+    with torch.no_grad():
+        for rows, (weight, bias) in zip(source.domain_rows, heads, strict=True):
+            for part in np.array_split(rows, max(1, len(rows) // _CHUNK)):
+                logits = network.unstable_features(source.rows(part)) @ weight.T + bias
+                guess[part] = network.all_classes(logits).argmax(1).cpu().numpy()
+    return guess
+
+
 class Learner:
     """Trains a `SplitNetwork` by a plan and keeps the history.
 
@@ -236,7 +258,10 @@ class Learner:
         if self.plan.split == "shared":
             self._train("shared", self._shared_stages())
             return
+        if self.plan.balance:
+            self._balance()
         self._train("stable", self._stable_stages())
+        self.source.balance(None)
         if self.plan.unstable_steps:
             self._learn_unstable()
 
@@ -275,9 +300,13 @@ class Learner:
         stages = []
         if plan.pretrain_steps:
             stages.append(
-                Stage("pretrain", loss(False), parameters, plan.pretrain_steps, plan.learning_rate, l2=plan.l2)
+                Stage(
+                    "pretrain", loss(False), parameters, plan.pretrain_steps, plan.learning_rate, l2=plan.l2
+                )
             )
-        stages.append(Stage(name, loss(True), parameters, plan.steps, plan.learning_rate, plan.cosine, plan.l2))
+        stages.append(
+            Stage(name, loss(True), parameters, plan.steps, plan.learning_rate, plan.cosine, plan.l2)
+        )
         return stages
 
     def _shared_loss(self, penalties: bool) -> Loss:
@@ -288,6 +317,26 @@ class Learner:
             outputs = self.network(batch.x, batch.sizes)
             outputs = Outputs(*(part.to(batch.target.dtype) for part in outputs))
             return objective(by_domain(outputs, batch.target, batch.sizes), stable_parameters)
+
+        return loss
+
+    def _balance(self) -> None:
+        """Train Φ_U briefly by empirical risk; its guess Û then balances the rows for the stable stage."""
+        plan, start = self.plan, {k: v.clone() for k, v in self.network.state_dict().items()}
+        parameters = self.network.unstable_parameters()
+        rate = plan.unstable_learning_rate or plan.learning_rate
+        stage = Stage("guess", self._guess_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2)
+        self._train("guess", [stage], early_stopping=False)
+        self.source.balance(guess_classes(self.network, self.source))
+        self.network.load_state_dict(start)
+
+    def _guess_loss(self) -> Loss:
+        objective = self._objective("stable", penalties=False)
+
+        def loss(batch: Batch) -> LossParts:
+            logits = self.network.unstable_logits(self.network.unstable_features(batch.x), batch.sizes)
+            rows = zip(*(t.split(list(batch.sizes)) for t in (logits, batch.target)), strict=True)
+            return objective([DomainOutput(z.to(y.dtype), z.to(y.dtype), y) for z, y in rows])
 
         return loss
 
@@ -330,7 +379,9 @@ class Learner:
         if not isinstance(self.source, ArraySource):
             return lambda batch: compute(batch.x)
         features, logits = compute(self.source.x)
-        return lambda batch: (features, logits) if batch.rows is None else (features[batch.rows], logits[batch.rows])
+        return lambda batch: (
+            (features, logits) if batch.rows is None else (features[batch.rows], logits[batch.rows])
+        )
 
     def _learn_unstable(self) -> None:
         """Train Φ_U, look whether it lowers the joint risk, start again if not."""
@@ -343,7 +394,9 @@ class Learner:
                 reset_unstable(self.network, restart_seed(self.seed, attempt))
             rate = plan.unstable_learning_rate or plan.learning_rate
             parameters = self.network.unstable_parameters()
-            stage = Stage("unstable", self._unstable_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2)
+            stage = Stage(
+                "unstable", self._unstable_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2
+            )
             history = self._train(f"unstable-{attempt}", [stage], early_stopping=False)
             joint, stable = history[-1]["joint"], self._stable_risk()
             state = {k: v.clone() for k, v in self.network.state_dict().items()}
@@ -360,7 +413,7 @@ class Learner:
                 UserWarning,
                 stacklevel=2,
             )
-        assert best is not None  # noqa: S101  (there is at least one attempt)
+        assert best is not None
         self.network.load_state_dict(best[1])
 
     def _stable_risk(self) -> float:
@@ -372,11 +425,15 @@ class Learner:
             for step in range(1 if self.batch_size is None else 8):
                 batch = self.source.batch(self.batch_size, self.seed, step)
                 features, logits = frozen(batch)
-                rows = zip(*(t.split(list(batch.sizes)) for t in (features, logits, batch.target)), strict=True)
+                rows = zip(
+                    *(t.split(list(batch.sizes)) for t in (features, logits, batch.target)), strict=True
+                )
                 values.append(float(objective([DomainOutput(*row) for row in rows]).stable))
         return float(np.mean(values))
 
-    def _train(self, name: str, stages: Sequence[Stage], *, early_stopping: bool = True) -> list[dict[str, Any]]:
+    def _train(
+        self, name: str, stages: Sequence[Stage], *, early_stopping: bool = True
+    ) -> list[dict[str, Any]]:
         trainer = Trainer(
             self.network,
             self.source,

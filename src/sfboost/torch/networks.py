@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.fused import Workspace, dropout_threshold, fused_relu_network, random_drop
+from torch import Tensor, nn
 
 _BYTE = 256
 
@@ -210,5 +209,7 @@ def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn
     8
     """
     if name not in NETWORKS:
-        raise ValueError(f"There is no network named {name!r}. Known names: {', '.join(NETWORKS)}; or pass an nn.Module.")
+        raise ValueError(
+            f"There is no network named {name!r}. Known names: {', '.join(NETWORKS)}; or pass an nn.Module."
+        )
     return NETWORKS[name](shape, dropout)

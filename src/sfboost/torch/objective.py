@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput, cross_entropy
+from torch import Tensor, nn
 
 
 class LossParts(NamedTuple):

@@ -69,7 +69,9 @@ def resolve_precision(precision: str, device: torch.device) -> Precision:
     if precision == "auto":
         speedup = bfloat16_speedup(str(device))
         chosen = speedup >= _FASTER
-        reason = f"auto: a bfloat16 product runs at {speedup:.2g} times the speed of float32 on this {device.type}"
+        reason = (
+            f"auto: a bfloat16 product runs at {speedup:.2g} times the speed of float32 on this {device.type}"
+        )
         return Precision(torch.float32, chosen, reason)
     if precision not in {"bfloat16", "float32", "float64"}:
         raise ValueError(f"precision must be 'auto', 'bfloat16', 'float32' or 'float64', got {precision!r}.")

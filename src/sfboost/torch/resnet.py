@@ -125,7 +125,9 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
         return dict(load_file(path))
     state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise ValueError(f"{path} does not hold a state dict (names to tensors). Save it with torch.save(net.state_dict(), path).")
+        raise ValueError(
+            f"{path} does not hold a state dict (names to tensors). Save it with torch.save(net.state_dict(), path)."
+        )
     return state
 
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
 
 
 class Outputs(NamedTuple):
@@ -112,20 +111,23 @@ class SplitNetwork(nn.Module):
 
     def stable_logits(self, stable_features: Tensor) -> Tensor:
         """Return the K logits of h_S."""
-        return self._all_classes(self.stable_head(stable_features))
+        return self.all_classes(self.stable_head(stable_features))
 
     def unstable_logits(self, unstable_features: Tensor, sizes: Sequence[int]) -> Tensor:
         """Return the K logits of h_U^e, rows of domain e by its own head."""
         parts = unstable_features.split(list(sizes))
-        logits = [p @ w.T + b for p, w, b in zip(parts, self.unstable_weight, self.unstable_bias, strict=True)]
-        return self._all_classes(torch.cat(logits))
+        logits = [
+            p @ w.T + b for p, w, b in zip(parts, self.unstable_weight, self.unstable_bias, strict=True)
+        ]
+        return self.all_classes(torch.cat(logits))
 
     def forward(self, x: Tensor, sizes: Sequence[int]) -> Outputs:
         """Run rows of all training domains, `sizes` of them each, in the order of the domains."""
         stable, unstable = self.features(x)
         return Outputs(stable, unstable, self.stable_logits(stable), self.unstable_logits(unstable, sizes))
 
-    def _all_classes(self, logits: Tensor) -> Tensor:
+    def all_classes(self, logits: Tensor) -> Tensor:
+        """Give two classes their first logit, zero; more classes have all of theirs."""
         if self.n_classes > 2:
             return logits
         return torch.cat([torch.zeros_like(logits), logits], dim=1)

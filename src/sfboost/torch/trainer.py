@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.batches import Batch, Source
 from sfboost.torch.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from sfboost.torch.objective import LossParts
+from torch import Tensor, nn
 
 Loss = Callable[[Batch], LossParts]
 
@@ -137,7 +136,9 @@ class Trainer:
             for index, stage in enumerate(stages):
                 if index < position[0]:
                     continue
-                optimizer = torch.optim.Adam(list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.l2)
+                optimizer = torch.optim.Adam(
+                    list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.l2
+                )
                 start = 0
                 if saved is not None:
                     restore_optimizer(optimizer, saved)
@@ -158,7 +159,9 @@ class Trainer:
             self.history.append({"stage": stage.name, "step": step + 1, **parts})
             stop = self._look(step, stage)
             if self.verbose and ((step + 1) % self.verbose == 0 or step + 1 == stage.steps):
-                shown = "  ".join(f"{name} {value:.4g}" for name, value in self.history[-1].items() if name != "stage")
+                shown = "  ".join(
+                    f"{name} {value:.4g}" for name, value in self.history[-1].items() if name != "stage"
+                )
                 print(f"[{stage.name} of {stage.steps}] {shown}", flush=True)
             done = stop or step + 1 == stage.steps
             if self.checkpoint is not None and (done or (step + 1) % self.checkpoint_every == 0):
@@ -195,7 +198,7 @@ class Trainer:
         return self._waited >= self.patience
 
     def _save(self, position: tuple[int, int], optimizer: torch.optim.Optimizer, *, fresh: bool) -> None:
-        assert self.checkpoint is not None  # noqa: S101  (the caller looked)
+        assert self.checkpoint is not None
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self._best.items()}
         if self.state is not None:
@@ -245,7 +248,9 @@ def _refuse_nan(parts: dict[str, float], stage: Stage, step: int, checkpoint: Pa
     bad = [name for name, value in parts.items() if name != "total" and not math.isfinite(value)]
     if not bad and math.isfinite(parts["total"]):
         return
-    kept = f"The last good state is in {checkpoint}. " if checkpoint is not None and checkpoint.exists() else ""
+    kept = (
+        f"The last good state is in {checkpoint}. " if checkpoint is not None and checkpoint.exists() else ""
+    )
     raise TrainingDivergedError(
         f"At step {step + 1} of stage {stage.name!r} the loss is not finite; the part(s) at fault: "
         f"{', '.join(bad) or 'total'}. {kept}Lower the learning rate or the penalty weight, and look for NaN in X."

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
 
 
 def hsic(x: Tensor, y: Tensor, scale: float = 1.0) -> Tensor:
@@ -61,7 +60,9 @@ class ConditionalHSIC(nn.Module):
     def _domain(self, domain: DomainOutput) -> Tensor:
         stable, unstable, target = domain.stable_features, domain.unstable_features, domain.target
         if unstable is None:
-            raise ValueError("An independence penalty needs unstable features; these outputs are stable only.")
+            raise ValueError(
+                "An independence penalty needs unstable features; these outputs are stable only."
+            )
         if len(stable) > self.max_rows:
             rows = torch.randperm(len(stable))[: self.max_rows].to(stable.device)
             stable, unstable, target = stable[rows], unstable[rows], target[rows]

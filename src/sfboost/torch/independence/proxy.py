@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
 
 
 def within_class(values: Tensor, target: Tensor) -> Tensor:
@@ -28,7 +27,9 @@ def within_class(values: Tensor, target: Tensor) -> Tensor:
 
 def _unstable(domain: DomainOutput) -> tuple[Tensor, Tensor]:
     if domain.unstable_features is None or domain.unstable_logits is None:
-        raise ValueError("An independence penalty needs unstable features and logits; these outputs are stable only.")
+        raise ValueError(
+            "An independence penalty needs unstable features and logits; these outputs are stable only."
+        )
     return domain.unstable_features, domain.unstable_logits
 
 

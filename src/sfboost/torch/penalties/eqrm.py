@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
 
 _BISECTIONS = 60
 _SMALLEST_VARIANCE = 1e-24
@@ -40,9 +39,13 @@ class EQRM(nn.Module):
         if alpha is None and log_tail is None:
             log_tail = -1000.0
         if alpha is not None and log_tail is not None:
-            raise ValueError(f"EQRM takes alpha or log_tail, got both ({alpha} and {log_tail}). Leave one out.")
+            raise ValueError(
+                f"EQRM takes alpha or log_tail, got both ({alpha} and {log_tail}). Leave one out."
+            )
         if alpha is not None and not 0 < alpha < 1:
-            raise ValueError(f"EQRM needs alpha between 0 and 1, got {alpha}. For α near 1 pass log_tail=log(1-α).")
+            raise ValueError(
+                f"EQRM needs alpha between 0 and 1, got {alpha}. For α near 1 pass log_tail=log(1-α)."
+            )
         if log_tail is not None and not log_tail < 0:
             raise ValueError(f"log_tail is log(1 - α) and so below 0, got {log_tail}.")
         self.alpha = alpha
@@ -58,7 +61,7 @@ class EQRM(nn.Module):
         bandwidth = 1.06 * deviation * len(risks) ** -0.2
         if self.log_tail is not None:
             return bandwidth * math.sqrt(-2.0 * self.log_tail)
-        assert self.alpha is not None  # noqa: S101  (the constructor made sure)
+        assert self.alpha is not None
         return kernel_quantile(risks, bandwidth, self.alpha) - risks.mean()
 
 

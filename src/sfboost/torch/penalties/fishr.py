@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
 
 
 class Fishr(nn.Module):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
 
 
 class GroupDRO(nn.Module):
@@ -37,9 +36,13 @@ class GroupDRO(nn.Module):
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty, and move the weights if in training mode."""
         risks = torch.stack([domain.risk for domain in domains])
-        log_weights = self.log_weights if len(self.log_weights) else torch.zeros(len(risks), dtype=torch.float64)
+        log_weights = (
+            self.log_weights if len(self.log_weights) else torch.zeros(len(risks), dtype=torch.float64)
+        )
         if self.training:
-            log_weights = (log_weights.to(risks.device) + self.step_size * risks.detach().double()).log_softmax(0)
+            log_weights = (
+                log_weights.to(risks.device) + self.step_size * risks.detach().double()
+            ).log_softmax(0)
             self.log_weights = log_weights
         weights = log_weights.softmax(0).to(risks)
         return (weights * risks).sum() - risks.mean()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
 
 
 class IGA(nn.Module):
@@ -31,7 +30,9 @@ class IGA(nn.Module):
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         if not parameters:
-            raise ValueError("The penalty 'iga' needs the network's parameters as its second argument, got none.")
+            raise ValueError(
+                "The penalty 'iga' needs the network's parameters as its second argument, got none."
+            )
         gradients = torch.stack([_flat_gradient(domain.risk, parameters) for domain in domains])
         return (gradients - gradients.mean(0).detach()).square().sum()
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
-
 from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
 
 
 class NoPenalty(nn.Module):
