@@ -6,6 +6,7 @@
 """
 
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Explanation, adapt
+from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
 
 __version__ = "0.1.0"
 
@@ -13,7 +14,11 @@ __all__ = [
     "Adaptation",
     "AdaptationRefused",
     "AdaptationWarning",
+    "AdaptedClassifier",
+    "DomainEvaluation",
     "Explanation",
+    "StableFeatureBoosting",
     "__version__",
     "adapt",
+    "adapted_scorer",
 ]

@@ -151,8 +151,7 @@ class Adaptation:
             f"  class shares {{{shares}}}, informativeness {self.informativeness:.3f}",
         ]
         if self.cross_fit is not None:
-            lines.append(
-                f"  held-out likelihood {self.cross_fit.gain:.4f} ± {self.cross_fit.standard_error:.4f} nats a row"
-            )
+            held_out = f"{self.cross_fit.gain:.4f} ± {self.cross_fit.standard_error:.4f}"
+            lines.append(f"  held-out likelihood {held_out} nats a row")
         lines += [f"  note: {sentence}" for sentence in self.warnings]
         return "\n".join(lines)

@@ -15,6 +15,8 @@ DecisionKind = Literal["adapted", "kept stable", "blended"]
 
 FEWEST_LABELS = 30.0
 LABELS_PER_PARAMETER = 10.0
+# A contrast of classes worth less than one label is, for these rows, a missing rank of E[f_S f_Sᵀ].
+_LEAST_CONTRAST = 1.0
 
 
 class AdaptationWarning(UserWarning):
@@ -66,13 +68,15 @@ def decide(problem: Problem, evidence: StableEvidence | None, *, force: bool) ->
     refusals = []
     if evidence is not None and not evidence.convincing and not problem.all_labelled:
         refusals.append(
-            f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance by "
-            f"{evidence.gain:.4f} ± {evidence.standard_error:.4f} nats of log loss: not shown to be informative"
+            f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance "
+            f"by {evidence.gain:.4f} ± {evidence.standard_error:.4f} nats of log loss: not shown to be "
+            "informative"
         )
     if worth < needed:
         refusals.append(
             f"{len(problem.stable)} rows are worth {worth:.0f} labels (informativeness "
-            f"{problem.statistics.informativeness:.3f}), and {n_parameters(problem)} parameters need {needed:.0f}"
+            f"{problem.statistics.informativeness:.3f}), and {n_parameters(problem)} parameters need "
+            f"{needed:.0f}"
         )
     if refusals and not force:
         return Decision("kept stable", "; ".join(refusals))
@@ -80,12 +84,21 @@ def decide(problem: Problem, evidence: StableEvidence | None, *, force: bool) ->
     return Decision("adapted", f"forced, although {'; '.join(refusals)}" if refusals else reason)
 
 
-def indistinct_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
-    """Sentences naming classes that f_S cannot tell apart (K > 2 and E[f_S f_Sᵀ] short of rank K)."""
+def notes_on_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
+    """Sentences naming classes that are absent, or that f_S cannot tell apart.
+
+    For K > 2 an informative f_S is not enough: E[f_S f_Sᵀ] must have rank K.
+    """
+    counts = problem.prior * problem.weight.sum()
+    sentences = [
+        f"Class {name} has an expected count of {count:.2g} in the new domain: what the unstable features "
+        "say of it is not learned."
+        for name, count in zip(classes, counts, strict=True)
+        if count < 1.0
+    ]
     if problem.n_classes == 2 or problem.all_labelled:
-        return []
-    sentences = []
-    for contrast in problem.statistics.weak_contrasts(FEWEST_LABELS):
+        return sentences
+    for contrast in problem.statistics.weak_contrasts(_LEAST_CONTRAST):
         strong = np.abs(contrast) >= 0.25 * np.abs(contrast).max()
         names = ", ".join(str(name) for name in classes[strong])
         sentences.append(

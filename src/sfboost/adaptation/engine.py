@@ -18,7 +18,7 @@ from sfboost.adaptation.decision import (
     AdaptationWarning,
     StableEvidence,
     decide,
-    indistinct_classes,
+    notes_on_classes,
 )
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.adaptation.problem import Problem
@@ -130,8 +130,8 @@ def adapt(
     stable = as_probability_matrix(stable_proba)
     if len(stable) == 1:
         raise ValueError(
-            "One row cannot tell how the new domain differs: pass all unlabelled rows of the domain to `adapt`, "
-            "and single rows to `predict_proba`."
+            "One row cannot tell how the new domain differs: pass all unlabelled rows of the domain to "
+            "`adapt`, and single rows to `predict_proba`."
         )
     names = check_classes(classes, stable.shape[1])
     weight = check_weight(sample_weight, len(stable))
@@ -139,7 +139,7 @@ def adapt(
     X, standardizer = _prepare(X_unstable, weight, settings, standardize)
     problem = Problem(stable, X, known, weight)
     decision = decide(problem, evidence, force=force)
-    notes = indistinct_classes(problem, names) if decision.kind == "adapted" else []
+    notes = notes_on_classes(problem, names) if decision.kind == "adapted" else []
     for note in notes:
         warnings.warn(note, AdaptationWarning, stacklevel=2)
     unstable = fitted = None

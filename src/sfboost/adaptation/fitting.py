@@ -16,6 +16,7 @@ from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.settings import Settings
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
+from sfboost.heads.linear import LinearFit
 from sfboost.heads.objectives import ForwardCrossEntropy, LogLikelihood
 from sfboost.marginal import (
     correct_posthoc,
@@ -26,6 +27,9 @@ from sfboost.marginal import (
     pseudo_label_confusion,
 )
 from sfboost.marginal.probabilities import FloatArray
+
+# Rows on which the likelihood is maximised first when there are many more.
+_START_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,20 +58,32 @@ class UnstableModel:
             return log_head
         return floored_log(correct_posthoc(np.exp(log_head), self.confusion))
 
+    @property
+    def linear_fit(self) -> LinearFit | None:
+        """The parameters of our logistic head, to start another fit from."""
+        return self.head.linear_fit_ if isinstance(self.head, SoftLogisticRegression) else None
+
     def log_head(self, X: Any) -> FloatArray:
         """Log-probabilities of the head before the post-hoc correction."""
         log_head = self.head.predict_log_proba(X)
         return log_head if self.temperature is None else self.temperature.apply(log_head)
 
 
-def fit_unstable(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
-    """Fit f_U as `settings` say."""
+def fit_unstable(
+    problem: Problem,
+    settings: Settings,
+    l2: float | None,
+    *,
+    start: LinearFit | None = None,
+    tol: float = 1e-7,
+) -> UnstableModel:
+    """Fit f_U as `settings` say; `start` and `tol` are for the direct maximum of the likelihood."""
     if problem.all_labelled and settings.labelled_risk == "unstable":
         labels = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
         head = settings.make_head(l2).fit_soft(problem.X, labels, problem.weight)
         return _with_history(UnstableModel(head), problem)
     if settings.direct:
-        return _with_history(UnstableModel(_maximise_likelihood(problem, settings, l2)), problem)
+        return _maximise_likelihood(problem, settings, l2, start, tol)
     if settings.correction == "posthoc-repeated":
         return _repeated_posthoc(problem, settings, l2)
     model = _with_history(_first_round(problem, settings, l2), problem)
@@ -105,7 +121,7 @@ def _first_round(problem: Problem, settings: Settings, l2: float | None) -> Unst
 def _temperature(
     head: SoftLabelMixin, problem: Problem, targets: FloatArray, settings: Settings
 ) -> Temperature | None:
-    """ "CU": a temperature for the head against its (soft) pseudo-labels, by ECE as in the paper."""
+    """Scale the head against its (soft) pseudo-labels, by ECE: the paper's "CU"."""
     if not settings.calibrate_unstable:
         return None
     n_rows, n_classes = targets.shape
@@ -115,20 +131,34 @@ def _temperature(
     return fit_temperature(log_head, labels, criterion="ece", sample_weight=weight)
 
 
-def _maximise_likelihood(problem: Problem, settings: Settings, l2: float | None) -> SoftLogisticRegression:
-    """Maximise ℓ directly, from the soft-label head: ℓ is not concave in the parameters, so fix the start."""
-    head = settings.make_head(l2)
+def _maximise_likelihood(
+    problem: Problem, settings: Settings, l2: float | None, start: LinearFit | None, tol: float
+) -> UnstableModel:
+    """Maximise ℓ directly. It is not concave in the parameters, so the start is fixed: the soft-label head.
+
+    With many rows the start is the same maximum on some of them: it costs little and is very close.
+    """
+    head = settings.make_head(l2, tol)
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
-    head.fit_soft(problem.X, problem.fix_labels(problem.stable, np.eye(problem.n_classes)), problem.weight)
+    n_rows = len(problem.stable)
+    if start is None and n_rows > 2 * _START_ROWS:
+        some = np.linspace(0, n_rows - 1, _START_ROWS).astype(np.intp)
+        start = _maximise_likelihood(problem.take(some), settings, l2, None, tol).linear_fit
+    elif start is None:
+        soft = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
+        start = head.fit_soft(problem.X, soft, problem.weight).linear_fit_
     below = None
     if settings.labelled_risk == "joint" and len(problem.labelled):
         # Unlabelled rows keep ℓ; labelled ones are compared with the combination (Eq. 3.2).
         below = np.zeros_like(problem.log_weights)
         below[problem.labelled] = problem.log_weights[problem.labelled]
     share = problem.weight / problem.weight.sum()
-    return head.fit_objective(
-        problem.X, LogLikelihood(problem.class_evidence, share, below), head.linear_fit_
-    )
+    head.fit_objective(problem.X, LogLikelihood(problem.class_evidence, share, below), start)
+    if below is not None:
+        return _with_history(UnstableModel(head), problem)
+    # The objective is −ℓ plus the penalty: no second pass over the rows is needed.
+    penalty = 0.5 * head.l2 * float(np.vdot(head.coef_, head.coef_))
+    return UnstableModel(head, history=(penalty - head.objective_,))
 
 
 def _em_round(model: UnstableModel, problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
@@ -144,7 +174,8 @@ def _repeated_posthoc(problem: Problem, settings: Settings, l2: float | None) ->
     The truth is not a fixed point of this map: f_U is driven towards 0 and 1, and weakly predictive
     unstable features end below the stable predictor. Kept by name for comparison.
     """
-    pseudo, history = problem.stable, ()
+    pseudo = problem.stable
+    history: tuple[float, ...] = ()
     for _ in range(settings.rounds or 1):
         confusion = pseudo_label_confusion(pseudo, pseudo, problem.weight)
         targets = problem.fix_labels(pseudo, confusion.T)

@@ -53,10 +53,10 @@ class Settings:
         """Whether the likelihood is maximised directly rather than by EM."""
         return self.correction == "likelihood" and self.rounds is None
 
-    def make_head(self, l2: float | None) -> SoftLabelMixin:
+    def make_head(self, l2: float | None, tol: float = 1e-7) -> SoftLabelMixin:
         """A fresh head; a scikit-learn classifier is wrapped so that it takes soft labels."""
         if self.head is None:
-            return SoftLogisticRegression(l2=1e-4 if l2 is None else l2)
+            return SoftLogisticRegression(l2=1e-4 if l2 is None else l2, tol=tol)
         if isinstance(self.head, SoftLabelMixin):
             return clone(self.head)
         return SoftLabelClassifier(clone(self.head))

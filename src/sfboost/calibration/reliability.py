@@ -51,15 +51,19 @@ def reliability_curve(
     0.0
     """
     weight = np.ones(len(proba)) if sample_weight is None else sample_weight
-    confidence = proba.max(axis=1)
     right = (proba.argmax(axis=1) == y).astype(np.float64)
+    return bin_confidence(proba.max(axis=1), right, weight, n_bins)
+
+
+def bin_confidence(
+    confidence: FloatArray, right: FloatArray, weight: FloatArray, n_bins: int
+) -> ReliabilityCurve:
+    """The curve from each row's confidence and whether it was right (1.0 or 0.0)."""
     bins = np.clip(np.ceil(confidence * n_bins).astype(np.intp) - 1, 0, n_bins - 1)
     mass = np.bincount(bins, weight, n_bins)
     filled = mass > 0.0
-    mean = [
-        np.bincount(bins, weight * values, n_bins)[filled] / mass[filled] for values in (confidence, right)
-    ]
-    return ReliabilityCurve(mean[0], mean[1], mass[filled] / mass.sum())
+    means = [np.bincount(bins, weight * v, n_bins)[filled] / mass[filled] for v in (confidence, right)]
+    return ReliabilityCurve(means[0], means[1], mass[filled] / mass.sum())
 
 
 def expected_calibration_error(

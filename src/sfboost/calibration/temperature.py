@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 
-from sfboost.calibration.reliability import FloatArray, IntArray, expected_calibration_error
+from sfboost.calibration.reliability import FloatArray, IntArray, bin_confidence
 
 # T between 1/20 and 20: beyond that the predictor is unusable whatever its temperature.
 _LARGEST_LOG_SCALE = float(np.log(20.0))
@@ -135,14 +135,15 @@ def _fit_by_ece(
     n_bins: int,
 ) -> Temperature:
     """ECE is piecewise constant with jumps in T: a grid, not a gradient."""
+    right = (log_proba.argmax(axis=1) == y).astype(np.float64)  # the same at every temperature
+    below_best = log_proba - log_proba.max(axis=1, keepdims=True)
 
-    def score(temperature: float) -> tuple[float, float]:
-        proba = np.exp(log_softmax(log_proba / temperature, axis=1))
-        eces = [
-            expected_calibration_error(proba[rows], y[rows], n_bins=n_bins, sample_weight=weight[rows])
-            for rows in groups
-        ]
-        return round(float(np.mean(eces)), 12), _nll(log_proba / temperature, y, balanced)
+    def mean_ece(temperature: float) -> float:
+        confidence = 1.0 / np.exp(below_best / temperature).sum(axis=1)
+        curves = [bin_confidence(confidence[g], right[g], weight[g], n_bins) for g in groups]
+        return float(np.mean([curve.ece for curve in curves]))
 
-    temperature = float(min(_GRID, key=score))
+    eces = np.array([mean_ece(temperature) for temperature in _GRID])
+    tied = _GRID[eces <= eces.min() + 1e-12]
+    temperature = float(min(tied, key=lambda t: _nll(log_proba / t, y, balanced)))
     return Temperature(temperature, None if isinstance(shift, float) else shift / temperature)

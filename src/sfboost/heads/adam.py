@@ -104,7 +104,7 @@ class AdamLogisticRegression(SoftLabelMixin):
         return log_proba_from_logits(np.asarray(X @ self.coef_.T) + self.intercept_)
 
     def staged_log_proba(self, X: Any) -> Iterator[FloatArray]:
-        """Log-probabilities after step 1, 2, …"""
+        """Log-probabilities after each step, from the first on."""
         X = self._check(X)
         for coef, intercept in zip(self.coef_path_, self.intercept_path_, strict=True):
             yield log_proba_from_logits(np.asarray(X @ coef.T) + intercept)

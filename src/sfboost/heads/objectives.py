@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax
 
 from sfboost.marginal.probabilities import FloatArray
 
@@ -35,20 +35,33 @@ def n_logit_columns(n_classes: int) -> int:
 def log_proba_from_logits(logits: FloatArray) -> FloatArray:
     """Log-probabilities of shape (n, K) from the logit columns of a head."""
     if logits.shape[1] == 1:
-        softplus, _ = _softplus_and_sigmoid(logits[:, 0])
+        softplus = np.logaddexp(0.0, logits[:, 0])
         return np.column_stack([-softplus, logits[:, 0] - softplus])
     return log_softmax(logits, axis=1)
 
 
-def _softplus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log(1 + e^z) and 1 / (1 + e^-z), sharing the one exponential that both need."""
-    small = np.exp(-np.abs(z))
-    positive = z >= 0.0
-    sigmoid = np.where(positive, 1.0, small)
-    sigmoid /= 1.0 + small
-    softplus = np.log1p(small, out=small)
-    softplus += np.where(positive, z, 0.0)
-    return softplus, sigmoid
+def _one_plus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """1 + e^−|z| and 1 / (1 + e^−z), sharing the one exponential that both need.
+
+    softplus(z) = max(z, 0) + log(1 + e^−|z|), and the argument of that logarithm is between 1 and 2.
+    """
+    small = np.abs(z)
+    np.negative(small, out=small)
+    np.exp(small, out=small)
+    sigmoid = np.where(z >= 0.0, 1.0, small)
+    small += 1.0
+    sigmoid /= small
+    return small, sigmoid
+
+
+def _log_sum_and_softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """log Σ_y e^z and the softmax of each row, sharing the one exponential that both need."""
+    largest = z.max(axis=1, keepdims=True)
+    proba = z - largest
+    np.exp(proba, out=proba)
+    total = proba.sum(axis=1, keepdims=True)
+    proba /= total
+    return np.log(total[:, 0]) + largest[:, 0], proba
 
 
 class CrossEntropy:
@@ -68,12 +81,18 @@ class CrossEntropy:
         weight, targets = self.weight, self.targets
         if self.n_columns == 1:
             z = logits[:, 0]
-            softplus, sigmoid = _softplus_and_sigmoid(z)
-            residual = sigmoid - targets[:, 0]
-            return float(weight @ (softplus - targets[:, 0] * z)), (weight * residual)[:, None]
-        fitted = log_softmax(logits, axis=1)
-        value = -float(weight @ np.einsum("ij,ij->i", targets, fitted))
-        return value, (np.exp(fitted, out=fitted) - targets) * weight[:, None]
+            one_plus, gradient = _one_plus_and_sigmoid(z)
+            rows = np.log(one_plus, out=one_plus)
+            rows += np.maximum(z, 0.0)
+            rows -= targets[:, 0] * z
+            gradient -= targets[:, 0]
+            gradient *= weight
+            return float(weight @ rows), gradient[:, None]
+        total, gradient = _log_sum_and_softmax(logits)
+        rows = total - np.einsum("ij,ij->i", targets, logits)
+        gradient -= targets
+        gradient *= weight[:, None]
+        return float(weight @ rows), gradient
 
 
 class LogLikelihood:
@@ -104,15 +123,20 @@ class LogLikelihood:
         below = z if self.below is None else z + self.below
         above = z + self.above
         if self.n_columns == 1:
-            total, prior = _softplus_and_sigmoid(below)
-            kept, posterior = _softplus_and_sigmoid(above)
-            total -= kept
-            prior -= posterior
-            prior *= self.weight
-            return self.constant + float(self.weight @ total), prior[:, None]
-        total, kept = logsumexp(below, axis=1), logsumexp(above, axis=1)
-        gradient = np.exp(below - total[:, None]) - np.exp(above - kept[:, None])
-        return self.constant + float(self.weight @ (total - kept)), gradient * self.weight[:, None]
+            total, gradient = _one_plus_and_sigmoid(below)
+            kept, posterior = _one_plus_and_sigmoid(above)
+            total /= kept
+            rows = np.log(total, out=total)
+            rows += np.maximum(below, 0.0)
+            rows -= np.maximum(above, 0.0)
+            gradient -= posterior
+            gradient *= self.weight
+            return self.constant + float(self.weight @ rows), gradient[:, None]
+        total, gradient = _log_sum_and_softmax(below)
+        kept, posterior = _log_sum_and_softmax(above)
+        gradient -= posterior
+        gradient *= self.weight[:, None]
+        return self.constant + float(self.weight @ (total - kept)), gradient
 
 
 class ForwardCrossEntropy:
@@ -127,7 +151,7 @@ class ForwardCrossEntropy:
     def value_and_gradient(self, logits: FloatArray) -> tuple[float, FloatArray]:
         """See `Objective`."""
         full = np.column_stack([np.zeros(len(logits)), logits]) if self.n_columns == 1 else logits
-        fitted = softmax(full, axis=1)
+        _, fitted = _log_sum_and_softmax(full)
         seen = np.maximum(fitted @ self.confusion.T, np.finfo(np.float64).tiny)
         value = -float(self.weight @ np.einsum("ij,ij->i", self.targets, np.log(seen)))
         slope = -(self.targets / seen) @ self.confusion

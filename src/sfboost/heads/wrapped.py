@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn import get_config
+from sklearn import config_context
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
@@ -105,7 +105,6 @@ def fit_with_weight(
         )
     if last is estimator:
         return estimator.fit(X, y, sample_weight=sample_weight)
-    if get_config()["enable_metadata_routing"]:
-        last.set_fit_request(sample_weight=True)
-        return estimator.fit(X, y, sample_weight=sample_weight)
-    return estimator.fit(X, y, **{f"{estimator.steps[-1][0]}__sample_weight": sample_weight})
+    # The weights are for the last step, whatever the user's routing: name it, in this thread only.
+    with config_context(enable_metadata_routing=False):
+        return estimator.fit(X, y, **{f"{estimator.steps[-1][0]}__sample_weight": sample_weight})

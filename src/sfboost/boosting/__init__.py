@@ -1,0 +1,23 @@
+"""`StableFeatureBoosting` (fit → adapt) and what comes with it.
+
+Layer 4: the scikit-learn face of the engine.
+"""
+
+from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.columns import Columns
+from sfboost.boosting.domains import DomainSummary
+from sfboost.boosting.estimator import StableFeatureBoosting
+from sfboost.boosting.evaluation import DomainEvaluation, DomainScores, adapted_scorer
+from sfboost.boosting.metrics import METRICS, score_predictions
+
+__all__ = [
+    "METRICS",
+    "AdaptedClassifier",
+    "Columns",
+    "DomainEvaluation",
+    "DomainScores",
+    "DomainSummary",
+    "StableFeatureBoosting",
+    "adapted_scorer",
+    "score_predictions",
+]

@@ -1,0 +1,84 @@
+"""Which columns are stable and which are unstable: selectors as in ColumnTransformer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils._indexing import _get_column_indices
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Positions and names of a feature set."""
+
+    positions: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def take(self, X: Any) -> Any:
+        """The columns of X, as a DataFrame if X is one."""
+        return _safe_indexing(X, list(self.positions), axis=1)
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+def resolve_columns(X: Any, stable: Any, unstable: Any) -> tuple[Columns, Columns]:
+    """The stable and the unstable columns; None is every column that the other set does not name."""
+    chosen = _positions(X, stable, "stable_features")
+    other = _positions(X, unstable, "unstable_features")
+    shared = sorted(set(chosen or ()) & set(other or ()))
+    if shared:
+        raise ValueError(
+            f"Columns {list(_names(X, shared))} are named both stable and unstable: "
+            "put each column in one set."
+        )
+    if chosen is None:
+        chosen = [j for j in range(X.shape[1]) if j not in set(other or ())]
+    if other is None:
+        other = [j for j in range(X.shape[1]) if j not in set(chosen)]
+    if not chosen:
+        raise ValueError("No stable feature is left: name at least one column in stable_features.")
+    return Columns(tuple(chosen), _names(X, chosen)), Columns(tuple(other), _names(X, other))
+
+
+def _positions(X: Any, selector: Any, name: str) -> list[int] | None:
+    if selector is None:
+        return None
+    if callable(selector):
+        selector = selector(X)
+    if isinstance(selector, tuple):
+        selector = list(selector)
+    try:
+        return [int(j) for j in _get_column_indices(X, selector)]
+    except (ValueError, KeyError, IndexError) as error:
+        available = (
+            f"the columns are {list(X.columns)}" if hasattr(X, "columns") else f"X has {X.shape[1]} columns"
+        )
+        raise ValueError(f"{name}={selector!r} does not fit the data ({error}): {available}.") from None
+
+
+def _names(X: Any, positions: list[int]) -> tuple[str, ...]:
+    if hasattr(X, "columns"):
+        return tuple(str(X.columns[j]) for j in positions)
+    return tuple(f"x{j}" for j in positions)
+
+
+def require_finite_numbers(X: Any, names: tuple[str, ...], what: str, remedy: str) -> None:
+    """Refuse text, NaN and infinity in columns that go to a default estimator."""
+    if sparse.issparse(X):
+        bad = [] if np.isfinite(X.data).all() else list(names)
+    else:
+        bad = []
+        for j, name in enumerate(names):
+            column = np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j])
+            try:
+                if not np.isfinite(column.astype(np.float64, copy=False)).all():
+                    bad.append(name)
+            except (TypeError, ValueError):
+                raise ValueError(f"The {what} feature {name!r} is not numeric: {remedy}") from None
+    if bad:
+        raise ValueError(f"The {what} features {bad} contain NaN or infinity: {remedy}")

@@ -1,0 +1,105 @@
+"""What `fit` keeps about each training domain, for reports and for judging a new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from sfboost.adaptation.decision import StableEvidence
+from sfboost.adaptation.settings import Settings
+from sfboost.adaptation.standardize import Standardizer
+from sfboost.calibration import ReliabilityCurve, reliability_curve
+from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class DomainSummary:
+    """One training domain as `fit` saw it.
+
+    Attributes
+    ----------
+    name : str or int
+    n_rows : int
+    class_balance : array of shape (K,)
+    head : fitted classifier of the unstable features, or None
+        Fitted to this domain's labels, on features standardised with this domain's statistics. None if
+        there are no unstable features, or one class only.
+    feature_mean, feature_scale : arrays of shape (d,) or None
+        Of the unstable features, where they are numbers.
+    accuracy, log_loss : float
+        Of the calibrated stable predictor on held-out rows.
+    reliability, reliability_raw : ReliabilityCurve
+        Held-out, after and before calibration.
+    """
+
+    name: Any
+    n_rows: int
+    class_balance: FloatArray
+    head: SoftLabelMixin | None
+    feature_mean: FloatArray | None
+    feature_scale: FloatArray | None
+    accuracy: float
+    log_loss: float
+    reliability: ReliabilityCurve
+    reliability_raw: ReliabilityCurve
+
+
+def summarise_domain(
+    name: Any,
+    y: IntArray,
+    X_unstable: Any | None,
+    raw: FloatArray,
+    calibrated: FloatArray,
+    weight: FloatArray,
+    settings: Settings,
+) -> DomainSummary:
+    """Summary of one domain, from its labels, unstable features and held-out stable log-probabilities."""
+    n_classes = raw.shape[1]
+    share = weight / weight.sum()
+    head, standardizer = None, None
+    if X_unstable is not None:
+        head, standardizer = _labelled_head(X_unstable, y, weight, n_classes, settings)
+    return DomainSummary(
+        name=name,
+        n_rows=len(y),
+        class_balance=np.asarray(np.bincount(y, share, n_classes), dtype=np.float64),
+        head=head,
+        feature_mean=None if standardizer is None else standardizer.mean,
+        feature_scale=None if standardizer is None else standardizer.scale,
+        accuracy=float(share @ (calibrated.argmax(axis=1) == y)),
+        log_loss=-float(share @ calibrated[np.arange(len(y)), y]),
+        reliability=reliability_curve(np.exp(calibrated), y, sample_weight=weight),
+        reliability_raw=reliability_curve(np.exp(raw), y, sample_weight=weight),
+    )
+
+
+def _labelled_head(
+    X: Any, y: IntArray, weight: FloatArray, n_classes: int, settings: Settings
+) -> tuple[SoftLabelMixin | None, Standardizer | None]:
+    """A head on one domain's own labels; one row's worth of L2, since labels are plenty."""
+    head = settings.make_head(1.0 / float(weight.sum()))
+    standardizer = None
+    if not isinstance(head, SoftLabelClassifier):
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        standardizer = Standardizer.fit(X, weight)
+        X = standardizer.apply(X)
+    if len(np.unique(y)) < 2:
+        return None, standardizer
+    return head.fit_soft(X, np.eye(n_classes)[y], weight), standardizer
+
+
+def stable_evidence(y: IntArray, log_proba: FloatArray, weight: FloatArray) -> StableEvidence:
+    """How much held-out predictions beat the class balance, in nats per row."""
+    share = weight / weight.sum()
+    balance = np.bincount(y, share, log_proba.shape[1])
+    gain = log_proba[np.arange(len(y)), y] - np.log(balance[y])
+    mean = float(share @ gain)
+    variance = float(share @ (gain - mean) ** 2) * float(share @ share)
+    return StableEvidence(mean, float(np.sqrt(variance)), len(y))

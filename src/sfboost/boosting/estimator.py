@@ -1,0 +1,466 @@
+"""`StableFeatureBoosting`: labelled training domains in, a model that adapts to new ones out."""
+
+from __future__ import annotations
+
+from copy import copy
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from sfboost.adaptation import adapt
+from sfboost.adaptation.settings import Settings, resolve
+from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.columns import require_finite_numbers, resolve_columns
+from sfboost.boosting.domains import stable_evidence, summarise_domain
+from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
+from sfboost.calibration import Temperature, fit_temperature
+from sfboost.heads import fit_with_weight
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+
+# A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
+_LEAST_PROBABILITY = 1e-6
+
+
+class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
+    """Learn a stable predictor on labelled domains; adapt to a new one without labels.
+
+    `fit` trains and calibrates a classifier of the stable features. Until `adapt` is called that is what
+    predicts: the safe answer is the default one. `adapt` takes unlabelled rows of a new domain, learns
+    what the unstable features mean there, and returns a new object.
+
+    Parameters
+    ----------
+    stable_features, unstable_features : column selectors, default=None
+        As in scikit-learn's ColumnTransformer: names, positions, a slice, a mask or a callable. None is
+        every column that the other set does not name.
+    stable : classifier, default=None
+        Any classifier or pipeline with `predict_proba`; wrap one that is fitted already in
+        `sklearn.frozen.FrozenEstimator`. None is logistic regression on standardised features.
+    unstable : classifier, default=None
+        Head of the unstable features; see `sfboost.adapt`. None is our soft-label logistic regression.
+    calibration : {"nll", "ece", None}, default="nll"
+        How the temperature of the stable predictor is chosen: log loss, or the paper's ECE.
+    calibration_bias : bool, default=False
+        Also fit one offset per class.
+    calibration_weights : {"domain", "pooled"}, default="domain"
+        Whether every domain counts the same, whatever its size, or every row.
+    validation_domain : str or int, default=None
+        Domain to calibrate on, left out of training. None calibrates on held-out folds of all domains.
+    cv : int, splitter or iterable of splits, default=5
+        Those folds. A number spreads every class of every domain evenly; a splitter is given the domains
+        as groups, so that `LeaveOneGroupOut` calibrates on whole domains.
+    method, correction, rounds, l2, standardize : see `sfboost.adapt`
+    n_jobs : int, default=None
+        Processes for folds and domains.
+    verbose : int, default=0
+    random_state : int, default=0
+        Seed of the folds.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+    domains_ : tuple of `DomainSummary`
+        One per training domain: class balance, labelled head, feature summaries, held-out calibration.
+    stable_ : fitted classifier of the stable features
+    temperature_ : Temperature
+    evidence_ : StableEvidence
+        How much the stable predictor beats the class balance on held-out rows.
+    stable_columns_, unstable_columns_ : Columns
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> def draw(n, agreement):
+    ...     y = rng.integers(0, 2, n)
+    ...     stable = np.where(rng.random(n) < 0.75, y, 1 - y)
+    ...     unstable = np.where(rng.random(n) < agreement, y, 1 - y)
+    ...     return np.column_stack([stable, unstable]), y
+    >>> (X1, y1), (X2, y2), (X_new, y_new) = draw(1000, 0.95), draw(1000, 0.7), draw(5000, 0.1)
+    >>> model = StableFeatureBoosting(stable_features=[0], unstable_features=[1])
+    >>> hospital = np.repeat(["a", "b"], 1000)
+    >>> model = model.fit(np.vstack([X1, X2]), np.concatenate([y1, y2]), sample_domain=hospital)
+    >>> round(100 * model.score(X_new, y_new))
+    74
+    >>> round(100 * model.adapt(X_new).score(X_new, y_new))
+    90
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "calibration": [StrOptions({"nll", "ece"}), None],
+        "calibration_bias": ["boolean"],
+        "calibration_weights": [StrOptions({"domain", "pooled"})],
+        "cv": ["cv_object"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        stable_features: Any = None,
+        unstable_features: Any = None,
+        *,
+        stable: Any = None,
+        unstable: Any = None,
+        calibration: str | None = "nll",
+        calibration_bias: bool = False,
+        calibration_weights: str = "domain",
+        validation_domain: Any = None,
+        cv: int = 5,
+        method: str = "default",
+        correction: str | None = None,
+        rounds: int | None = None,
+        l2: float | str = "auto",
+        standardize: bool | str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | None = 0,
+    ) -> None:
+        self.stable_features = stable_features
+        self.unstable_features = unstable_features
+        self.stable = stable
+        self.unstable = unstable
+        self.calibration = calibration
+        self.calibration_bias = calibration_bias
+        self.calibration_weights = calibration_weights
+        self.validation_domain = validation_domain
+        self.cv = cv
+        self.method = method
+        self.correction = correction
+        self.rounds = rounds
+        self.l2 = l2
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # -- training domains ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_domain: Any = None, sample_weight: Any = None) -> Self:
+        """Fit and calibrate the stable predictor on labelled training domains.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, p)
+        y : array-like of shape (n,)
+            Labels of any type.
+        sample_domain : array-like of shape (n,), optional
+            Domain of each row, strings or integers. None is one domain, which is fine when the stable
+            columns are known.
+        sample_weight : array-like of shape (n,), optional
+        """
+        self._validate_params()
+        settings = self._settings()
+        X = self._check_input(X, reset=True)
+        labels = self._check_labels(y, X)
+        domain = check_domain(sample_domain, X.shape[0])
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        self.stable_columns_, self.unstable_columns_ = resolve_columns(
+            X, self.stable_features, self.unstable_features
+        )
+        self._check_columns(X)
+        stable_X = self.stable_columns_.take(X)
+        held_out, raw = self._fit_stable(stable_X, labels, domain, weight)
+        rows_weight = np.ones(len(labels)) if weight is None else weight
+        self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
+        calibrated = self.temperature_.apply(raw)
+        self.evidence_ = stable_evidence(labels[held_out], calibrated, rows_weight[held_out])
+        unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
+        self.domains_ = tuple(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(summarise_domain)(
+                    name,
+                    labels[held_out][rows],
+                    None if unstable_X is None else _safe_indexing(unstable_X, held_out[rows]),
+                    raw[rows],
+                    calibrated[rows],
+                    rows_weight[held_out][rows],
+                    settings,
+                )
+                for name, rows in _rows_by_domain(domain[held_out])
+            )
+        )
+        return self
+
+    def _settings(self) -> Settings:
+        return resolve(
+            self.method, self.l2, correction=self.correction, rounds=self.rounds, head=self.unstable
+        )
+
+    def _stable_estimator(self, X: Any) -> Any:
+        return default_classifier(X) if self.stable is None else clone(self.stable)
+
+    def _fit_stable(
+        self, X: Any, y: IntArray, domain: npt.NDArray[Any], weight: FloatArray | None
+    ) -> tuple[IntArray, FloatArray]:
+        """Fit `stable_`; return held-out rows and their raw log-probabilities."""
+        every = np.arange(len(y))
+        if self.validation_domain is not None:
+            held_out = np.flatnonzero(domain == self.validation_domain)
+            rest = np.flatnonzero(domain != self.validation_domain)
+            if not len(held_out) or not len(rest):
+                raise ValueError(
+                    f"validation_domain={self.validation_domain!r} must be one of several domains; "
+                    f"sample_domain holds {sorted(set(domain.tolist()), key=str)}."
+                )
+            self.stable_ = self._fit_on(X, y, weight, rest)
+            return held_out, self._raw_log_proba(self.stable_, _safe_indexing(X, held_out))
+        self.stable_ = self._fit_on(X, y, weight, every)
+        if isinstance(self.stable_, FrozenEstimator):
+            return every, self._raw_log_proba(self.stable_, X)
+        splits = make_splits(y, domain, self.cv, self.random_state)
+        if self.verbose:
+            print(f"[sfboost] calibrating the stable predictor on {len(splits)} held-out folds")
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._predict_fold)(X, y, weight, inside, outside) for inside, outside in splits
+        )
+        held_out = np.concatenate([outside for _, outside in splits])
+        return held_out, np.concatenate(parts)
+
+    def _predict_fold(
+        self, X: Any, y: IntArray, weight: FloatArray | None, inside: IntArray, outside: IntArray
+    ) -> FloatArray:
+        return self._raw_log_proba(self._fit_on(X, y, weight, inside), _safe_indexing(X, outside))
+
+    def _fit_on(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
+        estimator = self._stable_estimator(X)
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(
+                f"The stable classifier {type(estimator).__name__} has no predict_proba: use one that gives "
+                "probabilities, or wrap it in sklearn.calibration.CalibratedClassifierCV."
+            )
+        if isinstance(estimator, FrozenEstimator):
+            check_frozen_classes(estimator, self.classes_)
+            return estimator
+        part = None if weight is None else weight[rows]
+        return fit_with_weight(estimator, _safe_indexing(X, rows), self.classes_[y[rows]], part)
+
+    def _raw_log_proba(self, estimator: Any, X: Any) -> FloatArray:
+        """Log-probabilities in the order of `classes_`; a class unseen by a fold gets the floor."""
+        given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        proba = np.zeros((given.shape[0], len(self.classes_)))
+        proba[:, np.searchsorted(self.classes_, estimator.classes_)] = given
+        return np.log(np.maximum(proba, _LEAST_PROBABILITY))
+
+    def _fit_temperature(
+        self,
+        raw: FloatArray,
+        y: IntArray,
+        domain: npt.NDArray[Any],
+        weight: FloatArray,
+        held_out: IntArray,
+    ) -> Temperature:
+        if self.calibration is None:
+            return Temperature()
+        by_domain = domain[held_out].astype(str) if self.calibration_weights == "domain" else None
+        return fit_temperature(
+            raw,
+            y[held_out],
+            criterion=self.calibration,
+            bias=self.calibration_bias,
+            domain=by_domain,
+            sample_weight=weight[held_out],
+        )
+
+    # -- before adaptation: the stable features alone -----------------------------------------------
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Calibrated log-probabilities of the stable predictor."""
+        check_is_fitted(self)
+        X = self._check_input(X, reset=False)
+        return self._stable_log_proba(X)
+
+    def _stable_log_proba(self, X: Any) -> FloatArray:
+        return self.temperature_.apply(self._raw_log_proba(self.stable_, self.stable_columns_.take(X)))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Calibrated probabilities of the stable predictor, of shape (n, K)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class that the stable predictor finds most probable."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    # -- a new domain -------------------------------------------------------------------------------
+
+    def adapt(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, force: bool = False, **changes: Any
+    ) -> AdaptedClassifier:
+        """Learn the unstable features' meaning in a new domain, without labels or with a few.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n, p)
+            Rows of one new domain, with the columns of `fit`.
+        y : array-like of shape (n,), optional
+            Labels where they are known; None or NaN elsewhere.
+        sample_weight : array-like of shape (n,), optional
+        force : bool
+            Adapt even where the stable predictor is not shown to be informative or rows are few.
+        **changes
+            Any other option of `sfboost.adapt`, for this call only.
+
+        Returns
+        -------
+        AdaptedClassifier
+            A new object; this model stays as it was.
+        """
+        check_is_fitted(self)
+        X = self._check_input(X, reset=False)
+        if not len(self.unstable_columns_):
+            raise ValueError(
+                "There is nothing to adapt: every column is stable. Name stable_features or "
+                "unstable_features before `fit`."
+            )
+        self._check_columns(X)
+        options = {
+            "method": self.method,
+            "correction": self.correction,
+            "rounds": self.rounds,
+            "head": self.unstable,
+            "l2": self.l2,
+            "standardize": self.standardize,
+            "evidence": self.evidence_,
+        }
+        adaptation = adapt(
+            np.exp(self._stable_log_proba(X)),
+            self.unstable_columns_.take(X),
+            y=y,
+            classes=self.classes_,
+            sample_weight=sample_weight,
+            force=force,
+            **(options | changes),
+        )
+        # A shallow copy: refitting this model later must not change what was adapted now.
+        return AdaptedClassifier(copy(self), adaptation)
+
+    def evaluate(self, X: Any, y: Any, sample_domain: Any, *, sample_weight: Any = None) -> DomainEvaluation:
+        """Answer: what would adapting have gained on my own domains.
+
+        Each domain in turn plays the new one: a clone of this model is fitted on the others and adapted to
+        it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
+
+        Returns
+        -------
+        DomainEvaluation
+        """
+        return evaluate_domains(self, X, y, sample_domain, sample_weight=sample_weight, n_jobs=self.n_jobs)
+
+    # -- input --------------------------------------------------------------------------------------
+
+    def _check_input(self, X: Any, *, reset: bool) -> Any:
+        """Arrays are validated; DataFrames stay what they are, so that pipelines find their columns."""
+        if hasattr(X, "iloc"):
+            if X.shape[0] == 0:
+                raise ValueError("Found array with 0 sample(s): X is empty, pass at least one row.")
+            _check_feature_names(self, X, reset=reset)
+            _check_n_features(self, X, reset=reset)
+            return X
+        if self.stable is None and self.unstable is None:
+            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+        return validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=reset)
+
+    def _check_columns(self, X: Any) -> None:
+        """Text and NaN are refused by name where a default estimator would meet them."""
+        remedy = "impute or encode it first, or pass a pipeline that does as `{0}`."
+        for columns, estimator, what in (
+            (self.stable_columns_, self.stable, "stable"),
+            (self.unstable_columns_, self.unstable, "unstable"),
+        ):
+            if estimator is None and len(columns):
+                require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
+
+    def _check_labels(self, y: Any, X: Any) -> IntArray:
+        """Class positions of the labels; sets `classes_`."""
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None: fit needs labels.")
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(X, labels)
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ValueError("Input y contains NaN or infinity: drop those rows, or give them a label.")
+        if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
+            raise ValueError("Input y contains missing labels: drop those rows, or give them a label.")
+        check_classification_targets(labels)
+        self.classes_, position = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y holds one class only ({self.classes_[0]!r}): at least two classes are needed."
+            )
+        return position.reshape(-1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
+    """Domain of each row as an object array; one domain if None."""
+    if sample_domain is None:
+        return np.full(n_rows, "all", dtype=object)
+    domain = np.asarray(sample_domain, dtype=object)
+    if domain.shape != (n_rows,):
+        raise ValueError(
+            f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
+        )
+    if any(name is None or name != name for name in domain):
+        raise ValueError(
+            "sample_domain has missing entries: name the domain of every row, or drop those rows."
+        )
+    return domain
+
+
+def check_frozen_classes(estimator: Any, classes: npt.NDArray[Any]) -> None:
+    """A prefit classifier must know exactly the classes of the training labels."""
+    if not np.array_equal(np.asarray(estimator.classes_), classes):
+        raise ValueError(
+            f"The prefit stable classifier knows the classes {list(estimator.classes_)}, but y holds "
+            f"{list(classes)}: fit with labels of the same classes."
+        )
+
+
+def _rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
+    """Rows of each domain, domains in order of first appearance."""
+    names = list(dict.fromkeys(domain.tolist()))
+    return [(name, np.flatnonzero(domain == name)) for name in names]
+
+
+def make_splits(
+    y: IntArray, domain: npt.NDArray[Any], cv: Any, seed: int | None
+) -> list[tuple[IntArray, IntArray]]:
+    """Train and held-out rows of each fold."""
+    if not isinstance(cv, Integral):
+        groups = np.unique(domain.astype(str), return_inverse=True)[1]
+        return list(check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y, groups))
+    # Every (domain, class) is spread evenly; small groups need no special case.
+    rng = np.random.default_rng(seed)
+    folds = np.empty(len(y), dtype=np.intp)
+    offset = 0
+    for _, rows in _rows_by_domain(domain):
+        for label in np.unique(y[rows]):
+            group = rng.permutation(rows[y[rows] == label])
+            folds[group] = (np.arange(len(group)) + offset) % int(cv)
+            offset += len(group)
+    return [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]

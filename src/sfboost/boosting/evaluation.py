@@ -1,0 +1,230 @@
+"""What would adapting have gained on my own domains? Each plays the new one, labels hidden."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
+
+from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
+from sfboost.heads import fit_with_weight
+from sfboost.marginal.probabilities import FloatArray
+
+if TYPE_CHECKING:
+    from sfboost.boosting.estimator import StableFeatureBoosting
+
+#: What is compared, in the order in which it is shown.
+COMPARED = ("stable", "adapted", "pooled", "labelled")
+
+
+@dataclass(frozen=True)
+class DomainScores:
+    """Scores of one domain as the new one; `scores[method][metric]`."""
+
+    domain: Any
+    n_rows: int
+    decision: str
+    reason: str
+    scores: dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class DomainEvaluation:
+    """One `DomainScores` per training domain. Prints as a table; `to_frame` gives a DataFrame.
+
+    Methods compared: `stable` (no adaptation), `adapted` (labels hidden), `pooled` (one classifier of all
+    features, fitted to all other domains), `labelled` (adapted with the domain's own labels, cross-fitted:
+    what labels would be worth).
+    """
+
+    domains: tuple[DomainScores, ...]
+
+    def mean(self, method: str, metric: str = "accuracy") -> float:
+        """Mean of one score over the domains, each counting the same."""
+        return float(np.nanmean([domain.scores[method][metric] for domain in self.domains]))
+
+    @property
+    def gain(self) -> float:
+        """Mean accuracy of `adapted` minus that of `stable`."""
+        return self.mean("adapted") - self.mean("stable")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat record per domain and method."""
+        return [
+            {"domain": d.domain, "n_rows": d.n_rows, "method": method, "decision": d.decision}
+            | d.scores[method]
+            for d in self.domains
+            for method in COMPARED
+        ]
+
+    def to_frame(self) -> Any:
+        """The records as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __str__(self) -> str:
+        lines = ["accuracy        " + "".join(f"{method:>10}" for method in COMPARED) + "  decision"]
+        for d in self.domains:
+            cells = "".join(f"{100 * d.scores[method]['accuracy']:>10.1f}" for method in COMPARED)
+            lines.append(f"{d.domain!s:<16.16}{cells}  {d.decision}")
+        lines.append("mean            " + "".join(f"{100 * self.mean(method):>10.1f}" for method in COMPARED))
+        return "\n".join(lines)
+
+
+def evaluate_domains(
+    model: StableFeatureBoosting,
+    X: Any,
+    y: Any,
+    sample_domain: Any,
+    *,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> DomainEvaluation:
+    """Leave each domain out in turn; see `StableFeatureBoosting.evaluate`."""
+    domain = np.asarray(sample_domain, dtype=object)
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    labels = np.asarray(y)
+    if domain.shape != (X.shape[0],) or labels.shape != (X.shape[0],):
+        raise ValueError(
+            f"X has {X.shape[0]} rows, y has shape {labels.shape} and sample_domain {domain.shape}: "
+            "pass one label and one domain per row."
+        )
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    names = list(dict.fromkeys(domain.tolist()))
+    if len(names) < 2:
+        raise ValueError(
+            f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
+        )
+    scores = Parallel(n_jobs=n_jobs)(
+        delayed(_score_domain)(model, X, labels, domain, name, weight) for name in names
+    )
+    return DomainEvaluation(tuple(scores))
+
+
+def _score_domain(
+    model: StableFeatureBoosting,
+    X: Any,
+    y: npt.NDArray[Any],
+    domain: npt.NDArray[Any],
+    name: Any,
+    weight: FloatArray | None,
+) -> DomainScores:
+    new, rest = np.flatnonzero(domain == name), np.flatnonzero(domain != name)
+    X_new, X_rest = _safe_indexing(X, new), _safe_indexing(X, rest)
+    rest_weight = None if weight is None else weight[rest]
+    fitted = clone(model).fit(X_rest, y[rest], sample_domain=domain[rest], sample_weight=rest_weight)
+    unseen = set(y[new].tolist()) - set(fitted.classes_.tolist())
+    if unseen:
+        raise ValueError(
+            f"Domain {name!r} has the classes {sorted(unseen, key=str)}, which no other domain has: "
+            "drop those rows, or merge the classes."
+        )
+    position = np.searchsorted(fitted.classes_, y[new])
+    with warnings.catch_warnings():
+        # The decision is in the result; a warning per domain would say it twice.
+        warnings.simplefilter("ignore", AdaptationWarning)
+        adapted = fitted.adapt(X_new)
+        labelled = _labelled_proba(fitted, X_new, y[new])
+    proba = {
+        "stable": fitted.predict_proba(X_new),
+        "adapted": adapted.predict_proba(X_new),
+        "pooled": _pooled_proba(fitted, X_rest, y[rest], X_new, rest_weight),
+        "labelled": labelled,
+    }
+    return DomainScores(
+        domain=name,
+        n_rows=len(new),
+        decision=adapted.decision_,
+        reason=adapted.reason_,
+        scores={method: score_predictions(position, proba[method]) for method in COMPARED},
+    )
+
+
+def default_classifier(X: Any) -> Any:
+    """Logistic regression on standardised features (sparse ones are scaled only)."""
+    return make_pipeline(StandardScaler(with_mean=not sparse.issparse(X)), LogisticRegression(max_iter=1000))
+
+
+def _pooled_proba(
+    fitted: StableFeatureBoosting, X_rest: Any, y_rest: Any, X_new: Any, weight: FloatArray | None
+) -> FloatArray:
+    """One classifier of all features, as if nothing changed between domains."""
+    used = sorted({*fitted.stable_columns_.positions, *fitted.unstable_columns_.positions})
+    # A prefit stable classifier cannot be fitted to other columns.
+    fresh = fitted.stable is None or isinstance(fitted.stable, FrozenEstimator)
+    pooled = default_classifier(X_rest) if fresh else clone(fitted.stable)
+    take = _safe_indexing
+    fit_with_weight(pooled, take(X_rest, used, axis=1), y_rest, weight)
+    return np.asarray(pooled.predict_proba(take(X_new, used, axis=1)), dtype=np.float64)
+
+
+def _labelled_proba(
+    fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any], n_folds: int = 5
+) -> FloatArray:
+    """Adapted with the domain's own labels; every row predicted by a head that did not see it."""
+    rng = np.random.default_rng(0)
+    folds = rng.permutation(len(y)) % min(n_folds, len(y))
+    proba = np.empty((len(y), len(fitted.classes_)))
+    for fold in np.unique(folds):
+        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        head = fitted.adapt(_safe_indexing(X, inside), y=y[inside], force=True)
+        proba[outside] = head.predict_proba(_safe_indexing(X, outside))
+    return proba
+
+
+def adapted_scorer(metric: str = "accuracy") -> Callable[..., float]:
+    """Make a scorer for `GridSearchCV` that adapts to the held-out rows without their labels.
+
+    Use it with a splitter that holds out whole domains (`LeaveOneGroupOut`); rows of several domains may
+    be told apart by passing `sample_domain` to the scorer. Losses are negated, so more is better.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
+    >>> from sfboost import StableFeatureBoosting
+    >>> search = GridSearchCV(
+    ...     StableFeatureBoosting(stable_features=[0]),
+    ...     {"correction": ["likelihood", "posthoc"]},
+    ...     scoring=adapted_scorer("log_loss"),
+    ...     cv=LeaveOneGroupOut(),
+    ... )
+    """
+    if metric not in METRICS:
+        raise ValueError(f"metric={metric!r} is not known: use one of {list(METRICS)}.")
+    return _AdaptedScorer(metric)
+
+
+@dataclass(frozen=True)
+class _AdaptedScorer:
+    """A picklable callable, so that it works with `n_jobs`."""
+
+    metric: str
+
+    def __call__(self, estimator: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any = None) -> float:
+        labels = np.asarray(y)
+        domain = np.zeros(len(labels)) if sample_domain is None else np.asarray(sample_domain, dtype=object)
+        values = []
+        for name in dict.fromkeys(domain.tolist()):
+            rows = np.flatnonzero(domain == name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", AdaptationWarning)
+                adapted = estimator.adapt(_safe_indexing(X, rows))
+            position = np.searchsorted(estimator.classes_, labels[rows])
+            values.append(
+                score_predictions(position, adapted.predict_proba(_safe_indexing(X, rows)))[self.metric]
+            )
+        return float(np.mean(values)) * (-1.0 if self.metric in LOSSES else 1.0)

@@ -1,0 +1,263 @@
+"""`adapt` finds the truth: on the paper's families, at the rate of Theorem 4.6, in every correction."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from joints import GaussianFamily, anticausal, draw_anticausal
+from scipy.special import expit
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from sfboost import adapt
+from sfboost.adaptation import CORRECTIONS
+from sfboost.heads import SoftLabelClassifier, SoftLogisticRegression
+
+
+def stable_of(X):
+    """AC's exact f_S."""
+    return np.where(X[:, 0] > 0, 0.75, 0.25)
+
+
+@pytest.mark.parametrize("correction", ["likelihood", "posthoc", "forward", "backward"])
+@pytest.mark.parametrize("agreement", [0.1, 0.9])
+def test_anticausal_rows_go_from_75_to_90_percent(correction, agreement):
+    X, y = draw_anticausal(100_000, agreement, seed=0)
+    adaptation = adapt(stable_of(X), X[:, 1:], correction=correction)
+    error = 3 * np.sqrt(0.75 * 0.25 / 1e5)
+    assert ((stable_of(X) > 0.5) == y).mean() == pytest.approx(0.75, abs=error)
+    assert (adaptation.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.90, abs=error)
+    truth = anticausal(agreement).by_unstable
+    np.testing.assert_allclose(adaptation.unstable_proba(np.array([[-1.0], [1.0]])), truth, atol=0.02)
+
+
+def test_without_correction_nothing_is_gained():
+    X, y = draw_anticausal(100_000, 0.1, seed=0)
+    naive = adapt(stable_of(X), X[:, 1:], correction="none")
+    assert (naive.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.75, abs=0.005)
+
+
+def test_our_default_is_within_two_points_of_labels_on_four_classes():
+    """Means over 20 draws, n = 1000; the paper's one-shot correction stalls (a misspecified head)."""
+    scores = []
+    for seed in range(20):
+        family = GaussianFamily(seed)
+        y, stable, X = family.draw(1000)
+        truth, new_stable, new_X = family.draw(5000)
+        ours = adapt(stable, X, force=True)
+        oneshot = adapt(stable, X, correction="posthoc", force=True)
+        labelled = adapt(stable, X, y=y, force=True)
+        scores.append(
+            [(a.predict(new_stable, new_X) == truth).mean() for a in (ours, oneshot, labelled)]
+            + [(new_stable.argmax(axis=1) == truth).mean()]
+        )
+    ours, oneshot, labelled, stable_only = np.mean(scores, axis=0)
+    assert ours >= labelled - 0.02
+    assert labelled >= ours > oneshot > stable_only
+
+
+def test_the_error_falls_with_the_square_root_of_the_rows():
+    """Theorem 4.6: log-log slope of the error of Pr[Y | X_U] within [−0.6, −0.4]."""
+    sizes = np.array([500, 2000, 8000, 32000])
+    truth = anticausal(0.3).by_unstable
+    errors = []
+    for n in sizes:
+        squared = []
+        for seed in range(60):
+            X, _ = draw_anticausal(n, 0.3, seed=1000 * seed + n)
+            adaptation = adapt(stable_of(X), X[:, 1:], correction="posthoc", l2=1e-9, force=True)
+            found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
+            squared.append(((found - truth) ** 2).mean())
+        errors.append(np.sqrt(np.mean(squared)))
+    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+    assert -0.6 <= slope <= -0.4
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum(n_classes):
+    family = GaussianFamily(3, n_classes=n_classes)
+    _, stable, X = family.draw(800)
+    l2 = 1e-2
+    values = []
+    for rounds in (2, 3, 5, 10, 40, 150):
+        adaptation = adapt(stable, X, rounds=rounds, l2=l2, force=True)
+        coef = adaptation.head.coef_
+        values.append(adaptation.unstable.history[-1] - 0.5 * l2 * float(np.vdot(coef, coef)))
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(values))
+    direct = adapt(stable, X, l2=l2, force=True)
+    best = direct.unstable.history[-1] - 0.5 * l2 * float(np.vdot(direct.head.coef_, direct.head.coef_))
+    assert values[-1] <= best + 1e-7
+    assert values[-1] == pytest.approx(best, abs=2e-4)
+
+
+def test_history_of_the_direct_fit_is_the_likelihood_of_its_prediction():
+    family = GaussianFamily(4)
+    _, stable, X = family.draw(500)
+    adaptation = adapt(stable, X, force=True)
+    ratio = adaptation.unstable_proba(X) * stable / adaptation.prior
+    assert adaptation.unstable.history[-1] == pytest.approx(np.log(ratio.sum(axis=1)).mean(), abs=1e-9)
+
+
+def test_many_rows_start_from_some_of_them_and_end_at_the_same_maximum():
+    X, _ = draw_anticausal(50_000, 0.2, seed=1)
+    stable = stable_of(X)
+    whole = adapt(stable, X[:, 1:], l2=1e-5)
+    em = adapt(stable, X[:, 1:], l2=1e-5, rounds=60)
+    np.testing.assert_allclose(whole.head.coef_, em.head.coef_, atol=5e-3)
+
+
+class TestInvariance:
+    """Statements about one fitted objective, so the penalty is fixed."""
+
+    options = {"l2": 1e-3, "force": True}  # noqa: RUF012
+
+    @pytest.fixture(params=["likelihood", "posthoc", "forward", "backward", "none", "posthoc-repeated"])
+    def correction(self, request):
+        return request.param
+
+    def rows(self, seed=0):
+        _, stable, X = GaussianFamily(seed, n_classes=3).draw(200)
+        return stable, X
+
+    def test_every_correction_is_covered(self):
+        assert len(CORRECTIONS) == 6
+
+    def test_class_order(self, correction):
+        stable, X = self.rows()
+        order = [2, 0, 1]
+        plain = adapt(stable, X, correction=correction, **self.options).predict_proba(stable, X)
+        renamed = adapt(stable[:, order], X, correction=correction, **self.options)
+        np.testing.assert_allclose(renamed.predict_proba(stable[:, order], X), plain[:, order], atol=2e-4)
+
+    def test_row_order(self, correction):
+        stable, X = self.rows()
+        rows = np.random.default_rng(0).permutation(200)
+        plain = adapt(stable, X, correction=correction, **self.options).predict_proba(stable, X)
+        other = adapt(stable[rows], X[rows], correction=correction, **self.options).predict_proba(stable, X)
+        np.testing.assert_allclose(other, plain, atol=2e-4)
+
+    def test_a_row_twice_is_weight_two(self, correction):
+        stable, X = self.rows()
+        twice = np.concatenate([np.arange(200), np.arange(40)])
+        weight = np.ones(200)
+        weight[:40] = 2
+        first = adapt(stable[twice], X[twice], correction=correction, **self.options)
+        second = adapt(stable, X, sample_weight=weight, correction=correction, **self.options)
+        np.testing.assert_allclose(first.predict_proba(stable, X), second.predict_proba(stable, X), atol=2e-4)
+
+    def test_units_of_the_unstable_features(self, correction):
+        stable, X = self.rows()
+        plain = adapt(stable, X, correction=correction, **self.options).predict_proba(stable, X)
+        moved = X * np.array([10, 1e-3, 5, 1]) + np.array([0, 100, -7, 3])
+        other = adapt(stable, moved, correction=correction, **self.options).predict_proba(stable, moved)
+        np.testing.assert_allclose(other, plain, atol=2e-4)
+
+
+def test_two_classes_as_vector_or_matrix_are_the_same():
+    X, _ = draw_anticausal(2000, 0.2, seed=0)
+    vector = stable_of(X)
+    matrix = np.column_stack([1 - vector, vector])
+    first, second = adapt(vector, X[:, 1:]), adapt(matrix, X[:, 1:])
+    np.testing.assert_array_equal(
+        first.predict_proba(vector, X[:, 1:]), second.predict_proba(matrix, X[:, 1:])
+    )
+
+
+class TestPaper:
+    def test_its_method_is_algorithm_1_with_its_adam_head(self):
+        X, _ = draw_anticausal(20_000, 0.1, seed=0)
+        paper = adapt(stable_of(X), X[:, 1:], method="paper")
+        assert type(paper.head).__name__ == "AdamLogisticRegression"
+        assert paper.rounds == 1
+        f = expit(paper.standardizer.apply(X[:, 1:]) @ paper.head.coef_[0] + paper.head.intercept_[0])
+        e0, e1 = paper.confusion[0, 0], paper.confusion[1, 1]
+        by_hand = np.clip((f + e0 - 1) / (e0 + e1 - 1), 0, 1)
+        np.testing.assert_allclose(paper.unstable_proba(X[:, 1:])[:, 1], by_hand, atol=1e-12)
+
+    def test_rounds_after_the_first_are_em(self):
+        X, y = draw_anticausal(20_000, 0.1, seed=0)
+        options = {"correction": "posthoc", "l2": 1e-6}
+        three = adapt(stable_of(X), X[:, 1:], rounds=3, **options)
+        assert three.rounds == 3
+        assert (three.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.01)
+
+    def test_repeated_correction_is_available_and_fails_as_known(self):
+        X, y = draw_anticausal(50_000, 0.7, seed=0)
+        stable = stable_of(X)
+        repeated = adapt(stable, X[:, 1:], correction="posthoc-repeated", rounds=5)
+        assert (repeated.predict(stable, X[:, 1:]) == y).mean() == pytest.approx(0.70, abs=0.01)
+        once = adapt(stable, X[:, 1:], correction="posthoc", rounds=5)
+        assert (once.predict(stable, X[:, 1:]) == y).mean() == pytest.approx(0.75, abs=0.01)
+
+    @pytest.mark.parametrize("pseudo_labels", ["hard", "sampled"])
+    def test_other_pseudo_labels_are_corrected_by_their_own_confusion(self, pseudo_labels):
+        X, y = draw_anticausal(100_000, 0.1, seed=0)
+        other = adapt(stable_of(X), X[:, 1:], correction="posthoc", pseudo_labels=pseudo_labels)
+        assert (other.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.01)
+
+    def test_calibrating_the_head_is_a_temperature_before_the_correction(self):
+        X, _ = draw_anticausal(5000, 0.1, seed=0)
+        plain = adapt(stable_of(X), X[:, 1:], method="paper")
+        scaled = adapt(stable_of(X), X[:, 1:], method="paper", calibrate_unstable=True)
+        assert plain.unstable.temperature is None
+        assert scaled.unstable.temperature.temperature < 1  # early-stopped: too timid
+        none = adapt(stable_of(X), X[:, 1:], correction="none", calibrate_unstable=True)
+        assert none.unstable.temperature is not None
+
+
+class TestWrappedHeads:
+    def test_a_logistic_regression_runs_em(self):
+        X, y = draw_anticausal(5000, 0.1, seed=0)
+        stable = stable_of(X)
+        wrapped = adapt(stable, X[:, 1:], head=LogisticRegression())
+        assert isinstance(wrapped.head, SoftLabelClassifier)
+        assert wrapped.rounds == 20
+        assert (wrapped.predict(stable, X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.015)
+
+    def test_a_forest_learns_a_rule_that_no_linear_head_can(self):
+        rng = np.random.default_rng(99)
+        X, y = draw_anticausal(4000, 0.9, seed=0)
+        hidden = rng.choice([-1.0, 1.0], 4000)
+        pair = np.column_stack([hidden, hidden * X[:, 1]])  # only the product tells
+        stable = stable_of(X)
+        forest = adapt(stable, pair, head=RandomForestClassifier(30, max_depth=3, random_state=0), rounds=5)
+        linear = adapt(stable, pair)
+        assert (forest.predict(stable, pair) == y).mean() > 0.88
+        assert (linear.predict(stable, pair) == y).mean() < 0.77
+
+    def test_our_heads_are_used_as_they_are(self):
+        X, _ = draw_anticausal(2000, 0.1, seed=0)
+        head = SoftLogisticRegression(l2=0.5)
+        adaptation = adapt(stable_of(X), X[:, 1:], head=head)
+        assert adaptation.head.l2 == 0.5
+        assert not hasattr(head, "coef_")
+
+    def test_they_may_be_standardised_on_request(self):
+        X, _ = draw_anticausal(500, 0.1, seed=0)
+        adaptation = adapt(stable_of(X), X[:, 1:], head=LogisticRegression(), standardize=True)
+        assert adaptation.standardizer is not None
+        assert adaptation.predict_proba(stable_of(X), X[:, 1:]).shape == (500, 2)
+
+
+class TestPenalty:
+    def test_it_is_chosen_by_held_out_likelihood_and_never_zero(self):
+        _, stable, X = GaussianFamily(0).draw(400)
+        chosen = adapt(stable, X, force=True).cross_fit
+        assert chosen.l2 > 0
+        assert chosen.gain == max(chosen.gains)
+        assert chosen.gain > 2 * chosen.standard_error
+
+    def test_noise_gets_the_largest_penalty_and_no_gain(self):
+        rng = np.random.default_rng(99)
+        X, y = draw_anticausal(3000, 0.1, seed=0)
+        noise = rng.normal(size=(3000, 20))
+        adaptation = adapt(stable_of(X), noise)
+        assert adaptation.cross_fit.gain < 2 * adaptation.cross_fit.standard_error
+        kept = (adaptation.predict(stable_of(X), noise) == y).mean()
+        assert kept == pytest.approx(((stable_of(X) > 0.5) == y).mean(), abs=0.01)
+
+    def test_the_scale_of_the_penalty_follows_the_rows(self):
+        X, _ = draw_anticausal(30_000, 0.1, seed=0)
+        cross = adapt(stable_of(X), X[:, 1:]).cross_fit
+        assert cross.n_rows == 10_000
+        assert cross.l2 * 30_000 in cross.strengths

@@ -1,0 +1,153 @@
+"""Each mistake gets its own sentence; nothing that is passed in is written to."""
+
+import numpy as np
+import pytest
+from joints import GaussianFamily, draw_anticausal
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from sfboost import adapt
+from sfboost.adaptation.standardize import Standardizer
+from sfboost.heads import AdamLogisticRegression
+
+X, Y = draw_anticausal(400, 0.1, seed=0)
+STABLE, UNSTABLE = np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:]
+
+
+def with_value(value):
+    bad = UNSTABLE.copy()
+    bad[3] = value
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"X_unstable": with_value(np.nan)}, "X_unstable contains NaN or infinity"),
+        ({"X_unstable": with_value(np.inf)}, "X_unstable contains NaN or infinity"),
+        ({"X_unstable": UNSTABLE[:-1]}, "399 rows but stable_proba has 400"),
+        ({"X_unstable": UNSTABLE[:, 0]}, r"reshape\(-1, 1\)"),
+        ({"X_unstable": UNSTABLE[:, :0]}, "no columns"),
+        ({"X_unstable": UNSTABLE.astype(str)}, "must be numbers"),
+        ({"X_unstable": np.array([["a"]] * 400, dtype=object)}, "encode text columns"),
+        ({"stable_proba": np.full(400, np.nan)}, "stable_proba has NaN"),
+        ({"stable_proba": STABLE * 4}, "outside"),
+        ({"stable_proba": STABLE[:1], "X_unstable": UNSTABLE[:1]}, "One row cannot tell"),
+        ({"stable_proba": STABLE[:0], "X_unstable": UNSTABLE[:0]}, "no rows"),
+        ({"classes": ["a"]}, "1 entries but stable_proba has 2 columns"),
+        ({"classes": ["a", "a"]}, "distinct"),
+        ({"sample_weight": np.ones(3)}, "one per row"),
+        ({"sample_weight": -np.ones(400)}, "not negative"),
+        ({"y": [0, 1]}, "there are 400 rows"),
+        ({"method": "magic"}, "use one of"),
+        ({"correction": "magic"}, "correction='magic' is not known"),
+        ({"pseudo_labels": "magic"}, "pseudo_labels='magic' is not known"),
+        ({"labelled_risk": "magic"}, "labelled_risk='magic' is not known"),
+        ({"rounds": 0}, "use 1 or more"),
+        ({"l2": 0.0}, "positive number"),
+        ({"l2": "strong"}, "positive number"),
+        ({"standardize": "yes"}, "standardize='yes' is not known"),
+        ({"correction": "forward", "head": LogisticRegression()}, "needs our logistic head"),
+        ({"correction": "forward", "head": AdamLogisticRegression()}, "needs our logistic head"),
+        ({"labelled_risk": "joint", "head": LogisticRegression()}, "needs our logistic head"),
+        ({"labelled_risk": "joint", "correction": "posthoc"}, 'goes with correction="likelihood"'),
+        ({"pseudo_labels": "hard"}, 'go with "posthoc"'),
+    ],
+)
+def test_bad_input_gets_its_own_sentence(change, sentence):
+    arguments = {"stable_proba": STABLE, "X_unstable": UNSTABLE} | change
+    with pytest.raises(ValueError, match=sentence):
+        adapt(arguments.pop("stable_proba"), arguments.pop("X_unstable"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("stable", "unstable", "sentence"),
+    [
+        (STABLE, np.tile(UNSTABLE, 2), "2 features but the adaptation was made with 1"),
+        (STABLE[:3], UNSTABLE, "400 rows but stable_proba has 3"),
+        (np.full((400, 3), 1 / 3), UNSTABLE, "3 columns but 2 classes"),
+    ],
+)
+def test_bad_input_at_prediction(stable, unstable, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        adapt(STABLE, UNSTABLE).predict_proba(stable, unstable)
+
+
+def test_nothing_is_written_to():
+    stable, unstable, weight = STABLE.copy(), UNSTABLE.copy(), np.ones(400)
+    y = np.where(np.arange(400) < 20, Y, -1)
+    arrays = (stable, unstable, weight, y)
+    before = [array.tobytes() for array in arrays]
+    for array in arrays:
+        array.setflags(write=False)
+    for correction in ("likelihood", "posthoc", "forward", "backward", "none", "posthoc-repeated"):
+        for rounds in (1, 3):
+            adapted = adapt(stable, unstable, y=y, sample_weight=weight, correction=correction, rounds=rounds)
+            adapted.predict_proba(stable, unstable)
+    assert [array.tobytes() for array in arrays] == before
+
+
+def test_the_global_random_state_is_not_touched():
+    before = np.random.get_state()[1].copy()
+    adapt(STABLE, UNSTABLE, correction="posthoc", pseudo_labels="sampled")
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+def test_the_same_call_gives_the_same_bytes():
+    first, second = (adapt(STABLE, UNSTABLE).predict_proba(STABLE, UNSTABLE).tobytes() for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, object])
+def test_other_number_types_are_read(dtype):
+    expected = adapt(STABLE, UNSTABLE).predict_proba(STABLE, UNSTABLE)
+    other = UNSTABLE.astype(dtype)
+    np.testing.assert_allclose(adapt(STABLE, other).predict_proba(STABLE, other), expected, atol=1e-6)
+
+
+def test_sparse_features():
+    _, stable, dense = GaussianFamily(0, n_classes=3).draw(500)
+    dense[np.abs(dense) < 1] = 0
+    thin = sparse.csr_matrix(dense)
+    adaptation = adapt(stable, thin, l2=1e-3, force=True)
+    proba = adaptation.predict_proba(stable, thin)
+    scaled = dense / dense.std(axis=0)
+    same = adapt(stable, scaled, l2=1e-3, standardize=False, force=True)
+    np.testing.assert_allclose(proba, same.predict_proba(stable, scaled), atol=1e-3)
+    thin.data[0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        adapt(stable, thin)
+
+
+def test_data_frames():
+    pandas = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
+    frame = pandas.DataFrame(UNSTABLE, columns=["sensor"])
+    expected = adapt(STABLE, UNSTABLE).predict_proba(STABLE, UNSTABLE)
+    np.testing.assert_array_equal(adapt(STABLE, frame).predict_proba(STABLE, frame), expected)
+
+
+def test_lists_are_fine():
+    adaptation = adapt(STABLE.tolist(), UNSTABLE.tolist())
+    np.testing.assert_allclose(adaptation.unstable_proba(UNSTABLE.tolist()).sum(axis=1), 1)
+    assert adapt(STABLE.tolist(), UNSTABLE.tolist(), head=LogisticRegression()).n_features == 1
+
+
+def test_one_row_can_be_predicted():
+    adaptation = adapt(STABLE, UNSTABLE)
+    whole = adaptation.predict_proba(STABLE, UNSTABLE)
+    np.testing.assert_allclose(adaptation.predict_proba(STABLE[:1], UNSTABLE[:1]), whole[:1])
+
+
+class TestStandardizer:
+    def test_constant_columns_and_huge_means(self):
+        rng = np.random.default_rng(0)
+        columns = np.column_stack([np.full(1000, 7.3), 1e9 + rng.normal(size=1000)])
+        standard = Standardizer.fit(columns, np.ones(1000)).apply(columns)
+        np.testing.assert_allclose(standard[:, 0], 0, atol=1e-9)
+        assert standard[:, 1].std() == pytest.approx(1, rel=1e-3)
+
+    def test_weights(self):
+        column = np.array([[0.0], [1.0], [5.0]])
+        fitted = Standardizer.fit(column, np.array([2.0, 1.0, 0.0]))
+        assert fitted.mean[0] == pytest.approx(1 / 3)
+        assert fitted.scale[0] == pytest.approx(np.std([0, 0, 1]))

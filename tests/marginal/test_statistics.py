@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfboost.marginal import PseudoLabelStatistics
+
+
+def random_proba(seed, n=40, k=3):
+    return np.random.default_rng(seed).dirichlet(np.ones(k), size=n)
+
+
+def assert_same(first, second, tolerance=1e-12):
+    assert first.weight == pytest.approx(second.weight)
+    np.testing.assert_allclose(first.total, second.total, atol=tolerance)
+    np.testing.assert_allclose(first.cross, second.cross, atol=tolerance)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 39), st.integers(2, 5))
+def test_merged_statistics_are_those_of_the_whole(seed, cut, k):
+    proba = random_proba(seed, k=k)
+    weight = np.random.default_rng(seed + 1).random(40)
+    parts = [
+        PseudoLabelStatistics.from_proba(proba[rows], weight[rows]) for rows in (slice(cut), slice(cut, None))
+    ]
+    assert_same(parts[0] + parts[1], PseudoLabelStatistics.from_proba(proba, weight))
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_row_of_weight_two_counts_like_two_rows(seed):
+    proba = random_proba(seed)
+    twice = np.vstack([proba, proba[:7]])
+    weight = np.ones(40)
+    weight[:7] = 2
+    assert_same(PseudoLabelStatistics.from_proba(twice), PseudoLabelStatistics.from_proba(proba, weight))
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_renaming_classes_renames_the_statistics(seed):
+    proba = random_proba(seed)
+    order = np.random.default_rng(seed).permutation(3)
+    plain, renamed = (PseudoLabelStatistics.from_proba(p) for p in (proba, proba[:, order]))
+    np.testing.assert_allclose(renamed.confusion, plain.confusion[np.ix_(order, order)], atol=1e-14)
+    assert renamed.informativeness == pytest.approx(plain.informativeness)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
+def test_confusion_is_stochastic_with_real_eigenvalues_in_the_unit_interval(seed, k):
+    stats = PseudoLabelStatistics.from_proba(random_proba(seed, k=k))
+    np.testing.assert_allclose(stats.confusion.sum(axis=0), 1)
+    np.testing.assert_allclose(
+        np.sort(np.linalg.eigvals(stats.confusion).real)[::-1], stats.spectrum, atol=1e-10
+    )
+    assert stats.spectrum[0] == pytest.approx(1)
+    assert stats.informativeness == pytest.approx(stats.spectrum[1:].mean())
+
+
+def test_certain_predictions_are_fully_informative():
+    stats = PseudoLabelStatistics.from_proba(np.eye(3)[[0, 1, 2, 0]])
+    assert stats.informativeness == 1
+    assert stats.effective_labels == 4
+
+
+def test_a_class_without_mass_is_left_out():
+    proba = np.column_stack([random_proba(0, k=2), np.zeros(40)])
+    stats = PseudoLabelStatistics.from_proba(proba)
+    two = PseudoLabelStatistics.from_proba(proba[:, :2])
+    np.testing.assert_array_equal(stats.confusion[:, 2], [0, 0, 1])
+    assert stats.informativeness == pytest.approx(two.informativeness)
+    assert PseudoLabelStatistics.from_proba(np.array([[1.0, 0.0]])).informativeness == 0
+
+
+def test_statistics_of_different_classes_do_not_add():
+    two, three = (PseudoLabelStatistics.from_proba(random_proba(0, k=k)) for k in (2, 3))
+    with pytest.raises(ValueError, match="2 and of 3 classes"):
+        two + three
+    with pytest.raises(TypeError):
+        two + 1
