@@ -34,6 +34,9 @@ class Cells:
     def __init__(self, X: FloatArray, y: IntArray, domain: npt.NDArray[Any], n_cells: int, seed: int) -> None:
         self._heads = domain_heads(X, y, domain)
         self.n_cells = n_cells
+        distinct = len(np.unique(self._scores(X).round(6), axis=0))
+        if distinct < n_cells:
+            raise ValueError(f"The unstable features take {distinct} distinct values: {n_cells} cells are too many.")
         self._clusters = make_pipeline(StandardScaler(), KMeans(n_cells, n_init=5, random_state=seed))
         self._clusters.fit(self._scores(X))
 

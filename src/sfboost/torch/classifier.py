@@ -373,7 +373,8 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class by the stable features alone."""
-        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def adapt(self, X: Any, *, noise: str = "complementary", **options: Any) -> AdaptedSFBClassifier:
         """Learn from unlabelled rows of a new domain what Φ_U means there; this model is not changed.
