@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+import torch
 from sfboost.adaptation.leak import LeakRefusedError
 from sfboost.datasets import load
 from sfboost.torch import SFBClassifier
@@ -83,7 +83,9 @@ ADAPTATIONS: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--recipe", nargs="+", choices=RECIPES, default=["balanced"])
     parser.add_argument("--data-dir", type=Path, help="folder that holds mnist/; default: the usual places")
     parser.add_argument("--out", type=Path, default=Path("results/coloredmnist"))

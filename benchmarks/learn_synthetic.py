@@ -1,8 +1,8 @@
 """AC and CE-DD with learned features: 20 seeds, the penalty weight chosen on stress domains.
 
 All seeds of one setting train at once. For every seed and setting the record holds the accuracy in the test
-domain (agreement 0.1) and the score on stress domains, which are made of labelled training and validation rows
-only; the setting is then chosen by that score, for each seed on its own. Results are appended to
+domain (agreement 0.1) and the score on stress domains, which are made of labelled training and validation
+rows only; the setting is then chosen by that score, for each seed on its own. Results are appended to
 ``results.jsonl`` in --out; finished settings are skipped.
 """
 
@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+import torch
 from sfboost import adapt
 from sfboost.adaptation.leak import fit_leak_model
 from sfboost.adaptation.stress import stress_domains, stress_test, unstable_guess
 from sfboost.calibration import fit_temperature
 from sfboost.datasets import load
 from sfboost.torch.batches import ArraySource
+from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.ensemble import learn_many
-from sfboost.torch.learning import Plan, build_network, seed_of
+from sfboost.torch.learning import Plan
 from sfboost.torch.networks import MLP
 
 STABILITY = (0.01, 0.1, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
@@ -38,7 +39,9 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dataset", nargs="+", choices=("ac", "ce_dd"), default=["ac", "ce_dd"])
     parser.add_argument("--recipe", nargs="+", choices=RECIPES, default=["balanced"])
     parser.add_argument("--stability", nargs="+", type=float, default=STABILITY)

@@ -29,7 +29,9 @@ def _bayes(agreement):
     density = [d / d.sum() for d in density]
     total = 0.0
     for colour in (0, 1):
-        total += np.maximum(*(0.5 * (agreement if y == colour else 1 - agreement) * density[y] for y in (0, 1))).sum()
+        total += np.maximum(
+            *(0.5 * (agreement if y == colour else 1 - agreement) * density[y] for y in (0, 1))
+        ).sum()
     return total
 
 
@@ -52,7 +54,7 @@ def test_the_papers_correction_fails_there():
 def test_shares_and_prior_of_the_new_domain_are_recovered():
     rng = np.random.default_rng(2)
     model = fit_leak_model(*_training(rng, n=20_000), n_cells=2)
-    proba, unstable, y = _draw(rng, 0.2, n=20_000)
+    proba, unstable, _ = _draw(rng, 0.2, n=20_000)
     adapted = model.adapt(proba, unstable)
     red = adapted.shares[model._cells.assign(np.array([[1.0]]))[0]]
     np.testing.assert_allclose(red, [0.8, 0.2], atol=0.03)

@@ -62,7 +62,7 @@ def test_the_best_candidate_is_the_one_that_adapts():
     proba = np.where(stable[:, None] == np.arange(2), 0.75, 0.25)
 
     def trusting(p, X):
-        return np.where(X == np.arange(2), 0.85, 0.15)
+        return np.where(np.arange(2) == X, 0.85, 0.15)
 
     def knowing(p, X):
         # Looks at how stable and unstable go together, as a real adapter does.
@@ -81,8 +81,11 @@ def test_the_best_candidate_is_the_one_that_adapts():
 def test_ties_in_accuracy_go_to_the_lower_log_loss():
     y, guess, _ = _labelled()
     domains = stress_domains(y, guess, agreements=[0.9])
-    shy = {"sure": lambda p, X: np.where(X == np.arange(2), 0.9, 0.1), "shy": lambda p, X: np.where(X == np.arange(2), 0.6, 0.4)}
-    assert stress_test(shy, np.full((len(y), 2), 0.5), guess[:, None], y, domains).best == "sure"
+    candidates = {
+        name: lambda p, X, sure=sure: np.where(np.arange(2) == X, sure, 1 - sure)
+        for name, sure in [("shy", 0.6), ("sure", 0.9)]
+    }
+    assert stress_test(candidates, np.full((len(y), 2), 0.5), guess[:, None], y, domains).best == "sure"
 
 
 def test_impossible_wishes_are_refused():

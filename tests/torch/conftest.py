@@ -1,4 +1,4 @@
-"""Small networks on one thread: on a shared machine threads that wait for each other cost more than they give."""
+"""Small networks on one thread: threads that wait for each other cost more than they give."""
 
 import pytest
 

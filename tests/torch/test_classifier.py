@@ -10,10 +10,10 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
-from torch import nn  # noqa: E402
 
 from sfboost.torch import SFBClassifier, TrainingDivergedError  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
+from torch import nn  # noqa: E402
 
 FAST = {"network": "small", "steps": 5, "unstable_steps": 5, "min_gain": -9.0, "random_state": 0}
 
@@ -36,10 +36,10 @@ def _training(n=200, seed=0, agreements=(0.95, 0.7)):
 
 @pytest.fixture(scope="module")
 def learned():
-    X, y, d = _training(1024)
+    X, y, d = _training(3000, agreements=(0.9, 0.7))
     model = SFBClassifier(
         network="small", n_stable=1, balance=True, stability_weight=10.0, learning_rate=0.01, steps=300,
-        unstable_steps=200, batch_size=256, random_state=0,
+        unstable_steps=200, batch_size=256, validation_fraction=0.3, random_state=0,
     )  # fmt: skip
     return model.fit(X, y, sample_domain=d)
 
@@ -63,7 +63,10 @@ def test_adapting_returns_a_new_object_and_leaves_the_model_as_it_was(learned):
     proba = learned.predict_proba(X)
     first, second = learned.adapt(X), learned.adapt(-X)
     assert first is not second
-    assert all(torch.equal(a, b) for a, b in zip(before.values(), learned.network_.state_dict().values(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(before.values(), learned.network_.state_dict().values(), strict=True)
+    )
     np.testing.assert_array_equal(learned.predict_proba(X), proba)
 
 
@@ -73,7 +76,9 @@ def test_transform_gives_the_two_feature_sets_that_the_heads_read(learned):
     assert stable.shape == unstable.shape == (50, 1)
     log_proba, again = learned.stable_and_unstable(X)
     np.testing.assert_array_equal(unstable, again)
-    logits = learned.network_.stable_logits(torch.tensor(stable, dtype=torch.float32)).detach().double().numpy()
+    logits = (
+        learned.network_.stable_logits(torch.tensor(stable, dtype=torch.float32)).detach().double().numpy()
+    )
     np.testing.assert_allclose(log_proba, learned.temperature_.apply(logits), atol=1e-6)
 
 
@@ -90,7 +95,9 @@ def test_string_labels_data_frames_and_tensors_give_the_same_model():
     X, y, d = _training()
     names = np.array(["no", "yes"])[y]
     one = SFBClassifier(**FAST).fit(X, names, sample_domain=d)
-    two = SFBClassifier(**FAST).fit(pd.DataFrame(X, columns=["a", "b"]), pd.Series(names), sample_domain=pd.Series(d))
+    two = SFBClassifier(**FAST).fit(
+        pd.DataFrame(X, columns=["a", "b"]), pd.Series(names), sample_domain=pd.Series(d)
+    )
     three = SFBClassifier(**FAST).fit(torch.tensor(X), torch.tensor(y), sample_domain=d)
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     np.testing.assert_array_equal(one.predict_proba(X), three.predict_proba(X))
@@ -116,7 +123,9 @@ class _Rows(torch.utils.data.Dataset):
         return torch.tensor(self.X[i], dtype=torch.float32), self.y[i], self.d[i]
 
 
-@pytest.mark.parametrize("extra", [{}, {"balance": True}, {"split": "shared"}, {"freeze_trunk": True, "network": MLP(2, (8,))}])
+@pytest.mark.parametrize(
+    "extra", [{}, {"balance": True}, {"split": "shared"}, {"freeze_trunk": True, "network": MLP(2, (8,))}]
+)
 def test_a_dataset_gives_the_model_that_the_arrays_give(extra):
     X, y, d = _training()
     options = {**FAST, "batch_size": 32, **extra}
@@ -164,7 +173,9 @@ def test_the_shared_split_cuts_the_last_hidden_layer_in_two():
 
 def test_the_validation_domain_is_watched_and_not_trained_on():
     X, y, d = _training(agreements=(0.95, 0.7, 0.6))
-    model = SFBClassifier(**{**FAST, "steps": 20}, validation_domain="e2", monitor_every=5).fit(X, y, sample_domain=d)
+    model = SFBClassifier(**{**FAST, "steps": 20}, validation_domain="e2", monitor_every=5).fit(
+        X, y, sample_domain=d
+    )
     assert model.domains_.tolist() == ["e0", "e1"]
     assert [row["step"] for row in model.history_ if "validation" in row] == [5, 10, 15, 20]
     assert set(model.validation_[3]) == {"e0", "e1", "e2"}
@@ -245,9 +256,11 @@ def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
             return domains[0].risk * (float("nan") if self.calls == 4 else 1.0)
 
     model = SFBClassifier(**{**FAST, "stability": Explodes()}, checkpoint=tmp_path, checkpoint_every=1)
-    with pytest.raises(TrainingDivergedError, match=r"step 4 of stage 'stable'.*stability.*stable\.safetensors"):
+    with pytest.raises(
+        TrainingDivergedError, match=r"step 4 of stage 'stable'.*stability.*stable-0\.safetensors"
+    ):
         model.fit(X0, Y0, sample_domain=D0)
-    assert (tmp_path / "stable.safetensors").exists()
+    assert (tmp_path / "stable-0.safetensors").exists()
 
 
 def test_unknown_noise_is_refused(learned):

@@ -9,9 +9,11 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from sfboost.torch.actir import ACTIRNetwork, ACTIRObjective  # noqa: E402
 from sfboost.torch.batches import ArraySource  # noqa: E402
-from sfboost.torch.ensemble import actir_loss, learn_many, train_many  # noqa: E402
-from sfboost.torch.learning import Learner, Plan, build_network  # noqa: E402
+from sfboost.torch.building import build_network  # noqa: E402
+from sfboost.torch.ensemble import learn_many  # noqa: E402
+from sfboost.torch.learning import Learner, Plan  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
+from sfboost.torch.stacking import actir_loss, train_many  # noqa: E402
 from sfboost.torch.trainer import Stage, Trainer  # noqa: E402
 
 
@@ -144,7 +146,7 @@ def test_a_dead_member_is_started_again_and_the_others_are_left_alone():
     plan = Plan(
         steps=30, unstable_steps=200, learning_rate=0.02, stability_weight=1.0, independence_weight=0.0
     )
-    history, restarts = learn_many(networks, sources, [plan] * 2, [0, 1])
+    _, restarts = learn_many(networks, sources, [plan] * 2, [0, 1])
     assert restarts[0] >= 1
     assert restarts[1] == 0
     assert networks[0].unstable_features(sources[0].x).std() > 0.1

@@ -93,7 +93,7 @@ def test_irm_split_explains_that_one_row_has_no_halves():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_irm_matrix_is_the_mean_squared_gradient_in_the_head(n_classes):
-    domains, labels, weight, bias = _problem(n_classes)
+    domains, labels, weight, _ = _problem(n_classes)
     squares = []
     for domain, y in zip(domains, labels, strict=True):
         gradient = torch.autograd.grad(

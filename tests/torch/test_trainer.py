@@ -12,8 +12,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from sfboost.torch.batches import ArraySource, DatasetSource, domain_rows  # noqa: E402
+from sfboost.torch.building import build_network  # noqa: E402
 from sfboost.torch.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
-from sfboost.torch.learning import Learner, Plan, build_network  # noqa: E402
+from sfboost.torch.learning import Learner, Plan  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 from sfboost.torch.objective import LossParts, Objective, joint_logits  # noqa: E402
 from sfboost.torch.outputs import DomainOutput  # noqa: E402
@@ -91,7 +92,9 @@ def test_a_detached_joint_risk_does_not_move_the_stable_logits():
     z = torch.zeros(4, 2, requires_grad=True)
     u = torch.ones(4, 2, requires_grad=True)
     domain = DomainOutput(z, z, torch.eye(2).repeat(2, 1), u, u)
-    objective = Objective(torch.full((1, 2), 0.5).log(), NoPenalty(), NoPenalty(), risks="joint", detach_stable=True)
+    objective = Objective(
+        torch.full((1, 2), 0.5).log(), NoPenalty(), NoPenalty(), risks="joint", detach_stable=True
+    )
     objective([domain]).total.backward()
     assert z.grad is None
     assert u.grad is not None
@@ -137,7 +140,9 @@ def test_a_dataset_is_read_only_where_a_batch_needs_it():
 @pytest.mark.parametrize("split", ["shared", "separate"])
 @pytest.mark.parametrize("batch_size", [None, 8])
 def test_training_again_from_the_same_seed_gives_the_same_bits(split, batch_size):
-    plan = Plan(split=split, pretrain_steps=5, steps=10, unstable_steps=5, min_gain=-9.0, stability="groupdro")
+    plan = Plan(
+        split=split, pretrain_steps=5, steps=10, unstable_steps=5, min_gain=-9.0, stability="groupdro"
+    )
     states = []
     for _ in range(2):
         network = _network(split=split)
@@ -154,13 +159,25 @@ class _Killed(BaseException):
 @pytest.mark.parametrize("at", [3, 7, 12, 20, 27])
 def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
     plan = Plan(
-        split=split, stability="groupdro", pretrain_steps=6, steps=12, unstable_steps=10, min_gain=-9.0, cosine=True
+        split=split,
+        stability="groupdro",
+        pretrain_steps=6,
+        steps=12,
+        unstable_steps=10,
+        min_gain=-9.0,
+        cosine=True,
     )
 
     def learner(checkpoint, source):
         options = {"checkpoint_every": 4, "fingerprint": "x"}
         return Learner(
-            _network(split=split), source, plan, seed=3, batch_size=8, checkpoint=checkpoint, trainer_options=options
+            _network(split=split),
+            source,
+            plan,
+            seed=3,
+            batch_size=8,
+            checkpoint=checkpoint,
+            trainer_options=options,
         )
 
     whole = learner(tmp_path / "whole", _source())
@@ -221,13 +238,15 @@ def test_a_run_killed_from_outside_continues_in_another_process(tmp_path):
 
 def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(tmp_path):
     def run(fingerprint):
-        Learner(_network(), _source(), Plan(steps=4, unstable_steps=0), seed=0, checkpoint=tmp_path,
-                trainer_options={"fingerprint": fingerprint}).learn()  # fmt: skip
+        plan = Plan(steps=4, unstable_steps=0, min_gain=-9.0)
+        options = {"fingerprint": fingerprint}
+        learner = Learner(_network(), _source(), plan, seed=0, checkpoint=tmp_path, trainer_options=options)
+        learner.learn()
 
     run("a")
     with pytest.raises(ValueError, match="another run"):
         run("b")
-    (tmp_path / "stable.safetensors").write_bytes(b"\x00" * 40)
+    (tmp_path / "stable-0.safetensors").write_bytes(b"\x00" * 40)
     with pytest.raises(ValueError, match="no readable checkpoint"):
         run("a")
 
@@ -282,16 +301,25 @@ def test_early_stopping_keeps_the_best_weights_of_the_watched_domain():
 
 
 def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were():
-    before = torch.get_rng_state(), torch.get_num_threads(), torch.get_default_dtype(), np.random.get_state()[1].copy()  # noqa: NPY002
+    before = (
+        torch.get_rng_state(),
+        torch.get_num_threads(),
+        torch.get_default_dtype(),
+        np.random.get_state()[1].copy(),
+    )
     Learner(_network(), _source(), Plan(steps=3, unstable_steps=3, min_gain=-9.0), seed=0).learn()
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (torch.get_num_threads(), torch.get_default_dtype()) == before[1:3]
-    assert (np.random.get_state()[1] == before[3]).all()  # noqa: NPY002
+    assert (np.random.get_state()[1] == before[3]).all()
 
 
 def test_progress_lines_show_the_parts_of_the_loss(capsys):
     Learner(
-        _network(), _source(), Plan(steps=4, unstable_steps=0), seed=0, trainer_options={"verbose": 2}
+        _network(),
+        _source(),
+        Plan(steps=4, unstable_steps=0, min_gain=-9.0),
+        seed=0,
+        trainer_options={"verbose": 2},
     ).learn()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2

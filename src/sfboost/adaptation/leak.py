@@ -1,18 +1,20 @@
 """Leak correction (``noise="train"``): ours, not the paper's.
 
-The paper's correction assumes that X_S and X_U are independent given Y. A learned f_S always leaks a little of the
-unstable features, and the correction multiplies the leak by 1/s. Here the law of the stable score T = f_S given both
-Y and the unstable features is *learned where there are labels* and carried to the new domain:
+The paper's correction assumes that X_S and X_U are independent given Y. A learned f_S always leaks a little
+of the unstable features, and the correction multiplies the leak by 1/s. Here the law of the stable score T
+= f_S given both Y and the unstable features is *learned where there are labels* and carried to the new
+domain:
 
     assumption: P(T | Y, U) is the same in every domain, with U a coarse cell of the unstable features.
 
-It needs neither complementarity nor calibration (even a plain ERM score will do), but it is another assumption: it
-fails if P(X_S | Y) moves. The training domains can test it: from the others' P(T | Y, U) each domain's Pr[Y | U] is
-recovered blind and compared with its labels. Where they disagree the correction is refused.
+It needs neither complementarity nor calibration (even a plain ERM score will do), but it is another
+assumption: it fails if P(X_S | Y) moves. The training domains can test it: from the others' P(T | Y, U)
+each domain's Pr[Y | U] is recovered blind and compared with its labels. Where they disagree the correction
+is refused.
 
-In the new domain q_u = Pr[Y | U = u] maximises Σ_i log Σ_y q_u,y w_y(t_i, u) cell by cell, a concave problem, with
-w_y(t, u) = P(T = t | Y = y, U = u) up to a factor free of y: the training Pr[Y = y | t, u] / Pr[Y = y | u].
-Then Pr[Y = y | t, u] ∝ q_u,y w_y(t, u).
+In the new domain q_u = Pr[Y | U = u] maximises Σ_i log Σ_y q_u,y w_y(t_i, u) cell by cell, a concave
+problem, with w_y(t, u) = P(T = t | Y = y, U = u) up to a factor free of y: the training Pr[Y = y | t, u] /
+Pr[Y = y | u]. Then Pr[Y = y | t, u] ∝ q_u,y w_y(t, u).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from sfboost.adaptation.leak_scores import (
     mixture_shares,
     share_error,
 )
-from sfboost.adaptation.stress import stress_domains, stress_test, unstable_guess
+from sfboost.adaptation.stress import Adapter, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray, as_probability_matrix
 
 IntArray = npt.NDArray[np.intp]
@@ -183,7 +185,8 @@ def fit_leak_model(
     y, domain : array-like of shape (n,)
         Their labels and domains, at least two.
     n_cells : "auto" or int
-        Coarseness of U; "auto" takes the best of `candidates` on stress domains, the coarser one when in doubt.
+        Coarseness of U; "auto" takes the best of `candidates` on stress domains, the coarser one when in
+        doubt.
     candidates : tuple of int
         For "auto".
     tolerance : float
@@ -214,7 +217,8 @@ def fit_leak_model(
     ...     shape = np.where(rng.random(n) < 0.75, y, 1 - y)
     ...     return 1 / (1 + np.exp(-2.0 * (2 * colour - 1) - (2 * shape - 1))), colour[:, None], y
     >>> (p1, u1, y1), (p2, u2, y2), (p3, u3, y3) = draw(0.9), draw(0.8), draw(0.1)
-    >>> model = fit_leak_model(np.r_[p1, p2], np.r_[u1, u2], np.r_[y1, y2], np.repeat([0, 1], 4000), n_cells=2)
+    >>> model = fit_leak_model(np.r_[p1, p2], np.r_[u1, u2], np.r_[y1, y2], np.repeat([0, 1], 4000),
+    ...                        n_cells=2)
     >>> adapted = model.adapt(p3, u3)
     >>> bool(((p3 > 0.5) == y3).mean() < 0.15), bool((adapted.predict(p3, u3) == y3).mean() > 0.88)
     (True, True)
@@ -231,9 +235,11 @@ def fit_leak_model(
     if not disagreement.acceptable and not force:
         worst = int(disagreement.excess.argmax())
         raise LeakRefusedError(
-            f"The training domains disagree about the stable score given label and unstable features: Pr[Y | U] of "
+            "The training domains disagree about the stable score given label and unstable "
+            "features: Pr[Y | U] of "
             f"domain {disagreement.domains[worst]!r}, learned from the others, is wrong by "
-            f"{disagreement.error[worst]:.3f} ± {disagreement.standard_error[worst]:.3f} ({tolerance:g} is accepted). "
+            f"{disagreement.error[worst]:.3f} ± {disagreement.standard_error[worst]:.3f} "
+            f"({tolerance:g} is accepted). "
             "Use the paper's correction (sfboost.adapt), or force=True."
         )
     scores = ScoreModel(odds, cell, codes, _domain_weight(domain), int(n_cells), len(classes))
@@ -283,19 +289,13 @@ def choose_cells(
     tables = {}
     for n in sorted(candidates):
         try:
-            model = fit_leak_model(
-                stable_proba[learn],
-                X_unstable[learn],
-                y[learn],
-                domain[learn],
-                n_cells=n,
-                force=True,
-                random_state=random_state,
+            model = _untested_model(
+                stable_proba[learn], X_unstable[learn], y[learn], domain[learn], n, random_state
             )
         except ValueError:
             continue  # too few rows in some cell: finer ones have fewer
         tables[n] = stress_test(
-            {str(n): lambda p, X, m=model: m.adapt(p, X).predict_proba(p, X)},
+            {str(n): _adapter(model)},
             stable_proba[score],
             X_unstable[score],
             y[score],
@@ -303,7 +303,8 @@ def choose_cells(
         ).accuracy.mean()
     if not tables:
         raise ValueError(
-            f"None of {candidates} cells leaves {FEWEST_ROWS} rows of each class in each cell; pass more labelled rows."
+            f"None of {candidates} cells leaves {FEWEST_ROWS} rows of each class in each cell; "
+            "pass more labelled rows."
         )
     best = min(tables)
     for n, accuracy in tables.items():
@@ -312,12 +313,27 @@ def choose_cells(
     return best
 
 
+def _untested_model(
+    proba: FloatArray, X: FloatArray, y: IntArray, domain: npt.NDArray[Any], n_cells: int, seed: int
+) -> LeakModel:
+    """A model for the choice of cells alone; whether the domains agree is asked once that is made."""
+    cells = Cells(X, y, domain, n_cells, seed)
+    scores = ScoreModel(log_odds(proba), cells.assign(X), y, _domain_weight(domain), n_cells, proba.shape[1])
+    untested = Disagreement((), np.empty(0), np.empty(0), 0.0)
+    return LeakModel(np.arange(proba.shape[1]), n_cells, untested, cells, scores)
+
+
+def _adapter(model: LeakModel) -> Adapter:
+    return lambda proba, X: model.adapt(proba, X).predict_proba(proba, X)
+
+
 def _check_rows(
     proba: FloatArray, X: FloatArray, y: IntArray, classes: npt.NDArray[Any], domain: npt.NDArray[Any]
 ) -> None:
     if X.ndim != 2 or not len(proba) == len(X) == len(y) == len(domain):
         raise ValueError(
-            f"stable_proba, X_unstable, y and domain need the same rows, got {len(proba)}, {X.shape}, {len(y)} and "
+            f"stable_proba, X_unstable, y and domain need the same rows, got {len(proba)}, "
+            f"{X.shape}, {len(y)} and "
             f"{len(domain)}."
         )
     if len(classes) != proba.shape[1]:
@@ -326,7 +342,8 @@ def _check_rows(
         )
     if len(np.unique(domain)) < 2:
         raise ValueError(
-            "Leak correction tests its assumption by comparing training domains and got one. Pass at least two, or "
+            "Leak correction tests its assumption by comparing training domains and got one. Pass "
+            "at least two, or "
             "use the paper's correction (sfboost.adapt)."
         )
 

@@ -17,7 +17,7 @@ from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 
-FEWEST_ROWS = 20
+FEWEST_ROWS = 10
 _KNOTS = 6
 _PSEUDO_COUNT = 0.5
 
@@ -36,7 +36,9 @@ class Cells:
         self.n_cells = n_cells
         distinct = len(np.unique(self._scores(X).round(6), axis=0))
         if distinct < n_cells:
-            raise ValueError(f"The unstable features take {distinct} distinct values: {n_cells} cells are too many.")
+            raise ValueError(
+                f"The unstable features take {distinct} distinct values: {n_cells} cells are too many."
+            )
         self._clusters = make_pipeline(StandardScaler(), KMeans(n_cells, n_init=5, random_state=seed))
         self._clusters.fit(self._scores(X))
 
@@ -50,7 +52,7 @@ class Cells:
 
 
 class ScoreModel:
-    """w_y(t, u) for every cell u: a spline logistic model of Y given T, divided by the cell's class shares."""
+    """w_y(t, u) in each cell u: a spline logistic model of Y given T over the cell's class shares."""
 
     def __init__(
         self, odds: FloatArray, cell: IntArray, y: IntArray, weight: FloatArray, n_cells: int, n_classes: int
@@ -64,8 +66,10 @@ class ScoreModel:
             counts = np.bincount(y[rows], minlength=n_classes)
             if counts.min() < FEWEST_ROWS:
                 raise ValueError(
-                    f"Cell {u} of {n_cells} holds {counts.min()} training rows of class number {counts.argmin()}; "
-                    f"{FEWEST_ROWS} are needed to learn the stable score's law there. Use fewer cells or more rows."
+                    f"Cell {u} of {n_cells} holds {counts.min()} training rows of class number "
+                    f"{counts.argmin()}; "
+                    f"{FEWEST_ROWS} are needed to learn the stable score's law there. Use fewer "
+                    "cells or more rows."
                 )
             self._shares.append(np.bincount(y[rows], weight[rows], n_classes) / weight[rows].sum())
             self._models.append(self._fit(self._clip(odds[rows]), y[rows], weight[rows]))
@@ -125,7 +129,7 @@ def mixture_shares(weights: FloatArray) -> FloatArray:
         jac=True,
         method="SLSQP",
         bounds=[(1e-6, 1.0)] * n_classes,
-        constraints={"type": "eq", "fun": lambda q: q.sum() - 1.0, "jac": lambda q: np.ones_like(q)},
+        constraints={"type": "eq", "fun": lambda q: q.sum() - 1.0, "jac": np.ones_like},
         options={"maxiter": 500, "ftol": 1e-12},
     )
     q = np.clip(result.x, 1e-6, 1.0)

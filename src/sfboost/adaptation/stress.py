@@ -1,8 +1,9 @@
 """Stress domains: labelled training rows resampled until the unstable features mean something else.
 
-An adaptation is chosen honestly by adapting, with labels hidden, to domains that look like the feared test domain.
-Training rows resampled by (Y, Û), where Û is the class that the unstable features suggest, give such domains at any
-agreement Pr[Û = Y]. No test label is needed. Limit: only shifts in how Û goes with Y are imitated.
+An adaptation is chosen honestly by adapting, with labels hidden, to domains that look like the feared test
+domain. Training rows resampled by (Y, Û), where Û is the class that the unstable features suggest, give
+such domains at any agreement Pr[Û = Y]. No test label is needed. Limit: only shifts in how Û goes with Y
+are imitated.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def domain_heads(X_unstable: Any, y: IntArray, domain: npt.NDArray[Any]) -> list
     Examples
     --------
     >>> import numpy as np
-    >>> heads = domain_heads(np.array([[-1.0], [1.0], [-1.0], [1.0]]), np.array([0, 1, 1, 0]), np.array([0, 0, 1, 1]))
+    >>> X, y = np.array([[-1.0], [1.0], [-1.0], [1.0]]), np.array([0, 1, 1, 0])
+    >>> heads = domain_heads(X, y, np.array([0, 0, 1, 1]))
     >>> [int(head.predict([[1.0]])[0]) for head in heads]
     [1, 0]
     """
@@ -56,7 +58,8 @@ def domain_heads(X_unstable: Any, y: IntArray, domain: npt.NDArray[Any]) -> list
         rows = domain == name
         if len(np.unique(y[rows])) < 2:
             raise ValueError(
-                f"Domain {name!r} has one class only, so it does not show what the unstable features mean there. "
+                f"Domain {name!r} has one class only, so it does not show what the unstable "
+                "features mean there. "
                 "Leave it out, or pass more of its rows."
             )
         heads.append(make_pipeline(StandardScaler(), LogisticRegression()).fit(X_unstable[rows], y[rows]))
@@ -151,7 +154,8 @@ def stress_domains(
         chosen = np.concatenate(drawn)
         if len(chosen) < 2 * len(classes):
             raise ValueError(
-                f"Only {len(chosen)} rows can be brought to agreement {agreement}: some class never (or always) has "
+                f"Only {len(chosen)} rows can be brought to agreement {agreement}: some class "
+                "never (or always) has "
                 "the guess of its own name. Leave this agreement out, or pass more labelled rows."
             )
         domains.append(StressDomain(float(agreement), np.sort(chosen)))

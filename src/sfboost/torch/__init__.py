@@ -1,7 +1,7 @@
 """Learning stable and complementary features with PyTorch (the ``torch`` extra).
 
-Layering, lowest first: `outputs`, `fused`, `precision`, `checkpoint` · `penalties`, `independence`, `networks` ·
-`split_network`, `objective`, `batches` · `trainer` · `learning`, `ensemble` · `classifier`.
+Layering, lowest first: `outputs`, `fused`, `precision`, `checkpoint` · `penalties`, `independence`,
+`networks` · `split_network`, `objective`, `batches` · `trainer` · `learning`, `ensemble` · `classifier`.
 """
 
 from __future__ import annotations

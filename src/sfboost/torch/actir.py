@@ -54,9 +54,9 @@ class ACTIRNetwork(nn.Module):
 class ACTIRObjective:
     """The objective: both risks, and how far each η_e is from its own optimum.
 
-    Σ_e γ·CE(f_S + f_U) + (1 − γ)·CE(f_S) + λ₂·mean((∂/∂η_e [CE(f_S + f_U) + λ·proxy])²), averaged over domains,
-    where f_S is the first K features and f_U = Φ·η_e uses all of them. The gradient in η_e is written out:
-    Φᵀ(p − y)/n + λ·sign(r)·(Φ − E[Φ|Y])ᵀf_S/n, so no second backward pass is needed.
+    Σ_e γ·CE(f_S + f_U) + (1 − γ)·CE(f_S) + λ₂·mean((∂/∂η_e [CE(f_S + f_U) + λ·proxy])²), averaged over
+    domains, where f_S is the first K features and f_U = Φ·η_e uses all of them. The gradient in η_e is
+    written out: Φᵀ(p − y)/n + λ·sign(r)·(Φ − E[Φ|Y])ᵀf_S/n, so no second backward pass is needed.
 
     Parameters
     ----------

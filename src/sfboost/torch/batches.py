@@ -111,7 +111,7 @@ class _Source:
             self.strata.append(cells)
 
     def _balanced_rows(self, batch_size: int | None, seed: int, step: int) -> tuple[Tensor, tuple[int, ...]]:
-        assert self.strata is not None  # noqa: S101  (the caller looked)
+        assert self.strata is not None
         chosen = []
         for e, cells in enumerate(self.strata):
             size = min(batch_size or self.sizes[e], self.sizes[e])
@@ -203,7 +203,8 @@ class DatasetSource(_Source):
     --------
     >>> import numpy as np, torch
     >>> rows = [(torch.tensor([float(i)]), i % 2, 0) for i in range(4)]
-    >>> source = DatasetSource(rows, np.arange(4) % 2, np.zeros(4, int), 2, 1, torch.device("cpu"), torch.float32)
+    >>> y, d, cpu = np.arange(4) % 2, np.zeros(4, int), torch.device("cpu")
+    >>> source = DatasetSource(rows, y, d, 2, 1, cpu, torch.float32)
     >>> source.batch(2, 0, 0).x.shape
     torch.Size([2, 1])
     """

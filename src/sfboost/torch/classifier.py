@@ -9,22 +9,24 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
-from sfboost.adaptation import StableEvidence, adapt
+import torch
+from sfboost.adaptation import adapt
 from sfboost.adaptation.leak import LeakModel, fit_leak_model
+from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.adapted import AdaptedSFBClassifier
+from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, chunks, fingerprint, hold_out, make_source, read_rows
-from sfboost.torch.learning import Learner, Plan, build_network, seed_of
+from sfboost.torch.learning import Learner, Plan
 from sfboost.torch.networks import make_network
 from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.precision import resolve_precision
+from torch import Tensor, nn
 
 _CHUNK = 4096
 _PLAN = tuple(Plan.__dataclass_fields__)
@@ -248,7 +250,8 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
                 )
             watched, rows = rows.take(np.flatnonzero(here)), rows.take(np.flatnonzero(~here))
         if validation is not None:
-            return rows, read_rows(*validation, self.precision_.dtype), watched
+            X, y, domain = validation
+            return rows, read_rows(X, y, domain, self.precision_.dtype), watched
         kept, held = hold_out(rows, self.validation_fraction, seed)
         return kept, held, watched
 
@@ -328,12 +331,12 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
         if self.calibration is not None:
             self.temperature_ = fit_temperature(logits, y, criterion=self.calibration, domain=domain)
         log_proba = self.temperature_.apply(logits)
-        self.evidence_ = _evidence(log_proba, y)
+        self.evidence_ = stable_evidence(y, log_proba, np.ones(len(y)))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), np.concatenate([out[1] for out in outputs]), labels, domain)
 
     def _through_backbone(self, x: Any) -> Tensor:
-        assert self.backbone_ is not None  # noqa: S101  (only called when frozen)
+        assert self.backbone_ is not None
         device, dtype = torch.device(self.device), self.precision_.dtype
         with torch.no_grad():
             return torch.cat([self.backbone_(part.to(device)).cpu() for part in chunks(x, _CHUNK, dtype)])
@@ -407,9 +410,3 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "network_")
         proba, unstable, y, domain = self.validation_
         return fit_leak_model(proba, unstable, y, domain, **options)
-
-
-def _evidence(log_proba: FloatArray, y: npt.NDArray[np.intp]) -> StableEvidence:
-    balance = np.bincount(y, minlength=log_proba.shape[1]) / len(y)
-    gain = log_proba[np.arange(len(y)), y] - np.log(balance[y])
-    return StableEvidence(float(gain.mean()), float(gain.std() / np.sqrt(len(y))), len(y))

@@ -1,11 +1,11 @@
 """One autograd node for a whole ReLU network: the fast path of a full-batch step.
 
 On a CPU a wide full batch is bound by memory, not by arithmetic: every out-of-place operation on 50 000 x 390
-numbers pays for fresh pages, `nn.Dropout` draws a float per unit, and a row length that is no multiple of a cache
-line halves the speed of the matrix product. Here the activations live in buffers that are used again at each step,
-rows are padded to whole cache lines, the dropout mask comes from random bytes, and the backward pass reads the mask
-off the stored activation (zero means dropped or not active). The arithmetic is that of
-``Linear -> ReLU -> Dropout`` and nothing else.
+numbers pays for fresh pages, `nn.Dropout` draws a float per unit, and a row length that is no multiple of a
+cache line halves the speed of the matrix product. Here the activations live in buffers that are used again
+at each step, rows are padded to whole cache lines, the dropout mask comes from random bytes, and the
+backward pass reads the mask off the stored activation (zero means dropped or not active). The arithmetic is
+that of ``Linear -> ReLU -> Dropout`` and nothing else.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class _FusedReluNetwork(torch.autograd.Function):
         workspace: Workspace = ctx.workspace
         if workspace.ticket != ctx.ticket:
             raise RuntimeError(
-                "The buffers of this network were overwritten by a later forward pass before backward was called. "
+                "The buffers of this network were overwritten by a later forward pass before "
+                "backward was called. "
                 "Call backward after each forward, or build the network with fused=False."
             )
         grads: list[Tensor] = []

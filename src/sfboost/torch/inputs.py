@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
-from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
+import torch
 from sfboost.torch.batches import ArraySource, DatasetSource, Source, scan_dataset
+from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,9 @@ class Rows:
 
     def take(self, rows: npt.NDArray[np.intp]) -> Rows:
         """Return some of the rows, in this order."""
-        x = torch.utils.data.Subset(self.x, rows.tolist()) if self.lazy else self.x[torch.from_numpy(rows)]
+        if isinstance(self.x, Tensor):
+            return Rows(self.x[torch.from_numpy(rows)], self.y[rows], self.domain[rows])
+        x = torch.utils.data.Subset(self.x, rows.tolist())
         return Rows(x, self.y[rows], self.domain[rows])
 
 
@@ -100,7 +102,8 @@ def check_training(rows: Rows, *, penalised: bool, batch_size: int | None) -> No
         raise ValueError(f"The labels have one class only, {classes[0]!r}; a classifier needs two or more.")
     if penalised and len(domains) < 2:
         raise ValueError(
-            f"A stability penalty compares domains, and there is one only ({domains[0]!r}). Pass sample_domain "
+            f"A stability penalty compares domains, and there is one only ({domains[0]!r}). Pass "
+            "sample_domain "
             "with two or more domains, or stability='none'."
         )
     for name in domains:

@@ -1,14 +1,15 @@
 """From a plan to trained features: the paper's shared split, and stable net first, unstable net second.
 
-The paper splits the output of one network (``split="shared"``) and notes that Φ_S and Φ_U could be learned apart.
-``split="separate"`` does that: f_S by risk and stability penalty alone; then, with f_S frozen, a narrow Φ_U that is
-trained briefly on the joint risk. Some narrow networks start dead and never lower the joint risk, so the second stage
-is checked and started again (`docs/decisions` has the measurements behind this).
+The paper splits the output of one network (``split="shared"``) and notes that Φ_S and Φ_U could be learned
+apart. ``split="separate"`` does that: f_S by risk and stability penalty alone; then, with f_S frozen, a
+narrow Φ_U that is trained briefly on the joint risk. Some networks start dead and never lower their risk, so
+each stage is checked and started again (`docs/decisions` has the measurements behind this).
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,14 @@ import numpy as np
 
 import torch
 from sfboost.torch.batches import ArraySource, Batch, Source
+from sfboost.torch.building import (
+    chance_risk,
+    final_risk,
+    guess_classes,
+    reset_stable,
+    reset_unstable,
+    restart_seed,
+)
 from sfboost.torch.independence import make_independence_penalty
 from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts, Objective
@@ -56,142 +65,6 @@ class Plan:
     balance: bool = False
 
 
-def seed_of(*parts: int) -> int:
-    """Return a seed for a part of a run; different parts give unrelated ones.
-
-    Examples
-    --------
-    >>> seed_of(0, 1) != seed_of(0, 2)
-    True
-    """
-    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def restart_seed(seed: int, attempt: int) -> int:
-    """Return the seed of the unstable part's new weights at a restart.
-
-    Examples
-    --------
-    >>> restart_seed(0, 1) != restart_seed(0, 2)
-    True
-    """
-    return seed_of(seed, 1, attempt)
-
-
-def reset_unstable(network: SplitNetwork, seed: int) -> None:
-    """Draw the weights of Φ_U and of its heads anew, in place.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = SplitNetwork(torch.nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=1, n_unstable=1,
-    ...                    unstable_trunk=torch.nn.Linear(2, 4))
-    >>> reset_unstable(net, 7)
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        for module in (network.unstable_trunk, network.unstable_projection):
-            # Children first: a network that has its own rule overrules that of its layers.
-            for layer in reversed(list(module.modules())) if module is not None else ():
-                if hasattr(layer, "reset_parameters"):
-                    layer.reset_parameters()
-        network.reset_unstable_heads()
-
-
-def build_network(
-    make_trunk: Callable[[], nn.Module],
-    row: Tensor,
-    *,
-    split: str,
-    n_classes: int,
-    n_domains: int,
-    n_stable: int | None,
-    n_unstable: int | None,
-    seed: int,
-) -> SplitNetwork:
-    """Build a `SplitNetwork` with weights that depend on the seed alone.
-
-    Parameters
-    ----------
-    make_trunk : callable
-        Returns a new trunk.
-    row : Tensor
-        Two rows or more of X, to see what the trunk makes of them.
-    split : {"shared", "separate"}
-        One trunk or two.
-    n_classes, n_domains, n_stable, n_unstable : int
-        See `SplitNetwork`.
-    seed : int
-        Of the initial weights.
-
-    Returns
-    -------
-    SplitNetwork
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = build_network(lambda: torch.nn.Linear(2, 8), torch.zeros(2, 2), split="separate", n_classes=2,
-    ...                     n_domains=2, n_stable=None, n_unstable=1, seed=0)
-    >>> net.n_stable, net.n_unstable
-    (8, 1)
-    """
-    devices = [row.device.index or 0] if row.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        trunk = make_trunk()
-        network = SplitNetwork(
-            trunk,
-            n_features=_trunk_width(trunk, row),
-            n_classes=n_classes,
-            n_domains=n_domains,
-            n_stable=n_stable,
-            n_unstable=n_unstable,
-            unstable_trunk=make_trunk() if split == "separate" else None,
-        )
-    return network.to(row.device, row.dtype)
-
-
-def _trunk_width(trunk: nn.Module, row: Tensor) -> int:
-    probe = copy.deepcopy(trunk).to(row.device, row.dtype).eval()
-    try:
-        with torch.no_grad():
-            out = probe(row)
-    except RuntimeError as error:
-        raise ValueError(
-            f"The network does not take rows of shape {tuple(row.shape[1:])}: {error}. "
-            "Pass a network whose input fits X, or reshape X."
-        ) from error
-    if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != len(row):
-        got = f"a tensor of shape {tuple(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
-        raise ValueError(
-            f"The network must map {len(row)} rows to a tensor of shape ({len(row)}, width), got {got}. "
-            "Flatten or pool its output."
-        )
-    return int(out.shape[1])
-
-
-def guess_classes(network: SplitNetwork, source: Source) -> np.ndarray:
-    """Return Û of every row: the class that the unstable head of its own domain finds most likely.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = SplitNetwork(torch.nn.Linear(1, 2), n_features=2, n_classes=2, n_domains=1)
-    >>> guess_classes(net, ArraySource(torch.zeros(3, 1), np.zeros(3, int), np.zeros(3, int), 2, 1)).shape
-    (3,)
-    """
-    guess = np.zeros(len(source.labels), dtype=int)
-    network.eval()
-    heads = zip(network.unstable_weight, network.unstable_bias, strict=True)
-    with torch.no_grad():
-        for rows, (weight, bias) in zip(source.domain_rows, heads, strict=True):
-            for part in np.array_split(rows, max(1, len(rows) // _CHUNK)):
-                logits = network.unstable_features(source.rows(part)) @ weight.T + bias
-                guess[part] = network.all_classes(logits).argmax(1).cpu().numpy()
-    return guess
-
-
 class Learner:
     """Trains a `SplitNetwork` by a plan and keeps the history.
 
@@ -217,6 +90,7 @@ class Learner:
     Examples
     --------
     >>> import numpy as np, torch
+    >>> from sfboost.torch.building import build_network
     >>> x, y, d = torch.randn(8, 2), np.arange(8) % 2, np.arange(8) // 4
     >>> net = build_network(lambda: torch.nn.Linear(2, 4), x, split="shared", n_classes=2, n_domains=2,
     ...                     n_stable=None, n_unstable=None, seed=0)
@@ -260,7 +134,7 @@ class Learner:
             return
         if self.plan.balance:
             self._balance()
-        self._train("stable", self._stable_stages())
+        self._restarted("stable", self._stable_stages, reset_stable, "stable", chance_risk(self.source))
         self.source.balance(None)
         if self.plan.unstable_steps:
             self._learn_unstable()
@@ -322,11 +196,14 @@ class Learner:
 
     def _balance(self) -> None:
         """Train Φ_U briefly by empirical risk; its guess Û then balances the rows for the stable stage."""
-        plan, start = self.plan, {k: v.clone() for k, v in self.network.state_dict().items()}
-        parameters = self.network.unstable_parameters()
+        plan, start = self.plan, self._state()
         rate = plan.unstable_learning_rate or plan.learning_rate
-        stage = Stage("guess", self._guess_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2)
-        self._train("guess", [stage], early_stopping=False)
+
+        def stages() -> list[Stage]:
+            parameters = self.network.unstable_parameters()
+            return [Stage("guess", self._guess_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2)]
+
+        self._restarted("guess", stages, reset_unstable, "stable", chance_risk(self.source))
         self.source.balance(guess_classes(self.network, self.source))
         self.network.load_state_dict(start)
 
@@ -384,37 +261,54 @@ class Learner:
         )
 
     def _learn_unstable(self) -> None:
-        """Train Φ_U, look whether it lowers the joint risk, start again if not."""
+        """Train Φ_U on the joint risk, from new weights as long as that risk does not fall below f_S's."""
+        plan, stable = self.plan, self._stable_risk()
+        rate = plan.unstable_learning_rate or plan.learning_rate
+
+        def stages() -> list[Stage]:
+            parameters = self.network.unstable_parameters()
+            return [
+                Stage("unstable", self._unstable_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2)
+            ]
+
+        self.restarts = self._restarted("unstable", stages, reset_unstable, "joint", stable)
+
+    def _restarted(
+        self,
+        name: str,
+        stages: Callable[[], list[Stage]],
+        reset: Callable[[SplitNetwork, int], None],
+        part: str,
+        baseline: float,
+    ) -> int:
+        """Train; while the risk is not below the baseline start again from new weights. Returns restarts."""
         plan = self.plan
-        fresh = {k: v.clone() for k, v in self.network.state_dict().items()}
-        best: tuple[float, dict[str, Tensor], list[dict[str, Any]]] | None = None
+        fresh = self._state()
+        best, best_state = math.inf, fresh
         for attempt in range(plan.max_restarts + 1):
             if attempt:
                 self.network.load_state_dict(fresh)
-                reset_unstable(self.network, restart_seed(self.seed, attempt))
-            rate = plan.unstable_learning_rate or plan.learning_rate
-            parameters = self.network.unstable_parameters()
-            stage = Stage(
-                "unstable", self._unstable_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2
-            )
-            history = self._train(f"unstable-{attempt}", [stage], early_stopping=False)
-            joint, stable = history[-1]["joint"], self._stable_risk()
-            state = {k: v.clone() for k, v in self.network.state_dict().items()}
-            if best is None or joint < best[0]:
-                best = (joint, state, history)
-            self.restarts = attempt
-            if joint <= (1.0 - plan.min_gain) * stable:
+                reset(self.network, restart_seed(self.seed, attempt))
+            history = self._train(f"{name}-{attempt}", stages(), early_stopping=name == "stable")
+            risk = final_risk([row[part] for row in history])
+            if risk < best:
+                best, best_state = risk, self._state()
+            if risk <= (1.0 - plan.min_gain) * baseline:
                 break
         else:
             warnings.warn(
-                f"In {plan.max_restarts + 1} starts the unstable features never lowered the risk by "
-                f"{100 * plan.min_gain:g} % (stable {stable:.4g}, best joint {best[0]:.4g}): there is little to gain "
-                "from adaptation. Train longer (unstable_steps) or wider (n_unstable) if there should be.",
+                f"In {plan.max_restarts + 1} starts the {name} part never lowered the risk by "
+                f"{100 * plan.min_gain:g} % ({baseline:.4g} without it, {best:.4g} with it): there is "
+                "little in these features. Train longer or wider, or lower the penalty, if there should "
+                "be more.",
                 UserWarning,
                 stacklevel=2,
             )
-        assert best is not None
-        self.network.load_state_dict(best[1])
+        self.network.load_state_dict(best_state)
+        return attempt
+
+    def _state(self) -> dict[str, Tensor]:
+        return {name: value.clone() for name, value in self.network.state_dict().items()}
 
     def _stable_risk(self) -> float:
         objective = self._objective("stable", penalties=False)

@@ -1,7 +1,7 @@
 """Trunks: networks that turn inputs into hidden features.
 
-A trunk is any ``nn.Module`` that maps a batch to a matrix of shape (n, width); `SFBClassifier` adds the split into
-Φ_S and Φ_U and the heads. The named ones here are those of the paper's tables (App. F):
+A trunk is any ``nn.Module`` that maps a batch to a matrix of shape (n, width); `SFBClassifier` adds the
+split into Φ_S and Φ_U and the heads. The named ones here are those of the paper's tables (App. F):
 
 ==================== ==================================================================
 ``"small"``          two hidden layers of 8 units (the synthetic data)
@@ -15,6 +15,7 @@ A trunk is any ``nn.Module`` that maps a batch to a matrix of shape (n, width); 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -67,8 +68,8 @@ class MLP(nn.Module):
     dropout : float
         Share of units dropped after each layer.
     fused : bool
-        Take the fast full-batch path (`sfboost.torch.fused`) when training on the CPU. It cannot be differentiated
-        twice nor vectorised by `torch.func`, so it is off unless asked for.
+        Take the fast full-batch path (`sfboost.torch.fused`) when training on the CPU. It cannot be
+        differentiated twice nor vectorised by `torch.func`, so it is off unless asked for.
 
     Examples
     --------
@@ -82,7 +83,7 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         widths = [n_inputs, *hidden]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
         self.dropout = ByteDropout(dropout)
         self.n_features = widths[-1]
         self.fused = fused
@@ -91,7 +92,7 @@ class MLP(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw Xavier weights and zero biases, as in the ColoredMNIST networks of IRM and QRM."""
-        for layer in self.layers:
+        for layer in self._linear():
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
@@ -99,12 +100,15 @@ class MLP(nn.Module):
         """Return the last hidden layer."""
         x = x.flatten(1)
         if self.fused and self.training and torch.is_grad_enabled() and x.device.type == "cpu":
-            weights = [layer.weight for layer in self.layers]
-            biases = [layer.bias for layer in self.layers]
+            weights = [layer.weight for layer in self._linear()]
+            biases = [layer.bias for layer in self._linear()]
             return fused_relu_network(x, weights, biases, self.dropout.p, self._workspace)
         for layer in self.layers:
             x = self.dropout(layer(x).relu())
         return x
+
+    def _linear(self) -> list[nn.Linear]:
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
     def free_buffers(self) -> None:
         """Give back the memory of the fast path."""

@@ -1,11 +1,12 @@
 """ResNet-18 (He et al., 2016) that reads a standard state-dict file.
 
-The names of its parameters are the usual ones (``layer1.0.conv1.weight`` ...), so a file saved from the common
-vision libraries loads as it is; the 1000-class layer ``fc`` of such a file is not used.
+The names of its parameters are the usual ones (``layer1.0.conv1.weight`` ...), so a file saved from the
+common vision libraries loads as it is; the 1000-class layer ``fc`` of such a file is not used.
 """
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import torch
@@ -67,7 +68,7 @@ class ResNet18(nn.Module):
         self.bn1 = nn.BatchNorm2d(64)
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
         widths = (64, 64, 128, 256, 512)
-        for stage, (n_in, n_out) in enumerate(zip(widths[:-1], widths[1:], strict=True), start=1):
+        for stage, (n_in, n_out) in enumerate(itertools.pairwise(widths), start=1):
             first = _Block(n_in, n_out, stride=1 if stage == 1 else 2)
             self.add_module(f"layer{stage}", nn.Sequential(first, _Block(n_out, n_out, stride=1)))
         self.dropout = nn.Dropout(dropout)
@@ -82,8 +83,8 @@ class ResNet18(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the pooled features of a batch of images."""
         x = self.maxpool(self.bn1(self.conv1(x)).relu())
-        for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
-            x = stage(x)
+        for stage in range(1, 5):
+            x = self.get_submodule(f"layer{stage}")(x)
         return self.dropout(x.mean(dim=(2, 3)))
 
     def train(self, mode: bool = True) -> ResNet18:
@@ -126,7 +127,8 @@ def read_state_dict(path: str | Path) -> dict[str, Tensor]:
     state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
         raise ValueError(
-            f"{path} does not hold a state dict (names to tensors). Save it with torch.save(net.state_dict(), path)."
+            f"{path} does not hold a state dict (names to tensors). Save it with "
+            "torch.save(net.state_dict(), path)."
         )
     return state
 
@@ -158,7 +160,8 @@ def load_weights(network: nn.Module, path: str | Path, *, ignore: tuple[str, ...
     wrong = [name for name in state if name in wanted and state[name].shape != wanted[name].shape]
     if missing or extra or wrong:
         raise ValueError(
-            f"{path} does not fit {type(network).__name__}: missing {missing[:3]}, not known {extra[:3]}, of another "
+            f"{path} does not fit {type(network).__name__}: missing {missing[:3]}, not known "
+            f"{extra[:3]}, of another "
             f"shape {wrong[:3]} ({len(missing)}, {len(extra)} and {len(wrong)} in all)."
         )
     network.load_state_dict(state, strict=False)

@@ -31,8 +31,9 @@ class SplitNetwork(nn.Module):
     n_classes, n_domains : int
         Classes K; training domains (one h_U^e each).
     n_stable, n_unstable : int, optional
-        Sizes of Φ_S and Φ_U. With one trunk, both or neither: a linear layer brings the trunk's output to these
-        sizes; with neither, the trunk's output is cut in two halves. With two trunks None means the trunk's width.
+        Sizes of Φ_S and Φ_U. With one trunk, both or neither: a linear layer brings the trunk's output to
+        these sizes; with neither, the trunk's output is cut in two halves. With two trunks None means the
+        trunk's width.
     unstable_trunk : nn.Module, optional
         A second trunk for Φ_U (``split="separate"``); it has n_features outputs as well.
 
@@ -86,7 +87,7 @@ class SplitNetwork(nn.Module):
         self.reset_unstable_heads()
 
     def reset_unstable_heads(self) -> None:
-        """Draw h_U^e: one start for all domains and never near zero, so that a single feature begins as log-odds."""
+        """Draw h_U^e: one start for all domains, never near zero: a single feature begins as log-odds."""
         start = nn.init.orthogonal_(torch.empty(self.unstable_weight.shape[1:]))
         with torch.no_grad():
             self.unstable_weight.copy_(start.expand_as(self.unstable_weight))

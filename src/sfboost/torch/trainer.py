@@ -1,7 +1,8 @@
 """The training loop: stages with a fresh optimiser each, a history, checkpoints, early stopping.
 
-A run is a list of stages (for the paper's tables: empirical risk first, then the penalty). Everything random inside
-the network draws from torch's default generator within a forked scope, so the caller's random state is as before.
+A run is a list of stages (for the paper's tables: empirical risk first, then the penalty). Everything
+random inside the network draws from torch's default generator within a forked scope, so the caller's random
+state is as before.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 from sfboost.torch.batches import Batch, Source
 from sfboost.torch.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
+from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts
 from torch import Tensor, nn
 
@@ -97,7 +99,8 @@ class Trainer:
     --------
     >>> import numpy as np, torch
     >>> from sfboost.torch.batches import ArraySource
-    >>> from sfboost.torch.objective import LossParts
+    >>> from sfboost.torch.networks import MLP
+    from sfboost.torch.objective import LossParts
     >>> net, zero = torch.nn.Linear(1, 1), torch.zeros(())
     >>> source = ArraySource(torch.ones(4, 1), np.zeros(4, int), np.zeros(4, int), 2, 1)
     >>> def loss(batch):
@@ -220,7 +223,8 @@ class Trainer:
         tensors, meta = load_checkpoint(self.checkpoint)
         if meta["fingerprint"] != self.fingerprint:
             raise ValueError(
-                f"The checkpoint {self.checkpoint} is of another run (other data or parameters). Delete it to train "
+                f"The checkpoint {self.checkpoint} is of another run (other data or parameters). "
+                "Delete it to train "
                 "from the start, or name another file."
             )
         self.network.load_state_dict(_under("network.", tensors))
@@ -236,7 +240,7 @@ class Trainer:
             self.network.load_state_dict(self._best)
         self.network.eval()
         for module in self.network.modules():
-            if hasattr(module, "free_buffers"):
+            if isinstance(module, MLP):
                 module.free_buffers()
 
 
@@ -253,5 +257,6 @@ def _refuse_nan(parts: dict[str, float], stage: Stage, step: int, checkpoint: Pa
     )
     raise TrainingDivergedError(
         f"At step {step + 1} of stage {stage.name!r} the loss is not finite; the part(s) at fault: "
-        f"{', '.join(bad) or 'total'}. {kept}Lower the learning rate or the penalty weight, and look for NaN in X."
+        f"{', '.join(bad) or 'total'}. {kept}Lower the learning rate or the penalty weight, and "
+        "look for NaN in X."
     )

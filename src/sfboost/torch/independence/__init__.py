@@ -33,7 +33,8 @@ def make_independence_penalty(penalty: str | nn.Module) -> nn.Module:
         return penalty
     if penalty not in INDEPENDENCE_PENALTIES:
         raise ValueError(
-            f"There is no independence penalty named {penalty!r}. Known names: {', '.join(INDEPENDENCE_PENALTIES)}; "
+            f"There is no independence penalty named {penalty!r}. Known names: "
+            f"{', '.join(INDEPENDENCE_PENALTIES)}; "
             "or pass an nn.Module."
         )
     return INDEPENDENCE_PENALTIES[penalty]()

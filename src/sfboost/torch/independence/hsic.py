@@ -1,4 +1,4 @@
-"""Class-conditional HSIC (Gretton et al., 2005): a kernel measure of dependence, zero only for independence."""
+"""Class-conditional HSIC (Gretton et al., 2005): a kernel measure, zero only for independence."""
 
 from __future__ import annotations
 

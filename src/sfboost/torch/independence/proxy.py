@@ -1,4 +1,4 @@
-"""The conditional-independence proxy of ACTIR (Jiang & Veitch, 2022, section 3.1): a within-class covariance."""
+"""ACTIR's proxy of conditional independence (Jiang & Veitch, 2022, 3.1): a within-class covariance."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _unstable(domain: DomainOutput) -> tuple[Tensor, Tensor]:
 class LogitProxy(nn.Module):
     """Mean over domains of Σ_k |E[f_S,k (f_U,k − E[f_U,k | Y])]|, on the logits.
 
-    Zero when stable and unstable logits are uncorrelated within classes; zero covariance is less than independence,
-    and covariances of opposite sign in two classes cancel.
+    Zero when stable and unstable logits are uncorrelated within classes; zero covariance is less than
+    independence, and covariances of opposite sign in two classes cancel.
 
     Examples
     --------

@@ -49,7 +49,8 @@ def make_stability_penalty(penalty: str | nn.Module) -> nn.Module:
         return penalty
     if penalty not in STABILITY_PENALTIES:
         raise ValueError(
-            f"There is no stability penalty named {penalty!r}. Known names: {', '.join(STABILITY_PENALTIES)}; "
+            f"There is no stability penalty named {penalty!r}. Known names: "
+            f"{', '.join(STABILITY_PENALTIES)}; "
             "or pass an nn.Module."
         )
     return STABILITY_PENALTIES[penalty]()

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 class CLOvE(nn.Module):
     """Mean over domains of the squared MMCE with a Laplacian kernel.
 
-    MMCE²_e = n⁻² Σ_ij (c_i − r_i)(c_j − r_j) exp(−|r_i − r_j| / scale), with c the correctness of the predicted
-    class (no gradient) and r its confidence. Zero where confidence is accuracy at every confidence.
+    MMCE²_e = n⁻² Σ_ij (c_i − r_i)(c_j − r_j) exp(−|r_i − r_j| / scale), with c the correctness of the
+    predicted class (no gradient) and r its confidence. Zero where confidence is accuracy at every
+    confidence.
 
     Parameters
     ----------

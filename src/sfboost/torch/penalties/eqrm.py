@@ -23,8 +23,9 @@ class EQRM(nn.Module):
     alpha : float, optional
         The quantile, between 0 and 1.
     log_tail : float, optional
-        log(1 − α) instead of α, for quantiles that no float can hold (the paper goes to −1000). The quantile is then
-        that of the tail, mean + bandwidth · √(−2 log(1 − α)). Exactly one of the two is needed.
+        log(1 − α) instead of α, for quantiles that no float can hold (the paper goes to −1000). The
+        quantile is then that of the tail, mean + bandwidth · √(−2 log(1 − α)). Exactly one of the two is
+        needed.
 
     Examples
     --------

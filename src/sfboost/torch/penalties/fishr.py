@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 
 class Fishr(nn.Module):
-    """Mean over domains of ‖v_e − v̄‖², v_e the variance over rows of the gradient in the head's weights and bias.
+    """Mean over domains of ‖v_e − v̄‖², v_e the variance over rows of the gradient in the head.
 
-    For a linear head the gradient of a row is (p − y)(φ, 1)ᵀ, so variances are two matrix products and no
-    per-row backward pass is needed. Zero when the domains are alike.
+    The head is its weights and its bias. For a linear head the gradient of a row is (p − y)(φ, 1)ᵀ, so
+    variances are two matrix products and no per-row backward pass is needed. Zero when the domains are alike.
 
     Examples
     --------

@@ -30,6 +30,7 @@ class GroupDRO(nn.Module):
     def __init__(self, *, step_size: float = 0.01) -> None:
         super().__init__()
         self.step_size = step_size
+        self.log_weights: Tensor
         # Log-weights start at equal; the shape is known with the first call.
         self.register_buffer("log_weights", torch.zeros(0, dtype=torch.float64))
 

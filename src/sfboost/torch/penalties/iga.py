@@ -12,8 +12,8 @@ from torch import Tensor, nn
 class IGA(nn.Module):
     """Sum over domains of ‖∇R_e − mean‖², the mean taken as a constant. Zero when the gradients are equal.
 
-    The gradient is that of every parameter of the stable predictor, so this penalty needs the second derivative of
-    the network.
+    The gradient is that of every parameter of the stable predictor, so this penalty needs the second
+    derivative of the network.
 
     Examples
     --------

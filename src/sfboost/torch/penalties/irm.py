@@ -55,7 +55,8 @@ class IRMSplit(nn.Module):
             rows = _row_scale_gradients(domain)
             if len(rows) < 2:
                 raise ValueError(
-                    "The penalty 'irm-split' multiplies the gradients of even and odd rows, and a domain has only "
+                    "The penalty 'irm-split' multiplies the gradients of even and odd rows, and a "
+                    "domain has only "
                     "1 row in this batch. Use a larger batch_size, or stability='irm'."
                 )
             products.append(rows[0::2].mean() * rows[1::2].mean())
@@ -65,8 +66,8 @@ class IRMSplit(nn.Module):
 class IRMMatrix(nn.Module):
     """ACTIR's form: mean square of the gradient in the whole matrix that maps Φ_S to logits.
 
-    Zero where the stable head is optimal in every domain. With two classes the matrix is the one column of the
-    log-odds.
+    Zero where the stable head is optimal in every domain. With two classes the matrix is the one column of
+    the log-odds.
 
     Examples
     --------
