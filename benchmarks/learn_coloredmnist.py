@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import torch
+from sfboost import adapt
 from sfboost.adaptation.leak import LeakRefusedError
 from sfboost.datasets import load
 from sfboost.torch import SFBClassifier
@@ -24,6 +25,8 @@ from sfboost.torch import SFBClassifier
 COMMON: dict[str, Any] = {
     "network": "mlp",
     "dropout": 0.2,
+    "batch_size": 1250,
+    "learning_rate": 3e-4,
     "calibration": "nll",
     "unstable_steps": 60,
     "unstable_learning_rate": 3e-4,
@@ -31,54 +34,35 @@ COMMON: dict[str, Any] = {
     "random_state": 0,
 }
 RECIPES: dict[str, dict[str, Any]] = {
-    # A plain empirical-risk score: only leak correction can use it.
-    "erm": {"stability": "none", "batch_size": 2500, "learning_rate": 1e-4, "steps": 400},
     # Rows drawn so that the label is independent of the first guess.
-    "balanced": {
-        "balance": True,
-        "stability_weight": 1.0,
-        "batch_size": 5000,
-        "learning_rate": 3e-4,
-        "steps": 150,
-    },
-    "balanced-long": {
-        "balance": True,
-        "stability_weight": 1.0,
-        "batch_size": 5000,
-        "learning_rate": 3e-4,
-        "steps": 400,
-    },
-    "balanced-slow": {
-        "balance": True,
-        "stability_weight": 1.0,
-        "batch_size": 5000,
-        "learning_rate": 1e-4,
-        "steps": 250,
-    },
-    # The penalty alone, as the paper: empirical risk first, full batches under the penalty.
+    "balanced": {"steps": 150},
+    "balanced-long": {"steps": 600},
+    # A plain empirical-risk score: only leak correction can use it.
+    "erm": {"balance": False, "stability": "none", "steps": 200},
+    # The penalty alone, as the paper: empirical risk first, then large batches under the penalty.
     "irm": {
+        "balance": False,
         "stability_weight": 20000.0,
-        "learning_rate": 1e-4,
-        "pretrain_steps": 400,
-        "steps": 200,
+        "pretrain_steps": 150,
+        "steps": 150,
         "cosine": True,
+        "batch_size": 5000,
     },
     # One network, its last hidden layer cut in two halves.
     "shared": {
         "split": "shared",
         "stability_weight": 5000.0,
-        "learning_rate": 1e-4,
-        "pretrain_steps": 400,
-        "steps": 200,
+        "pretrain_steps": 150,
+        "steps": 150,
         "cosine": True,
-        "batch_size": 12500,
+        "batch_size": 5000,
     },
 }
 ADAPTATIONS: dict[str, dict[str, Any]] = {
     "posthoc": {"correction": "posthoc"},
     "posthoc, 5 rounds": {"correction": "posthoc", "rounds": 5},
+    "paper": {"method": "paper"},
     "likelihood": {},
-    "leak": {"noise": "train"},
 }
 
 
@@ -117,19 +101,33 @@ def main() -> None:
 
 
 def evaluate(model: SFBClassifier, dataset: Any) -> dict[str, dict[str, float]]:
-    table: dict[str, dict[str, float]] = {"stable": {}} | {name: {} for name in ADAPTATIONS}
+    flattened = ["flat stable", *(f"flat {name}" for name in ADAPTATIONS)]
+    table: dict[str, dict[str, float]] = {
+        name: {} for name in ("stable", *ADAPTATIONS, *flattened, "leak")
+    }
+    try:
+        leak = model.leak_model()
+    except LeakRefusedError as error:
+        print(error)
+        leak = None
     for name in dataset.test:
         domain = dataset.domain(name)
         key = f"{domain.agreement:.1f}"
-        table["stable"][key] = model.score(domain.X, domain.y)
-        for method, options in ADAPTATIONS.items():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    adapted = model.adapt(domain.X, **options)
-                except LeakRefusedError:
-                    continue
-            table[method][key] = float(np.mean(adapted.predict(domain.X) == domain.y))
+        log_proba, unstable = model.stable_and_unstable(domain.X)
+        scores = {"": np.exp(log_proba)}
+        if leak is not None:
+            scores["flat "] = leak.flatten(scores[""], unstable)
+        for kind, proba in scores.items():
+            table[f"{kind}stable"][key] = float(np.mean(proba.argmax(1) == domain.y))
+            for method, options in ADAPTATIONS.items():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    adapted = adapt(proba, unstable, evidence=model.evidence_, **options)
+                table[kind + method][key] = float(np.mean(adapted.predict(proba, unstable) == domain.y))
+        proba = scores[""]
+        if leak is not None:
+            adapted = leak.adapt(proba, unstable)
+            table["leak"][key] = float(np.mean(adapted.predict(proba, unstable) == domain.y))
     return table
 
 

@@ -36,10 +36,10 @@ def _training(n=200, seed=0, agreements=(0.95, 0.7)):
 
 @pytest.fixture(scope="module")
 def learned():
-    X, y, d = _training(3000, agreements=(0.9, 0.7))
+    X, y, d = _training(8000, agreements=(0.9, 0.7))
     model = SFBClassifier(
         network="small", n_stable=1, balance=True, stability_weight=10.0, learning_rate=0.01, steps=300,
-        unstable_steps=200, batch_size=256, validation_fraction=0.3, random_state=0,
+        unstable_steps=200, batch_size=256, validation_fraction=0.5, random_state=0,
     )  # fmt: skip
     return model.fit(X, y, sample_domain=d)
 

@@ -112,6 +112,14 @@ class LeakModel:
         sizes = np.bincount(cell, minlength=self.n_cells) / len(cell)
         return LeakAdaptation(self, shares, sizes, len(cell))
 
+    def flatten(self, stable_proba: Any, X_unstable: Any) -> FloatArray:
+        """Take the leak out of a score: Pr[Y | T] as it would be were Y independent of U, of shape (n, K).
+
+        With equal class shares; the result is what the paper's correction wants of f_S.
+        """
+        weights, _ = self._weights(stable_proba, X_unstable)
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
     def _weights(self, stable_proba: Any, X_unstable: Any) -> tuple[FloatArray, IntArray]:
         proba = as_probability_matrix(stable_proba, n_classes=len(self.classes))
         X = np.asarray(X_unstable, dtype=np.float64)

@@ -33,7 +33,8 @@ class AdaptedSFBClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Pr[Y | X_S, X_U] in the new domain, of shape (n, K)."""
-        stable, unstable = self.model.stable_and_unstable(X)
+        leak = isinstance(self.adaptation, LeakAdaptation)
+        stable, unstable = self.model._calibrated(X) if leak else self.model.stable_and_unstable(X)
         return self.adaptation.predict_proba(np.exp(stable), unstable)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

@@ -85,6 +85,9 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
         Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
     calibration : {"nll", "ece", None}
         How the temperature is chosen.
+    flatten : bool
+        Take what f_S still says about Φ_U out of it, as measured on the held-out rows (at least two
+        domains, some hundred rows each; see `sfboost.adaptation.leak.LeakModel.flatten`).
     freeze_trunk : bool
         Do not train the network; run it once and train on its cached output.
     device : str
@@ -121,7 +124,8 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
     ...     right = rng.random((n, 2)) < [0.75, agreement]
     ...     return np.where(right, y[:, None], 1 - y[:, None]) * 2.0 - 1.0, y
     >>> (X1, y1), (X2, y2), (X3, y3) = draw(0.95), draw(0.7), draw(0.1)
-    >>> model = SFBClassifier(network="small", n_stable=1, learning_rate=0.01, steps=300, random_state=0)
+    >>> model = SFBClassifier(network="small", learning_rate=0.01, steps=200, unstable_steps=100,
+    ...                       batch_size=256, random_state=0)
     >>> model = model.fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 1000))
     >>> bool(model.score(X3, y3) > 0.7), bool(model.adapt(X3).score(X3, y3) > 0.85)
     (True, True)
@@ -135,7 +139,7 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
         n_stable: int | str | None = "auto",
         n_unstable: int | str | None = "auto",
         stability: str | nn.Module = "irm",
-        stability_weight: float = 100.0,
+        stability_weight: float = 10.0,
         independence: str | nn.Module = "proxy",
         independence_weight: float = 1.0,
         gamma: float | None = None,
@@ -152,12 +156,13 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
         unstable_learning_rate: float | None = None,
         max_restarts: int = 4,
         min_gain: float = 0.02,
-        balance: bool = False,
+        balance: bool = True,
         validation_domain: str | int | None = None,
         monitor_every: int = 10,
         patience: int = 10,
         validation_fraction: float = 0.1,
         calibration: str | None = "nll",
+        flatten: bool = False,
         freeze_trunk: bool = False,
         device: str = "cpu",
         precision: str = "auto",
@@ -194,6 +199,7 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.calibration = calibration
+        self.flatten = flatten
         self.freeze_trunk = freeze_trunk
         self.device = device
         self.precision = precision
@@ -334,6 +340,7 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
         self.evidence_ = stable_evidence(y, log_proba, np.ones(len(y)))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), np.concatenate([out[1] for out in outputs]), labels, domain)
+        self.leak_model_ = self.leak_model() if self.flatten else None
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
@@ -362,6 +369,12 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
 
     def stable_and_unstable(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return calibrated log f_S of shape (n, K), and Φ_U: what `sfboost.adapt` takes."""
+        log_proba, unstable = self._calibrated(X)
+        if self.leak_model_ is None:
+            return log_proba, unstable
+        return np.log(self.leak_model_.flatten(np.exp(log_proba), unstable)), unstable
+
+    def _calibrated(self, X: Any) -> tuple[FloatArray, FloatArray]:
         check_is_fitted(self, "network_")
         _, unstable, logits = self._outputs(X)
         return self.temperature_.apply(logits), unstable
@@ -390,20 +403,25 @@ class SFBClassifier(ClassifierMixin, BaseEstimator):
             How pseudo-labels err. "complementary": independently of Φ_U given the label (the paper).
             "train": as measured on the labelled training domains (`sfboost.adaptation.leak`).
         **options
-            For `sfboost.adapt`, or for `sfboost.adaptation.leak.fit_leak_model`.
+            For `sfboost.adapt`, or for `sfboost.adaptation.leak.fit_leak_model`. The correction is
+            "posthoc" if neither `method` nor `correction` is given: on learned features, which leak, it
+            did better than the likelihood (`docs/decisions/split.md`).
 
         Returns
         -------
         AdaptedSFBClassifier
         """
-        stable, unstable = self.stable_and_unstable(X)
-        proba = np.exp(stable)
         if noise == "train":
-            return AdaptedSFBClassifier(self, self.leak_model(**options).adapt(proba, unstable))
+            # The leak model knows the score as it was before flattening.
+            stable, unstable = self._calibrated(X)
+            return AdaptedSFBClassifier(self, self.leak_model(**options).adapt(np.exp(stable), unstable))
         if noise != "complementary":
             raise ValueError(f"noise must be 'complementary' or 'train', got {noise!r}.")
+        stable, unstable = self.stable_and_unstable(X)
         options.setdefault("evidence", self.evidence_)
-        return AdaptedSFBClassifier(self, adapt(proba, unstable, classes=self.classes_, **options))
+        if "method" not in options:
+            options.setdefault("correction", "posthoc")
+        return AdaptedSFBClassifier(self, adapt(np.exp(stable), unstable, classes=self.classes_, **options))
 
     def leak_model(self, **options: Any) -> LeakModel:
         """Learn P(f_S | Y, Φ_U) on the held-out training rows; see `fit_leak_model`."""

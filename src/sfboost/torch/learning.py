@@ -47,7 +47,7 @@ class Plan:
 
     split: str = "separate"
     stability: str | nn.Module = "irm"
-    stability_weight: float = 100.0
+    stability_weight: float = 10.0
     independence: str | nn.Module = "proxy"
     independence_weight: float = 1.0
     gamma: float | None = None
@@ -62,7 +62,7 @@ class Plan:
     unstable_learning_rate: float | None = None
     max_restarts: int = 4
     min_gain: float = 0.02
-    balance: bool = False
+    balance: bool = True
 
 
 class Learner:
