@@ -1,7 +1,8 @@
 """100 seeds of the synthetic network at batch 128: all at once beside one after the other, on one thread.
 
 Both train the same networks on the same batches (their weights agree to rounding); the figure is the ratio of
-seconds per step and seed. A few seeds stand for the sequential way, whose cost is proportional to their number.
+seconds per step and seed. A few seeds stand for the sequential way, whose cost is proportional to their
+number.
 """
 
 from __future__ import annotations

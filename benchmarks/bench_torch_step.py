@@ -1,8 +1,9 @@
 """One full-batch ColoredMNIST step: the fused network beside the plain PyTorch loop, in the same run.
 
-2 x 25 000 rows of 392 numbers, three hidden layers of 390 units, dropout 0.2, Adam. The two ways take turns, so
-that a busy machine slows both; the figure is the ratio of the median times. With --accuracy both also train on
-coloured digits made of noise-free prototypes, and their final accuracies are printed side by side.
+2 x 25 000 rows of 392 numbers, three hidden layers of 390 units, dropout 0.2, Adam. The two ways take
+turns, so that a busy machine slows both; the figure is the ratio of the median times. With --accuracy both
+also train on coloured digits made of noise-free prototypes, and their final accuracies are printed side by
+side.
 """
 
 from __future__ import annotations

@@ -33,7 +33,13 @@ STABILITY = (0.01, 0.1, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
 INDEPENDENCE = (0.01, 0.1, 1.0)
 RECIPES: dict[str, dict[str, Any]] = {
     "balanced": {"split": "separate", "balance": True, "steps": 400, "unstable_steps": 400},
-    "separate": {"split": "separate", "balance": False, "pretrain_steps": 100, "steps": 700, "unstable_steps": 400},
+    "separate": {
+        "split": "separate",
+        "balance": False,
+        "pretrain_steps": 100,
+        "steps": 700,
+        "unstable_steps": 400,
+    },
     "shared": {"split": "shared", "pretrain_steps": 100, "steps": 700},
 }
 

@@ -23,7 +23,7 @@ from sfboost.torch.building import (
     restart_seed,
 )
 from sfboost.torch.independence import make_independence_penalty
-from sfboost.torch.learning import Plan
+from sfboost.torch.learning import Plan, few_threads
 from sfboost.torch.objective import LossParts, Objective
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.split_network import SplitNetwork, by_domain
@@ -71,6 +71,17 @@ def learn_many(
     >>> history["joint"].shape
     (3, 2)
     """
+    with few_threads(True):
+        return _learn_many(networks, sources, plans, seeds, batch_size)
+
+
+def _learn_many(
+    networks: Sequence[SplitNetwork],
+    sources: Sequence[ArraySource],
+    plans: Sequence[Plan],
+    seeds: Sequence[int],
+    batch_size: int | None,
+) -> tuple[History, np.ndarray]:
     plan = _common_plan(plans)
     many = _Many(networks, sources, plans, seeds, batch_size)
     everyone = list(range(len(networks)))

@@ -8,10 +8,11 @@ each stage is checked and started again (`docs/decisions` has the measurements b
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from torch import Tensor, nn
 
 _CHUNK = 8192
 _FUSED_FROM = 2**20
+_ONE_THREAD_BELOW = 2**17
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,25 @@ class Plan:
     max_restarts: int = 4
     min_gain: float = 0.02
     balance: bool = True
+
+
+@contextlib.contextmanager
+def few_threads(small: bool) -> Iterator[None]:
+    """Run small work on one thread: threads that wait for each other cost more than they give.
+
+    Examples
+    --------
+    >>> with few_threads(True):
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    if small:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Learner:
@@ -128,6 +149,14 @@ class Learner:
 
     def learn(self) -> None:
         """Run every stage of the plan."""
+        with few_threads(self._rows_per_step() * self.network.n_stable < _ONE_THREAD_BELOW):
+            self._learn()
+
+    def _rows_per_step(self) -> int:
+        sizes = self.source.sizes
+        return sum(sizes) if self.batch_size is None else self.batch_size * len(sizes)
+
+    def _learn(self) -> None:
         self._choose_path()
         if self.plan.split == "shared":
             self._train("shared", self._shared_stages())
@@ -140,7 +169,7 @@ class Learner:
             self._learn_unstable()
 
     def _choose_path(self) -> None:
-        rows = sum(self.source.sizes) if self.batch_size is None else self.batch_size * len(self.source.sizes)
+        rows = self._rows_per_step()
         plain = self.options.get("autocast", False) or getattr(self.stability, "second_order", False)
         for module in self.network.modules():
             if isinstance(module, MLP):
