@@ -73,7 +73,7 @@ class Adaptation:
 
     @property
     def rounds(self) -> int:
-        """Rounds of pseudo-labelling that were run; 0 if the stable predictor was kept."""
+        """Rounds of pseudo-labelling; 0 if the stable predictor was kept or every label was known."""
         return 0 if self.unstable is None else len(self.unstable.history)
 
     def predict_log_proba(self, stable_proba: Any, X_unstable: Any) -> FloatArray:

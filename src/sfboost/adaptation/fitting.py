@@ -17,7 +17,7 @@ from sfboost.adaptation.settings import Settings
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
 from sfboost.heads.linear import LinearFit
-from sfboost.heads.objectives import ForwardCrossEntropy, LogLikelihood
+from sfboost.heads.objectives import CrossEntropy, ForwardCrossEntropy, LogLikelihood
 from sfboost.marginal import (
     correct_posthoc,
     floored_log,
@@ -43,7 +43,7 @@ class UnstableModel:
     temperature : Temperature or None
         Of the head against its pseudo-labels ("CU").
     history : tuple of float
-        Mean ℓ after each round.
+        Mean ℓ after each round of pseudo-labelling; empty if every label was known.
     """
 
     head: SoftLabelMixin
@@ -77,11 +77,14 @@ def fit_unstable(
     start: LinearFit | None = None,
     tol: float = 1e-7,
 ) -> UnstableModel:
-    """Fit f_U as `settings` say; `start` and `tol` are for the direct maximum of the likelihood."""
+    """Fit f_U as `settings` say; `start` and `tol` are for our logistic head."""
     if problem.all_labelled and settings.labelled_risk == "unstable":
         labels = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
-        head = settings.make_head(l2).fit_soft(problem.X, labels, problem.weight)
-        return _with_history(UnstableModel(head), problem)
+        head = settings.make_head(l2, tol)
+        if isinstance(head, SoftLogisticRegression):
+            share = problem.weight / problem.weight.sum()
+            return UnstableModel(head.fit_objective(problem.X, CrossEntropy(labels, share), start))
+        return UnstableModel(head.fit_soft(problem.X, labels, problem.weight))
     if settings.direct:
         return _maximise_likelihood(problem, settings, l2, start, tol)
     if settings.correction == "posthoc-repeated":

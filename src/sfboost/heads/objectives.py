@@ -55,7 +55,7 @@ def _one_plus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _log_sum_and_softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """log Σ_y e^z and the softmax of each row, sharing the one exponential that both need."""
+    """Logarithm of Σ_y e^z and the softmax of each row, sharing the one exponential that both need."""
     largest = z.max(axis=1, keepdims=True)
     proba = z - largest
     np.exp(proba, out=proba)

@@ -89,7 +89,7 @@ class SoftLabelClassifier(MetaEstimatorMixin, SoftLabelMixin):
 def fit_with_weight(
     estimator: Any, X: Any, y: Any, sample_weight: FloatArray | None, *, required: bool = False
 ) -> Any:
-    """Fit `estimator`, handing the weights to it, or to the last step of a pipeline.
+    """Fit `estimator`, handing the weights to it, or to the steps of a pipeline that take them.
 
     With `required`, an estimator that takes no weights is refused; otherwise weights that cannot be
     used are refused too: dropping them silently would change the answer.
@@ -105,6 +105,12 @@ def fit_with_weight(
         )
     if last is estimator:
         return estimator.fit(X, y, sample_weight=sample_weight)
-    # The weights are for the last step, whatever the user's routing: name it, in this thread only.
+    # Every step that takes weights gets them, so that a weight counts like a repeated row. They are
+    # named step by step, whatever the user's metadata routing, in this thread only.
+    weights = {
+        f"{name}__sample_weight": sample_weight
+        for name, step in estimator.steps
+        if has_fit_parameter(step, "sample_weight")
+    }
     with config_context(enable_metadata_routing=False):
-        return estimator.fit(X, y, **{f"{estimator.steps[-1][0]}__sample_weight": sample_weight})
+        return estimator.fit(X, y, **weights)

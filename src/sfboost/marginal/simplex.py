@@ -8,6 +8,9 @@ a support are solved by one product.
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
@@ -63,22 +66,30 @@ def _pivot(gram: FloatArray, projected: FloatArray) -> tuple[FloatArray, BoolArr
         point = _solve_on_supports(gram, projected[waiting], support[waiting], maps)
         negative = point < -tolerance
         infeasible = negative.any(axis=1)
-        support[waiting] &= ~negative
-        gradient = point @ gram - projected[waiting]
-        inside = support[waiting]
-        level = np.where(inside, gradient, 0.0).sum(axis=1) / np.maximum(inside.sum(axis=1), 1)
-        slack = np.where(inside, np.inf, gradient - level[:, None])
-        worst = slack.argmin(axis=1)
-        violated = ~infeasible & (slack.min(axis=1) < -tolerance)
-        support[waiting[violated], worst[violated]] = True
-        done = ~infeasible & ~violated
-        solution[waiting[done]] = np.maximum(point[done], 0.0)
-        waiting = waiting[~done]
+        support[waiting[infeasible]] &= ~negative[infeasible]
+        # Feasible rows are done unless an entry outside the support would lower the distance.
+        feasible, point = waiting[~infeasible], point[~infeasible]
+        worst, slack = _worst_outside(point @ gram - projected[feasible], support[feasible])
+        open_again = slack < -tolerance
+        support[feasible[open_again], worst[open_again]] = True
+        solution[feasible[~open_again]] = np.maximum(point[~open_again], 0.0)
+        waiting = np.concatenate([waiting[infeasible], feasible[open_again]])
         if not len(waiting):
             break
     unsolved = np.zeros(n_rows, dtype=bool)
     unsolved[waiting] = True
     return solution, unsolved
+
+
+def _worst_outside(gradient: FloatArray, inside: BoolArray) -> tuple[IntArray, FloatArray]:
+    """The entry outside each support with the lowest gradient, and how far it is above the level inside.
+
+    At the optimum the gradient is level on the support and nowhere lower outside it (KKT).
+    """
+    level = np.einsum("ij,ij->i", gradient, inside) / inside.sum(axis=1)
+    outside = np.where(inside, np.inf, gradient)
+    worst = outside.argmin(axis=1)
+    return worst, outside[np.arange(len(worst)), worst] - level
 
 
 def _solve_on_supports(
@@ -88,25 +99,30 @@ def _solve_on_supports(
     maps: dict[bytes, tuple[FloatArray, FloatArray]],
 ) -> FloatArray:
     """Equality-constrained solution of each row on its own support; `maps` is filled as needed."""
-    point = np.zeros_like(projected)
-    for rows in _rows_by_support(support):
-        key = support[rows[0]].tobytes()
+    order, starts = _sort_by_support(support)
+    ordered = projected[order]
+    solved = np.empty_like(ordered)
+    for start, stop in pairwise([*starts, len(order)]):
+        mask = support[order[start]]
+        key = mask.tobytes()
         if key not in maps:
-            maps[key] = _affine_map(gram, support[rows[0]])
+            maps[key] = _affine_map(gram, mask)
         slope, offset = maps[key]
-        point[rows] = projected[rows] @ slope + offset
+        np.matmul(ordered[start:stop], slope, out=solved[start:stop])
+        solved[start:stop] += offset
+    point = np.empty_like(solved)
+    point[order] = solved
     return point
 
 
-def _rows_by_support(support: BoolArray) -> list[IntArray]:
-    """Row numbers grouped by equal support."""
-    n_classes = support.shape[1]
-    if n_classes <= 62:
-        keys = support @ (1 << np.arange(n_classes))
-    else:
-        keys = np.unique(np.packbits(support, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+def _sort_by_support(support: BoolArray) -> tuple[IntArray, list[int]]:
+    """An order of the rows that brings equal supports together, and where each of them starts."""
+    packed = np.packbits(support, axis=1)
+    keys: npt.NDArray[Any] = packed[:, 0]
+    if packed.shape[1] > 1:
+        keys = np.unique(packed, axis=0, return_inverse=True)[1].reshape(-1)
     order = np.argsort(keys, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
+    return order, [0, *(np.flatnonzero(np.diff(keys[order])) + 1).tolist()]
 
 
 def _affine_map(gram: FloatArray, support: BoolArray) -> tuple[FloatArray, FloatArray]:

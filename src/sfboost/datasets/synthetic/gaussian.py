@@ -124,7 +124,7 @@ def gaussian(
     Notes
     -----
     ``agreement`` is Pr[the sign of X_U along its signal = Y], so the class distance of X_U is
-    2 Φ⁻¹(agreement).
+    2 Φ⁻¹(agreement). X_S is an effect of Y here, so label shift moves Pr[Y | X_S] as well.
 
     Examples
     --------

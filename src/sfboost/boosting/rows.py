@@ -1,0 +1,68 @@
+"""Domains, folds and classes of the training rows: what `fit` checks and splits."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import check_cv
+
+IntArray = npt.NDArray[np.intp]
+Splits = list[tuple[IntArray, IntArray]]
+
+
+def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
+    """Domain of each row as an object array; one domain if None."""
+    if sample_domain is None:
+        return np.full(n_rows, "all", dtype=object)
+    domain = np.asarray(sample_domain, dtype=object)
+    if domain.shape != (n_rows,):
+        raise ValueError(
+            f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
+        )
+    if any(name is None or name != name for name in domain):
+        raise ValueError(
+            "sample_domain has missing entries: name the domain of every row, or drop those rows."
+        )
+    return domain
+
+
+def check_frozen_classes(estimator: Any, classes: npt.NDArray[Any]) -> None:
+    """A prefit classifier must know exactly the classes of the training labels."""
+    if not np.array_equal(np.asarray(estimator.classes_), classes):
+        raise ValueError(
+            f"The prefit stable classifier knows the classes {list(estimator.classes_)}, but y holds "
+            f"{list(classes)}: fit with labels of the same classes."
+        )
+
+
+def rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
+    """Rows of each domain, domains in order of first appearance."""
+    names = list(dict.fromkeys(domain.tolist()))
+    return [(name, np.flatnonzero(domain == name)) for name in names]
+
+
+def make_splits(
+    y: npt.NDArray[Any], domain: npt.NDArray[Any], used: IntArray, cv: Any, seed: int | None
+) -> Splits:
+    """Train and held-out rows of each fold, as positions among the `used` rows."""
+    if not isinstance(cv, Integral):
+        groups = np.unique(domain.astype(str), return_inverse=True)[1]
+        position = np.full(len(y), -1, dtype=np.intp)
+        position[used] = np.arange(len(used))
+        splits = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y, groups)
+        kept = [tuple(position[rows][position[rows] >= 0] for rows in split) for split in splits]
+        return [(inside, outside) for inside, outside in kept if len(outside)]
+    # Every (domain, class) is spread evenly; small groups need no special case.
+    rng = np.random.default_rng(seed)
+    y, domain = y[used], domain[used]
+    folds = np.empty(len(used), dtype=np.intp)
+    offset = 0
+    for _, rows in rows_by_domain(domain):
+        for label in np.unique(y[rows]):
+            group = rng.permutation(rows[y[rows] == label])
+            folds[group] = (np.arange(len(group)) + offset) % int(cv)
+            offset += len(group)
+    return [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]

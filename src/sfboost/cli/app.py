@@ -1,0 +1,34 @@
+"""The commands, joined: a new one is one file and one line here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sfboost import __version__
+from sfboost.cli import data, demo
+
+app = typer.Typer(
+    help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.add_typer(data.app, name="data")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sfboost {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Stable Feature Boosting: adapt a classifier to a new domain without labels."""

@@ -1,0 +1,432 @@
+"""`StableFeatureBoosting`: the scikit-learn contract, calibration, and what `fit` keeps."""
+
+import numpy as np
+import pytest
+from joints import draw_anticausal
+from sklearn import config_context
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sfboost import AdaptedClassifier, StableFeatureBoosting, adapted_scorer
+from sfboost.adaptation.decision import AdaptationRefused
+
+
+@parametrize_with_checks([StableFeatureBoosting(), StableFeatureBoosting(method="paper", calibration="ece")])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def hospitals(n=600, agreements=(0.95, 0.7), seed=0):
+    """Training rows of several AC domains: X, y, domain."""
+    parts = [draw_anticausal(n, agreement, seed + i) for i, agreement in enumerate(agreements)]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return X, y, np.repeat([f"hospital {i}" for i in range(len(agreements))], n)
+
+
+@pytest.fixture
+def model():
+    X, y, domain = hospitals()
+    return StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+
+
+@pytest.fixture
+def new():
+    return draw_anticausal(4000, 0.1, seed=77)
+
+
+class TestLifeCycle:
+    def test_before_adaptation_the_stable_features_alone_predict(self, model, new):
+        X, y = new
+        assert model.score(X, y) == pytest.approx(0.75, abs=0.025)
+        changed = X.copy()
+        changed[:, 1] = 12345.0
+        np.testing.assert_array_equal(model.predict_proba(changed), model.predict_proba(X))
+
+    def test_adapting_gains_fifteen_points(self, model, new):
+        X, y = new
+        adapted = model.adapt(X)
+        assert isinstance(adapted, AdaptedClassifier)
+        assert adapted.decision_ == "adapted"
+        assert adapted.score(X, y) == pytest.approx(0.90, abs=0.02)
+
+    def test_the_result_carries_what_was_estimated(self, model, new):
+        adapted = model.adapt(new[0])
+        np.testing.assert_allclose(adapted.prior_, [0.5, 0.5], atol=0.03)
+        np.testing.assert_allclose(np.diag(adapted.confusion_), 0.625, atol=0.04)
+        assert adapted.informativeness_ == pytest.approx(0.25, abs=0.06)
+        assert adapted.head_.coef_[0, 0] < 0  # the sign flipped: the story of this method
+        assert adapted.rounds_ == 1
+        assert "labels" in adapted.reason_
+        assert adapted.warnings_ == ()
+        assert is_classifier(adapted)
+        assert get_scorer("neg_log_loss")(adapted, *new) > get_scorer("neg_log_loss")(model, *new)
+
+    def test_the_source_model_is_byte_identical_after_adapt(self, model, new):
+        import pickle
+
+        before = pickle.dumps(model)
+        adapted = model.adapt(new[0])
+        adapted.predict_proba(new[0])
+        adapted.explain(new[0][0])
+        assert pickle.dumps(model) == before
+
+    def test_adaptations_are_independent_of_each_other_and_of_a_refit(self, model, new):
+        X, y, domain = hospitals(seed=50)
+        first = model.adapt(new[0])
+        proba = first.predict_proba(new[0])
+        model.adapt(draw_anticausal(3000, 0.9, seed=1)[0])
+        model.fit(X, y, sample_domain=domain)
+        np.testing.assert_array_equal(first.predict_proba(new[0]), proba)
+
+    def test_permuted_test_labels_change_no_byte(self):
+        """The whole path twice; what declares no labels must not see them."""
+        X, y, domain = hospitals()
+        new_X, new_y = draw_anticausal(2000, 0.1, seed=3)
+        outputs = []
+        for labels in (new_y, np.random.default_rng(0).permutation(new_y)):
+            table = np.column_stack([new_X, labels])
+            model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+            outputs.append(model.adapt(table[:, :2]).predict_proba(table[:, :2]).tobytes())
+        assert outputs[0] == outputs[1]
+
+    def test_options_of_one_call(self, model, new):
+        paper = model.adapt(new[0], method="paper", rounds=2)
+        assert paper.rounds_ == 2
+        assert model.adapt(new[0], correction="posthoc").adaptation.settings.correction == "posthoc"
+
+    def test_a_few_labels(self, model, new):
+        X, y = new
+        partly = np.where(np.arange(4000) < 20, y.astype(float), np.nan)
+        assert model.adapt(X, y=partly).adaptation.n_labelled == 20
+
+    def test_jobs_do_not_change_the_answer(self, new):
+        X, y, domain = hospitals()
+        outputs = [
+            StableFeatureBoosting([0], [1], n_jobs=jobs).fit(X, y, sample_domain=domain).predict_proba(new[0])
+            for jobs in (1, 2)
+        ]
+        np.testing.assert_array_equal(*outputs)
+
+    def test_verbose_says_what_it_does(self, capsys):
+        X, y, domain = hospitals(100)
+        StableFeatureBoosting([0], verbose=1).fit(X, y, sample_domain=domain)
+        assert "held-out folds" in capsys.readouterr().out
+
+
+class TestEvidence:
+    def test_a_stable_predictor_of_noise_is_refused(self, new):
+        rng = np.random.default_rng(0)
+        X, y, domain = hospitals()
+        X[:, 0] = rng.normal(size=len(y))
+        forest = RandomForestClassifier(30, random_state=0)  # confident about nothing
+        model = StableFeatureBoosting([0], [1], stable=forest, calibration=None).fit(
+            X, y, sample_domain=domain
+        )
+        assert not model.evidence_.convincing
+        with pytest.warns(AdaptationRefused, match="not shown to be informative"):
+            kept = model.adapt(new[0])
+        assert kept.decision_ == "kept stable"
+        np.testing.assert_allclose(kept.predict_proba(new[0]), model.predict_proba(new[0]))
+        assert model.adapt(new[0], force=True).decision_ == "adapted"
+
+    def test_an_informative_one_is_convincing(self, model):
+        # log 2 minus the entropy of a 75 % coin: 0.131 nats.
+        assert model.evidence_.gain == pytest.approx(0.131, abs=0.03)
+        assert model.evidence_.n_rows == 1200
+
+
+class TestWhatFitKeeps:
+    def test_one_summary_per_domain(self, model):
+        assert [d.name for d in model.domains_] == ["hospital 0", "hospital 1"]
+        for domain in model.domains_:
+            assert domain.n_rows == 600
+            assert domain.class_balance.sum() == pytest.approx(1)
+            assert domain.accuracy == pytest.approx(0.75, abs=0.05)
+            assert domain.log_loss == pytest.approx(0.562, abs=0.06)
+            assert domain.reliability.ece < 0.06
+            assert domain.feature_mean.shape == (1,)
+        # Agreement 0.95 is a stronger relation than 0.7.
+        assert model.domains_[0].head.coef_[0, 0] > model.domains_[1].head.coef_[0, 0] > 0
+
+    def test_a_domain_with_one_class_has_no_head(self):
+        X, y, domain = hospitals()
+        domain = np.where((domain == "hospital 1") & (y == 1), "odd", domain)
+        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+        heads = {d.name: d.head for d in model.domains_}
+        assert heads["odd"] is None
+        assert heads["hospital 0"] is not None
+
+    def test_domains_may_be_integers_or_one(self):
+        X, y, domain = hospitals()
+        numbers = np.where(domain == "hospital 0", 7, 3)
+        assert [d.name for d in StableFeatureBoosting([0]).fit(X, y, sample_domain=numbers).domains_] == [
+            7,
+            3,
+        ]
+        assert [d.name for d in StableFeatureBoosting([0]).fit(X, y).domains_] == ["all"]
+
+
+class TestCalibration:
+    def overconfident(self, n=3000, seed=0):
+        """A prefit classifier whose logits are four times too large, and calibration rows."""
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 2))
+        y = (rng.random(n) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
+        fitted = LogisticRegression().fit(X[:, :1], y)
+        fitted.coef_, fitted.intercept_ = np.array([[4.0]]), np.array([0.0])
+        return FrozenEstimator(fitted), X, y
+
+    @pytest.mark.parametrize("calibration", ["nll", "ece"])
+    def test_a_prefit_classifier_is_calibrated_not_refitted(self, calibration):
+        frozen, X, y = self.overconfident()
+        model = StableFeatureBoosting([0], [1], stable=frozen, calibration=calibration).fit(X, y)
+        assert model.temperature_.temperature == pytest.approx(4, rel=0.3)
+        (domain,) = model.domains_
+        assert domain.reliability.ece < 0.03 < domain.reliability_raw.ece
+
+    def test_it_can_be_left_out(self):
+        frozen, X, y = self.overconfident()
+        model = StableFeatureBoosting([0], [1], stable=frozen, calibration=None).fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(X), frozen.predict_proba(X[:, :1]), atol=1e-5)
+
+    def test_a_named_validation_domain_is_left_out_of_training(self):
+        X, y, domain = hospitals(agreements=(0.95, 0.7, 0.6))
+        model = StableFeatureBoosting([0], [1], validation_domain="hospital 2").fit(
+            X, y, sample_domain=domain
+        )
+        assert [d.name for d in model.domains_] == ["hospital 2"]
+        rest = domain != "hospital 2"
+        alone = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(
+            X[rest][:, :1], y[rest]
+        )
+        np.testing.assert_allclose(model.stable_.predict_proba(X[:, :1]), alone.predict_proba(X[:, :1]))
+        with pytest.raises(ValueError, match="validation_domain='Mars' must be one of several"):
+            clone(model).set_params(validation_domain="Mars").fit(X, y, sample_domain=domain)
+
+    def test_bias_and_pooled_weights(self):
+        X, y, domain = hospitals()
+        model = StableFeatureBoosting([0], [1], calibration_bias=True, calibration_weights="pooled")
+        assert model.fit(X, y, sample_domain=domain).temperature_.bias.shape == (2,)
+
+    def test_whole_domains_can_be_held_out(self):
+        X, y, domain = hospitals()
+        model = StableFeatureBoosting([0], [1], cv=LeaveOneGroupOut()).fit(X, y, sample_domain=domain)
+        assert model.evidence_.n_rows == 1200
+
+
+class TestScikitLearn:
+    def test_clone_keeps_parameters_and_nothing_else(self, model):
+        copy = clone(model)
+        assert copy.get_params() == model.get_params()
+        assert not hasattr(copy, "stable_")
+
+    @pytest.mark.parametrize("routing", [False, True])
+    def test_grid_search_over_whole_domains_with_adaptation(self, routing):
+        X, y, domain = hospitals(400, (0.95, 0.7, 0.2))
+        with config_context(enable_metadata_routing=routing):
+            model = StableFeatureBoosting([0], [1], cv=2)
+            splits = LeaveOneGroupOut()
+            if routing:
+                model = model.set_fit_request(sample_domain=True, sample_weight=False)
+                groups = {"groups": domain}
+            else:
+                groups = {"groups": domain}
+            search = GridSearchCV(
+                model,
+                {"correction": ["likelihood", "none"]},
+                scoring=adapted_scorer("log_loss"),
+                cv=splits,
+                refit=False,
+            )
+            search.fit(X, y, sample_domain=domain, **groups)
+        assert search.best_params_ == {"correction": "likelihood"}
+
+    def test_cross_validation_inside_a_pipeline(self):
+        X, y, _ = hospitals(200)
+        pipeline = make_pipeline(StandardScaler(), StableFeatureBoosting([0], [1], cv=2))
+        assert cross_val_score(pipeline, X, y, cv=3).mean() == pytest.approx(0.75, abs=0.06)
+
+    def test_pipelines_as_stable_and_unstable_estimators(self, new):
+        X, y, domain = hospitals()
+        model = StableFeatureBoosting(
+            [0],
+            [1],
+            stable=make_pipeline(PolynomialFeatures(2), LogisticRegression()),
+            unstable=make_pipeline(StandardScaler(), LogisticRegression()),
+        ).fit(X, y, sample_domain=domain, sample_weight=np.ones(len(y)))
+        assert model.adapt(new[0]).score(*new) == pytest.approx(0.9, abs=0.02)
+        assert model.domains_[0].feature_mean is None
+
+    def test_a_weight_counts_like_a_repeated_row(self):
+        X, y, domain = hospitals(60)
+        weight = np.random.default_rng(0).integers(0, 3, 120)
+        rows = np.repeat(np.arange(120), weight)
+        options = {"calibration": None, "stable_features": [0]}
+        weighted = StableFeatureBoosting(**options).fit(X, y, sample_domain=domain, sample_weight=weight)
+        repeated = StableFeatureBoosting(**options).fit(X[rows], y[rows], sample_domain=domain[rows])
+        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-5)
+        for one, other in zip(weighted.domains_, repeated.domains_, strict=True):
+            np.testing.assert_allclose(one.class_balance, other.class_balance)
+            np.testing.assert_allclose(one.head.coef_, other.head.coef_, atol=1e-5)
+
+    def test_sample_weight_reaches_the_stable_classifier(self):
+        X, y, domain = hospitals()
+        weight = np.where(y == 1, 3.0, 1.0)
+        heavy = StableFeatureBoosting([0]).fit(X, y, sample_domain=domain, sample_weight=weight)
+        plain = StableFeatureBoosting([0]).fit(X, y, sample_domain=domain)
+        assert heavy.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.1
+        np.testing.assert_allclose(heavy.domains_[0].class_balance[1], 0.75, atol=0.03)
+
+
+class TestLabelsAndFrames:
+    def test_text_labels_and_named_columns(self, new):
+        pandas = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
+        X, y, domain = hospitals()
+        names = np.array(["ill", "well"])
+        frame = pandas.DataFrame(X, columns=["age", "glucose_ward"])
+        model = StableFeatureBoosting(stable_features=["age"], unstable_features=["glucose_ward"])
+        model.fit(frame, pandas.Series(names[y]), sample_domain=pandas.Series(domain))
+        new_frame = pandas.DataFrame(new[0], columns=["age", "glucose_ward"])
+        adapted = model.adapt(new_frame)
+        assert adapted.score(new_frame, names[new[1]]) == pytest.approx(0.9, abs=0.02)
+        assert adapted.classes_.tolist() == ["ill", "well"]
+        for row in (new_frame.iloc[3], new_frame.iloc[[3]]):
+            why = adapted.explain(row)
+            assert why.feature_names == ("glucose_ward",)
+            np.testing.assert_allclose(np.exp(why.joint), adapted.predict_proba(new_frame.iloc[[3]])[0])
+        with pytest.raises(ValueError, match="takes one row, got 2"):
+            adapted.explain(new_frame.iloc[:2])
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(new_frame.rename(columns={"age": "years"}))
+        with pytest.raises(ValueError, match="feature names"):
+            adapted.predict(new_frame[["age"]])
+
+    @pytest.mark.parametrize("selector", [[0], slice(0, 1), [True, False], lambda X: [0], 0, (0,)])
+    def test_selectors_as_in_column_transformer(self, selector):
+        X, y, domain = hospitals(100)
+        model = StableFeatureBoosting(selector).fit(X, y, sample_domain=domain)
+        assert model.stable_columns_.positions == (0,)
+        assert model.unstable_columns_.positions == (1,)
+
+    def test_the_stable_set_may_be_the_rest(self):
+        X, y, _ = hospitals(100)
+        assert StableFeatureBoosting(unstable_features=[1]).fit(X, y).stable_columns_.positions == (0,)
+
+
+def frame_with(**columns):
+    pandas = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
+    X, y, _ = hospitals(50)
+    return pandas.DataFrame({"a": X[:, 0], "b": X[:, 1]} | columns), y
+
+
+class TestBadInput:
+    def test_predict_before_fit(self):
+        for call in ("predict", "predict_proba", "adapt"):
+            with pytest.raises(Exception, match=r"not fitted yet\. Call 'fit'"):
+                getattr(StableFeatureBoosting(), call)(np.zeros((2, 2)))
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            ({"y": np.zeros(100)}, "one class only"),
+            ({"y": np.full(100, np.nan)}, "NaN"),
+            ({"y": np.array([None, "a"] * 50, dtype=object)}, "missing labels"),
+            ({"y": np.zeros(3)}, "inconsistent numbers of samples"),
+            ({"y": None}, "fit needs labels"),
+            ({"sample_domain": ["a"]}, "one domain per row"),
+            ({"sample_domain": [None] * 100}, "missing entries"),
+            ({"X": np.full((100, 2), np.nan)}, "NaN"),
+            ({"X": np.full((100, 2), np.inf)}, "infinity"),
+            ({"X": np.zeros((0, 2))}, "0 sample"),
+        ],
+    )
+    def test_bad_training_rows(self, change, sentence):
+        X, y, domain = hospitals(50)
+        arguments = {"X": X, "y": y, "sample_domain": domain} | change
+        with pytest.raises(ValueError, match=sentence):
+            StableFeatureBoosting([0]).fit(**arguments)
+
+    @pytest.mark.parametrize(
+        ("parameters", "sentence"),
+        [
+            ({"stable_features": ["age"]}, "stable_features=.'age'. does not fit the data"),
+            ({"stable_features": [9]}, "X has 2 columns"),
+            ({"stable_features": [0], "unstable_features": [0]}, "both stable and unstable"),
+            ({"unstable_features": [0, 1]}, "No stable feature is left"),
+            ({"calibration": "magic"}, "calibration"),
+            ({"correction": "magic"}, "correction"),
+        ],
+    )
+    def test_bad_parameters(self, parameters, sentence):
+        X, y, domain = hospitals(50)
+        with pytest.raises(ValueError, match=sentence):
+            StableFeatureBoosting(**parameters).fit(X, y, sample_domain=domain)
+
+    def test_a_classifier_without_probabilities(self):
+        from sklearn.svm import LinearSVC
+
+        X, y, _ = hospitals(50)
+        with pytest.raises(ValueError, match=r"LinearSVC has no predict_proba.*CalibratedClassifierCV"):
+            StableFeatureBoosting([0], stable=LinearSVC()).fit(X, y)
+
+    def test_a_prefit_classifier_of_other_classes(self):
+        X, y, _ = hospitals(50)
+        frozen = FrozenEstimator(LogisticRegression().fit(X[:, :1], np.where(y, "yes", "no")))
+        with pytest.raises(ValueError, match="knows the classes"):
+            StableFeatureBoosting([0], stable=frozen).fit(X, y)
+
+    def test_nothing_to_adapt(self, new):
+        X, y, _ = hospitals(50)
+        with pytest.raises(ValueError, match="every column is stable"):
+            StableFeatureBoosting().fit(X, y).adapt(new[0])
+
+    def test_wrong_number_of_columns(self, model, new):
+        with pytest.raises(ValueError, match="1 features, but StableFeatureBoosting is expecting 2"):
+            model.adapt(new[0][:, :1])
+
+    def test_one_new_row(self, model, new):
+        with pytest.raises(ValueError, match="One row cannot tell"):
+            model.adapt(new[0][:1])
+
+    def test_a_label_that_training_never_saw(self, model, new):
+        with pytest.raises(ValueError, match="a class that training never saw"):
+            model.adapt(new[0], y=[9] * 4000)
+
+    def test_text_and_missing_values_are_named(self):
+        frame, y = frame_with(c=["x"] * 100)
+        with pytest.raises(ValueError, match=r"unstable feature 'c' is not numeric.*pipeline"):
+            StableFeatureBoosting(["a"]).fit(frame, y)
+        frame, y = frame_with(c=[np.nan] * 100)
+        with pytest.raises(ValueError, match=r"stable features \['c'\] contain NaN"):
+            StableFeatureBoosting(["c"]).fit(frame, y)
+        with pytest.raises(ValueError, match="empty"):
+            StableFeatureBoosting(["a"]).fit(frame.iloc[:0], y[:0])
+
+    def test_inputs_are_never_written_to(self, new):
+        X, y, domain = hospitals()
+        arrays = (X, y, new[0])
+        for array in arrays:
+            array.setflags(write=False)
+        before = [array.tobytes() for array in arrays]
+        StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain).adapt(new[0]).predict(new[0])
+        assert [array.tobytes() for array in arrays] == before
+
+
+def test_sparse_rows(new):
+    from scipy import sparse
+
+    X, y, domain = hospitals()
+    model = StableFeatureBoosting([0], [1]).fit(sparse.csr_array(X), y, sample_domain=domain)
+    thin = sparse.csr_array(new[0])
+    assert model.adapt(thin).score(thin, new[1]) == pytest.approx(0.9, abs=0.02)
+    bad = sparse.csr_array(X)
+    bad.data[0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        StableFeatureBoosting([0], [1]).fit(bad, y)

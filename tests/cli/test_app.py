@@ -1,0 +1,56 @@
+"""The command as a person meets it."""
+
+import subprocess
+import sys
+
+import pytest
+
+typer = pytest.importorskip("typer", reason="the [app] extra brings the command")
+pytest.importorskip("matplotlib", reason="the [app] extra brings the figure")
+
+from typer.testing import CliRunner  # noqa: E402
+
+from sfboost import __version__  # noqa: E402
+from sfboost.cli import demo  # noqa: E402
+from sfboost.cli.app import app  # noqa: E402
+
+
+def test_the_demo_adapts_and_writes_a_figure(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--repeats", "1"])
+    assert result.exit_code == 0, result.output
+    assert "labelled (ORACLE)" in result.output
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_tells_the_story_of_the_method():
+    accuracy = demo.run_once(0)
+    assert list(accuracy) == [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0]
+    reversed_domain = accuracy[0.1]
+    assert reversed_domain["pooled"] < 25
+    assert reversed_domain["stable"] > 65
+    assert reversed_domain["adapted"] > 86
+    assert abs(reversed_domain["adapted"] - reversed_domain["labelled"]) < 4
+
+
+@pytest.mark.parametrize("command", [[], ["demo"], ["data"]])
+def test_every_command_has_help(command):
+    result = CliRunner().invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_version():
+    assert CliRunner().invoke(app, ["--version"]).output.strip() == f"sfboost {__version__}"
+
+
+def test_a_missing_extra_is_named():
+    """Where typer is not installed the command says what to install, without a traceback."""
+    code = "import sys; sys.modules['typer'] = None; from sfboost.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "The sfboost command needs typer: pip install 'sfboost[app]'"
+
+
+def test_no_window_is_opened_where_nobody_looks(monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
+    assert not demo.has_screen()

@@ -1,0 +1,71 @@
+"""The package as a whole: what importing it brings, and what its source never does."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import sfboost
+
+SOURCE = Path(sfboost.__file__).parent
+
+
+def test_the_core_works_without_any_extra():
+    """As on a machine with numpy, scipy and scikit-learn alone."""
+    code = """
+import sys
+absent = {"torch", "pandas", "pyarrow", "matplotlib", "typer", "rich", "ray", "networkx", "pooch", "PIL"}
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import numpy as np, sfboost
+rng = np.random.default_rng(0)
+y = rng.integers(0, 2, 400)
+X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
+print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X).decision_)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "adapted"
+
+
+def test_importing_leaves_global_state_alone():
+    code = (
+        "import numpy, sklearn; before = (sklearn.get_config(), numpy.random.get_state()[1].tobytes(),"
+        " numpy.geterr()); import sfboost;"
+        "print(before == (sklearn.get_config(), numpy.random.get_state()[1].tobytes(), numpy.geterr()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
+def test_the_version_is_said_once():
+    assert sfboost.__version__ == version("sfboost")
+
+
+FORBIDDEN = {
+    "pickle": r"\bpickle\.loads?\(|\bimport pickle\b",
+    "joblib files": r"joblib\.load\(",
+    "unsafe torch files": r"weights_only=False|torch\.load\((?!.*weights_only=True)",
+    "unsafe numpy files": r"allow_pickle=True",
+    "shells": r"shell=True|os\.system\(",
+    "evaluation": r"(?<![\w.])(?:eval|exec)\(",
+    "yaml objects": r"yaml\.load\(",
+    "the global random state": r"np\.random\.(seed|randn?|shuffle|permutation|choice)\(|torch\.manual_seed\(",
+    "global configuration": r"sklearn\.set_config\(|torch\.set_default_dtype\(",
+}
+
+
+@pytest.mark.parametrize("what", sorted(FORBIDDEN))
+def test_the_source_never_uses(what):
+    found = [
+        f"{path.relative_to(SOURCE)}:{number}: {line.strip()}"
+        for path in SOURCE.rglob("*.py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(FORBIDDEN[what], line)
+    ]
+    assert not found
