@@ -144,7 +144,7 @@ def test_a_dead_member_is_started_again_and_the_others_are_left_alone():
     with torch.no_grad():  # all units of member 0 are off for every row: no gradient can revive it
         networks[0].unstable_trunk.layers[-1].bias.fill_(-1e3)
     plan = Plan(
-        steps=30, unstable_steps=200, learning_rate=0.02, stability_weight=1.0, independence_weight=0.0
+        steps=30, unstable_steps=200, learning_rate=0.05, stability_weight=1.0, independence_weight=0.0
     )
     _, restarts = learn_many(networks, sources, [plan] * 2, [0, 1])
     assert restarts[0] >= 1

@@ -1,7 +1,8 @@
 """Learning stable and complementary features with PyTorch (the ``torch`` extra).
 
 Layering, lowest first: `outputs`, `fused`, `precision`, `checkpoint` · `penalties`, `independence`,
-`networks` · `split_network`, `objective`, `batches` · `trainer` · `learning`, `ensemble` · `classifier`.
+`networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
+`learning`, `ensemble` · `inputs`, `adapted`, `predictor` · `classifier`.
 """
 
 from __future__ import annotations

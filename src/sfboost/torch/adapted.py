@@ -13,7 +13,7 @@ from sfboost.adaptation.leak import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
-    from sfboost.torch.classifier import SFBClassifier
+    from sfboost.torch.predictor import FittedPredictor
 
 
 class AdaptedSFBClassifier(ClassifierMixin, BaseEstimator):
@@ -27,7 +27,7 @@ class AdaptedSFBClassifier(ClassifierMixin, BaseEstimator):
         What was learned in the new domain.
     """
 
-    def __init__(self, model: SFBClassifier, adaptation: Adaptation | LeakAdaptation) -> None:
+    def __init__(self, model: FittedPredictor, adaptation: Adaptation | LeakAdaptation) -> None:
         self.model = model
         self.adaptation = adaptation
 

@@ -89,7 +89,7 @@ def _learn_many(
         histories = [many.two_stages(everyone, "both")]
         restarts = np.zeros(len(networks), dtype=int)
     else:
-        histories = [many.balance()] if plan.balance else []
+        histories = [many.balance()] if plan.balance and plan.unstable_steps else []
         chance = np.array([chance_risk(source) for source in sources])
         histories.append(
             many.restarted(lambda m: many.two_stages(m, "stable"), reset_stable, "stable", chance)[0]

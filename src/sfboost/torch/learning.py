@@ -161,7 +161,7 @@ class Learner:
         if self.plan.split == "shared":
             self._train("shared", self._shared_stages())
             return
-        if self.plan.balance:
+        if self.plan.balance and self.plan.unstable_steps:
             self._balance()
         self._restarted("stable", self._stable_stages, reset_stable, "stable", chance_risk(self.source))
         self.source.balance(None)

@@ -121,6 +121,7 @@ def train_many(
     Examples
     --------
     >>> import numpy as np, torch
+    >>> from sfboost.torch.actir import ACTIRNetwork
     >>> x, y, d = torch.randn(8, 2), np.arange(8) % 2, np.arange(8) // 4
     >>> nets = [ACTIRNetwork(torch.nn.Linear(2, 4), width=4, n_features=3, n_classes=2, n_domains=2)
     ...         for _ in "ab"]
@@ -179,6 +180,7 @@ def actir_loss(
     Examples
     --------
     >>> import torch
+    >>> from sfboost.torch.actir import ACTIRNetwork
     >>> net = ACTIRNetwork(torch.nn.Linear(2, 4), width=4, n_features=3, n_classes=2, n_domains=1)
     >>> weights = {"proxy": torch.tensor(1.0), "gradient": torch.tensor(1.0)}
     >>> parts = actir_loss(net, dict(net.named_parameters()), torch.zeros(2, 2), torch.eye(2), (2,), weights)
