@@ -99,8 +99,7 @@ class Trainer:
     --------
     >>> import numpy as np, torch
     >>> from sfboost.torch.batches import ArraySource
-    >>> from sfboost.torch.networks import MLP
-    from sfboost.torch.objective import LossParts
+    >>> from sfboost.torch.objective import LossParts
     >>> net, zero = torch.nn.Linear(1, 1), torch.zeros(())
     >>> source = ArraySource(torch.ones(4, 1), np.zeros(4, int), np.zeros(4, int), 2, 1)
     >>> def loss(batch):
