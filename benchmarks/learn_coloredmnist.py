@@ -35,8 +35,8 @@ COMMON: dict[str, Any] = {
 }
 RECIPES: dict[str, dict[str, Any]] = {
     # Rows drawn so that the label is independent of the first guess.
-    "balanced": {"steps": 150},
-    "balanced-long": {"steps": 600},
+    "balanced": {"stability_weight": 1.0, "steps": 150},
+    "balanced-10": {"stability_weight": 10.0, "steps": 150},
     # A plain empirical-risk score: only leak correction can use it.
     "erm": {"balance": False, "stability": "none", "steps": 200},
     # The penalty alone, as the paper: empirical risk first, then large batches under the penalty.

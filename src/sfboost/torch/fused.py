@@ -31,7 +31,7 @@ def dropout_threshold(dropout: float) -> int:
     return min(round(dropout * _BYTE), _BYTE - 1)
 
 
-def random_drop(n: int, width: int, threshold: int) -> Tensor:
+def random_drop(n: int, width: int, threshold: int, workspace: Workspace | None = None) -> Tensor:
     """Draw a boolean mask, true with probability ``threshold / 256``, from torch's current random state.
 
     Examples
@@ -39,10 +39,17 @@ def random_drop(n: int, width: int, threshold: int) -> Tensor:
     >>> random_drop(2, 3, 0).any().item()
     False
     """
-    words = torch.empty(n * width // 8 + 1, dtype=torch.int64)
+    count = n * width // 8 + 1
+    if workspace is None:
+        words = torch.empty(count, dtype=torch.int64)
+        drop = torch.empty(n, width, dtype=torch.bool)
+    else:
+        words = workspace.take("words", (count,), torch.int64)
+        drop = workspace.take("drop", (n, width), torch.bool)
     # The default range of random_ leaves the sign bit at zero: one byte in eight would be biased.
     words.random_(torch.iinfo(torch.int64).min, None)
-    return words.view(torch.uint8)[: n * width].view(n, width) < threshold
+    torch.lt(words.view(torch.uint8)[: n * width].view(n, width), threshold, out=drop)
+    return drop
 
 
 class Workspace:
@@ -55,11 +62,11 @@ class Workspace:
     def __deepcopy__(self, memo: dict[int, Any]) -> Workspace:
         return Workspace()
 
-    def take(self, name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    def take(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return the buffer of this name, made anew (zero-filled) when shape or type changed."""
         buffer = self._buffers.get(name)
-        if buffer is None or buffer.shape != shape or buffer.dtype != like.dtype:
-            buffer = torch.zeros(shape, dtype=like.dtype)
+        if buffer is None or buffer.shape != shape or buffer.dtype != dtype:
+            buffer = torch.zeros(shape, dtype=dtype)
             self._buffers[name] = buffer
         return buffer
 
@@ -74,7 +81,7 @@ def _padded(width: int) -> int:
 
 def _fill_weight(workspace: Workspace, name: str, weight: Tensor, scale: float) -> Tensor:
     rows, columns = weight.shape
-    buffer = workspace.take(name, (_padded(rows), _padded(columns)), weight)
+    buffer = workspace.take(name, (_padded(rows), _padded(columns)), weight.dtype)
     torch.mul(weight, scale, out=buffer[:rows, :columns])
     return buffer
 
@@ -86,18 +93,18 @@ class _FusedReluNetwork(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, workspace: Workspace, threshold: int, *parameters: Tensor) -> Tensor:
         weights, biases = parameters[0::2], parameters[1::2]
         n, scale = len(x), _BYTE / (_BYTE - threshold)
-        current = workspace.take("x", (n, _padded(x.shape[1])), x)
+        current = workspace.take("x", (n, _padded(x.shape[1])), x.dtype)
         current[:, : x.shape[1]].copy_(x)
         for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
             # Inverted dropout scales what is kept; the scale rides on the next layer's weights.
             w = _fill_weight(workspace, f"w{layer}", weight, scale if layer else 1.0)
-            b = workspace.take(f"b{layer}", (len(w),), bias)
+            b = workspace.take(f"b{layer}", (len(w),), bias.dtype)
             b[: len(bias)].copy_(bias)
-            h = workspace.take(f"h{layer}", (n, len(w)), x)
+            h = workspace.take(f"h{layer}", (n, len(w)), x.dtype)
             torch.addmm(b, current, w.T, out=h)
             h.relu_()
             if threshold:
-                h.masked_fill_(random_drop(n, len(w), threshold), 0.0)
+                h.masked_fill_(random_drop(n, len(w), threshold, workspace), 0.0)
             current = h
         workspace.ticket += 1
         ctx.workspace, ctx.ticket, ctx.scale = workspace, workspace.ticket, scale
@@ -118,9 +125,9 @@ class _FusedReluNetwork(torch.autograd.Function):
         depth, scale = len(ctx.shapes), ctx.scale
         g: Tensor | None = None
         for layer in reversed(range(depth)):
-            h = workspace.take(f"h{layer}", tuple(workspace._buffers[f"h{layer}"].shape), gradient)
+            h = workspace.take(f"h{layer}", tuple(workspace._buffers[f"h{layer}"].shape), gradient.dtype)
             if g is None:
-                g = workspace.take(f"g{layer % 2}", tuple(h.shape), gradient)
+                g = workspace.take(f"g{layer % 2}", tuple(h.shape), gradient.dtype)
                 torch.mul(gradient, scale, out=g[:, : gradient.shape[1]])
             # A stored zero is a unit that was dropped or not active: no gradient passes.
             torch.ops.aten.threshold_backward.grad_input(g, h, 0, grad_input=g)
@@ -131,7 +138,7 @@ class _FusedReluNetwork(torch.autograd.Function):
             grads.append(weight_gradient * scale if layer else weight_gradient.contiguous())
             if layer:
                 w = workspace._buffers[f"w{layer}"]
-                lower = workspace.take(f"g{(layer - 1) % 2}", (len(g), w.shape[1]), gradient)
+                lower = workspace.take(f"g{(layer - 1) % 2}", (len(g), w.shape[1]), gradient.dtype)
                 torch.mm(g, w, out=lower)
                 g = lower
         return (None, None, None, *reversed(grads))
