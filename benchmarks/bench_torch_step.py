@@ -31,7 +31,11 @@ def plain_network() -> nn.Module:
 
 
 def fused_network() -> nn.Module:
-    return nn.Sequential(MLP(INPUTS, [UNITS] * LAYERS, dropout=DROPOUT, fused=True), nn.Linear(UNITS, 1))
+    network = nn.Sequential(MLP(INPUTS, [UNITS] * LAYERS, dropout=DROPOUT, fused=True), nn.Linear(UNITS, 1))
+    # The same start as the plain network: only the way of computing differs.
+    start = list(plain_network().state_dict().values())
+    network.load_state_dict(dict(zip(network.state_dict(), start, strict=True)))
+    return network
 
 
 def stepper(
