@@ -1,0 +1,21 @@
+"""Learning stable and complementary features with PyTorch (the ``torch`` extra).
+
+Layering, lowest first: `outputs`, `fused`, `precision`, `checkpoint` · `penalties`, `independence`,
+`networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
+`learning`, `ensemble` · `inputs`, `adapted`, `predictor` · `classifier`.
+"""
+
+from __future__ import annotations
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "sfboost.torch needs PyTorch and safetensors. Install them with: pip install 'sfboost[torch]'."
+    ) from error
+
+from sfboost.torch.adapted import AdaptedSFBClassifier
+from sfboost.torch.classifier import SFBClassifier
+from sfboost.torch.trainer import TrainingDivergedError
+
+__all__ = ["AdaptedSFBClassifier", "SFBClassifier", "TrainingDivergedError"]

@@ -1,0 +1,337 @@
+"""`SFBClassifier`: learn Φ_S and Φ_U on labelled domains, adapt to a new one without labels."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+import torch
+from sfboost.boosting.domains import stable_evidence
+from sfboost.calibration import Temperature, fit_temperature
+from sfboost.torch.building import build_network, seed_of
+from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
+from sfboost.torch.learning import Learner, Plan
+from sfboost.torch.networks import make_network
+from sfboost.torch.outputs import cross_entropy
+from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.precision import resolve_precision
+from sfboost.torch.predictor import FittedPredictor
+from torch import nn
+
+_CHUNK = 4096
+_PLAN = tuple(Plan.__dataclass_fields__)
+# What does not change the result: a checkpoint may be continued with other values of these.
+_NOT_IDENTITY = ("verbose", "checkpoint", "checkpoint_every", "device")
+
+
+class SFBClassifier(FittedPredictor):
+    """Stable Feature Boosting with learned features (Eq. 5.1), behind scikit-learn's methods.
+
+    `fit` learns Φ_S, Φ_U, h_S and one h_U^e per training domain, then calibrates f_S = h_S∘Φ_S. Until
+    `adapt` is called f_S is what predicts.
+
+    Parameters
+    ----------
+    network : str or nn.Module
+        A name from `sfboost.torch.networks.NETWORKS`, or a module that maps a batch to (n, width). A
+        module is copied and trained from the weights it has.
+    split : {"separate", "shared"}
+        "separate": a stable network first, then a narrow second network for Φ_U with f_S frozen.
+        "shared": the paper's one network whose output is split.
+    n_stable, n_unstable : int, "auto" or None
+        Sizes of Φ_S and Φ_U. None is the whole trunk ("separate") or halves of it ("shared"). "auto" is
+        None except for the Φ_U of "separate", which is narrow: 1 for two classes, else K.
+    stability, independence : str or nn.Module
+        Penalties, see `sfboost.torch.penalties` and `sfboost.torch.independence`.
+    stability_weight, independence_weight : float
+        λ_S and λ_C.
+    gamma : float, optional
+        γ·stable + (1 − γ)·joint risk; equal weight 1 by default.
+    detach_stable : bool
+        With "shared": keep the joint risk from changing f_S.
+    rescale : bool
+        Divide the loss by λ_S where that is above 1.
+    pretrain_steps, steps : int
+        Steps without and with penalties; each stage begins with a fresh Adam.
+    learning_rate, l2, cosine : float, float, bool
+        Adam's rate and weight decay; whether the rate of the penalised stage falls along a cosine.
+    dropout : float
+        Of the named networks.
+    batch_size : int, optional
+        Rows per domain and step; None for all (needed for a Dataset).
+    unstable_steps, unstable_learning_rate : int, float
+        Of the second stage of "separate". Short on purpose: what is learned early is what is easy.
+    max_restarts, min_gain : int, float
+        The second stage is started again while it does not lower the risk by this share.
+    balance : bool
+        With "separate": draw the rows of the stable stage so that the label is independent of a first
+        guess Û (the class that Φ_U, trained briefly, finds most likely) within each domain.
+    validation_domain : str or int, optional
+        Domain that is not trained on: training stops early by its stable risk, and f_S is calibrated on
+        it too.
+    monitor_every, patience : int
+        Steps between two looks at that domain; looks without improvement before a stage ends.
+    validation_fraction : float
+        Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
+    calibration : {"nll", "ece", None}
+        How the temperature is chosen.
+    flatten : bool
+        Take what f_S still says about Φ_U out of it, as measured on the held-out rows (at least two
+        domains, some hundred rows each; see `sfboost.adaptation.leak.LeakModel.flatten`).
+    freeze_trunk : bool
+        Do not train the network; run it once and train on its cached output.
+    device : str
+        "cpu", "cuda" ...
+    precision : {"auto", "float32", "bfloat16", "float64"}
+        "auto" is bfloat16 where that is measured to be faster; `precision_` says what was used and why.
+    checkpoint : path, optional
+        Folder to save to and to continue from after a kill.
+    checkpoint_every : int
+        Steps between two saves.
+    random_state : int, optional
+    verbose : int
+        A line with the parts of the loss every so many steps; 0 is silent.
+
+    Attributes
+    ----------
+    classes_, domains_ : arrays
+    network_ : SplitNetwork
+    history_ : list of dict
+        One entry per step: stage, step, total, stable, joint, stability, independence.
+    temperature_ : Temperature
+    precision_ : Precision
+    restarts_ : int
+        How often the second stage was started again.
+    evidence_ : StableEvidence
+        How much f_S beats the class balance on the rows it was calibrated on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> def draw(agreement, n=1000):
+    ...     y = rng.integers(0, 2, n)
+    ...     right = rng.random((n, 2)) < [0.75, agreement]
+    ...     return np.where(right, y[:, None], 1 - y[:, None]) * 2.0 - 1.0, y
+    >>> (X1, y1), (X2, y2), (X3, y3) = draw(0.95), draw(0.7), draw(0.1)
+    >>> model = SFBClassifier(network="small", learning_rate=0.01, steps=200, unstable_steps=100,
+    ...                       batch_size=256, random_state=0)
+    >>> model = model.fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 1000))
+    >>> bool(model.score(X3, y3) > 0.7), bool(model.adapt(X3).score(X3, y3) > 0.85)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        network: str | nn.Module = "mlp",
+        *,
+        split: str = "separate",
+        n_stable: int | str | None = "auto",
+        n_unstable: int | str | None = "auto",
+        stability: str | nn.Module = "irm",
+        stability_weight: float = 10.0,
+        independence: str | nn.Module = "proxy",
+        independence_weight: float = 1.0,
+        gamma: float | None = None,
+        detach_stable: bool = False,
+        rescale: bool = True,
+        pretrain_steps: int = 0,
+        steps: int = 400,
+        learning_rate: float = 1e-3,
+        l2: float = 0.0,
+        cosine: bool = False,
+        dropout: float = 0.0,
+        batch_size: int | None = None,
+        unstable_steps: int = 200,
+        unstable_learning_rate: float | None = None,
+        max_restarts: int = 4,
+        min_gain: float = 0.02,
+        balance: bool = True,
+        validation_domain: str | int | None = None,
+        monitor_every: int = 10,
+        patience: int = 10,
+        validation_fraction: float = 0.1,
+        calibration: str | None = "nll",
+        flatten: bool = False,
+        freeze_trunk: bool = False,
+        device: str = "cpu",
+        precision: str = "auto",
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 100,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.network = network
+        self.split = split
+        self.n_stable = n_stable
+        self.n_unstable = n_unstable
+        self.stability = stability
+        self.stability_weight = stability_weight
+        self.independence = independence
+        self.independence_weight = independence_weight
+        self.gamma = gamma
+        self.detach_stable = detach_stable
+        self.rescale = rescale
+        self.pretrain_steps = pretrain_steps
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.cosine = cosine
+        self.dropout = dropout
+        self.batch_size = batch_size
+        self.unstable_steps = unstable_steps
+        self.unstable_learning_rate = unstable_learning_rate
+        self.max_restarts = max_restarts
+        self.min_gain = min_gain
+        self.balance = balance
+        self.validation_domain = validation_domain
+        self.monitor_every = monitor_every
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.calibration = calibration
+        self.flatten = flatten
+        self.freeze_trunk = freeze_trunk
+        self.device = device
+        self.precision = precision
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None, validation: Any = None) -> Self:
+        """Learn the features and heads, then calibrate f_S.
+
+        Parameters
+        ----------
+        X : array-like, tensor or Dataset
+            Rows of any shape that the network takes; or a ``torch.utils.data.Dataset`` of
+            (x, y, domain), which is read in minibatches and never as a whole.
+        y : array-like of shape (n,)
+            Labels of any type.
+        sample_domain : array-like of shape (n,)
+            The domain of each row.
+        validation : tuple (X, y, sample_domain), optional
+            Labelled rows that are not trained on: for calibration, leak correction and stress domains,
+            instead of `validation_fraction`.
+
+        Returns
+        -------
+        self
+        """
+        if self.split not in ("separate", "shared"):
+            raise ValueError(f"split must be 'separate' or 'shared', got {self.split!r}.")
+        self.precision_ = resolve_precision(self.precision, torch.device(self.device))
+        rows = read_rows(X, y, sample_domain, self.precision_.dtype)
+        seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
+        training, held, watched = self._divide(rows, validation, seed)
+        penalised = not isinstance(make_stability_penalty(self.stability), NoPenalty)
+        check_training(training, penalised=penalised, batch_size=self.batch_size)
+        self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
+        if not training.lazy and training.x.ndim == 2:
+            self.n_features_in_ = int(training.x.shape[1])
+        self._learn(training, watched, seed, fingerprint(rows, self._identity(seed)))
+        parts = [part for part in (held, watched) if part is not None]
+        self._calibrate(parts or [training])
+        return self
+
+    def _divide(self, rows: Rows, validation: Any, seed: int) -> tuple[Rows, Rows | None, Rows | None]:
+        """Rows to train on, rows held out, rows of the early-stopping domain."""
+        watched = None
+        if self.validation_domain is not None:
+            here = rows.domain == self.validation_domain
+            if not here.any():
+                raise ValueError(
+                    f"validation_domain={self.validation_domain!r} has no rows; the domains are "
+                    f"{np.unique(rows.domain).tolist()}."
+                )
+            watched, rows = rows.take(np.flatnonzero(here)), rows.take(np.flatnonzero(~here))
+        if validation is not None:
+            X, y, domain = validation
+            return rows, read_rows(X, y, domain, self.precision_.dtype), watched
+        kept, held = hold_out(rows, self.validation_fraction, seed)
+        return kept, held, watched
+
+    def _identity(self, seed: int) -> dict[str, Any]:
+        """Everything that decides the result, for the fingerprint of checkpoints."""
+        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IDENTITY}
+        return {**own, "seed": seed, "torch": torch.__version__}
+
+    def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str) -> None:
+        device, dtype = torch.device(self.device), self.precision_.dtype
+        self.backbone_ = None
+        make_trunk = self._trunk_maker(training.shape())
+        if self.freeze_trunk:
+            self.backbone_ = make_trunk().to(device, dtype).eval().requires_grad_(False)
+            training = Rows(self._through_backbone(training.x), training.y, training.domain)
+            make_trunk = nn.Identity
+        source = make_source(training, self.classes_, self.domains_, device, dtype)
+        probe = source.batch(self.batch_size and max(self.batch_size, 2), 0, 0).x[:2]
+        self.network_ = build_network(
+            make_trunk,
+            probe,
+            split=self.split,
+            n_classes=len(self.classes_),
+            n_domains=len(self.domains_),
+            n_stable=None if self.n_stable == "auto" else self.n_stable,  # type: ignore[arg-type]
+            n_unstable=self._unstable_width(),
+            seed=seed_of(seed, 0),
+        )
+        learner = Learner(
+            self.network_,
+            source,
+            Plan(**{name: getattr(self, name) for name in _PLAN}),
+            seed=seed_of(seed, 2),
+            batch_size=self.batch_size,
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            monitor=None if watched is None else self._monitor(watched),
+            trainer_options={
+                "autocast": self.precision_.autocast,
+                "checkpoint_every": self.checkpoint_every,
+                "fingerprint": identity,
+                "monitor_every": self.monitor_every,
+                "patience": self.patience,
+                "verbose": self.verbose,
+            },
+        )
+        learner.learn()
+        self.history_, self.restarts_ = learner.history, learner.restarts
+
+    def _unstable_width(self) -> int | None:
+        if self.n_unstable != "auto":
+            return self.n_unstable  # type: ignore[return-value]
+        n_classes = len(self.classes_)
+        return None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
+
+    def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+        network = self.network
+        if isinstance(network, nn.Module):
+            return lambda: copy.deepcopy(network)
+        return lambda: make_network(network, shape, dropout=self.dropout)
+
+    def _monitor(self, watched: Rows) -> Callable[[], float]:
+        target = np.eye(len(self.classes_))[np.searchsorted(self.classes_, watched.y)]
+
+        def risk() -> float:
+            logits = torch.from_numpy(self._outputs(watched.x)[2])
+            return float(cross_entropy(logits, torch.from_numpy(target)))
+
+        return risk
+
+    def _calibrate(self, parts: list[Rows]) -> None:
+        outputs = [self._outputs(part.x) for part in parts]
+        logits = np.concatenate([out[2] for out in outputs])
+        labels = np.concatenate([part.y for part in parts])
+        y = np.searchsorted(self.classes_, labels)
+        domain = np.concatenate([part.domain for part in parts])
+        self.temperature_ = Temperature()
+        if self.calibration is not None:
+            self.temperature_ = fit_temperature(logits, y, criterion=self.calibration, domain=domain)
+        log_proba = self.temperature_.apply(logits)
+        self.evidence_ = stable_evidence(y, log_proba, np.ones(len(y)))
+        # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
+        self.validation_ = (np.exp(log_proba), np.concatenate([out[1] for out in outputs]), labels, domain)
+        self.leak_model_ = self.leak_model() if self.flatten else None

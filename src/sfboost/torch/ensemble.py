@@ -1,0 +1,287 @@
+"""Many SFB networks at once: S seeds times H settings as one batched model.
+
+The counterpart of `Learner` for small networks; the batched loop itself is in `sfboost.torch.stacking`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from torch.func import functional_call
+
+import torch
+from sfboost.torch.batches import ArraySource
+from sfboost.torch.building import (
+    chance_risk,
+    final_risk,
+    guess_classes,
+    reset_stable,
+    reset_unstable,
+    restart_seed,
+)
+from sfboost.torch.independence import make_independence_penalty
+from sfboost.torch.learning import Plan, few_threads
+from sfboost.torch.objective import LossParts, Objective
+from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.split_network import SplitNetwork, by_domain
+from sfboost.torch.stacking import History, train_many
+from torch import Tensor, nn
+
+BATCHED_STABILITY = ("irm", "irm-split", "irm-matrix", "vrex", "sd", "fishr", "none")
+BATCHED_INDEPENDENCE = ("proxy", "proxy-features", "none")
+
+
+def learn_many(
+    networks: Sequence[SplitNetwork],
+    sources: Sequence[ArraySource],
+    plans: Sequence[Plan],
+    seeds: Sequence[int],
+    *,
+    batch_size: int | None = None,
+) -> tuple[History, np.ndarray]:
+    """Train many `SplitNetwork` at once, each by its own plan; the counterpart of `Learner.learn`.
+
+    Parameters
+    ----------
+    networks, sources, plans, seeds : sequences of the same length
+        One entry per member. Plans may differ in ``stability_weight`` and ``independence_weight`` only.
+    batch_size : int, optional
+        Rows per domain and step.
+
+    Returns
+    -------
+    history : dict of str to ndarray of shape (steps, members)
+        The stages one after the other (restarts of single members are not in it).
+    restarts : ndarray of shape (members,)
+        How often each member's unstable part was started again.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from sfboost.torch.building import build_network
+    >>> from sfboost.torch.networks import MLP
+    >>> x, y, d = torch.randn(8, 2), np.arange(8) % 2, np.arange(8) // 4
+    >>> nets = [build_network(lambda: MLP(2, (4,)), x, split="shared", n_classes=2, n_domains=2, n_stable=1,
+    ...                       n_unstable=1, seed=s) for s in (0, 1)]
+    >>> plans = [Plan(split="shared", steps=3, stability_weight=w) for w in (1.0, 10.0)]
+    >>> history, restarts = learn_many(nets, [ArraySource(x, y, d, 2, 2)] * 2, plans, [0, 1])
+    >>> history["joint"].shape
+    (3, 2)
+    """
+    with few_threads(True):
+        return _learn_many(networks, sources, plans, seeds, batch_size)
+
+
+def _learn_many(
+    networks: Sequence[SplitNetwork],
+    sources: Sequence[ArraySource],
+    plans: Sequence[Plan],
+    seeds: Sequence[int],
+    batch_size: int | None,
+) -> tuple[History, np.ndarray]:
+    plan = _common_plan(plans)
+    many = _Many(networks, sources, plans, seeds, batch_size)
+    everyone = list(range(len(networks)))
+    if plan.split == "shared":
+        histories = [many.two_stages(everyone, "both")]
+        restarts = np.zeros(len(networks), dtype=int)
+    else:
+        histories = [many.balance()] if plan.balance and plan.unstable_steps else []
+        chance = np.array([chance_risk(source) for source in sources])
+        histories.append(
+            many.restarted(lambda m: many.two_stages(m, "stable"), reset_stable, "stable", chance)[0]
+        )
+        for source in many.sources:
+            source.balance(None)
+        history, restarts = many.unstable()
+        histories += [history] if plan.unstable_steps else []
+    return _join(histories), restarts
+
+
+def _join(histories: Sequence[History]) -> History:
+    return {name: np.concatenate([h[name] for h in histories]) for name in LossParts._fields}
+
+
+def _common_plan(plans: Sequence[Plan]) -> Plan:
+    def common(plan: Plan) -> Plan:
+        return replace(plan, stability_weight=1.0, independence_weight=1.0)
+
+    if any(common(plan) != common(plans[0]) for plan in plans):
+        raise ValueError(
+            "Plans that train at once may differ in stability_weight and independence_weight only."
+        )
+    plan = plans[0]
+    for kind, value, known in (
+        ("stability penalty", plan.stability, BATCHED_STABILITY),
+        ("independence penalty", plan.independence, BATCHED_INDEPENDENCE),
+    ):
+        if value not in known:
+            raise ValueError(
+                f"The {kind} {value!r} cannot train many at once; these can: {', '.join(known)}."
+            )
+    return plan
+
+
+def _names(network: nn.Module, parameters: Sequence[nn.Parameter]) -> list[str]:
+    wanted = {id(p) for p in parameters}
+    return [name for name, p in network.named_parameters() if id(p) in wanted]
+
+
+class _Many:
+    """The stages of `Learner`, for all members."""
+
+    def __init__(
+        self,
+        networks: Sequence[SplitNetwork],
+        sources: Sequence[ArraySource],
+        plans: Sequence[Plan],
+        seeds: Sequence[int],
+        batch_size: int | None,
+    ) -> None:
+        self.networks, self.plans, self.seeds = networks, plans, seeds
+        # Copies that share the rows: balancing is each member's own.
+        self.sources = [copy.copy(source) for source in sources]
+        self.batch_size = batch_size
+
+    def two_stages(self, members: Sequence[int], risks: str) -> History:
+        """Train without, then with penalties."""
+        plan, network = self.plans[0], self.networks[0]
+        parameters = network.stable_parameters() if risks == "stable" else list(network.parameters())
+        names = _names(network, parameters)
+        stages = []
+        if plan.pretrain_steps:
+            stages.append(self._train(members, risks, names, plan.pretrain_steps, penalties=False))
+        stages.append(self._train(members, risks, names, plan.steps, penalties=True))
+        return _join(stages)
+
+    def balance(self) -> History:
+        """Let each member's first guess Û balance its rows; see `Learner`."""
+        states = [copy.deepcopy(network.state_dict()) for network in self.networks]
+        chance = np.array([chance_risk(source) for source in self.sources])
+        history, _ = self.restarted(lambda m: self._narrow(m, "guess"), reset_unstable, "stable", chance)
+        for network, source, state in zip(self.networks, self.sources, states, strict=True):
+            source.balance(guess_classes(network, source))
+            network.load_state_dict(state)
+        return history
+
+    def unstable(self) -> tuple[History, np.ndarray]:
+        """Train Φ_U of all, then again those whose joint risk did not fall."""
+        if not self.plans[0].unstable_steps:
+            return {}, np.zeros(len(self.networks), dtype=int)
+        stable = self._stable_risks()
+        return self.restarted(lambda m: self._narrow(m, "joint"), reset_unstable, "joint", stable)
+
+    def _narrow(self, members: Sequence[int], risks: str) -> History:
+        names = _names(self.networks[0], self.networks[0].unstable_parameters())
+        return self._train(members, risks, names, self.plans[0].unstable_steps, penalties=risks == "joint")
+
+    def restarted(
+        self,
+        train: Callable[[Sequence[int]], History],
+        reset: Callable[[SplitNetwork, int], None],
+        part: str,
+        baseline: np.ndarray,
+    ) -> tuple[History, np.ndarray]:
+        """Train all, then those again whose risk is not below the baseline; the best start is kept."""
+        plan = self.plans[0]
+        restarts = np.zeros(len(self.networks), dtype=int)
+        fresh = [copy.deepcopy(network.state_dict()) for network in self.networks]
+        best: dict[int, tuple[float, dict[str, Tensor]]] = {}
+        todo = list(range(len(self.networks)))
+        first: History = {}
+        for attempt in range(plan.max_restarts + 1):
+            for i in todo if attempt else ():
+                self.networks[i].load_state_dict(fresh[i])
+                reset(self.networks[i], restart_seed(self.seeds[i], attempt))
+                restarts[i] = attempt
+            history = train(todo)
+            first = first or history
+            risks = {i: final_risk(history[part][:, k].tolist()) for k, i in enumerate(todo)}
+            for i, risk in risks.items():
+                if i not in best or risk < best[i][0]:
+                    best[i] = (risk, copy.deepcopy(self.networks[i].state_dict()))
+            todo = [i for i in todo if not risks[i] <= (1.0 - plan.min_gain) * baseline[i]]
+            if not todo:
+                break
+        for i, (_, state) in best.items():
+            self.networks[i].load_state_dict(state)
+        return first, restarts
+
+    def _train(
+        self,
+        members: Sequence[int],
+        risks: str,
+        names: Sequence[str],
+        steps: int,
+        *,
+        penalties: bool,
+    ) -> History:
+        plan = self.plans[0]
+        stability = make_stability_penalty(plan.stability) if penalties else NoPenalty()
+        independence = make_independence_penalty(plan.independence) if penalties else NoPenalty()
+        template = Objective(
+            torch.empty(0),
+            stability,
+            independence,
+            risks="stable" if risks == "guess" else risks,
+            gamma=plan.gamma if risks == "both" else None,
+            detach_stable=plan.detach_stable,
+            rescale=plan.rescale,
+        )
+
+        def loss(
+            network: nn.Module,
+            parameters: dict[str, Tensor],
+            x: Tensor,
+            target: Tensor,
+            sizes: Sequence[int],
+            settings: dict[str, Tensor],
+        ) -> LossParts:
+            outputs = functional_call(network, parameters, (x, sizes))
+            if risks == "guess":
+                outputs = outputs._replace(stable_logits=outputs.unstable_logits)
+            objective = replace(
+                template,
+                log_prior=settings["log_prior"],
+                stability_weight=settings["stability"],
+                independence_weight=settings["independence"],
+            )
+            return objective(by_domain(outputs, target, sizes))
+
+        joint = risks in ("joint", "guess")
+        rate = plan.unstable_learning_rate if joint and plan.unstable_learning_rate else plan.learning_rate
+        return train_many(
+            [self.networks[i] for i in members],
+            [self.sources[i] for i in members],
+            [self.seeds[i] for i in members],
+            loss,
+            self._settings(members, penalties=penalties),
+            steps=steps,
+            learning_rate=rate,
+            trained=names,
+            batch_size=self.batch_size,
+            cosine=plan.cosine and penalties and not joint,
+            l2=plan.l2,
+        )
+
+    def _settings(self, members: Sequence[int], *, penalties: bool) -> dict[str, Tensor]:
+        like = self.sources[0].target
+        weights = [self.plans[i] for i in members]
+        stability = [p.stability_weight if penalties else 1.0 for p in weights]
+        independence = [p.independence_weight if penalties else 0.0 for p in weights]
+        return {
+            "log_prior": torch.stack([self.sources[i].log_prior() for i in members]).to(like),
+            "stability": torch.tensor(stability, dtype=like.dtype),
+            "independence": torch.tensor(independence, dtype=like.dtype),
+        }
+
+    def _stable_risks(self) -> np.ndarray:
+        risks = []
+        for source, network in zip(self.sources, self.networks, strict=True):
+            with torch.no_grad():
+                domains = by_domain(network(source.x, source.sizes), source.target, source.sizes)
+                risks.append(np.mean([domain.risk.item() for domain in domains]))
+        return np.array(risks)

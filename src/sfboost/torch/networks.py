@@ -1,0 +1,219 @@
+"""Trunks: networks that turn inputs into hidden features.
+
+A trunk is any ``nn.Module`` that maps a batch to a matrix of shape (n, width); `SFBClassifier` adds the
+split into Φ_S and Φ_U and the heads. The named ones here are those of the paper's tables (App. F):
+
+==================== ==================================================================
+``"small"``          two hidden layers of 8 units (the synthetic data)
+``"mlp"``            two hidden layers of 390 units (ColoredMNIST as the paper says)
+``"mlp3"``           three hidden layers of 390 units (ColoredMNIST as the code did)
+``"cnn"``            two convolutions, for small images
+``"resnet18"``       ResNet-18, for images
+``"efficientnet-lite0"`` EfficientNet-Lite0 with ImageNet weights, from the ``vision`` extra
+==================== ==================================================================
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import torch
+from sfboost.torch.fused import Workspace, dropout_threshold, fused_relu_network, random_drop
+from torch import Tensor, nn
+
+_BYTE = 256
+
+
+class ByteDropout(nn.Module):
+    """Dropout whose mask comes from random bytes: `nn.Dropout` at a fraction of the cost on a CPU.
+
+    Parameters
+    ----------
+    p : float
+        Share of units dropped, in steps of 1/256.
+
+    Examples
+    --------
+    >>> import torch
+    >>> ByteDropout(0.5).eval()(torch.ones(2, 2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"Dropout must be at least 0 and below 1, got {p}.")
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop in training, pass through in evaluation."""
+        threshold = dropout_threshold(self.p)
+        if not self.training or not threshold:
+            return x
+        drop = random_drop(x.shape[0], x[0].numel(), threshold).view(x.shape).to(x.device)
+        return x.masked_fill(drop, 0.0) * (_BYTE / (_BYTE - threshold))
+
+
+class MLP(nn.Module):
+    """Linear layers, each followed by ReLU and dropout.
+
+    Parameters
+    ----------
+    n_inputs : int
+        Numbers per row; rows of any shape are flattened.
+    hidden : sequence of int
+        Units per hidden layer; the last one is the width of the features.
+    dropout : float
+        Share of units dropped after each layer.
+    fused : bool
+        Take the fast full-batch path (`sfboost.torch.fused`) when training on the CPU. It cannot be
+        differentiated twice nor vectorised by `torch.func`, so it is off unless asked for.
+
+    Examples
+    --------
+    >>> import torch
+    >>> MLP(4, (8, 8))(torch.zeros(3, 2, 2)).shape
+    torch.Size([3, 8])
+    """
+
+    def __init__(
+        self, n_inputs: int, hidden: Sequence[int] = (390, 390), *, dropout: float = 0.0, fused: bool = False
+    ) -> None:
+        super().__init__()
+        widths = [n_inputs, *hidden]
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
+        self.dropout = ByteDropout(dropout)
+        self.n_features = widths[-1]
+        self.fused = fused
+        self._workspace = Workspace()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw Xavier weights and zero biases, as in the ColoredMNIST networks of IRM and QRM."""
+        for layer in self._linear():
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the last hidden layer."""
+        x = x.flatten(1)
+        if self.fused and self.training and torch.is_grad_enabled() and x.device.type == "cpu":
+            weights = [layer.weight for layer in self._linear()]
+            biases = [layer.bias for layer in self._linear()]
+            return fused_relu_network(x, weights, biases, self.dropout.p, self._workspace)
+        for layer in self.layers:
+            x = self.dropout(layer(x).relu())
+        return x
+
+    def _linear(self) -> list[nn.Linear]:
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+
+    def free_buffers(self) -> None:
+        """Give back the memory of the fast path."""
+        self._workspace.clear()
+
+
+class SmallCNN(nn.Module):
+    """Two convolutions with ReLU and pooling, then one linear layer: for images from 8 x 8 on.
+
+    Parameters
+    ----------
+    n_channels : int
+        Channels of the image.
+    n_features : int
+        Width of the features.
+    dropout : float
+        Share of features dropped.
+
+    Examples
+    --------
+    >>> import torch
+    >>> SmallCNN(2)(torch.zeros(3, 2, 14, 14)).shape
+    torch.Size([3, 64])
+    """
+
+    def __init__(self, n_channels: int, *, n_features: int = 64, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(n_channels, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(4),
+        )
+        self.linear = nn.Linear(32 * 16, n_features)
+        self.dropout = ByteDropout(dropout)
+        self.n_features = n_features
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features of a batch of images (n, channels, height, width)."""
+        return self.dropout(self.linear(self.convolutions(x).flatten(1)).relu())
+
+
+def _flat(shape: Sequence[int]) -> int:
+    return int(torch.Size(shape).numel())
+
+
+def _channels(shape: Sequence[int], name: str) -> int:
+    if len(shape) != 3:
+        raise ValueError(
+            f"The network {name!r} needs images of shape (channels, height, width), got rows of shape "
+            f"{tuple(shape)}. Reshape X, or use network='mlp'."
+        )
+    return int(shape[0])
+
+
+def _resnet18(shape: Sequence[int], dropout: float) -> nn.Module:
+    from sfboost.torch.resnet import ResNet18
+
+    return ResNet18(_channels(shape, "resnet18"), dropout=dropout)
+
+
+def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
+    from sfboost.torch.efficientnet import EfficientNetLite0
+
+    _channels(shape, "efficientnet-lite0")
+    return EfficientNetLite0(dropout=dropout)
+
+
+NETWORKS: dict[str, Callable[[Sequence[int], float], nn.Module]] = {
+    "small": lambda shape, dropout: MLP(_flat(shape), (8, 8), dropout=dropout),
+    "mlp": lambda shape, dropout: MLP(_flat(shape), (390, 390), dropout=dropout),
+    "mlp3": lambda shape, dropout: MLP(_flat(shape), (390, 390, 390), dropout=dropout),
+    "cnn": lambda shape, dropout: SmallCNN(_channels(shape, "cnn"), dropout=dropout),
+    "resnet18": _resnet18,
+    "efficientnet-lite0": _efficientnet,
+}
+"""Every network that can be asked for by name."""
+
+
+def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn.Module:
+    """Build a trunk by name for rows of the given shape.
+
+    Parameters
+    ----------
+    name : str
+        A key of `NETWORKS`.
+    shape : sequence of int
+        The shape of one row of X.
+    dropout : float
+        Share of hidden units dropped in training.
+
+    Returns
+    -------
+    nn.Module
+        Its initial weights come from torch's current random state.
+
+    Examples
+    --------
+    >>> make_network("small", (2,)).n_features
+    8
+    """
+    if name not in NETWORKS:
+        raise ValueError(
+            f"There is no network named {name!r}. Known names: {', '.join(NETWORKS)}; or pass an nn.Module."
+        )
+    return NETWORKS[name](shape, dropout)

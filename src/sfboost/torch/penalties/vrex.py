@@ -1,0 +1,26 @@
+"""V-REx (Krueger et al., 2021): the variance of the domain risks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
+
+
+class VREx(nn.Module):
+    """Population variance of the domain risks; zero when they are equal.
+
+    Examples
+    --------
+    >>> import torch
+    >>> zeros = torch.zeros(2, 2)
+    >>> VREx()([DomainOutput(zeros, zeros, torch.eye(2))] * 2).item()
+    0.0
+    """
+
+    def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
+        """Return the penalty."""
+        risks = torch.stack([domain.risk for domain in domains])
+        return (risks - risks.mean()).square().mean()

@@ -1,0 +1,124 @@
+"""What a trained network can do: features, stable predictions, adaptation. The base of `SFBClassifier`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+import torch
+from sfboost.adaptation import StableEvidence, adapt
+from sfboost.adaptation.leak import LeakModel, fit_leak_model
+from sfboost.calibration import Temperature
+from sfboost.marginal.probabilities import FloatArray
+from sfboost.torch.adapted import AdaptedSFBClassifier
+from sfboost.torch.inputs import chunks
+from sfboost.torch.precision import Precision
+from sfboost.torch.split_network import SplitNetwork
+from torch import Tensor, nn
+
+_CHUNK = 4096
+
+
+class FittedPredictor(ClassifierMixin, BaseEstimator):
+    """Predicts with f_S until adapted. Not to be made by itself: `SFBClassifier.fit` sets what it needs."""
+
+    device: str
+    classes_: npt.NDArray[Any]
+    network_: SplitNetwork
+    backbone_: nn.Module | None
+    precision_: Precision
+    temperature_: Temperature
+    evidence_: StableEvidence
+    leak_model_: LeakModel | None
+    validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
+
+    def _through_backbone(self, x: Any) -> Tensor:
+        assert self.backbone_ is not None
+        device, dtype = torch.device(self.device), self.precision_.dtype
+        with torch.no_grad():
+            return torch.cat([self.backbone_(part.to(device)).cpu() for part in chunks(x, _CHUNK, dtype)])
+
+    def _outputs(self, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Φ_S, Φ_U and the stable logits of every row, as float64 arrays."""
+        if self.backbone_ is not None:
+            X = self._through_backbone(X)
+        device = torch.device(self.device)
+        collected: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.network_.eval()
+        with torch.no_grad():
+            for part in chunks(X, _CHUNK, self.precision_.dtype):
+                stable, unstable = self.network_.features(part.to(device))
+                collected.append((stable, unstable, self.network_.stable_logits(stable)))
+        return tuple(np.concatenate([t[k].double().cpu().numpy() for t in collected]) for k in range(3))  # type: ignore[return-value]
+
+    def transform(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return (Φ_S(X), Φ_U(X))."""
+        check_is_fitted(self, "network_")
+        stable, unstable, _ = self._outputs(X)
+        return stable, unstable
+
+    def stable_and_unstable(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return calibrated log f_S of shape (n, K), and Φ_U: what `sfboost.adapt` takes."""
+        log_proba, unstable = self._calibrated(X)
+        if self.leak_model_ is None:
+            return log_proba, unstable
+        return np.log(self.leak_model_.flatten(np.exp(log_proba), unstable)), unstable
+
+    def _calibrated(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        check_is_fitted(self, "network_")
+        _, unstable, logits = self._outputs(X)
+        return self.temperature_.apply(logits), unstable
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of `predict_proba`."""
+        return self.stable_and_unstable(X)[0]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """f_S: probabilities from the stable features alone, of shape (n, K)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class by the stable features alone."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def adapt(self, X: Any, *, noise: str = "complementary", **options: Any) -> AdaptedSFBClassifier:
+        """Learn from unlabelled rows of a new domain what Φ_U means there; this model is not changed.
+
+        Parameters
+        ----------
+        X : array-like, tensor or Dataset
+            Rows of the new domain.
+        noise : {"complementary", "train"}
+            How pseudo-labels err. "complementary": independently of Φ_U given the label (the paper).
+            "train": as measured on the labelled training domains (`sfboost.adaptation.leak`).
+        **options
+            For `sfboost.adapt`, or for `sfboost.adaptation.leak.fit_leak_model`. The correction is
+            "posthoc" if neither `method` nor `correction` is given: on learned features, which leak, it
+            did better than the likelihood (`docs/decisions/split.md`).
+
+        Returns
+        -------
+        AdaptedSFBClassifier
+        """
+        if noise == "train":
+            # The leak model knows the score as it was before flattening.
+            stable, unstable = self._calibrated(X)
+            return AdaptedSFBClassifier(self, self.leak_model(**options).adapt(np.exp(stable), unstable))
+        if noise != "complementary":
+            raise ValueError(f"noise must be 'complementary' or 'train', got {noise!r}.")
+        stable, unstable = self.stable_and_unstable(X)
+        options.setdefault("evidence", self.evidence_)
+        if "method" not in options:
+            options.setdefault("correction", "posthoc")
+        return AdaptedSFBClassifier(self, adapt(np.exp(stable), unstable, classes=self.classes_, **options))
+
+    def leak_model(self, **options: Any) -> LeakModel:
+        """Learn P(f_S | Y, Φ_U) on the held-out training rows; see `fit_leak_model`."""
+        check_is_fitted(self, "network_")
+        proba, unstable, y, domain = self.validation_
+        return fit_leak_model(proba, unstable, y, domain, **options)

@@ -1,0 +1,165 @@
+"""Φ = (Φ_S, Φ_U), the stable head h_S and one linear head h_U^e per training domain (Eq. 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from sfboost.torch.outputs import DomainOutput
+from torch import Tensor, nn
+
+
+class Outputs(NamedTuple):
+    """What one forward pass returns, rows of all domains one after the other."""
+
+    stable_features: Tensor
+    unstable_features: Tensor
+    stable_logits: Tensor
+    unstable_logits: Tensor
+
+
+class SplitNetwork(nn.Module):
+    """A trunk whose features are split, or two trunks, with the heads on top.
+
+    Parameters
+    ----------
+    trunk : nn.Module
+        Maps a batch to (n, n_features).
+    n_features : int
+        Width of the trunk's output.
+    n_classes, n_domains : int
+        Classes K; training domains (one h_U^e each).
+    n_stable, n_unstable : int, optional
+        Sizes of Φ_S and Φ_U. With one trunk, both or neither: a linear layer brings the trunk's output to
+        these sizes; with neither, the trunk's output is cut in two halves. With two trunks None means the
+        trunk's width.
+    unstable_trunk : nn.Module, optional
+        A second trunk for Φ_U (``split="separate"``); it has n_features outputs as well.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = SplitNetwork(torch.nn.Linear(2, 8), n_features=8, n_classes=2, n_domains=2)
+    >>> out = net(torch.zeros(6, 2), (3, 3))
+    >>> out.stable_features.shape, out.unstable_logits.shape
+    (torch.Size([6, 4]), torch.Size([6, 2]))
+    """
+
+    def __init__(
+        self,
+        trunk: nn.Module,
+        *,
+        n_features: int,
+        n_classes: int,
+        n_domains: int,
+        n_stable: int | None = None,
+        n_unstable: int | None = None,
+        unstable_trunk: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.unstable_trunk = unstable_trunk
+        if unstable_trunk is None and (n_stable is None) != (n_unstable is None):
+            raise ValueError("With one trunk give both n_stable and n_unstable, or neither (two halves).")
+        self.projection: nn.Module = nn.Identity()
+        self.unstable_projection: nn.Module = nn.Identity()
+        if unstable_trunk is None:
+            if n_stable is None or n_unstable is None:
+                if n_features < 2:
+                    raise ValueError("A trunk with 1 output cannot be split; give n_stable and n_unstable.")
+                n_stable, n_unstable = n_features - n_features // 2, n_features // 2
+            else:
+                self.projection = nn.Linear(n_features, n_stable + n_unstable)
+        else:
+            if n_stable is not None:
+                self.projection = nn.Linear(n_features, n_stable)
+            if n_unstable is not None:
+                self.unstable_projection = nn.Linear(n_features, n_unstable)
+        self.n_stable = n_stable or n_features
+        self.n_unstable = n_unstable or n_features
+        self.n_classes = n_classes
+        # Two classes need one number, the log-odds; the other logit is zero.
+        n_outputs = 1 if n_classes == 2 else n_classes
+        self.stable_head = nn.Linear(self.n_stable, n_outputs)
+        self.unstable_weight = nn.Parameter(torch.empty(n_domains, n_outputs, self.n_unstable))
+        self.unstable_bias = nn.Parameter(torch.empty(n_domains, n_outputs))
+        self.reset_unstable_heads()
+
+    def reset_unstable_heads(self) -> None:
+        """Draw h_U^e: one start for all domains, never near zero: a single feature begins as log-odds."""
+        start = nn.init.orthogonal_(torch.empty(self.unstable_weight.shape[1:]))
+        with torch.no_grad():
+            self.unstable_weight.copy_(start.expand_as(self.unstable_weight))
+            self.unstable_bias.zero_()
+
+    def features(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (Φ_S(x), Φ_U(x))."""
+        if self.unstable_trunk is None:
+            both = self.projection(self.trunk(x))
+            return both[:, : self.n_stable], both[:, self.n_stable :]
+        return self.stable_features(x), self.unstable_features(x)
+
+    def stable_features(self, x: Tensor) -> Tensor:
+        """Return Φ_S(x)."""
+        return self.projection(self.trunk(x))[:, : self.n_stable]
+
+    def unstable_features(self, x: Tensor) -> Tensor:
+        """Return Φ_U(x)."""
+        if self.unstable_trunk is None:
+            return self.features(x)[1]
+        return self.unstable_projection(self.unstable_trunk(x))
+
+    def stable_logits(self, stable_features: Tensor) -> Tensor:
+        """Return the K logits of h_S."""
+        return self.all_classes(self.stable_head(stable_features))
+
+    def unstable_logits(self, unstable_features: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Return the K logits of h_U^e, rows of domain e by its own head."""
+        parts = unstable_features.split(list(sizes))
+        logits = [
+            p @ w.T + b for p, w, b in zip(parts, self.unstable_weight, self.unstable_bias, strict=True)
+        ]
+        return self.all_classes(torch.cat(logits))
+
+    def forward(self, x: Tensor, sizes: Sequence[int]) -> Outputs:
+        """Run rows of all training domains, `sizes` of them each, in the order of the domains."""
+        stable, unstable = self.features(x)
+        return Outputs(stable, unstable, self.stable_logits(stable), self.unstable_logits(unstable, sizes))
+
+    def all_classes(self, logits: Tensor) -> Tensor:
+        """Give two classes their first logit, zero; more classes have all of theirs."""
+        if self.n_classes > 2:
+            return logits
+        return torch.cat([torch.zeros_like(logits), logits], dim=1)
+
+    def stable_parameters(self) -> list[nn.Parameter]:
+        """Parameters that f_S depends on."""
+        modules = [self.trunk, self.projection, self.stable_head]
+        return [p for module in modules for p in module.parameters() if p.requires_grad]
+
+    def unstable_parameters(self) -> list[nn.Parameter]:
+        """Parameters that only Φ_U and the heads h_U^e depend on."""
+        modules = [self.unstable_projection]
+        if self.unstable_trunk is not None:
+            modules.append(self.unstable_trunk)
+        own = [p for module in modules for p in module.parameters() if p.requires_grad]
+        return [*own, self.unstable_weight, self.unstable_bias]
+
+
+def by_domain(outputs: Outputs, target: Tensor, sizes: Sequence[int]) -> list[DomainOutput]:
+    """Cut the rows of a batch into their domains.
+
+    Examples
+    --------
+    >>> import torch
+    >>> z = torch.zeros(3, 2)
+    >>> [len(d.target) for d in by_domain(Outputs(z, z, z, z), z, (1, 2))]
+    [1, 2]
+    """
+    cut = [part.split(list(sizes)) for part in (*outputs, target)]
+    stable, unstable, stable_logits, unstable_logits, targets = cut
+    return [
+        DomainOutput(stable[e], stable_logits[e], targets[e], unstable[e], unstable_logits[e])
+        for e in range(len(sizes))
+    ]

@@ -1,0 +1,287 @@
+"""SFBClassifier: scikit-learn's contract, what it learns, and every refusal."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
+
+from sfboost.torch import SFBClassifier, TrainingDivergedError  # noqa: E402
+from sfboost.torch.networks import MLP  # noqa: E402
+from torch import nn  # noqa: E402
+
+FAST = {"network": "small", "steps": 5, "unstable_steps": 5, "min_gain": -9.0, "random_state": 0}
+
+
+def _anti_causal(agreement, n, rng):
+    y = rng.integers(0, 2, n)
+    right = rng.random((n, 2)) < [0.75, agreement]
+    return np.where(right, y[:, None], 1 - y[:, None]) * 2.0 - 1.0, y
+
+
+def _training(n=200, seed=0, agreements=(0.95, 0.7)):
+    rng = np.random.default_rng(seed)
+    parts = [_anti_causal(a, n, rng) for a in agreements]
+    return (
+        np.concatenate([x for x, _ in parts]),
+        np.concatenate([y for _, y in parts]),
+        np.repeat([f"e{i}" for i in range(len(parts))], n),
+    )
+
+
+@pytest.fixture(scope="module")
+def learned():
+    X, y, d = _training(8000, agreements=(0.9, 0.7))
+    model = SFBClassifier(
+        network="small", n_stable=1, balance=True, stability_weight=10.0, learning_rate=0.01, steps=300,
+        unstable_steps=200, batch_size=256, validation_fraction=0.5, random_state=0,
+    )  # fmt: skip
+    return model.fit(X, y, sample_domain=d)
+
+
+def test_the_stable_predictor_is_right_three_times_in_four_whatever_the_agreement(learned):
+    rng = np.random.default_rng(7)
+    for agreement in (0.95, 0.5, 0.1):
+        X, y = _anti_causal(agreement, 4000, rng)
+        assert learned.score(X, y) == pytest.approx(0.75, abs=0.03)
+
+
+@pytest.mark.parametrize("options", [{"correction": "posthoc"}, {"noise": "train"}], ids=["paper", "leak"])
+def test_adaptation_without_labels_reaches_the_ceiling_where_the_feature_is_reversed(learned, options):
+    X, y = _anti_causal(0.1, 4000, np.random.default_rng(8))
+    assert (learned.adapt(X, **options).predict(X) == y).mean() > 0.87
+
+
+def test_adapting_returns_a_new_object_and_leaves_the_model_as_it_was(learned):
+    X, _ = _anti_causal(0.1, 500, np.random.default_rng(9))
+    before = copy.deepcopy(learned.network_.state_dict())
+    proba = learned.predict_proba(X)
+    first, second = learned.adapt(X), learned.adapt(-X)
+    assert first is not second
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(before.values(), learned.network_.state_dict().values(), strict=True)
+    )
+    np.testing.assert_array_equal(learned.predict_proba(X), proba)
+
+
+def test_transform_gives_the_two_feature_sets_that_the_heads_read(learned):
+    X, _ = _anti_causal(0.5, 50, np.random.default_rng(1))
+    stable, unstable = learned.transform(X)
+    assert stable.shape == unstable.shape == (50, 1)
+    log_proba, again = learned.stable_and_unstable(X)
+    np.testing.assert_array_equal(unstable, again)
+    logits = (
+        learned.network_.stable_logits(torch.tensor(stable, dtype=torch.float32)).detach().double().numpy()
+    )
+    np.testing.assert_allclose(log_proba, learned.temperature_.apply(logits), atol=1e-6)
+
+
+def test_constructing_does_nothing_and_clone_copies_the_parameters():
+    module = nn.Linear(2, 4)
+    model = SFBClassifier(network=module, steps=-5, split="no such", device="nowhere")
+    assert model.network is module
+    twin = clone(SFBClassifier(stability_weight=3.0, network="small"))
+    assert (twin.stability_weight, twin.network) == (3.0, "small")
+
+
+def test_string_labels_data_frames_and_tensors_give_the_same_model():
+    pd = pytest.importorskip("pandas", reason="needs the app extra")
+    X, y, d = _training()
+    names = np.array(["no", "yes"])[y]
+    one = SFBClassifier(**FAST).fit(X, names, sample_domain=d)
+    two = SFBClassifier(**FAST).fit(
+        pd.DataFrame(X, columns=["a", "b"]), pd.Series(names), sample_domain=pd.Series(d)
+    )
+    three = SFBClassifier(**FAST).fit(torch.tensor(X), torch.tensor(y), sample_domain=d)
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    np.testing.assert_array_equal(one.predict_proba(X), three.predict_proba(X))
+    assert set(one.predict(X)) <= {"no", "yes"}
+    assert one.adapt(X, force=True).predict(X).dtype.kind == "U"
+
+
+def test_inputs_are_never_written_to():
+    X, y, d = _training()
+    for array in (X, y, d):
+        array.setflags(write=False)
+    SFBClassifier(**FAST).fit(X, y, sample_domain=d).adapt(X, force=True)
+
+
+class _Rows(torch.utils.data.Dataset):
+    def __init__(self, X, y, d):
+        self.X, self.y, self.d, self.largest = X, y, d, 0
+
+    def __len__(self):
+        return len(self.y)
+
+    def __getitem__(self, i):
+        return torch.tensor(self.X[i], dtype=torch.float32), self.y[i], self.d[i]
+
+
+@pytest.mark.parametrize(
+    "extra", [{}, {"balance": True}, {"split": "shared"}, {"freeze_trunk": True, "network": MLP(2, (8,))}]
+)
+def test_a_dataset_gives_the_model_that_the_arrays_give(extra):
+    X, y, d = _training()
+    options = {**FAST, "batch_size": 32, **extra}
+    arrays = SFBClassifier(**options).fit(X, y, sample_domain=d)
+    dataset = SFBClassifier(**options).fit(_Rows(X, y, d))
+    np.testing.assert_allclose(arrays.predict_proba(X), dataset.predict_proba(_Rows(X, y, d)), atol=1e-6)
+
+
+def test_a_frozen_network_keeps_its_weights():
+    trunk = MLP(2, (8,))
+    before = copy.deepcopy(trunk.state_dict())
+    X, y, d = _training()
+    model = SFBClassifier(**{**FAST, "network": trunk, "freeze_trunk": True}).fit(X, y, sample_domain=d)
+    for state in (trunk.state_dict(), model.backbone_.state_dict()):
+        assert all(torch.equal(a, b) for a, b in zip(before.values(), state.values(), strict=True))
+    assert model.history_[-1]["stage"] == "unstable"
+
+
+def test_a_users_module_is_copied_and_the_same_seed_gives_the_same_result():
+    trunk = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.3))
+    before = copy.deepcopy(trunk.state_dict())
+    X, y, d = _training()
+    models = [SFBClassifier(**{**FAST, "network": trunk}).fit(X, y, sample_domain=d) for _ in range(2)]
+    assert all(torch.equal(a, b) for a, b in zip(before.values(), trunk.state_dict().values(), strict=True))
+    np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+
+
+def test_three_classes_and_images_with_a_convolution():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 120)
+    X = rng.normal(size=(120, 1, 8, 8)) + y[:, None, None, None]
+    model = SFBClassifier(**{**FAST, "network": "cnn", "steps": 30, "stability_weight": 1.0})
+    model.fit(X, y, sample_domain=np.arange(120) % 2)
+    assert model.predict_proba(X).shape == (120, 3)
+    assert model.transform(X)[1].shape == (120, 3)
+    assert model.score(X, y) > 0.6
+
+
+def test_the_shared_split_cuts_the_last_hidden_layer_in_two():
+    X, y, d = _training()
+    model = SFBClassifier(**{**FAST, "split": "shared"}).fit(X, y, sample_domain=d)
+    assert [part.shape[1] for part in model.transform(X)] == [4, 4]
+    assert {row["stage"] for row in model.history_} == {"joint"}
+
+
+def test_the_validation_domain_is_watched_and_not_trained_on():
+    X, y, d = _training(agreements=(0.95, 0.7, 0.6))
+    model = SFBClassifier(**{**FAST, "steps": 20}, validation_domain="e2", monitor_every=5).fit(
+        X, y, sample_domain=d
+    )
+    assert model.domains_.tolist() == ["e0", "e1"]
+    assert [row["step"] for row in model.history_ if "validation" in row] == [5, 10, 15, 20]
+    assert set(model.validation_[3]) == {"e0", "e1", "e2"}
+
+
+def test_a_float64_network_stays_float64_and_precision_is_recorded():
+    X, y, d = _training()
+    model = SFBClassifier(**FAST, precision="float64").fit(X, y, sample_domain=d)
+    assert all(p.dtype == torch.float64 for p in model.network_.parameters())
+    assert model.precision_.name == "float64"
+
+
+def test_features_that_never_help_are_reported_after_the_last_restart():
+    X, y, d = _training()
+    model = SFBClassifier(**{**FAST, "min_gain": 0.9, "max_restarts": 2})
+    with pytest.warns(UserWarning, match="3 starts"):
+        model.fit(X, y, sample_domain=d)
+    assert model.restarts_ == 2
+
+
+def test_calling_out_of_order_names_the_missing_fit():
+    with pytest.raises(NotFittedError, match="fit"):
+        SFBClassifier().predict([[0.0]])
+    with pytest.raises(NotFittedError, match="fit"):
+        SFBClassifier().adapt([[0.0]])
+
+
+X0, Y0, D0 = _training(20)
+BAD = [
+    ({}, (X0, Y0, None), "two or more domains"),
+    ({}, (X0, Y0, np.where(Y0 == 1, "only", D0)), "has one class only"),
+    ({}, (X0, np.zeros(40), D0), "one class only"),
+    ({"batch_size": 1}, (X0, Y0, D0), "smaller than the number of classes"),
+    ({"network": nn.Linear(3, 4)}, (X0, Y0, D0), "does not take rows of shape"),
+    ({"network": nn.Sequential(nn.Linear(2, 4), nn.Unflatten(1, (2, 2)))}, (X0, Y0, D0), "must map 2 rows"),
+    ({"network": "vgg"}, (X0, Y0, D0), "no network named"),
+    ({"network": "cnn"}, (X0, Y0, D0), "channels, height, width"),
+    ({"stability": "magic"}, (X0, Y0, D0), "no stability penalty named"),
+    ({"independence": "magic"}, (X0, Y0, D0), "no independence penalty named"),
+    ({"split": "halves"}, (X0, Y0, D0), "'separate' or 'shared'"),
+    ({"precision": "float8"}, (X0, Y0, D0), "precision must be"),
+    ({"validation_domain": "e9"}, (X0, Y0, D0), "has no rows"),
+    ({"validation_fraction": 1.5}, (X0, Y0, D0), "validation_fraction"),
+    ({}, (np.where(X0 > 0, np.nan, X0), Y0, D0), "NaN"),
+    ({}, (X0[:-1], Y0, D0), "same number of rows"),
+    ({}, (X0, None, D0), "needs labels"),
+]
+
+
+@pytest.mark.parametrize(("options", "data", "message"), BAD, ids=[m for *_, m in BAD])
+def test_bad_input_is_answered_with_a_sentence(options, data, message):
+    X, y, d = data
+    with pytest.raises(ValueError, match=message):
+        SFBClassifier(**{**FAST, **options}).fit(X, y, sample_domain=d)
+
+
+def test_one_domain_is_enough_without_a_stability_penalty():
+    model = SFBClassifier(**{**FAST, "stability": "none"}).fit(X0, Y0)
+    assert model.domains_.tolist() == [0]
+
+
+def test_a_dataset_with_labels_beside_it_or_without_batches_is_refused():
+    rows = _Rows(X0, Y0, D0)
+    with pytest.raises(ValueError, match="pass it alone"):
+        SFBClassifier(**FAST).fit(rows, Y0)
+    with pytest.raises(ValueError, match="batch_size"):
+        SFBClassifier(**FAST).fit(rows)
+
+
+def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
+    class Explodes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, domains, parameters=()):
+            self.calls += 1
+            return domains[0].risk * (float("nan") if self.calls == 4 else 1.0)
+
+    model = SFBClassifier(**{**FAST, "stability": Explodes()}, checkpoint=tmp_path, checkpoint_every=1)
+    with pytest.raises(
+        TrainingDivergedError, match=r"step 4 of stage 'stable'.*stability.*stable-0\.safetensors"
+    ):
+        model.fit(X0, Y0, sample_domain=D0)
+    assert (tmp_path / "stable-0.safetensors").exists()
+
+
+def test_unknown_noise_is_refused(learned):
+    with pytest.raises(ValueError, match="'complementary' or 'train'"):
+        learned.adapt(X0, noise="none")
+
+
+def test_the_sample_domain_can_be_routed_by_scikit_learn():
+    from sklearn import config_context
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    with config_context(enable_metadata_routing=True), warnings.catch_warnings():
+        model = SFBClassifier(**FAST).set_fit_request(sample_domain=True, validation=False)
+        pipe = make_pipeline(StandardScaler(), model).fit(X0, Y0, sample_domain=D0)
+        assert pipe.predict(X0).shape == (40,)
+
+
+def test_importing_the_core_does_not_import_torch():
+    import subprocess
+    import sys
+
+    code = "import sfboost, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

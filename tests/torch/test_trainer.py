@@ -1,0 +1,352 @@
+"""The training loop: schedules, history, resuming bit by bit, early stopping, NaN."""
+
+import math
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from sfboost.torch import SFBClassifier  # noqa: E402
+from sfboost.torch.batches import ArraySource, DatasetSource, domain_rows  # noqa: E402
+from sfboost.torch.building import build_network  # noqa: E402
+from sfboost.torch.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
+from sfboost.torch.learning import Learner, Plan  # noqa: E402
+from sfboost.torch.networks import MLP  # noqa: E402
+from sfboost.torch.objective import LossParts, Objective, joint_logits  # noqa: E402
+from sfboost.torch.outputs import DomainOutput  # noqa: E402
+from sfboost.torch.penalties import NoPenalty  # noqa: E402
+from sfboost.torch.precision import resolve_precision  # noqa: E402
+from sfboost.torch.trainer import Stage, Trainer, TrainingDivergedError  # noqa: E402
+
+
+def _source(seed=0, sizes=(40, 30)):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, sum(sizes))
+    d = np.repeat(np.arange(len(sizes)), sizes)
+    x = rng.normal(size=(len(y), 3)) + y[:, None]
+    return ArraySource(torch.tensor(x, dtype=torch.float32), y, d, 2, len(sizes))
+
+
+def _network(seed=0, split="separate", dropout=0.2):
+    return build_network(
+        lambda: MLP(3, (6, 6), dropout=dropout),
+        torch.zeros(2, 3),
+        split=split,
+        n_classes=2,
+        n_domains=2,
+        n_stable=None,
+        n_unstable=None if split == "shared" else 1,
+        seed=seed,
+    )
+
+
+def test_the_combination_in_the_objective_is_bayes_rule_with_the_domain_prior():
+    # Y -> X_S, Y -> X_U with prior .3: exact posteriors from the joint table
+    prior = np.array([0.7, 0.3])
+    p_s, p_u = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([[0.6, 0.4], [0.1, 0.9]])  # P(x | y)
+    for s in range(2):
+        for u in range(2):
+            joint = prior * p_s[:, s] * p_u[:, u]
+            log_s, log_u = np.log(prior * p_s[:, s]), np.log(prior * p_u[:, u])
+            rows = [torch.tensor(a)[None] for a in (log_s, log_u)]
+            domain = DomainOutput(rows[0], rows[0], rows[0], rows[1], rows[1])
+            got = joint_logits(domain, torch.tensor(np.log(prior))).softmax(1)[0]
+            np.testing.assert_allclose(got.numpy(), joint / joint.sum(), rtol=1e-12)
+
+
+def test_domains_weigh_the_same_whatever_their_size():
+    logits = torch.tensor([[0.0, 1.0]]).repeat(10, 1)
+    right, wrong = torch.eye(2)[[1] * 9], torch.eye(2)[[0]]
+    domains = [
+        DomainOutput(logits[:9], logits[:9], right, logits[:9], logits[:9]),
+        DomainOutput(logits[:1], logits[:1], wrong, logits[:1], logits[:1]),
+    ]
+    prior = torch.full((2, 2), 0.5).log()
+    parts = Objective(prior, NoPenalty(), NoPenalty())(domains)
+    softplus = math.log1p(math.exp(-1.0)), math.log1p(math.exp(1.0))
+    assert parts.stable.item() == pytest.approx(sum(softplus) / 2, rel=1e-6)
+
+
+def test_gamma_weighs_the_risks_and_rescaling_divides_the_whole_loss():
+    domain = DomainOutput(*(torch.randn(6, 2, generator=torch.Generator().manual_seed(i)) for i in range(2)),
+                          torch.eye(2).repeat(3, 1), torch.ones(6, 1), torch.ones(6, 2))  # fmt: skip
+    prior = torch.full((1, 2), 0.5).log()
+
+    class Three(torch.nn.Module):
+        def forward(self, domains, parameters=()):
+            return torch.tensor(3.0)
+
+    plain = Objective(prior, Three(), NoPenalty(), stability_weight=50.0)([domain])
+    assert plain.total.item() == pytest.approx((plain.stable + plain.joint).item() + 150.0)
+    small = Objective(prior, Three(), NoPenalty(), stability_weight=50.0, rescale=True)([domain])
+    assert small.total.item() == pytest.approx(plain.total.item() / 50.0)
+    mixed = Objective(prior, NoPenalty(), NoPenalty(), gamma=0.9)([domain])
+    assert mixed.total.item() == pytest.approx((0.9 * plain.stable + 0.1 * plain.joint).item())
+
+
+def test_a_detached_joint_risk_does_not_move_the_stable_logits():
+    z = torch.zeros(4, 2, requires_grad=True)
+    u = torch.ones(4, 2, requires_grad=True)
+    domain = DomainOutput(z, z, torch.eye(2).repeat(2, 1), u, u)
+    objective = Objective(
+        torch.full((1, 2), 0.5).log(), NoPenalty(), NoPenalty(), risks="joint", detach_stable=True
+    )
+    objective([domain]).total.backward()
+    assert z.grad is None
+    assert u.grad is not None
+
+
+def test_cosine_falls_from_the_full_rate_to_almost_nothing():
+    stage = Stage("s", lambda b: None, [], 200, 1e-4, cosine=True)
+    assert stage.rate(0) == 1e-4
+    assert stage.rate(100) == pytest.approx(5e-5)
+    assert 0 < stage.rate(199) < 1e-8
+    assert Stage("s", lambda b: None, [], 200, 1e-4).rate(199) == 1e-4
+
+
+def test_each_pass_over_a_domain_sees_every_row_once_in_another_order():
+    first = torch.cat([domain_rows(5, 1, step, 4, 10) for step in range(5)])
+    assert sorted(first[:10].tolist()) == sorted(first[10:].tolist()) == list(range(10))
+    assert first[:10].tolist() != first[10:].tolist()
+    assert torch.equal(domain_rows(5, 1, 3, 4, 10), domain_rows(5, 1, 3, 4, 10))
+
+
+def test_a_dataset_is_read_only_where_a_batch_needs_it():
+    asked = []
+
+    class Rows(torch.utils.data.Dataset):
+        def __len__(self):
+            return 1000
+
+        def __getitem__(self, i):
+            asked.append(i)
+            return torch.tensor([float(i)]), i % 2, i // 500
+
+    labels, domains = np.arange(1000) % 2, np.arange(1000) // 500
+    source = DatasetSource(Rows(), labels, domains, 2, 2, torch.device("cpu"), torch.float32)
+    batch = source.batch(8, 0, 0)
+    assert len(asked) == 16
+    assert batch.x.flatten().tolist() == [float(i) for i in asked]
+    assert (batch.x[:8] < 500).all()
+    assert (batch.target.argmax(1).numpy() == np.array(asked) % 2).all()
+    with pytest.raises(ValueError, match="batch_size"):
+        source.batch(None, 0, 0)
+
+
+@pytest.mark.parametrize("split", ["shared", "separate"])
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_training_again_from_the_same_seed_gives_the_same_bits(split, batch_size):
+    plan = Plan(
+        split=split, pretrain_steps=5, steps=10, unstable_steps=5, min_gain=-9.0, stability="groupdro"
+    )
+    states = []
+    for _ in range(2):
+        network = _network(split=split)
+        Learner(network, _source(), plan, seed=3, batch_size=batch_size).learn()
+        states.append(network.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(*(s.values() for s in states), strict=True))
+
+
+class _Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("split", ["shared", "separate"])
+@pytest.mark.parametrize("at", [3, 7, 12, 20, 27])
+def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
+    plan = Plan(
+        split=split,
+        stability="groupdro",
+        pretrain_steps=6,
+        steps=12,
+        unstable_steps=10,
+        min_gain=-9.0,
+        cosine=True,
+    )
+
+    def learner(checkpoint, source):
+        options = {"checkpoint_every": 4, "fingerprint": "x"}
+        return Learner(
+            _network(split=split),
+            source,
+            plan,
+            seed=3,
+            batch_size=8,
+            checkpoint=checkpoint,
+            trainer_options=options,
+        )
+
+    whole = learner(tmp_path / "whole", _source())
+    whole.learn()
+
+    class Dies(ArraySource):
+        left = at
+
+        def batch(self, *args):
+            self.left -= 1
+            if self.left < 0:
+                raise _Killed
+            return super().batch(*args)
+
+    dying = _source()
+    dying.__class__ = Dies
+    if at < (18 if split == "shared" else 28):
+        with pytest.raises(_Killed):
+            learner(tmp_path / "killed", dying).learn()
+    again = learner(tmp_path / "killed", _source())
+    again.learn()
+    assert again.history == whole.history
+    for a, b in zip(again.network.state_dict().values(), whole.network.state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
+    script = textwrap.dedent(
+        """
+        import os, sys, numpy as np, torch
+        torch.set_num_threads(1)
+        from sfboost.torch import SFBClassifier, trainer
+        save, calls = trainer.save_checkpoint, []
+        def dying(*args):
+            save(*args)
+            calls.append(1)
+            if len(calls) == 5:
+                os._exit(9)
+        trainer.save_checkpoint = dying
+        y = np.arange(80) // 2 % 2
+        X = np.random.default_rng(0).normal(size=(80, 3)) + y[:, None]
+        SFBClassifier(network="small", dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0,
+                      precision="float32", checkpoint=sys.argv[1], checkpoint_every=5,
+                      random_state=0).fit(X, y, sample_domain=np.arange(80) % 2)
+        """
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(tmp_path / "killed")], check=False)
+    assert killed.returncode == 9
+    y = np.arange(80) // 2 % 2
+    X = np.random.default_rng(0).normal(size=(80, 3)) + y[:, None]
+    models = []
+    for folder in ("killed", "whole"):
+        model = SFBClassifier(
+            network="small", dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0, precision="float32",
+            checkpoint=tmp_path / folder, checkpoint_every=5, random_state=0,
+        )  # fmt: skip
+        models.append(model.fit(X, y, sample_domain=np.arange(80) % 2))
+    np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+    assert models[0].history_ == models[1].history_
+
+
+def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(tmp_path):
+    def run(fingerprint):
+        plan = Plan(steps=4, unstable_steps=0, min_gain=-9.0)
+        options = {"fingerprint": fingerprint}
+        learner = Learner(_network(), _source(), plan, seed=0, checkpoint=tmp_path, trainer_options=options)
+        learner.learn()
+
+    run("a")
+    with pytest.raises(ValueError, match="another run"):
+        run("b")
+    (tmp_path / "stable-0.safetensors").write_bytes(b"\x00" * 40)
+    with pytest.raises(ValueError, match="no readable checkpoint"):
+        run("a")
+
+
+def test_a_failed_save_leaves_the_old_checkpoint(tmp_path):
+    file = tmp_path / "s.safetensors"
+    save_checkpoint(file, {"w": torch.ones(1)}, {"step": 1})
+    with pytest.raises(TypeError):
+        save_checkpoint(file, {"w": torch.zeros(1)}, {"step": object()})
+    tensors, meta = load_checkpoint(file)
+    assert (tensors["w"].item(), meta["step"]) == (1.0, 1)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_loss_that_is_not_a_number_names_step_and_part_and_keeps_the_last_good_state(tmp_path):
+    network = torch.nn.Linear(3, 1)
+    calls = []
+
+    def loss(batch):
+        calls.append(1)
+        value = network(batch.x).square().mean()
+        bad = torch.tensor(float("nan")) if len(calls) == 7 else torch.zeros(())
+        return LossParts(value + bad, value, torch.zeros(()), bad, torch.zeros(()))
+
+    file = tmp_path / "run.safetensors"
+    trainer = Trainer(network, _source(), checkpoint=file, checkpoint_every=2)
+    with pytest.raises(TrainingDivergedError, match=r"step 7 of stage 'irm'.*stability") as caught:
+        trainer.run([Stage("irm", loss, list(network.parameters()), 20, 0.1)])
+    assert str(file) in str(caught.value)
+    _, meta = load_checkpoint(file)
+    assert meta["position"] == [0, 6]
+
+
+def test_early_stopping_keeps_the_best_weights_of_the_watched_domain():
+    network = torch.nn.Linear(3, 1)
+    values = iter([5.0, 2.0, 3.0, 4.0, 6.0])
+    seen = []
+
+    def monitor():
+        seen.append(network.weight.detach().clone())
+        return next(values)
+
+    def loss(batch):
+        value = network(batch.x).square().mean()
+        return LossParts(value, value, *[torch.zeros(())] * 3)
+
+    trainer = Trainer(network, _source(), monitor=monitor, monitor_every=2, patience=3)
+    trainer.run([Stage("s", loss, list(network.parameters()), 100, 0.1)])
+    assert len(seen) == 5
+    assert len(trainer.history) == 10
+    assert torch.equal(network.weight, seen[1])
+
+
+def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were():
+    before = (
+        torch.get_rng_state(),
+        torch.get_num_threads(),
+        torch.get_default_dtype(),
+        np.random.get_state()[1].copy(),
+    )
+    Learner(_network(), _source(), Plan(steps=3, unstable_steps=3, min_gain=-9.0), seed=0).learn()
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (torch.get_num_threads(), torch.get_default_dtype()) == before[1:3]
+    assert (np.random.get_state()[1] == before[3]).all()
+
+
+def test_progress_lines_show_the_parts_of_the_loss(capsys):
+    Learner(
+        _network(),
+        _source(),
+        Plan(steps=4, unstable_steps=0, min_gain=-9.0),
+        seed=0,
+        trainer_options={"verbose": 2},
+    ).learn()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all(word in lines[0] for word in ("stable of 4", "step 2", "total", "stability", "independence"))
+
+
+def test_auto_precision_says_what_it_measured():
+    chosen = resolve_precision("auto", torch.device("cpu"))
+    assert chosen.name in ("float32", "bfloat16")
+    assert "times the speed of float32" in chosen.reason
+    assert resolve_precision("bfloat16", torch.device("cpu")).autocast
+    with pytest.raises(ValueError, match="float16"):
+        resolve_precision("float16", torch.device("cpu"))
+
+
+def test_bfloat16_training_lowers_the_loss_with_float32_weights():
+    network = _network(split="shared", dropout=0.0)
+    learner = Learner(
+        network,
+        _source(),
+        Plan(split="shared", steps=30, learning_rate=0.02, stability="none"),
+        seed=0,
+        trainer_options={"autocast": True},
+    )
+    learner.learn()
+    assert learner.history[-1]["total"] < learner.history[0]["total"]
+    assert all(p.dtype == torch.float32 for p in network.parameters())
