@@ -12,8 +12,8 @@ import copy
 import time
 
 import numpy as np
-
 import torch
+
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import build_network
 from sfboost.torch.ensemble import learn_many

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-
 import torch
+from torch import nn
+
 from sfboost.torch.networks import MLP
 from sfboost.torch.precision import resolve_precision
-from torch import nn
 
 ROWS, INPUTS, UNITS, LAYERS, DROPOUT = 50_000, 392, 390, 3, 0.2
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 import torch
+
 from sfboost import adapt
 from sfboost.adaptation.leak import LeakRefusedError
 from sfboost.datasets import load

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 import torch
+
 from sfboost import adapt
 from sfboost.adaptation.leak import fit_leak_model
 from sfboost.adaptation.stress import stress_domains, stress_test, unstable_guess

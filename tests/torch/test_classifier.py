@@ -10,10 +10,10 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
+from torch import nn  # noqa: E402
 
 from sfboost.torch import SFBClassifier, TrainingDivergedError  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
-from torch import nn  # noqa: E402
 
 FAST = {"network": "small", "steps": 5, "unstable_steps": 5, "min_gain": -9.0, "random_state": 0}
 

@@ -5,11 +5,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from safetensors.torch import save_file  # noqa: E402
+from torch import nn  # noqa: E402
 
 from sfboost.torch.fused import Workspace, fused_relu_network, random_drop  # noqa: E402
 from sfboost.torch.networks import MLP, NETWORKS, ByteDropout, make_network  # noqa: E402
 from sfboost.torch.resnet import ResNet18, load_weights, read_state_dict  # noqa: E402
-from torch import nn  # noqa: E402
 
 F = torch.nn.functional
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor, nn
+
 from sfboost.torch.independence.proxy import within_class
 from sfboost.torch.objective import LossParts
 from sfboost.torch.outputs import cross_entropy
-from torch import Tensor, nn
 
 
 class ACTIRNetwork(nn.Module):

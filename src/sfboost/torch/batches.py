@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch.utils.data import default_collate
-
 import torch
 from torch import Tensor
+from torch.utils.data import default_collate
 
 
 class Batch(NamedTuple):

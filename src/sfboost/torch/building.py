@@ -6,11 +6,11 @@ import copy
 from collections.abc import Callable
 
 import numpy as np
-
 import torch
+from torch import Tensor, nn
+
 from sfboost.torch.batches import Source
 from sfboost.torch.split_network import SplitNetwork
-from torch import Tensor, nn
 
 _CHUNK = 8192
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-
 import torch
+from torch import nn
+
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.torch.building import build_network, seed_of
@@ -20,7 +21,6 @@ from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
-from torch import nn
 
 _CHUNK = 4096
 _PLAN = tuple(Plan.__dataclass_fields__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sfboost.torch.resnet import load_weights
 from torch import Tensor, nn
+
+from sfboost.torch.resnet import load_weights
 
 
 class EfficientNetLite0(nn.Module):

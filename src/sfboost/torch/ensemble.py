@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 from torch.func import functional_call
 
-import torch
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import (
     chance_risk,
@@ -28,7 +29,6 @@ from sfboost.torch.objective import LossParts, Objective
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.split_network import SplitNetwork, by_domain
 from sfboost.torch.stacking import History, train_many
-from torch import Tensor, nn
 
 BATCHED_STABILITY = ("irm", "irm-split", "irm-matrix", "vrex", "sd", "fishr", "none")
 BATCHED_INDEPENDENCE = ("proxy", "proxy-features", "none")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
+from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
-import torch
 from sfboost.torch.batches import ArraySource, DatasetSource, Source, scan_dataset
-from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 import torch
+from torch import Tensor, nn
+
 from sfboost.torch.batches import ArraySource, Batch, Source
 from sfboost.torch.building import (
     chance_risk,
@@ -36,7 +37,6 @@ from sfboost.torch.outputs import DomainOutput
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.split_network import Outputs, SplitNetwork, by_domain
 from sfboost.torch.trainer import Loss, Stage, Trainer
-from torch import Tensor, nn
 
 _CHUNK = 8192
 _FUSED_FROM = 2**20

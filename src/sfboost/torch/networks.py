@@ -19,8 +19,9 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import torch
-from sfboost.torch.fused import Workspace, dropout_threshold, fused_relu_network, random_drop
 from torch import Tensor, nn
+
+from sfboost.torch.fused import Workspace, dropout_threshold, fused_relu_network, random_drop
 
 _BYTE = 256
 

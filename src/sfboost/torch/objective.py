@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from sfboost.torch.outputs import DomainOutput, cross_entropy
 from torch import Tensor, nn
+
+from sfboost.torch.outputs import DomainOutput, cross_entropy
 
 
 class LossParts(NamedTuple):

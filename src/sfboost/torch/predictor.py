@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
 
-import torch
 from sfboost.adaptation import StableEvidence, adapt
 from sfboost.adaptation.leak import LeakModel, fit_leak_model
 from sfboost.calibration import Temperature
@@ -18,7 +19,6 @@ from sfboost.torch.adapted import AdaptedSFBClassifier
 from sfboost.torch.inputs import chunks
 from sfboost.torch.precision import Precision
 from sfboost.torch.split_network import SplitNetwork
-from torch import Tensor, nn
 
 _CHUNK = 4096
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from sfboost.torch.outputs import DomainOutput
 from torch import Tensor, nn
+
+from sfboost.torch.outputs import DomainOutput
 
 
 class Outputs(NamedTuple):

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-import torch
 from sfboost.torch.actir import ACTIRObjective
 from sfboost.torch.batches import ArraySource, epoch_order
 from sfboost.torch.objective import LossParts
-from torch import Tensor, nn
 
 MemberLoss = Callable[
     [nn.Module, dict[str, Tensor], Tensor, Tensor, Sequence[int], dict[str, Tensor]], LossParts

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+
 from sfboost.torch.batches import Batch, Source
 from sfboost.torch.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts
-from torch import Tensor, nn
 
 Loss = Callable[[Batch], LossParts]
 

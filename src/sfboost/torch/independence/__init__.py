@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from torch import nn
+
 from sfboost.torch.independence.hsic import ConditionalHSIC
 from sfboost.torch.independence.proxy import FeatureProxy, LogitProxy
 from sfboost.torch.penalties.none import NoPenalty
-from torch import nn
 
 INDEPENDENCE_PENALTIES: dict[str, Callable[..., nn.Module]] = {
     "proxy": LogitProxy,

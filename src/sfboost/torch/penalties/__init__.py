@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from torch import nn
+
 from sfboost.torch.penalties.clove import CLOvE
 from sfboost.torch.penalties.eqrm import EQRM
 from sfboost.torch.penalties.fishr import Fishr
@@ -19,7 +21,6 @@ from sfboost.torch.penalties.irm import IRM, IRMMatrix, IRMSplit
 from sfboost.torch.penalties.none import NoPenalty
 from sfboost.torch.penalties.sd import SpectralDecoupling
 from sfboost.torch.penalties.vrex import VREx
-from torch import nn
 
 STABILITY_PENALTIES: dict[str, Callable[..., nn.Module]] = {
     "irm": IRM,

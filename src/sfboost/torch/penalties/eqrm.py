@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 import torch
-from sfboost.torch.outputs import DomainOutput
 from torch import Tensor, nn
+
+from sfboost.torch.outputs import DomainOutput
 
 _BISECTIONS = 60
 _SMALLEST_VARIANCE = 1e-24

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from sfboost.torch.outputs import DomainOutput
 from torch import Tensor, nn
+
+from sfboost.torch.outputs import DomainOutput
 
 
 class Fishr(nn.Module):

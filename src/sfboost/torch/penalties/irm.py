@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from sfboost.torch.outputs import DomainOutput
 from torch import Tensor, nn
+
+from sfboost.torch.outputs import DomainOutput
 
 
 def _row_scale_gradients(domain: DomainOutput) -> Tensor:

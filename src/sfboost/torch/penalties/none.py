@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sfboost.torch.outputs import DomainOutput
 from torch import Tensor, nn
+
+from sfboost.torch.outputs import DomainOutput
 
 
 class NoPenalty(nn.Module):
