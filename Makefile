@@ -17,7 +17,7 @@ demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
 test: $(call stamp,$(EXTRAS)$(comma)dev)
-	$(BIN)/python -m pytest $(foreach room,$(COVER),--cov=sfboost.$(room)) --cov-report= $(ARGS)
+	$(BIN)/python -m pytest $(foreach room,$(COVER),--cov=src/sfboost/$(room)) --cov-report= $(ARGS)
 	$(BIN)/coverage report --fail-under=95
 
 lint: $(call stamp,$(EXTRAS)$(comma)dev)
