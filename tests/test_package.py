@@ -55,7 +55,7 @@ FORBIDDEN = {
     "shells": r"shell=True|os\.system\(",
     "evaluation": r"(?<![\w.])(?:eval|exec)\(",
     "yaml objects": r"yaml\.load\(",
-    "the global random state": r"np\.random\.(seed|randn?|shuffle|permutation|choice)\(|torch\.manual_seed\(",
+    "the global random state": r"np\.random\.(seed|randn?|shuffle|permutation|choice)\(",
     "global configuration": r"sklearn\.set_config\(|torch\.set_default_dtype\(",
 }
 
@@ -69,3 +69,11 @@ def test_the_source_never_uses(what):
         if re.search(FORBIDDEN[what], line)
     ]
     assert not found
+
+
+def test_torch_is_seeded_only_where_its_state_is_put_back():
+    lines = [line for path in SOURCE.rglob("*.py") for line in path.read_text(encoding="utf-8").splitlines()]
+    seeded = [i for i, line in enumerate(lines) if "torch.manual_seed(" in line]
+    assert seeded
+    for i in seeded:
+        assert "with torch.random.fork_rng(" in lines[i - 1]

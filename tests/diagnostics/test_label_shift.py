@@ -52,6 +52,7 @@ def test_in_the_population_label_shift_is_recovered_exactly():
         stability="likelihood",
         source_prior=[0.5, 0.5],
         l2=1e-9,
+        force=True,  # eight weighted cells stand for the population
     )
     assert adaptation.prior[1] == pytest.approx(0.8, abs=1e-4)
     truth = {
