@@ -486,6 +486,8 @@ def test_sparse_rows(new):
     X, y, domain = hospitals()
     model = StableFeatureBoosting([0], [1]).fit(sparse.csr_array(X), y, sample_domain=domain)
     thin = sparse.csr_array(new[0])
+    why = model.adapt(thin, guard=None).explain(thin[[3]])
+    np.testing.assert_array_equal(why.feature_values, new[0][3, 1:])
     assert model.adapt(thin).score(thin, new[1]) == pytest.approx(0.9, abs=0.02)
     bad = sparse.csr_array(X)
     bad.data[0] = np.nan

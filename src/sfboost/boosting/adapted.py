@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, Explanation
@@ -62,6 +63,8 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):
         ----------
         row : one row of X, as a vector, a matrix of one row, a DataFrame of one row, or a Series
         """
+        if sparse.issparse(row):
+            row = row.toarray()
         if hasattr(row, "to_frame") and not hasattr(row, "columns"):  # a Series
             row = row.to_frame().T
         elif not hasattr(row, "columns"):
