@@ -52,7 +52,7 @@ def test_pacs_has_9991_pictures_of_seven_classes():
         "sketch": 3929,
     }
     assert pacs.classes == ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
-    batch = next(pacs.domain("sketch").X[-8:].batches(8, n_jobs=2))
+    (batch,) = pacs.domain("sketch").X[-8:].batches(8, n_jobs=2)
     assert batch.shape == (8, 3, 160, 160)
     assert batch.dtype == np.uint8
 
