@@ -286,7 +286,6 @@ class TestPenalty:
     def test_the_standard_error_is_the_spread_over_replications(self):
         found = []
         for seed in range(40):
-            _, stable, X = GaussianFamily(0, n_classes=2, unstable_scale=0.5).draw(1)
             family = GaussianFamily(0, n_classes=2, unstable_scale=0.5)
             family.rng = np.random.default_rng(seed)
             _, stable, X = family.draw(400)

@@ -496,10 +496,8 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
             (self.stable_columns_, self.stable, "stable"),
             (self.unstable_columns_, self.unstable, "unstable"),
         ):
-            ours = estimator is None or isinstance(estimator, SoftLabelMixin)
-            if isinstance(estimator, SoftLabelClassifier):
-                ours = False
-            if ours and len(columns):
+            wrapped = not isinstance(estimator, SoftLabelMixin) or isinstance(estimator, SoftLabelClassifier)
+            if (estimator is None or not wrapped) and len(columns):
                 require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
 
     def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:

@@ -80,11 +80,6 @@ class SoftLabelClassifier(MetaEstimatorMixin, SoftLabelMixin):
         """Logarithms of the class probabilities; zero is floored so that they are finite."""
         return floored_log(self.predict_proba(X))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def fit_with_weight(
     estimator: Any, X: Any, y: Any, sample_weight: FloatArray | None, *, required: bool = False

@@ -121,7 +121,7 @@ class PseudoLabelStatistics:
     def effective_labels(self) -> float:
         """N times the informativeness: how many true labels these soft ones are worth.
 
-        Exact for two classes where X_U says nothing (`n s`), and of the right order elsewhere.
+        Exact for two classes, known ε and an X_U that says nothing (`n s`); of the right order elsewhere.
         """
         return self.weight * self.informativeness
 
