@@ -240,7 +240,7 @@ class TestCalibration:
     def test_a_prefit_classifier_that_knows_the_rows_is_noticed(self):
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
-        frozen = FrozenEstimator(RandomForestClassifier(50, bootstrap=False, random_state=0).fit(X[:, :1], y))
+        frozen = FrozenEstimator(RandomForestClassifier(100, random_state=0).fit(X[:, :1], y))
         with pytest.warns(AdaptationWarning, match="were these rows used to fit it"):
             StableFeatureBoosting([0], [1], stable=frozen).fit(X, y)
 
