@@ -108,6 +108,45 @@ def test_cosine_falls_from_the_full_rate_to_almost_nothing():
     assert Stage("s", lambda b: None, [], 200, 1e-4).rate(199) == 1e-4
 
 
+def test_two_stages_are_adam_with_l2_a_cosine_and_a_fresh_start_written_out_by_hand():
+    source = _source()
+    network = _network(dropout=0.0)
+    parameters = network.stable_parameters()
+    start = [p.detach().clone().double().numpy() for p in parameters]
+    gradients: list[list[np.ndarray]] = []
+
+    class Recorded(Learner):
+        def _stable_loss(self, penalties):
+            loss = super()._stable_loss(penalties)
+
+            def watched(batch):
+                parts = loss(batch)
+                found = torch.autograd.grad(parts.total, parameters, retain_graph=True)
+                gradients.append([g.double().numpy() for g in found])
+                return parts
+
+            return watched
+
+    plan = Plan(pretrain_steps=3, steps=4, unstable_steps=0, learning_rate=0.05, cosine=True, l2=0.3)
+    learner = Recorded(network, source, plan, seed=0)
+    learner._train("stable", learner._stable_stages())
+
+    weights, index = start, 0
+    for steps, cosine in ((3, False), (4, True)):
+        first, second = ([np.zeros_like(w) for w in weights] for _ in range(2))
+        for step in range(steps):
+            rate = 0.05 * (0.5 * (1 + math.cos(math.pi * step / steps)) if cosine else 1.0)
+            for k, weight in enumerate(weights):
+                slope = gradients[index][k] + 0.3 * weight  # L2 is added to the gradient
+                first[k] = 0.9 * first[k] + 0.1 * slope
+                second[k] = 0.999 * second[k] + 0.001 * slope**2
+                mean, square = first[k] / (1 - 0.9 ** (step + 1)), second[k] / (1 - 0.999 ** (step + 1))
+                weights[k] = weight - rate * mean / (np.sqrt(square) + 1e-8)
+            index += 1
+    for weight, trained in zip(weights, parameters, strict=True):
+        np.testing.assert_allclose(trained.detach().numpy(), weight, atol=2e-6)
+
+
 def test_each_pass_over_a_domain_sees_every_row_once_in_another_order():
     first = torch.cat([domain_rows(5, 1, step, 4, 10) for step in range(5)])
     assert sorted(first[:10].tolist()) == sorted(first[10:].tolist()) == list(range(10))
