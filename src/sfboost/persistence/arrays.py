@@ -49,8 +49,8 @@ def check_header(data: bytes) -> tuple[np.dtype[Any], tuple[int, ...], Literal["
         raise SavedModelError("an array is not in .npy format 1.0")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=_LONGEST_HEADER)
     size = len(data) - file.tell()
-    if dtype.hasobject:
-        raise SavedModelError("an array holds objects")
+    if dtype.hasobject or not dtype.itemsize:
+        raise SavedModelError(f"an array has the type {dtype}")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size:
         raise SavedModelError(f"an array of shape {shape} and type {dtype} has {size} bytes")
     return dtype, shape, "F" if fortran else "C", file.tell()

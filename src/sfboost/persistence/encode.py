@@ -78,7 +78,7 @@ class Encoder:
         return self._encode_numpy(value, where, inner)
 
     def _encode_numpy(self, value: Any, where: str, depth: int) -> Any:
-        if type(value).__module__.startswith("pandas.") and hasattr(value, "to_numpy"):
+        if _package(value) == "pandas" and hasattr(value, "to_numpy"):
             value = value.to_numpy()  # a selection such as X.columns[:3]
         if type(value) in (np.ndarray, np.memmap):
             if value.dtype == object:
@@ -106,7 +106,7 @@ class Encoder:
                 "object": name,
                 "state": {k: self.encode(v, f"{where}.{k}", depth) for k, v in state.items()},
             }
-        root = type(value).__module__.partition(".")[0]
+        root = _package(value)
         if root == "torch" or isinstance(value, Tensors):
             self.libraries |= {"torch", "safetensors"}
             if isinstance(value, Tensors):
@@ -115,9 +115,10 @@ class Encoder:
         if isinstance(value, BaseEstimator) or root in ("sklearn", "numpy"):
             self.libraries |= {"scikit-learn", "skops"}
             return {"skops": self._add_part("skops", dump_foreign(value, self.trusted, where))}
+        what = "a function" if callable(value) else f"a {type(value).__module__}.{type(value).__qualname__}"
         raise SavedModelError(
-            f"{where} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be saved "
-            "safely: a file holds numbers, text, and estimators of sfboost and scikit-learn"
+            f"{where} is {what}, which cannot be saved safely: a file holds numbers, text, and estimators of "
+            "sfboost and scikit-learn. Name columns instead of passing a function"
         )
 
     def _add_array(self, array: Any, where: str) -> str:
@@ -132,3 +133,7 @@ class Encoder:
             name = f"parts/{len(self.parts)}.{ending}"
             self._names[digest], self.parts[name] = name, content
         return self._names[digest]
+
+
+def _package(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]

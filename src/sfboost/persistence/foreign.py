@@ -26,6 +26,7 @@ TRUSTED = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.calibration._TemperatureScaling",
+    "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.metrics._scorer._PassthroughScorer",
     "sklearn.model_selection._split.GroupKFold",
     "sklearn.model_selection._split.KFold",

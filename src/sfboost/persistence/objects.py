@@ -11,12 +11,16 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sfboost.persistence.errors import SavedModelError
 
 _ROUTING = "_metadata_request"
+# Made by their constructor, which checks what it gets: compiled code relies on it.
+_CONSTRUCTED = {"BSpline": ("t", "c", "k", "extrapolate")}
 
 
 def state_of(value: Any) -> dict[str, Any]:
     """Attributes that say all about `value`. A class may say it itself, in `_saved_state`."""
     if hasattr(value, "_saved_state"):
         return dict(value._saved_state())
+    if type(value).__name__ in _CONSTRUCTED:
+        return {name: getattr(value, name) for name in _CONSTRUCTED[type(value).__name__]}
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     state = dict(vars(value))
@@ -31,14 +35,16 @@ def make_object(cls: type, state: dict[str, Any]) -> Any:
     """An object of a registered class with these attributes. Parameters that the file lacks get defaults."""
     if hasattr(cls, "_from_saved_state"):
         return cls._from_saved_state(state)
-    if is_dataclass(cls):
+    if is_dataclass(cls) or cls.__name__ in _CONSTRUCTED:
         return cls(**state)
     check_state(cls, state)
     value: Any = object.__new__(cls)
     parameters = inspect.signature(cls).parameters.values()
     defaults = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
     routing = state.pop(_ROUTING, None)
-    vars(value).update(defaults | state)
+    vars(value).update(state)
+    for name, default in defaults.items():
+        vars(value).setdefault(name, default)
     if routing is not None:
         request = MetadataRequest(owner=value)
         for method, asked in routing.items():

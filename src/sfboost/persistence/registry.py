@@ -44,14 +44,23 @@ TYPES: dict[str, str] = {
     "SoftLabelClassifier": "sfboost.heads",
     "LinearFit": "sfboost.heads.linear",
     "Precision": "sfboost.torch.precision",
-    # scikit-learn: what the default pipelines use; none of it predicts with compiled code of its own
+    "Cells": "sfboost.adaptation.leak_scores",
+    "ScoreModel": "sfboost.adaptation.leak_scores",
+    "Disagreement": "sfboost.adaptation.leak",
+    "LeakModel": "sfboost.adaptation.leak",
+    "LeakAdaptation": "sfboost.adaptation.leak",
+    # scikit-learn and scipy: what the default pipelines use
     "Pipeline": "sklearn.pipeline",
     "ColumnTransformer": "sklearn.compose",
     "FrozenEstimator": "sklearn.frozen",
     "StandardScaler": "sklearn.preprocessing",
     "OneHotEncoder": "sklearn.preprocessing",
+    "SplineTransformer": "sklearn.preprocessing",
+    "BSpline": "scipy.interpolate",
     "SimpleImputer": "sklearn.impute",
+    "MissingIndicator": "sklearn.impute",
     "LogisticRegression": "sklearn.linear_model",
+    "make_column_selector": "sklearn.compose",
 }
 
 #: What a file may hold as a whole.

@@ -122,8 +122,10 @@ def _read_manifest(parts: Mapping[str, bytes]) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise SavedModelError("it is no saved model: there is no manifest of sfboost in it")
     schema, written = manifest["schema"], manifest["versions"]
-    if type(schema) is not int or schema < 1 or not isinstance(written, dict):
+    if type(schema) is not int or schema < 1:
         raise SavedModelError(f"its format version is {schema!r}")
+    if not isinstance(written, dict) or not all(isinstance(number, str) for number in written.values()):
+        raise SavedModelError("it does not say which versions wrote it")
     if schema > SCHEMA:
         raise SavedModelError(
             f"it has format {schema}, written by sfboost {written.get('sfboost')}, and this version reads "
