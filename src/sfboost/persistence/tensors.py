@@ -49,8 +49,8 @@ def dtype_name(value: Any, where: str) -> str:
 
 def dtype_of(name: Any) -> Any:
     """The torch number type of a name."""
-    import torch
-
     if name not in _DTYPES:
         raise SavedModelError(f"it holds numbers of type {name!r}")
+    import torch
+
     return getattr(torch, name)
