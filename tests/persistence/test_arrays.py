@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sfboost.persistence.arrays import array_from_bytes, array_to_bytes
+from sfboost.persistence.arrays import array_from_bytes, array_to_bytes, check_header
 from sfboost.persistence.errors import SavedModelError
 
 TYPES = st.one_of(
@@ -62,22 +62,27 @@ def header(text):
 
 
 @pytest.mark.parametrize(
-    ("descr", "shape"),
+    ("descr", "shape", "size"),
     [
-        ("'<f8'", "(1000000000000,)"),
-        ("'<f8'", "(3,)"),
-        ("'<f8'", "(-1, -2)"),
-        ("'<U0'", "(1000000000000,)"),
-        ("'|V0'", "(1000000000000,)"),
-        ("'|O'", "(2,)"),
-        ("[('a', '|O')]", "(2,)"),
-        ("('<f8', (2,))", "(1,)"),
+        ("'<f8'", "(1000000000000,)", 16),
+        ("'<f8'", "(3,)", 16),
+        ("'<f8'", "(-1, -2)", 16),
+        ("'<U0'", "(1000000000000,)", 0),
+        ("'|V0'", "(1000000000000,)", 0),
+        ("'|O'", "(2,)", 16),
+        ("[('a', '|O')]", "(2,)", 16),
+        ("('<f8', (2,))", "(1,)", 16),
     ],
 )
-def test_a_header_that_lies_is_refused_before_any_memory_is_taken(descr, shape):
+def test_a_header_that_lies_is_refused_before_any_memory_is_taken(descr, shape, size):
     text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode()
     with pytest.raises(SavedModelError):
-        array_from_bytes(header(text) + bytes(16))
+        array_from_bytes(header(text) + bytes(size))
+
+
+def test_objects_are_refused_where_any_other_type_may_be():
+    with pytest.raises(SavedModelError, match="type object"):
+        check_header(header(b"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }") + bytes(16))
 
 
 @given(st.binary(max_size=100))

@@ -246,6 +246,21 @@ def test_an_array_in_a_part_that_claims_more_memory_is_refused(training):
         load_foreign(buffer.getvalue(), ())
 
 
+def test_a_part_that_reads_one_array_over_and_over_is_refused(training):
+    X, y, _ = training
+    source = zipfile.ZipFile(io.BytesIO(skops_io.dumps(GaussianNB().fit(X, y))))
+    schema = json.loads(source.read("schema.json"))
+    attributes = schema["content"]["content"]
+    entry = {key: value for key, value in attributes["theta_"].items() if key != "__id__"}
+    attributes["var_"]["type"], attributes["var_"]["content"] = "json", [entry] * 1000
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in source.namelist():
+            archive.writestr(name, json.dumps(schema) if name == "schema.json" else source.read(name))
+    with pytest.raises(SavedModelError, match="more than once"):
+        load_foreign(buffer.getvalue(), ())
+
+
 def test_a_forged_cache_of_pickles_is_refused():
     with pytest.raises(SavedModelError, match="a cache of pickles"):
         load_foreign(skops_io.dumps(make_pipeline(GaussianNB(), memory="/tmp/cache")), ())

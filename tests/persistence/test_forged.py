@@ -88,6 +88,14 @@ def test_attributes_that_a_type_does_not_have_are_refused(forger):
     refused(forger.write(), "malformed .*predict_proba")
 
 
+def test_a_part_that_is_used_twice_or_never_is_refused(forger_of, adaptation):
+    forger = forger_of(adaptation)
+    forger.tree["state"]["prior"] = forger.tree["state"]["divisor"]  # memory would outgrow the file
+    refused(forger.write(), "does not have, or twice")
+    forger.tree["state"]["prior"] = None
+    refused(forger.write(), "nothing in it uses its parts")
+
+
 def test_deep_nesting_is_refused(forger):
     forger.tree["state"]["guard"] = None
     text = json.dumps(forger.tree).replace('"guard": null', '"guard": ' + "[" * 100_000 + "]" * 100_000)

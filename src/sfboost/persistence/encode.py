@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Collection
 from pathlib import PurePath
@@ -25,7 +24,7 @@ _PLAIN = (type(None), bool, int, str)
 class Encoder:
     """Turns objects into JSON, collecting arrays and foreign parts on the way.
 
-    What is not plain JSON is a dict with one key that says what it is. Equal parts are stored once.
+    What is not plain JSON is a dict with one key that says what it is.
 
     Parameters
     ----------
@@ -47,7 +46,6 @@ class Encoder:
         self.trusted = tuple(trusted)
         self.parts: dict[str, bytes] = {}
         self.libraries: set[str] = set()
-        self._names: dict[bytes, str] = {}
 
     def encode(self, value: Any, where: str = "model", depth: int = 0) -> Any:
         """JSON of `value`; `where` names it in errors."""
@@ -128,11 +126,9 @@ class Encoder:
             raise SavedModelError(f"{where}: {error}") from None
 
     def _add_part(self, ending: str, content: bytes) -> str:
-        digest = hashlib.sha256(ending.encode() + content).digest()
-        if digest not in self._names:
-            name = f"parts/{len(self.parts)}.{ending}"
-            self._names[digest], self.parts[name] = name, content
-        return self._names[digest]
+        name = f"parts/{len(self.parts)}.{ending}"
+        self.parts[name] = content
+        return name
 
 
 def _package(value: Any) -> str:

@@ -85,15 +85,16 @@ def load_foreign(data: bytes, trusted: Collection[str]) -> Any:
 
 def _check(data: bytes, trusted: Collection[str]) -> None:
     members = read_stored(data, _MEMBER)
-    skops_io = _skops()
+    skops_io, schema = _skops(), json.loads(members["schema.json"])
     # Older protocols exist for older files; a file of ours always has the current one.
-    if json.loads(members["schema.json"]).get("protocol") != skops_io._protocol.PROTOCOL:
+    if schema.get("protocol") != skops_io._protocol.PROTOCOL:
         raise SavedModelError("a scikit-learn part is in an old format of skops")
     for name, content in members.items():
         if name.endswith(".npy"):
             check_header(content)
         if name.endswith(".npz"):
             raise SavedModelError("a scikit-learn part holds a sparse matrix, which is stored compressed")
+    _check_reads(schema, {name: len(content) for name, content in members.items()})
     missing = sorted(set(skops_io.get_untrusted_types(data=data)) - {*TRUSTED, *trusted})
     if missing:
         trees = [_TREES[name] for name in missing if name in _TREES]
@@ -105,6 +106,23 @@ def _check(data: bytes, trusted: Collection[str]) -> None:
             f"it needs types that are not trusted by default.{why if trees else ''} If you know where the "
             f"model comes from, pass trusted={missing} to save and to load"
         )
+
+
+def _check_reads(schema: Any, sizes: dict[str, int]) -> None:
+    """Refuse a part that reads one array over and over: skops does so for entries without an identity."""
+    seen, left, stack = set(), sum(sizes.values()), [schema]
+    while stack:
+        entry = stack.pop()
+        if isinstance(entry, dict):
+            identity = entry.get("__id__") or id(entry)
+            if "file" in entry and identity not in seen:
+                left -= sizes[entry["file"]]
+                seen.add(identity)
+            stack.extend(entry.values())
+        elif isinstance(entry, list):
+            stack.extend(entry)
+    if left < 0:
+        raise SavedModelError("a scikit-learn part reads an array more than once")
 
 
 def _skops() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields, is_dataclass
+from reprlib import repr as shortened
 from typing import Any
 
 from sklearn.utils.metadata_routing import MetadataRequest
@@ -58,5 +59,5 @@ def check_state(cls: type, state: dict[str, Any]) -> None:
     """Refuse a folder of cached results: scikit-learn would unpickle what lies there."""
     if state.get("memory") is not None:
         raise SavedModelError(
-            f"a {cls.__name__} has memory={state['memory']!r}, a cache of pickles: set memory=None"
+            f"a {cls.__name__} has memory={shortened(state['memory'])}, a cache of pickles: set memory=None"
         )

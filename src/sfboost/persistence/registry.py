@@ -7,6 +7,7 @@ they are met, so that this room can stay below the ones whose results it keeps.
 from __future__ import annotations
 
 from importlib import import_module
+from reprlib import repr as shortened
 from typing import Any
 
 from sfboost.persistence.errors import SavedModelError
@@ -76,7 +77,9 @@ def type_of(name: Any) -> type:
     'Temperature'
     """
     if not isinstance(name, str) or name not in TYPES:
-        raise SavedModelError(f"it holds a {name!r}, which is no type that this version of sfboost knows")
+        raise SavedModelError(
+            f"it holds a {shortened(name)}, which is no type that this version of sfboost knows"
+        )
     found = getattr(import_module(TYPES[name]), name)
     assert isinstance(found, type)
     return found
