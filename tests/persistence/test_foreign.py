@@ -223,10 +223,16 @@ def test_a_module_named_by_a_part_is_not_imported(forger):
     assert "antigravity" not in sys.modules
 
 
-@pytest.mark.parametrize("protocol", [0, 1, 99, True, None, "2"])
+@pytest.mark.parametrize("protocol", [0, 1, -1, True, None, "2", 2.0])
 def test_a_part_cannot_choose_an_older_reader(protocol):
     with pytest.raises(SavedModelError, match="old format of skops"):
         load_foreign(forged(protocol=protocol), ())
+
+
+def test_a_part_of_a_newer_skops_is_refused(forger):
+    forger.tree["state"]["guard"] = {"skops": forger.add("parts/99.skops", forged(protocol=99))}
+    with pytest.raises(SavedModelError, match="update skops"):
+        from_bytes(forger.write())
 
 
 def test_a_part_that_swells_is_refused():

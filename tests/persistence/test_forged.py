@@ -143,7 +143,7 @@ def places(tree, here=()):
         yield from places(value, (*here, key))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(data=st.data(), junk=JUNK)
 def test_junk_anywhere_in_the_tree_loads_or_is_refused_and_nothing_else(forger_of, model, data, junk):
     forger = forger_of(model)
@@ -156,7 +156,7 @@ def test_junk_anywhere_in_the_tree_loads_or_is_refused_and_nothing_else(forger_o
         assert type(from_bytes(forger.write())).__name__ == "StableFeatureBoosting"
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(place=st.integers(0), bit=st.integers(0, 7))
 def test_a_changed_bit_under_a_new_seal_loads_or_is_refused_and_nothing_else(adaptation, place, bit):
     body = bytearray(to_bytes(adaptation)[:-64])

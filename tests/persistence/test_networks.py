@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sfboost
-from sfboost import SavedModelError
+from sfboost import SavedModelError, SavedModelWarning
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
@@ -185,7 +185,6 @@ def test_a_claim_of_a_huge_network_takes_no_memory(forger_of, network):
     [
         ("network", "../../weights", "There is no network named"),
         ("network", 3, "There is no network named"),
-        ("device", "nowhere", "which is not here"),
         ("checkpoint", "/tmp/elsewhere", "a folder for checkpoints"),
     ],
 )
@@ -193,6 +192,16 @@ def test_what_a_network_cannot_be_is_refused(forger_of, network, attribute, clai
     forger = forger_of(network)
     forger.tree["state"][attribute] = claim
     refused(forger, match)
+
+
+@pytest.mark.parametrize("device", ["nowhere", "meta", "cuda:77", "xpu:77"])
+def test_a_device_that_is_not_here_is_replaced_and_told(forger_of, network, new, device):
+    forger = forger_of(network)
+    forger.tree["state"]["device"] = device
+    with pytest.warns(SavedModelWarning, match="which is not here: it is loaded on the cpu"):
+        loaded = from_bytes(forger.write())
+    assert loaded.device == "cpu"
+    np.testing.assert_array_equal(loaded.predict_proba(new), network.predict_proba(new))
 
 
 def test_torch_load_is_never_called(tmp_path, network, monkeypatch):

@@ -58,7 +58,7 @@ def test_every_decision_comes_back_with_its_reason(tmp_path, model, new, options
     [
         {"uncertainty": True},
         {"correction": "posthoc"},
-        {"correction": "posthoc", "calibrate_unstable": True},
+        {"correction": "posthoc", "calibrate_unstable": True, "guard": None},
         {"correction": "forward"},
         {"correction": "likelihood", "rounds": 3},
     ],
@@ -115,7 +115,7 @@ def test_an_unfitted_model_is_refused_with_the_next_call(tmp_path):
 def test_a_function_is_refused_when_saving(tmp_path, training):
     X, y, domain = training
     model = StableFeatureBoosting(lambda X: [0], [1]).fit(X, y, sample_domain=domain)
-    with pytest.raises(SavedModelError, match=r"stable_features is a function.*Name columns"):
+    with pytest.raises(SavedModelError, match=r"stable_features is a function.*name columns"):
         model.save(tmp_path / "model.sfb")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -71,8 +70,6 @@ class Encoder:
             return {
                 "slice": [self.encode(end, where, inner) for end in (value.start, value.stop, value.step)]
             }
-        if isinstance(value, PurePath):
-            return str(value)
         return self._encode_numpy(value, where, inner)
 
     def _encode_numpy(self, value: Any, where: str, depth: int) -> Any:
@@ -113,10 +110,11 @@ class Encoder:
         if isinstance(value, BaseEstimator) or root in ("sklearn", "numpy"):
             self.libraries |= {"scikit-learn", "skops"}
             return {"skops": self._add_part("skops", dump_foreign(value, self.trusted, where))}
-        what = "a function" if callable(value) else f"a {type(value).__module__}.{type(value).__qualname__}"
+        if callable(value):
+            raise SavedModelError(f"{where} is a function, and a file holds no code: name columns instead")
         raise SavedModelError(
-            f"{where} is {what}, which cannot be saved safely: a file holds numbers, text, and estimators of "
-            "sfboost and scikit-learn. Name columns instead of passing a function"
+            f"{where} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be saved "
+            "safely: a file holds numbers, text, and estimators of sfboost and scikit-learn"
         )
 
     def _add_array(self, array: Any, where: str) -> str:

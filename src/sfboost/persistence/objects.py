@@ -18,17 +18,18 @@ _CONSTRUCTED = {"BSpline": ("t", "c", "k", "extrapolate")}
 
 def state_of(value: Any) -> dict[str, Any]:
     """Attributes that say all about `value`. A class may say it itself, in `_saved_state`."""
-    if hasattr(value, "_saved_state"):
+    cls = type(value)  # not the value: a FrozenEstimator passes on what it is asked
+    if hasattr(cls, "_saved_state"):
         return dict(value._saved_state())
-    if type(value).__name__ in _CONSTRUCTED:
-        return {name: getattr(value, name) for name in _CONSTRUCTED[type(value).__name__]}
-    if is_dataclass(value):
+    if cls.__name__ in _CONSTRUCTED:
+        return {name: getattr(value, name) for name in _CONSTRUCTED[cls.__name__]}
+    if is_dataclass(cls):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     state = dict(vars(value))
     if _ROUTING in state:
         # scikit-learn's object points back at its owner; what the user asked for is a plain dict.
         state[_ROUTING] = state[_ROUTING]._serialize()
-    check_state(type(value), state)
+    check_state(cls, state)
     return state
 
 

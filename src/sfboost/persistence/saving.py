@@ -105,7 +105,7 @@ def from_bytes(data: bytes, trusted: Collection[str] = ()) -> Any:
     """The model of a file."""
     try:
         parts = unpack(data)
-        manifest = _read_manifest(parts)
+        manifest = _take_manifest(parts)
         tree = json.loads(parts.pop(_TREE))
         if not isinstance(tree, dict) or tree.get("object") != manifest["kind"]:
             raise SavedModelError(f"it holds something else than the {manifest['kind']} that it says")
@@ -121,7 +121,7 @@ def from_bytes(data: bytes, trusted: Collection[str] = ()) -> Any:
     return model
 
 
-def _read_manifest(parts: dict[str, bytes]) -> dict[str, Any]:
+def _take_manifest(parts: dict[str, bytes]) -> dict[str, Any]:
     manifest = json.loads(parts.pop(_MANIFEST, b"{}"))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise SavedModelError("it is no saved model: there is no manifest of sfboost in it")
