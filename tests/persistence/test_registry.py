@@ -45,3 +45,7 @@ def test_every_head_and_everything_an_adaptation_holds_is_listed():
     assert sorted(missing) == sorted(
         ["Explanation", "Problem", "SoftLabelMixin", "StressDomain", "StressTable"]
     )
+
+
+def test_a_class_that_only_has_the_name_is_another_class():
+    assert name_of(type("Temperature", (), {"__module__": "sfboost.elsewhere"})) is None
