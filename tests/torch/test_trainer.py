@@ -342,14 +342,20 @@ def test_early_stopping_keeps_the_best_weights_of_the_watched_domain():
     assert torch.equal(network.weight, seen[1])
 
 
-def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were():
+@pytest.mark.parametrize("frozen", [False, True])
+def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were(frozen):
     before = (
         torch.get_rng_state(),
         torch.get_num_threads(),
         torch.get_default_dtype(),
         np.random.get_state()[1].copy(),
     )
-    Learner(_network(), _source(), Plan(steps=3, unstable_steps=3, min_gain=-9.0), seed=0).learn()
+    rng = np.random.default_rng(0)
+    X, y, d = rng.normal(size=(80, 3)), np.arange(80) % 2, np.arange(80) // 40
+    model = SFBClassifier(
+        "small", steps=3, unstable_steps=3, min_gain=-9.0, freeze_trunk=frozen, random_state=0
+    )
+    model.fit(X, y, sample_domain=d)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (torch.get_num_threads(), torch.get_default_dtype()) == before[1:3]
     assert (np.random.get_state()[1] == before[3]).all()

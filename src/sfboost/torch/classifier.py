@@ -276,7 +276,10 @@ class SFBClassifier(Savable, FittedPredictor):
         self.row_shape_ = training.shape()
         make_trunk = self._trunk_maker(self.row_shape_)
         if self.freeze_trunk:
-            self.backbone_ = make_trunk().to(device, dtype).eval().requires_grad_(False)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed_of(seed, 0))
+                backbone = make_trunk()
+            self.backbone_ = backbone.to(device, dtype).eval().requires_grad_(False)
             training = Rows(self._through_backbone(training.x), training.y, training.domain)
             make_trunk = nn.Identity
         source = make_source(training, self.classes_, self.domains_, device, dtype)
