@@ -60,7 +60,13 @@ def training_leaks(training: TrainingRows) -> tuple[DomainLeak, ...]:
     """The leak of every training domain that has enough rows and more than one class."""
     X = training.unstable
     return tuple(
-        domain_leak(training.stable[rows], X[rows], training.y[rows], name)
+        domain_leak(
+            training.stable[rows],
+            X[rows],
+            training.y[rows],
+            name,
+            None if training.weight is None else training.weight[rows],
+        )
         for name, rows in training.by_domain
         if len(rows) >= _FEWEST_ROWS and len(np.unique(training.y[rows])) > 1
     )
