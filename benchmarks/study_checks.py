@@ -103,7 +103,7 @@ def run_block(dials: Dials, first: int, fitted: bool) -> dict[str, object]:
     for seed in range(first, first + BLOCK):
         found = outcomes(simulate(dials, seed), fitted)
         alarms.update({name: int(alarm) for name, alarm in found.items()})
-        asked.update(found)
+        asked.update(found.keys())
     return {"dials": asdict(dials), "first": first, "fitted": fitted, "alarms": alarms, "asked": asked}
 
 

@@ -102,9 +102,7 @@ def measured_informativeness(stable: FloatArray, y: IntArray, weight: FloatArray
     if len(present) < 2:
         return 0.0
     weight = np.ones(len(y)) if weight is None else weight
-    trace = sum(
-        float(np.average(stable[y == label, label], weights=weight[y == label])) for label in present
-    )
+    trace = sum(float(np.average(stable[y == label, label], weights=weight[y == label])) for label in present)
     return max(0.0, (trace - 1.0) / (len(present) - 1))
 
 
