@@ -35,7 +35,7 @@ def check_complementarity(material: Material) -> CheckResult:
     details = {
         "p_by_domain": adjusted,
         "leak_by_domain": {leak.domain: leak.size for leak in leaks},
-        "relative_leak_by_domain": {leak.domain: leak.relative for leak in leaks},
+        "by_domain": {leak.domain: leak.relative for leak in leaks},
         "lower": lower,
     }
     found = (

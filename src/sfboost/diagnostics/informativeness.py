@@ -25,7 +25,7 @@ def check_informativeness(material: Material) -> CheckResult:
     claimed = PseudoLabelStatistics.from_proba(training.stable).informativeness
     measured = measured_informativeness(training.stable, training.y)
     by_domain = {name: _gain_of(training, rows)[0] for name, rows in training.by_domain}
-    details = {"s_claimed": claimed, "s_measured": measured, "gain_by_domain": by_domain}
+    details = {"s_claimed": claimed, "s_measured": measured, "by_domain": by_domain}
     found = (
         f"On {n_rows} held-out rows f_S beats the class balance by {share:.4f} ± {error:.4f} nats; it claims "
         f"s = {claimed:.3f}, and with labels s is {measured:.3f}."

@@ -35,7 +35,7 @@ def check_stability(material: Material) -> CheckResult:
     worst = max(tests, key=lambda name: tests[name][1])
     size, error = tests[worst][1], tests[worst][2]
     smallest = min(adjusted.values())
-    details = {"p_by_domain": adjusted, "risk_difference": {name: d for name, (_, d, _) in tests.items()}}
+    details = {"p_by_domain": adjusted, "by_domain": {name: d for name, (_, d, _) in tests.items()}}
     found = (
         f"The largest risk difference is {size:.3f} ± {error:.3f} in domain {worst} (smallest adjusted p "
         f"over {len(tests)} domains: {smallest:.3f})."
