@@ -7,6 +7,7 @@
 
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Explanation, adapt
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
+from sfboost.selection import StableFeatureSelector
 
 __version__ = "0.1.0"
 
@@ -18,6 +19,7 @@ __all__ = [
     "DomainEvaluation",
     "Explanation",
     "StableFeatureBoosting",
+    "StableFeatureSelector",
     "__version__",
     "adapt",
     "adapted_scorer",

@@ -34,10 +34,11 @@ def training_rows(
     weight: FloatArray | None = None,
 ) -> TrainingRows:
     """Held-out rows for the diagnostics; features that are not numbers are left out."""
-    parts = [None if X is None else numbers(_safe_indexing(X, held_out)) for X in (X_unstable, X_stable)]
-    return TrainingRows(
-        stable, y[held_out], domain[held_out], *parts, None if weight is None else weight[held_out]
+    unstable, features = (
+        None if X is None else numbers(_safe_indexing(X, held_out)) for X in (X_unstable, X_stable)
     )
+    weight = None if weight is None else weight[held_out]
+    return TrainingRows(stable, y[held_out], domain[held_out], unstable, features, weight)
 
 
 def numbers(X: Any) -> FloatArray | None:
