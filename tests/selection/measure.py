@@ -90,7 +90,6 @@ def recovered(make, truth, unstable, **options):
 
 def all_rows():
     """Every row of the page, table by table."""
-    import conftest as families  # beside this file, which runs as a script
 
     for shift in (0.0, 1.0):
         for n in (30, 150, 1000, 5000):
