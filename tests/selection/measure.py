@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-import conftest as families
 from sfboost.selection import StableFeatureSelector
 from sfboost.selection.basis import normal_scores
 from sfboost.selection.invariance import TrainingDomains, measure_invariance
@@ -90,6 +89,7 @@ def recovered(make, truth, unstable, **options):
 
 def all_rows():
     """Every row of the page, table by table."""
+    import conftest as families  # beside this file, which runs as a script
 
     for shift in (0.0, 1.0):
         for n in (30, 150, 1000, 5000):
