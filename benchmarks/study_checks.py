@@ -134,6 +134,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2000, help="draws a cell, in blocks of 100")
     parser.add_argument("--fitted", action="store_true", help="fit f_S instead of using the true posterior")
     parser.add_argument("--rows", type=int, nargs="*", help="only the cells with these numbers of rows")
+    parser.add_argument("--classes", type=int, nargs="*", help="only the cells with these numbers of classes")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop then; run again to resume")
     parser.add_argument("--out", type=Path, default=Path("build/study_checks.jsonl"))
     arguments = parser.parse_args()
@@ -144,7 +145,9 @@ def main() -> None:
     start = time.monotonic()
     with arguments.out.open("a") as file:
         for dials in size_cells() if arguments.what == "size" else power_cells():
-            if arguments.rows and dials.n_rows not in arguments.rows:
+            if dials.n_rows not in (arguments.rows or [dials.n_rows]):
+                continue
+            if dials.n_classes not in (arguments.classes or [dials.n_classes]):
                 continue
             # Under label shift a domain's own posterior is not the pooled one that f_S is.
             fitted = arguments.fitted or dials.label_shift > 0.0
