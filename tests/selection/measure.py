@@ -51,6 +51,12 @@ def logistic_column(rng, n, shift):
     return x[:, None], (rng.random(2 * n) < 1 / (1 + np.exp(-x))).astype(int), domain
 
 
+def weak_effects(rng, n, n_columns):
+    """Effects of Y that are the same in two domains, each of .4 standard deviations."""
+    domain, y = np.repeat([0, 1], n), rng.integers(0, 2, 2 * n)
+    return 0.4 * y[:, None] + rng.standard_normal((2 * n, n_columns)), y, domain
+
+
 def drifting_column(rng, n):
     """A drift of exactly the tolerance, in the least favourable place."""
     domain = np.repeat([0, 1], n)
@@ -101,12 +107,16 @@ def all_rows():
         (3, 4000, 150),
         (6, 450, 150),
         (12, 450, 150),
+        (12, 1300, 100),
         (20, 1000, 60),
     ):
         # Noise says nothing of Y in any domain: it is stable, if not informative.
         make = partial(families.gaussian_effects, n=n, n_classes=2, n_domains=2, noise=max(1, size - 3))
         columns = (0, 1, 2, *range(6, 3 + size))
         yield Row("sets", f"{size} columns, rows {n}", draws, judged(make, columns))
+    for size, n, draws in ((6, 450, 150), (12, 450, 150), (20, 1000, 60)):
+        make = partial(weak_effects, n=n, n_columns=size)
+        yield Row("sets", f"{size} weak columns, rows {n}", draws, judged(make, tuple(range(size))))
     for n in (300, 1000, 3000):
         yield Row("boundary", f"drift .1, rows {n}", 500, judged(partial(drifting_column, n=n)))
     for drift in (0.0, 0.02, 0.05, 0.08, 0.10, 0.15):
