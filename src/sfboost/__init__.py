@@ -8,6 +8,7 @@
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Explanation, adapt
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
 from sfboost.persistence import SavedModelError, SavedModelWarning, load
+from sfboost.selection import StableFeatureSelector
 
 __version__ = "0.1.0"
 
@@ -21,6 +22,7 @@ __all__ = [
     "SavedModelError",
     "SavedModelWarning",
     "StableFeatureBoosting",
+    "StableFeatureSelector",
     "__version__",
     "adapt",
     "adapted_scorer",

@@ -224,7 +224,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         share = rows_weight[held_out] / rows_weight[held_out].sum()
         self.source_prior_ = share @ np.exp(calibrated)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
-        rows = training_rows(np.exp(calibrated), labels, domain, held_out, unstable_X)
+        rows = training_rows(np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight)
         self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
         self.domains_ = tuple(
             Parallel(n_jobs=self.n_jobs)(
@@ -419,7 +419,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         if (options | changes)["method"] == "paper" and leak is None:
             guard = options["guard"] = None
         if guard is not None:
-            options["alarm"] = alarm_of(self, X)
+            options["alarm"] = alarm_of(self, X, sample_weight)
             if leak is None and self.leaks_ is not None:
                 options |= {"leak": training_leak(self.leaks_), "leak_source": "training domains"}
         adaptation = adapt(
