@@ -1,0 +1,167 @@
+"""Tables in: CSV, Parquet and Arrow, from a file or a pipe, whole or batch by batch."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+
+from sfboost.cli.dialect import Dialect, Kind, is_arrow_stream, kind_of_bytes, sniff
+
+#: What stands for a missing cell in CSV, beside what Arrow knows.
+_MISSING = (*pacsv.ConvertOptions().null_values, "?")
+_HEAD = 1 << 16
+PIPE = "-"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that is there to be read.
+
+    Attributes
+    ----------
+    name : str
+        For sentences: the file's name, or "standard input".
+    path : Path or None
+        None is standard input.
+    """
+
+    name: str
+    path: Path | None
+    kind: Kind
+    head: bytes
+    dialect: Dialect
+
+    @property
+    def size(self) -> int | None:
+        """Bytes, where they are known before reading."""
+        return None if self.path is None else self.path.stat().st_size
+
+
+def find(where: str, *, delimiter: str | None = None, decimal: str | None = None) -> Source:
+    """Look at the beginning of a file, or of standard input for `-`."""
+    if where == PIPE:
+        head = sys.stdin.buffer.peek(_HEAD)[:_HEAD]  # type: ignore[attr-defined]
+        name, path = "standard input", None
+    else:
+        path = Path(where)
+        if path.is_dir():
+            raise ValueError(f"{where} is a folder: name one file in it.")
+        if not path.exists():
+            raise ValueError(f"There is no file {where}: check the name, or pass - for standard input.")
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        name = path.name
+    if not head.strip():
+        raise ValueError(f"{name} is empty: a table with a header and rows is needed.")
+    kind = kind_of_bytes(head)
+    if kind == "csv" and b"\x00" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"{name} is no table we can read: CSV, Parquet and Arrow are.")
+    return Source(name, path, kind, head, sniff(head, delimiter, decimal))
+
+
+def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+    """The whole table; `types` sets the types of CSV columns, the others are inferred."""
+    with _sentences(source):
+        if source.kind == "csv":
+            table = pacsv.read_csv(_stream(source), **_csv_options(source, types))
+        else:
+            with _batches(source, None, types) as (_, batches):
+                table = _joined(batches, source)
+    names = table.column_names
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{source.name} has several columns named {twice}: give each its own name.")
+    if not table.num_rows:
+        raise ValueError(f"{source.name} has a header but no rows: at least one row is needed.")
+    return table
+
+
+@contextmanager
+def open_batches(
+    source: Source, rows: int, types: Mapping[str, pa.DataType] | None = None
+) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
+    """Number of rows, where the file says so, and batches of about `rows` rows."""
+    with _sentences(source), _batches(source, rows, types) as opened:
+        yield opened
+
+
+def column_names(source: Source) -> list[str]:
+    """Names of the columns, without consuming the rows."""
+    with _sentences(source):
+        if source.kind == "parquet" and source.path is not None:
+            return list(pq.read_schema(source.path).names)
+        if source.kind == "csv":
+            # A table of the first lines; the last of them may be cut.
+            lines = source.head.splitlines(keepends=True)
+            head = b"".join(lines[:1])
+            options = _csv_options(source, None)
+            return list(pacsv.read_csv(io.BytesIO(head), **options).column_names)
+        if source.path is not None:
+            with _batches(source, 1, None) as (_, batches):
+                return list(next(batches).schema.names)
+    return []
+
+
+def _stream(source: Source) -> Any:
+    return sys.stdin.buffer if source.path is None else str(source.path)
+
+
+def _csv_options(source: Source, types: Mapping[str, pa.DataType] | None) -> dict[str, Any]:
+    dialect = source.dialect
+    return {
+        # Large enough that a pipe's first block holds the header and rows to infer types from.
+        "read_options": pacsv.ReadOptions(encoding=dialect.encoding, block_size=1 << 22),
+        "parse_options": pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+        "convert_options": pacsv.ConvertOptions(
+            column_types=dict(types or {}),
+            null_values=list(_MISSING),
+            strings_can_be_null=True,
+            decimal_point=dialect.decimal,
+        ),
+    }
+
+
+@contextmanager
+def _batches(
+    source: Source, rows: int | None, types: Mapping[str, pa.DataType] | None
+) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
+    if source.kind == "csv":
+        with pacsv.open_csv(_stream(source), **_csv_options(source, types)) as reader:
+            yield None, iter(reader)
+    elif source.kind == "parquet":
+        file = pq.ParquetFile(pa.BufferReader(sys.stdin.buffer.read()) if source.path is None else source.path)
+        with file:
+            yield file.metadata.num_rows, file.iter_batches(**({} if rows is None else {"batch_size": rows}))
+    elif is_arrow_stream(source.head):
+        with ipc.open_stream(_stream(source) if source.path is None else pa.memory_map(_stream(source))) as reader:
+            yield None, iter(reader)
+    else:
+        whole = pa.BufferReader(sys.stdin.buffer.read()) if source.path is None else pa.memory_map(str(source.path))
+        with ipc.open_file(whole) as reader:
+            yield None, (reader.get_batch(i) for i in range(reader.num_record_batches))
+
+
+def _joined(batches: Iterator[pa.RecordBatch], source: Source) -> pa.Table:
+    parts = list(batches)
+    if not parts:
+        raise ValueError(f"{source.name} has no rows: at least one row is needed.")
+    return pa.Table.from_batches(parts)
+
+
+@contextmanager
+def _sentences(source: Source) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        what = str(error).splitlines()[0]
+        raise ValueError(f"{source.name} cannot be read as {source.kind}: {what}") from error
