@@ -140,7 +140,9 @@ def as_numbers(values: Any, name: str) -> FloatArray:
             f"Column {name!r} held numbers in training and is {values.type} here ({error}): mend those cells."
         ) from None
     # Null becomes NaN; the array may be a view of Arrow's memory and is not written to.
-    return np.asarray(numbers.to_numpy(**({} if isinstance(values, pa.ChunkedArray) else {"zero_copy_only": False})))
+    return np.asarray(
+        numbers.to_numpy(**({} if isinstance(values, pa.ChunkedArray) else {"zero_copy_only": False}))
+    )
 
 
 def is_number_type(kind: pa.DataType) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +74,7 @@ def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.T
         if source.kind == "csv":
             table = pacsv.read_csv(_stream(source), **_csv_options(source, types))
         else:
-            with _batches(source, None, types) as (_, batches):
+            with _batches(source) as (_, batches):
                 table = _joined(batches, source)
     names = table.column_names
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -88,28 +87,17 @@ def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.T
 
 @contextmanager
 def open_batches(
-    source: Source, rows: int, types: Mapping[str, pa.DataType] | None = None
+    source: Source,
+    rows: int,
+    types: Mapping[str, pa.DataType] | None = None,
+    columns: Collection[str] | None = None,
 ) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
-    """Number of rows, where the file says so, and batches of about `rows` rows."""
-    with _sentences(source), _batches(source, rows, types) as opened:
+    """Number of rows, where the file says so, and batches of about `rows` rows.
+
+    With `columns` others may be left out; one that is not in the table is not asked for.
+    """
+    with _sentences(source), _batches(source, rows, types, columns) as opened:
         yield opened
-
-
-def column_names(source: Source) -> list[str]:
-    """Names of the columns, without consuming the rows."""
-    with _sentences(source):
-        if source.kind == "parquet" and source.path is not None:
-            return list(pq.read_schema(source.path).names)
-        if source.kind == "csv":
-            # A table of the first lines; the last of them may be cut.
-            lines = source.head.splitlines(keepends=True)
-            head = b"".join(lines[:1])
-            options = _csv_options(source, None)
-            return list(pacsv.read_csv(io.BytesIO(head), **options).column_names)
-        if source.path is not None:
-            with _batches(source, 1, None) as (_, batches):
-                return list(next(batches).schema.names)
-    return []
 
 
 def _stream(source: Source) -> Any:
@@ -133,20 +121,34 @@ def _csv_options(source: Source, types: Mapping[str, pa.DataType] | None) -> dic
 
 @contextmanager
 def _batches(
-    source: Source, rows: int | None, types: Mapping[str, pa.DataType] | None
+    source: Source,
+    rows: int | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
+    columns: Collection[str] | None = None,
 ) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
     if source.kind == "csv":
         with pacsv.open_csv(_stream(source), **_csv_options(source, types)) as reader:
             yield None, iter(reader)
     elif source.kind == "parquet":
-        file = pq.ParquetFile(pa.BufferReader(sys.stdin.buffer.read()) if source.path is None else source.path)
+        file = pq.ParquetFile(
+            pa.BufferReader(sys.stdin.buffer.read()) if source.path is None else source.path
+        )
         with file:
-            yield file.metadata.num_rows, file.iter_batches(**({} if rows is None else {"batch_size": rows}))
+            chosen = (
+                None if columns is None else [name for name in file.schema_arrow.names if name in columns]
+            )
+            yield file.metadata.num_rows, file.iter_batches(rows or _HEAD, columns=chosen)
     elif is_arrow_stream(source.head):
-        with ipc.open_stream(_stream(source) if source.path is None else pa.memory_map(_stream(source))) as reader:
+        with ipc.open_stream(
+            _stream(source) if source.path is None else pa.memory_map(_stream(source))
+        ) as reader:
             yield None, iter(reader)
     else:
-        whole = pa.BufferReader(sys.stdin.buffer.read()) if source.path is None else pa.memory_map(str(source.path))
+        whole = (
+            pa.BufferReader(sys.stdin.buffer.read())
+            if source.path is None
+            else pa.memory_map(str(source.path))
+        )
         with ipc.open_file(whole) as reader:
             yield None, (reader.get_batch(i) for i in range(reader.num_record_batches))
 

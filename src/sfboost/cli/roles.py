@@ -67,14 +67,20 @@ def assign(
     (('age',), ('ca',))
     """
     search = stable is not None and stable.strip() == AUTO and AUTO not in columns
-    named = {"--stable": () if search else split(stable), "--unstable": split(unstable), "--drop": split(drop)}
+    named = {
+        "--stable": () if search else split(stable),
+        "--unstable": split(unstable),
+        "--drop": split(drop),
+    }
     aside = {"--target": (target,), "--domain": (domain,), "--id": () if id is None else (id,)}
     require_columns(columns, [name for names in (*aside.values(), *named.values()) for name in names])
     used: dict[str, str] = {}
     for option, names in (*aside.items(), *named.items()):
         for name in names:
             if name in used:
-                raise ValueError(f"Column {name!r} is named by {used[name]} and by {option}: a column has one role.")
+                raise ValueError(
+                    f"Column {name!r} is named by {used[name]} and by {option}: a column has one role."
+                )
             used[name] = option
     rest = tuple(name for name in columns if name not in used)
     if stable is None and unstable is None:

@@ -52,7 +52,14 @@ class BalanceSketch:
         if far:
             remedy = "If the label causes the stable features, use stability = 'likelihood' (label shift)."
         return CheckResult(
-            "prior drift", "doubtful" if far else "holds", found, remedy, drift, error, None, {"by_domain": seen}
+            "prior drift",
+            "doubtful" if far else "holds",
+            found,
+            remedy,
+            drift,
+            error,
+            None,
+            {"by_domain": seen},
         )
 
     def to_dict(self) -> dict[str, Any]:

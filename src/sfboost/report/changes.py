@@ -67,17 +67,21 @@ def find_changes(
     moved = adapted[changed, after[changed]] - stable[changed, after[changed]]
     # The surest changes first; ties keep the order of the table.
     chosen = changed[np.argsort(-moved, kind="stable")][:MOST_EXAMPLES]
-    examples = [] if cells is None else [
-        Example(
-            row=int(i) + 1,
-            cells={name: _shown(value) for name, value in list(cells[i].items())[:_MOST_CELLS]},
-            stable_class=classes[before[i]],
-            adapted_class=classes[after[i]],
-            stable=float(stable[i, after[i]]),
-            adapted=float(adapted[i, after[i]]),
-        )
-        for i in chosen
-    ]
+    examples = (
+        []
+        if cells is None
+        else [
+            Example(
+                row=int(i) + 1,
+                cells={name: _shown(value) for name, value in list(cells[i].items())[:_MOST_CELLS]},
+                stable_class=classes[before[i]],
+                adapted_class=classes[after[i]],
+                stable=float(stable[i, after[i]]),
+                adapted=float(adapted[i, after[i]]),
+            )
+            for i in chosen
+        ]
+    )
     return Changes(len(stable), len(changed), tuple(map(tuple, counts.tolist())), tuple(examples))
 
 

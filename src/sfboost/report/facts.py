@@ -137,8 +137,12 @@ def all_checks(adapted: AdaptedClassifier, training: TrainingFacts, X: pd.DataFr
     new = new_rows(adapted.model, X)
     here = [result.to_dict() for result in diagnose(new=new, random_state=adapted.model.random_state or 0)]
     here.append(training.balance.check(new.stable).to_dict())
-    here.append(training.support.check(np.asarray(adapted.model.stable_columns_.take(X), dtype=float)).to_dict())
-    found = [("training domains", result) for result in training.checks] + [("new domain", result) for result in here]
+    here.append(
+        training.support.check(np.asarray(adapted.model.stable_columns_.take(X), dtype=float)).to_dict()
+    )
+    found = [("training domains", result) for result in training.checks] + [
+        ("new domain", result) for result in here
+    ]
     return tuple(
         CheckFact(
             name=result["check"].removesuffix(", new domain"),

@@ -72,7 +72,8 @@ def tell_slopes(adapted: AdaptedClassifier, training: TrainingFacts) -> tuple[Cl
         features = []
         for j, name in enumerate(names):
             before = tuple(
-                None if domain.slopes is None else _times(domain.slopes[k][j], units[j]) for domain in training.domains
+                None if domain.slopes is None else _times(domain.slopes[k][j], units[j])
+                for domain in training.domains
             )
             now = None if here is None else _times(here[k][j], units[j])
             spread = None if error is None or now is None else float(error[k, j] * units[j])

@@ -78,7 +78,9 @@ class SupportSketch:
         )
         if share <= _MANY or p_value >= level:
             return CheckResult("support", "holds", found, "", share, error, p_value)
-        remedy = "Look at those rows: the stable predictor extrapolates there, and its probabilities are guesses."
+        remedy = (
+            "Look at those rows: the stable predictor extrapolates there, and its probabilities are guesses."
+        )
         verdict: Verdict = "violated" if share > _TOO_MANY else "doubtful"
         return CheckResult("support", verdict, found, remedy, share, error, p_value)
 

@@ -74,7 +74,9 @@ class Canvas:
             self.dot(x, y, r, cls, title)
             return
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in outlines[shape % _SHAPES])
-        self._parts.append(f'<polygon points="{points}" class="{cls}"><title>{escape(title)}</title></polygon>')
+        self._parts.append(
+            f'<polygon points="{points}" class="{cls}"><title>{escape(title)}</title></polygon>'
+        )
 
     def markup(self) -> Markup:
         """The finished drawing."""
@@ -104,7 +106,9 @@ def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label:
                 canvas.mark(x(value), y, d, f"{domains[d]}: {value:+.2f}")
         if story.here is not None:
             if story.error is not None:
-                canvas.line(x(story.here - 1.96 * story.error), y, x(story.here + 1.96 * story.error), y, "reach")
+                canvas.line(
+                    x(story.here - 1.96 * story.error), y, x(story.here + 1.96 * story.error), y, "reach"
+                )
             canvas.dot(x(story.here), y, 7.0, "here", f"here: {story.here:+.2f}")
     bottom = top + row * len(features)
     canvas.line(middle, top - 6.0, middle, bottom, "axis")
@@ -123,9 +127,13 @@ def draw_shares(rows: Sequence[tuple[str, Sequence[float], bool]], classes: Sequ
         canvas.text(left - 10.0, y + 15.0, _cut(name, left), "strong" if new else "", "end")
         for c, share in enumerate(shares):
             size = share * (width - left)
-            canvas.bar(start, y, size - 1.0, 22.0, f"class c{c % _SHAPES}", f"{classes[c]}: {100 * share:.1f} %")
+            canvas.bar(
+                start, y, size - 1.0, 22.0, f"class c{c % _SHAPES}", f"{classes[c]}: {100 * share:.1f} %"
+            )
             if size > 42.0:
-                canvas.text(start + size / 2.0, y + 15.5, f"{100 * share:.0f} %", f"on on{c % _SHAPES}", "middle")
+                canvas.text(
+                    start + size / 2.0, y + 15.5, f"{100 * share:.0f} %", f"on on{c % _SHAPES}", "middle"
+                )
             start += size
     return canvas.markup()
 
@@ -135,7 +143,9 @@ def draw_reliability(before: Mapping[str, list[float]], after: Mapping[str, list
     size, left, low = 300.0, 46.0, 0.0
     lowest = min([*before["confidence"], *after["confidence"], *before["accuracy"], *after["accuracy"], 0.5])
     low = max(0.0, int(lowest * 10) / 10)
-    canvas = Canvas(size + left + 14.0, size + 52.0, "Reliability of the stable predictor before and after calibration")
+    canvas = Canvas(
+        size + left + 14.0, size + 52.0, "Reliability of the stable predictor before and after calibration"
+    )
 
     def at(confidence: float, accuracy: float) -> tuple[float, float]:
         span = 1.0 - low
@@ -167,7 +177,9 @@ def draw_leak(leak: float, break_even: float) -> Markup:
         return left + (right - left) * min(value / end, 1.0)
 
     canvas.bar(left, 32.0, x(min(break_even, end)) - left, 10.0, "good", "adapting pays")
-    canvas.bar(x(min(break_even, end)), 32.0, right - x(min(break_even, end)), 10.0, "bad", "adapting does not pay")
+    canvas.bar(
+        x(min(break_even, end)), 32.0, right - x(min(break_even, end)), 10.0, "bad", "adapting does not pay"
+    )
     allowed = f"allowed for: {leak:.3f}"
     limit = f"break-even: {break_even:.3f}" if break_even < 1.0 else "no leak below 1 undoes the gain"
     _label(canvas, x(leak), 37.0, 20.0, allowed, width)

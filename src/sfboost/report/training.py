@@ -108,7 +108,9 @@ def describe_training(
     """Summarise the rows that `model` is to be fitted to; fits it on the way."""
     rows = held_out_rows(model, X, y, domain)
     checks = diagnose(rows, random_state=model.random_state or 0)
-    within = [np.asarray(model.unstable_columns_.take(X[domain == name]), dtype=np.float64) for name in set(domain)]
+    within = [
+        np.asarray(model.unstable_columns_.take(X[domain == name]), dtype=np.float64) for name in set(domain)
+    ]
     spread = np.sqrt(sum(len(part) * part.var(axis=0) for part in within) / len(X))
     curves = [summary.calibration for summary in model.domains_ if summary.calibration is not None]
     sizes = [curve.n_rows for curve in curves]
@@ -133,7 +135,8 @@ def evaluation_rows(evaluation: DomainEvaluation) -> list[dict[str, Any]]:
     """Plain records with the reason of each decision; what is not a number is None."""
     reasons = {domain.domain: domain.reason for domain in evaluation.domains}
     return [
-        _finite(row | {"domain": str(row["domain"]), "reason": reasons[row["domain"]]}) for row in evaluation.rows()
+        _finite(row | {"domain": str(row["domain"]), "reason": reasons[row["domain"]]})
+        for row in evaluation.rows()
     ]
 
 
@@ -141,7 +144,9 @@ def raw_slopes(coef: FloatArray, scale: FloatArray) -> list[list[float | None]]:
     """Coefficients in raw units; None where a feature did not vary, so that its coefficient stayed zero."""
     raw = coef if len(coef) == 1 else coef - coef.mean(axis=0)
     silent = (coef == 0.0).all(axis=0)
-    return [[None if quiet else float(v) for v, quiet in zip(row, silent, strict=True)] for row in raw / scale]
+    return [
+        [None if quiet else float(v) for v, quiet in zip(row, silent, strict=True)] for row in raw / scale
+    ]
 
 
 def _domain_facts(summary: DomainSummary) -> DomainFacts:
@@ -162,7 +167,9 @@ def _pooled(curves: list[ReliabilityCurve], sizes: list[int]) -> Curve | None:
     """One curve of several, bin by bin; a bin is known by the confidence in it."""
     if not curves:
         return None
-    confidence, accuracy = (np.concatenate([getattr(c, name) for c in curves]) for name in ("confidence", "accuracy"))
+    confidence, accuracy = (
+        np.concatenate([getattr(c, name) for c in curves]) for name in ("confidence", "accuracy")
+    )
     weight = np.concatenate([curve.weight * size for curve, size in zip(curves, sizes, strict=True)])
     bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
     mass = np.bincount(bins, weight, _BINS)

@@ -53,7 +53,11 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
         "whether stable and unstable features are independent within a class in this domain."
     )
     if kind == "blended":
-        sentence = f"Adapted in part: the unstable features are used where they are beyond doubt; {count}.{turned}"
+        sentence = (
+            f"Adapted in part: the unstable features are used where they are beyond doubt; {count}.{turned}"
+        )
     else:
-        sentence = f"Adapted: the unstable features are used with the meaning they have here; {count}.{turned}"
+        sentence = (
+            f"Adapted: the unstable features are used with the meaning they have here; {count}.{turned}"
+        )
     return Headline(kind, sentence, because, advice)

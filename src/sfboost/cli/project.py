@@ -1,0 +1,153 @@
+"""A model together with its table: what `fit` makes, `adapt` adapts, and a file keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
+from sfboost.boosting.evaluation import fit_pooled
+from sfboost.cli.encoding import Encoder
+from sfboost.cli.roles import Roles
+from sfboost.cli.tables import NewRows, TrainingTable
+from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
+
+# Standard errors of the slopes are worth their time up to here.
+_MOST_PARAMETERS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Project:
+    """Everything that is known after `fit`, and after `adapt`.
+
+    Attributes
+    ----------
+    roles : Roles
+    encoder : Encoder
+    model : StableFeatureBoosting
+        Of the encoded columns.
+    training : TrainingFacts
+        For reports: no training row is kept.
+    pooled : fitted classifier
+        Of all encoded columns, to compare with where labels are given.
+    adapted : AdaptedClassifier or None
+    """
+
+    roles: Roles
+    encoder: Encoder
+    model: StableFeatureBoosting
+    training: TrainingFacts
+    pooled: Any
+    adapted: AdaptedClassifier | None = None
+
+    def adapt(
+        self, new: NewRows, *, guard: bool = True, leak: float | None = None, force: bool = False
+    ) -> Project:
+        """Adapt to the rows of a new domain; their labels are not looked at."""
+        n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
+        adapted = self.model.adapt(
+            new.X,
+            guard="auto" if guard else None,
+            leak=leak,
+            force=force,
+            uncertainty=n_parameters <= _MOST_PARAMETERS,
+        )
+        return replace(self, adapted=adapted)
+
+    def facts(
+        self, new: NewRows, *, title: str, source: str, rows: bool, remarks: tuple[str, ...] = ()
+    ) -> ReportFacts:
+        """What the report shows about the adaptation to these rows."""
+        return make_facts(
+            self.require_adapted(),
+            self.training,
+            new.X,
+            title=title,
+            source=source,
+            y=new.y,
+            pooled=self.pooled,
+            cells=self._cells(new) if rows else None,
+            remarks=(*remarks, *new.remarks),
+        )
+
+    def _cells(self, new: NewRows) -> list[Mapping[str, Any]]:
+        stable = self.stable_columns
+        others = [column.name for column in self.encoder.columns if column.name not in stable]
+        # The id first, then the unstable features: they are why a prediction changed.
+        names = [*([] if self.roles.id is None else [self.roles.id]), *others, *stable]
+        return new.table.select(names).to_pylist()
+
+    @property
+    def stable_columns(self) -> tuple[str, ...]:
+        """Columns of the table whose encoded columns are all stable."""
+        stable = set(self.model.stable_columns_.names)
+        return tuple(column.name for column in self.encoder.columns if set(column.outputs) <= stable)
+
+    def require_adapted(self) -> AdaptedClassifier:
+        """The adapted classifier, which must be there."""
+        if self.adapted is None:
+            raise ValueError(
+                "This model is not adapted yet: `sfboost adapt MODEL NEW -o ADAPTED` does that first."
+            )
+        return self.adapted
+
+
+def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate: bool) -> Project:
+    """Fit the model to labelled rows and keep what reports need."""
+    model = configure(training, settings)
+    evaluation = None
+    if evaluate and training.n_domains > 1:
+        evaluation = model.evaluate(training.X, training.y, training.domain)
+    facts = describe_training(model, training.X, training.y, training.domain, evaluation)
+    pooled = fit_pooled(model, training.X, training.y)
+    return Project(training.roles, training.encoder, model, facts, pooled)
+
+
+def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:
+    """The model, unfitted, with the columns of the table."""
+    roles, encoder = training.roles, training.encoder
+    stable: Any = "auto" if roles.search else encoder.outputs_of(roles.stable)
+    unstable: Any = encoder.outputs_of(roles.unstable) or (None if roles.search else [])
+    if not roles.search and not stable:
+        raise ValueError(
+            "The stable columns hold one category each and say nothing: name others with --stable."
+        )
+    if not roles.search and not unstable:
+        raise ValueError(
+            "The unstable columns hold one category each and say nothing: name others with --unstable."
+        )
+    return clone(settings).set_params(stable_features=stable, unstable_features=unstable)
+
+
+def as_plain(project: Project) -> dict[str, Any]:
+    """What a file keeps beside the model itself."""
+    return {
+        "roles": project.roles.to_dict(),
+        "encoder": project.encoder.to_dict(),
+        "training": project.training.to_dict(),
+        "pooled": project.pooled,
+    }
+
+
+def from_plain(values: Any, model: StableFeatureBoosting, adapted: AdaptedClassifier | None) -> Project:
+    """The inverse of `as_plain`."""
+    try:
+        return Project(
+            Roles.from_dict(values["roles"]),
+            Encoder.from_dict(values["encoder"]),
+            model,
+            TrainingFacts.from_dict(values["training"]),
+            values["pooled"],
+            adapted,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"what it says of its table is malformed ({error!r})") from error
+
+
+def class_names(project: Project) -> list[str]:
+    """Classes as text, in the order of the probabilities."""
+    return [str(name) for name in np.asarray(project.model.classes_).tolist()]
