@@ -7,6 +7,7 @@
 
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Explanation, adapt
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
+from sfboost.persistence import SavedModelError, SavedModelWarning, load
 
 __version__ = "0.1.0"
 
@@ -17,8 +18,11 @@ __all__ = [
     "AdaptedClassifier",
     "DomainEvaluation",
     "Explanation",
+    "SavedModelError",
+    "SavedModelWarning",
     "StableFeatureBoosting",
     "__version__",
     "adapt",
     "adapted_scorer",
+    "load",
 ]

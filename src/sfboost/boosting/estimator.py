@@ -39,6 +39,7 @@ from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, training_leak, training_leaks
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.persistence import Savable
 
 IntArray = npt.NDArray[np.intp]
 
@@ -48,7 +49,7 @@ _LEAST_PROBABILITY = 1e-6
 _SUSPICIOUS_ACCURACY = 0.98
 
 
-class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
+class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
     """Learn a stable predictor on labelled domains; adapt to a new one without labels.
 
     `fit` trains and calibrates a classifier of the stable features. Until `adapt` is called that is what

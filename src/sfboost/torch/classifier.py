@@ -13,6 +13,7 @@ from torch import nn
 
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
+from sfboost.persistence import Savable
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.learning import Learner, Plan
@@ -21,6 +22,7 @@ from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
+from sfboost.torch.saved import restore_networks, saved_state
 
 _CHUNK = 4096
 _PLAN = tuple(Plan.__dataclass_fields__)
@@ -28,7 +30,7 @@ _PLAN = tuple(Plan.__dataclass_fields__)
 _NOT_IDENTITY = ("verbose", "checkpoint", "checkpoint_every", "device")
 
 
-class SFBClassifier(FittedPredictor):
+class SFBClassifier(Savable, FittedPredictor):
     """Stable Feature Boosting with learned features (Eq. 5.1), behind scikit-learn's methods.
 
     `fit` learns Φ_S, Φ_U, h_S and one h_U^e per training domain, then calibrates f_S = h_S∘Φ_S. Until
@@ -106,6 +108,8 @@ class SFBClassifier(FittedPredictor):
     precision_ : Precision
     restarts_ : int
         How often the second stage was started again.
+    row_shape_ : tuple of int
+        Shape of one row of X.
     evidence_ : StableEvidence
         How much f_S beats the class balance on the rows it was calibrated on.
 
@@ -263,7 +267,8 @@ class SFBClassifier(FittedPredictor):
     def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str) -> None:
         device, dtype = torch.device(self.device), self.precision_.dtype
         self.backbone_ = None
-        make_trunk = self._trunk_maker(training.shape())
+        self.row_shape_ = training.shape()
+        make_trunk = self._trunk_maker(self.row_shape_)
         if self.freeze_trunk:
             self.backbone_ = make_trunk().to(device, dtype).eval().requires_grad_(False)
             training = Rows(self._through_backbone(training.x), training.y, training.domain)
@@ -273,12 +278,8 @@ class SFBClassifier(FittedPredictor):
         self.network_ = build_network(
             make_trunk,
             probe,
-            split=self.split,
-            n_classes=len(self.classes_),
-            n_domains=len(self.domains_),
-            n_stable=None if self.n_stable == "auto" else self.n_stable,  # type: ignore[arg-type]
-            n_unstable=self._unstable_width(),
             seed=seed_of(seed, 0),
+            **self._split_sizes(),
         )
         learner = Learner(
             self.network_,
@@ -300,6 +301,16 @@ class SFBClassifier(FittedPredictor):
         learner.learn()
         self.history_, self.restarts_ = learner.history, learner.restarts
 
+    def _split_sizes(self) -> dict[str, Any]:
+        """What `build_network` needs to know beside the trunk."""
+        return {
+            "split": self.split,
+            "n_classes": len(self.classes_),
+            "n_domains": len(self.domains_),
+            "n_stable": None if self.n_stable == "auto" else self.n_stable,
+            "n_unstable": self._unstable_width(),
+        }
+
     def _unstable_width(self) -> int | None:
         if self.n_unstable != "auto":
             return self.n_unstable  # type: ignore[return-value]
@@ -311,6 +322,16 @@ class SFBClassifier(FittedPredictor):
         if isinstance(network, nn.Module):
             return lambda: copy.deepcopy(network)
         return lambda: make_network(network, shape, dropout=self.dropout)
+
+    def _saved_state(self) -> dict[str, Any]:
+        return saved_state(self)
+
+    @classmethod
+    def _from_saved_state(cls, state: dict[str, Any]) -> Self:
+        model = cls()
+        model.__dict__.update(state)
+        restore_networks(model)
+        return model
 
     def _monitor(self, watched: Rows) -> Callable[[], float]:
         target = np.eye(len(self.classes_))[np.searchsorted(self.classes_, watched.y)]
