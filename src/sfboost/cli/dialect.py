@@ -1,4 +1,4 @@
-"""Which kind of table a file is, and for CSV: encoding, delimiter and decimal point, read off its first bytes."""
+"""Which kind of table a file is, and how a CSV file is written, read off its first bytes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Columns of a table as numbers, by a recipe that is plain data.
 
 A number that is missing becomes the median of the training rows. Text becomes one column per category, except
-for the most frequent one: that is all zeros, and so are a missing and an unseen category. (No column says "was
-missing": who measures what is a habit of a domain, and a stable predictor must not learn it.)
+for the most frequent one: that is all zeros, and so are a missing and an unseen category. (No column says
+"was missing": who measures what is a habit of a domain, and a stable predictor must not learn it.)
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class Column:
             columns = [np.asarray(flag, dtype=np.float64) for flag in flags]
             return np.column_stack(columns) if columns else np.empty((len(values), 0))
         numbers = as_numbers(values, self.name)
+        assert self.fill is not None
         return np.where(np.isfinite(numbers), numbers, self.fill)[:, None]
 
 
@@ -170,8 +171,8 @@ def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
         return Column(name, fill=float(np.median(finite)) if len(finite) else 0.0)
     if not is_text_type(values.type) and not is_number_type(values.type):
         raise ValueError(
-            f"Column {name!r} holds {values.type}, which is neither number nor text: turn it into one, or leave it "
-            "out with --drop."
+            f"Column {name!r} holds {values.type}, which is neither number nor text: turn it into one, or "
+            "leave it out with --drop."
         )
     text = as_text(values)
     if not categorical:
@@ -179,8 +180,8 @@ def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
     counts = text.drop_null().value_counts().to_pylist()
     if len(counts) > _MOST_CATEGORIES:
         raise ValueError(
-            f"Column {name!r} holds {len(counts)} different texts, such as {counts[0]['values']!r}: that is no "
-            f"category (at most {_MOST_CATEGORIES}). Leave it out with --drop, or pass it through with --id."
+            f"Column {name!r} holds {len(counts)} different texts, such as {counts[0]['values']!r}: that is "
+            f"no category (at most {_MOST_CATEGORIES}). Leave it out with --drop, or pass it on with --id."
         )
     counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
     return Column(name, levels=tuple(entry["values"] for entry in counts))
@@ -210,6 +211,6 @@ def _remarks(column: Column, values: Any) -> list[str]:
     share = np.mean(np.asarray(pc.is_in(text, pa.array(unseen))))
     shown = ", ".join(re.sub(r"\s+", " ", level)[:30] for level in unseen[:5])
     return [
-        f"Column {column.name!r} has categories that training never saw ({shown}; {100 * share:.1f} % of the rows): "
+        f"Column {column.name!r} has categories that training never saw ({shown}; {100 * share:.1f} % of rows): "
         f"they are taken for the most frequent one, {column.levels[0]!r}."
     ]

@@ -1,4 +1,4 @@
-"""`sfboost evaluate`: what would adapting have gained on my own domains?"""
+"""`sfboost evaluate`: what would adapting have gained on my own domains."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ def _words(evaluation: DomainEvaluation) -> str:
         100 * (d.scores["adapted"]["accuracy"] - d.scores["stable"]["accuracy"]) for d in evaluation.domains
     )
     lines.append(
-        f"[bold]Adapting would have changed accuracy by {points:+.1f} points on average, {worst:+.1f} at worst.[/]"
+        f"[bold]Adapting would have changed accuracy by {points:+.1f} points on average, {worst:+.1f} at "
+        "worst.[/]"
     )
     return "\n".join(lines)

@@ -45,7 +45,7 @@ def explain(
     X = frame(project.encoder, table.slice(number - 1, 1))
     explanation = adapted.explain(X)
     lines = [
-        f"row {number}: [bold]{escape(str(explanation.prediction))}[/] ({adapted.decision_}); logarithms are natural",
+        f"row {number}: [bold]{escape(str(explanation.prediction))}[/] ({adapted.decision_})",
         escape(str(explanation)),
     ]
     voice.result({"row": number, "decision": adapted.decision_} | _values(explanation), "\n".join(lines))

@@ -33,8 +33,8 @@ def load_project(path: Path) -> Project:
     table = getattr(model, "table_", None)
     if not isinstance(model, StableFeatureBoosting) or table is None:
         raise ValueError(
-            f"{path} holds a {type(loaded).__name__} that knows no table, since it was saved from Python: load it "
-            "there with sfboost.load."
+            f"{path} holds a {type(loaded).__name__} that knows no table, since it was saved from Python: "
+            "load it there with sfboost.load."
         )
     try:
         return from_plain(table, model, adapted)

@@ -82,7 +82,7 @@ Config = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="TOML file with any of these options, and a table [model]. Options given here win.",
+        help="TOML file with any of these options and, under `model`, settings of the model.",
         callback=_apply_config,
         is_eager=True,
     ),

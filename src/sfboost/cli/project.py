@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.boosting.evaluation import fit_pooled
+from sfboost.boosting.evaluation import default_classifier
 from sfboost.cli.encoding import Encoder
 from sfboost.cli.roles import Roles
 from sfboost.cli.tables import NewRows, TrainingTable
@@ -103,7 +103,7 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     if evaluate and training.n_domains > 1:
         evaluation = model.evaluate(training.X, training.y, training.domain)
     facts = describe_training(model, training.X, training.y, training.domain, evaluation)
-    pooled = fit_pooled(model, training.X, training.y)
+    pooled = default_classifier(training.X).fit(training.X, training.y)
     return Project(training.roles, training.encoder, model, facts, pooled)
 
 

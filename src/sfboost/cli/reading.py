@@ -49,7 +49,7 @@ class Source:
 def find(where: str, *, delimiter: str | None = None, decimal: str | None = None) -> Source:
     """Look at the beginning of a file, or of standard input for `-`."""
     if where == PIPE:
-        head = sys.stdin.buffer.peek(_HEAD)[:_HEAD]  # type: ignore[attr-defined]
+        head = _peek(sys.stdin.buffer)
         name, path = "standard input", None
     else:
         path = Path(where)
@@ -98,6 +98,11 @@ def open_batches(
     """
     with _sentences(source), _batches(source, rows, types, columns) as opened:
         yield opened
+
+
+def _peek(stream: Any) -> bytes:
+    """The first bytes of a pipe, which can be read again."""
+    return bytes(stream.peek(_HEAD)[:_HEAD])
 
 
 def _stream(source: Source) -> Any:

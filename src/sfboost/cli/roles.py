@@ -62,7 +62,8 @@ def assign(
 
     Examples
     --------
-    >>> roles = assign(["sick", "town", "age", "ca"], target="sick", domain="town", stable="age", unstable=None)
+    >>> columns = ["sick", "town", "age", "ca"]
+    >>> roles = assign(columns, target="sick", domain="town", stable="age", unstable=None)
     >>> roles.stable, roles.unstable
     (('age',), ('ca',))
     """

@@ -1,7 +1,7 @@
 """What a command says, where, and with which exit code it ends.
 
-Results go to standard output, everything else to standard error. 0: done. 1: something unexpected. 2: wrong usage
-or bad input. 3: `--require-adapted` was asked and the stable predictor was kept.
+Results go to standard output, everything else to standard error. 0: done. 1: something unexpected. 2: wrong
+usage or bad input. 3: `--require-adapted` was asked and the stable predictor was kept.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def speaking(command: Command) -> Command:
             if debug:
                 traceback.print_exc()
             _stop(
-                f"Unexpected {type(error).__name__}: {error}\nThis is a fault of sfboost: please report it with what "
-                "--debug shows.",
+                f"Unexpected {type(error).__name__}: {error}\nThis is a fault of sfboost: please report it "
+                "with what --debug shows.",
                 UNEXPECTED,
             )
 

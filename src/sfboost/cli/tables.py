@@ -62,12 +62,12 @@ def prepare_training(
     where = table.column(roles.domain)
     if where.null_count:
         raise ValueError(
-            f"{where.null_count} rows of {name} have no {roles.domain!r}: fill it in, or leave those rows out."
+            f"{where.null_count} rows of {name} have no {roles.domain!r}: fill it in, or drop those rows."
         )
     domain = np.array(as_text(where).to_pylist(), dtype=object)
     if len(set(domain.tolist())) == 1:
         remarks.append(
-            f"All rows are from one domain ({domain[0]}): whether the stable features are stable cannot be checked."
+            f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
     encoder = Encoder.fit(table, roles.features, categorical)
     empty = [
@@ -89,15 +89,16 @@ def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:
     if found.dtype.kind == "f":
         if not np.array_equal(found, np.round(found)):
             raise ValueError(
-                f"The target {target!r} holds numbers such as {found[found != np.round(found)][0]:g}, not classes: "
-                "sfboost classifies. Turn it into classes first."
+                f"The target {target!r} holds numbers such as {found[found != np.round(found)][0]:g}, not "
+                "classes: sfboost classifies. Turn it into classes first."
             )
         found = found.astype(np.int64)  # a missing label had turned whole numbers into floats
     if found.dtype.kind == "O":
         found = np.array(as_text(values).to_pylist())
     if len(np.unique(found)) > _MOST_CLASSES:
         raise ValueError(
-            f"The target {target!r} holds {len(np.unique(found))} different values: at most {_MOST_CLASSES} classes."
+            f"The target {target!r} holds {len(np.unique(found))} different values: at most {_MOST_CLASSES} "
+            "classes can be told apart."
         )
     return found
 
@@ -126,8 +127,8 @@ def prepare_new(
         if len(domains) > 1:
             shown = ", ".join(domains[:4]) + (" …" if len(domains) > 4 else "")
             remarks.append(
-                f"{name} holds rows of {len(domains)} domains ({shown}), and they are adapted to as one: better adapt "
-                "to each by itself."
+                f"{name} holds rows of {len(domains)} domains ({shown}), and they are adapted to as one: "
+                "better adapt to each by itself."
             )
     if roles.id is not None:
         require_columns(table.column_names, [roles.id], name)

@@ -44,8 +44,8 @@ class BalanceSketch:
         }
         widest = max(seen.values())
         found = (
-            f"Class shares differ from training by {drift:.3f} ± {error:.3f} (total variation); training domains "
-            f"differ by up to {widest:.3f}."
+            f"Class shares differ from training by {drift:.3f} ± {error:.3f} (total variation); training "
+            f"domains differ by up to {widest:.3f}."
         )
         remedy = ""
         far = drift - 1.64 * error > max(widest, _NOTICEABLE)

@@ -8,6 +8,7 @@ from jinja2 import Environment, StrictUndefined
 
 from sfboost.boosting.metrics import LOSSES
 from sfboost.report.facts import ReportFacts
+from sfboost.report.questions import QUESTIONS, SYMBOLS
 from sfboost.report.svg import draw_leak, draw_reliability, draw_shares, draw_slopes
 
 _METRIC_NAMES = {
@@ -39,6 +40,8 @@ def render(facts: ReportFacts) -> str:
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
         metric_names=_METRIC_NAMES,
         losses=LOSSES,
+        questions=QUESTIONS,
+        symbols=SYMBOLS,
         shares=shares,
         shares_drawing=draw_shares(shares, facts.classes),
         slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],

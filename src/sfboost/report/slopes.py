@@ -1,4 +1,4 @@
-"""What each unstable feature did in each training domain, and does here: the sign that flipped is the story."""
+"""What each unstable feature did in each training domain, and does here."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ class FeatureStory:
     def size(self) -> float:
         """How much there is to tell: the largest slope anywhere."""
         return max((abs(v) for v in (*self.training, self.here) if v is not None), default=0.0)
+
+    @property
+    def reach(self) -> float:
+        """The largest slope, with the interval around the one here."""
+        here = 0.0 if self.here is None else abs(self.here) + 1.96 * (self.error or 0.0)
+        return max(self.size, here)
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,8 @@ class SupportSketch:
         table = [[far, len(X) - far], [usual, self.n_rows - usual]]
         p_value = float(fisher_exact(table, alternative="greater").pvalue)
         found = (
-            f"{100 * share:.1f} % of the new rows are further from training (in the stable features) than 99 % "
-            "of training rows are."
+            f"{100 * share:.1f} % of the new rows are further from training (in the stable features) than "
+            "99 % of training rows are."
         )
         if share <= _MANY or p_value >= level:
             return CheckResult("support", "holds", found, "", share, error, p_value)
@@ -92,5 +92,7 @@ class SupportSketch:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        arrays = [np.asarray(values[name], dtype=np.float64) for name in ("mean", "spread", "centres")]
-        return cls(*arrays, values["limit"], values["n_rows"])
+        mean, spread, centres = (
+            np.asarray(values[name], dtype=np.float64) for name in ("mean", "spread", "centres")
+        )
+        return cls(mean, spread, centres, values["limit"], values["n_rows"])

@@ -1,4 +1,4 @@
-"""Drawings as SVG inside the page: colours are classes of the style sheet, so that light and dark both work."""
+"""Drawings as SVG inside the page; colours are classes of the style sheet, for light and dark."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from markupsafe import Markup, escape
 
 from sfboost.report.slopes import FeatureStory
 
-_WIDTH = 680.0
-_CHARACTER = 7.0
+# Narrow, so that words stay readable on a phone; a screen shows it larger.
+_WIDTH, _SCALE = 420.0, 1.35
+_CHARACTER = 6.8
 #: Marks of the training domains, by order; more domains than marks share them.
 _SHAPES = 6
 
@@ -27,8 +28,8 @@ class Canvas:
 
     def __init__(self, width: float, height: float, title: str) -> None:
         self._parts = [
-            f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" style="max-width:{width:.0f}px" '
-            f'aria-label="{escape(title)}"><title>{escape(title)}</title>'
+            f'<svg viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{_SCALE * width:.0f}px" '
+            f'role="img" aria-label="{escape(title)}"><title>{escape(title)}</title>'
         ]
 
     def text(self, x: float, y: float, words: str, cls: str = "", anchor: str = "start") -> None:
@@ -43,16 +44,13 @@ class Canvas:
 
     def bar(self, x: float, y: float, width: float, height: float, cls: str, title: str = "") -> None:
         """A filled rectangle, with words that show when pointed at."""
-        self._parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.0):.1f}" height="{height:.1f}" class="{cls}">'
-            f"<title>{escape(title)}</title></rect>"
-        )
+        place = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.0):.1f}" height="{height:.1f}"'
+        self._parts.append(f'<rect {place} class="{cls}"><title>{escape(title)}</title></rect>')
 
     def dot(self, x: float, y: float, radius: float, cls: str, title: str = "") -> None:
         """A disc."""
-        self._parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" class="{cls}"><title>{escape(title)}</title></circle>'
-        )
+        place = f'cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"'
+        self._parts.append(f'<circle {place} class="{cls}"><title>{escape(title)}</title></circle>')
 
     def path(self, points: Sequence[tuple[float, float]], cls: str) -> None:
         """A line through points."""
@@ -85,21 +83,21 @@ class Canvas:
 
 def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label: str) -> Markup:
     """One line per feature: the slopes of the training domains and the one here, around zero."""
-    left, row, top = _margin([story.name for story in features], 230.0), 34.0, 28.0
-    width = 560.0
+    left, row, top = _margin([story.name for story in features], 150.0), 30.0, 26.0
+    width = _WIDTH
     height = top + row * len(features) + 34.0
     canvas = Canvas(width, height, f"Slopes of the unstable features for {label}, training domains and here")
-    reach = max((story.size for story in features), default=1.0) * 1.08 or 1.0
-    middle, half = (left + width - 16.0) / 2.0, (width - 16.0 - left) / 2.0
+    reach = 1.05 * max((story.reach for story in features), default=1.0) or 1.0
+    middle, half = (left + width - 12.0) / 2.0, (width - 12.0 - left) / 2.0
 
     def x(value: float) -> float:
         return middle + half * max(-1.0, min(1.0, value / reach))
 
-    canvas.text(x(-reach), top - 12.0, f"← speaks against {label}", "small")
-    canvas.text(x(reach), top - 12.0, f"speaks for {label} →", "small", "end")
+    canvas.text(x(-reach), top - 12.0, f"← against {_short(label)}", "small")
+    canvas.text(x(reach), top - 12.0, f"for {_short(label)} →", "small", "end")
     for k, story in enumerate(features):
         y = top + row * (k + 0.5)
-        canvas.line(left, y, width - 16.0, y, "grid")
+        canvas.line(left, y, width - 12.0, y, "grid")
         canvas.text(left - 10.0, y + 4.0, _cut(story.name, left), "strong" if story.reversed else "", "end")
         for d, value in enumerate(story.training):
             if value is not None:
@@ -120,7 +118,7 @@ def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label:
 
 def draw_shares(rows: Sequence[tuple[str, Sequence[float], bool]], classes: Sequence[str]) -> Markup:
     """One stacked bar of class shares per row (name, shares, whether it is the new domain)."""
-    left, row, width = _margin([name for name, _, _ in rows], 220.0), 30.0, 560.0
+    left, row, width = _margin([name for name, _, _ in rows], 140.0), 28.0, _WIDTH
     canvas = Canvas(width, row * len(rows) + 4.0, "Class shares of the training domains and of the new one")
     for k, (name, shares, new) in enumerate(rows):
         y, start = row * k + 4.0, left
@@ -140,7 +138,7 @@ def draw_shares(rows: Sequence[tuple[str, Sequence[float], bool]], classes: Sequ
 
 def draw_reliability(before: Mapping[str, list[float]], after: Mapping[str, list[float]]) -> Markup:
     """How often a confidence was right, before and after calibration; the diagonal is as it should be."""
-    size, left, low = 300.0, 46.0, 0.0
+    size, left = 260.0, 40.0
     lowest = min([*before["confidence"], *after["confidence"], *before["accuracy"], *after["accuracy"], 0.5])
     low = max(0.0, int(lowest * 10) / 10)
     canvas = Canvas(
@@ -169,7 +167,7 @@ def draw_reliability(before: Mapping[str, list[float]], after: Mapping[str, list
 
 def draw_leak(leak: float, break_even: float) -> Markup:
     """The leak that was allowed for, and the one at which adapting stops paying, on one line."""
-    width, left, right = 560.0, 14.0, 546.0
+    width, left, right = _WIDTH, 10.0, _WIDTH - 10.0
     end = min(1.0, 1.6 * max(leak, break_even if break_even < 1.0 else 0.0, 0.02))
     canvas = Canvas(width, 74.0, "The leak allowed for and the break-even leak")
 
@@ -182,22 +180,26 @@ def draw_leak(leak: float, break_even: float) -> Markup:
     )
     allowed = f"allowed for: {leak:.3f}"
     limit = f"break-even: {break_even:.3f}" if break_even < 1.0 else "no leak below 1 undoes the gain"
-    _label(canvas, x(leak), 37.0, 20.0, allowed, width)
+    _label(canvas, x(leak), 20.0, allowed, width)
     canvas.dot(x(leak), 37.0, 7.0, "here", allowed)
     if break_even < 1.0:
         canvas.line(x(break_even), 26.0, x(break_even), 48.0, "axis")
-    _label(canvas, x(break_even) if break_even < 1.0 else right, 37.0, 64.0, limit, width)
+    _label(canvas, x(break_even) if break_even < 1.0 else right, 64.0, limit, width)
     return canvas.markup()
 
 
-def _label(canvas: Canvas, x: float, _y: float, at: float, words: str, width: float) -> None:
+def _label(canvas: Canvas, x: float, y: float, words: str, width: float) -> None:
     """Words above or below a point, kept inside the drawing."""
     half = _CHARACTER * len(words) / 2.0
-    canvas.text(min(max(x, half + 2.0), width - half - 2.0), at, words, "small", "middle")
+    canvas.text(min(max(x, half + 2.0), width - half - 2.0), y, words, "small", "middle")
 
 
 def _margin(names: Sequence[str], most: float) -> float:
     return min(most, 22.0 + _CHARACTER * max((len(name) for name in names), default=4))
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= 14 else label[:13] + "…"
 
 
 def _cut(name: str, room: float) -> str:

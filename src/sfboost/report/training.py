@@ -1,4 +1,4 @@
-"""What `fit` leaves behind for reports: shares, slopes, curves and verdicts of the training domains, no rows."""
+"""What `fit` leaves behind for reports: shares, slopes, curves and verdicts of training, no rows."""
 
 from __future__ import annotations
 

@@ -34,13 +34,14 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
     """Put the decision into words."""
     kind = adapted.decision_
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
-    because = adapted.reason_[:1].upper() + adapted.reason_[1:] + "."
+    because = f"Why: {adapted.reason_}."
     if kind == "kept stable":
         return Headline(
             kind,
             "Kept the stable predictor: the unstable features are not used here, and no prediction changed.",
             because,
-            "This is the safe answer, not an error. More rows, a few labels or better stable features may change it.",
+            "This is the safe answer, not an error. More rows, a few labels or better stable features may "
+            "change it.",
         )
     flipped = [story.name for part in stories for story in part.features if story.reversed]
     flipped = list(dict.fromkeys(flipped))
@@ -48,7 +49,13 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
     if flipped:
         names = ", ".join(flipped[:4]) + (" and others" if len(flipped) > 4 else "")
         turned = f" {names} {'says' if len(flipped) == 1 else 'say'} the opposite here of what training said."
-    advice = (
+    partly = ""
+    if kind == "blended":
+        partly = (
+            "Some changes are within doubt (sampling error, and the leak that is allowed for): those rows "
+            "lean towards the stable prediction. "
+        )
+    advice = partly + (
         "Adapted predictions are right only as far as the assumptions below hold; what no test can show is "
         "whether stable and unstable features are independent within a class in this domain."
     )
