@@ -211,6 +211,6 @@ def _remarks(column: Column, values: Any) -> list[str]:
     share = np.mean(np.asarray(pc.is_in(text, pa.array(unseen))))
     shown = ", ".join(re.sub(r"\s+", " ", level)[:30] for level in unseen[:5])
     return [
-        f"Column {column.name!r} has categories that training never saw ({shown}; {100 * share:.1f} % of rows): "
-        f"they are taken for the most frequent one, {column.levels[0]!r}."
+        f"Column {column.name!r} has categories that training never saw ({shown}; {100 * share:.1f} % of "
+        f"rows): they are taken for the most frequent one, {column.levels[0]!r}."
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ class Source:
         For sentences: the file's name, or "standard input".
     path : Path or None
         None is standard input.
+    pipe : stream or None
+        Standard input from its beginning.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Source:
     kind: Kind
     head: bytes
     dialect: Dialect
+    pipe: Any = None
 
     @property
     def size(self) -> int | None:
@@ -48,8 +52,10 @@ class Source:
 
 def find(where: str, *, delimiter: str | None = None, decimal: str | None = None) -> Source:
     """Look at the beginning of a file, or of standard input for `-`."""
+    pipe = None
     if where == PIPE:
-        head = _peek(sys.stdin.buffer)
+        head = sys.stdin.buffer.read(_HEAD)
+        pipe = io.BufferedReader(_Rewound(head, sys.stdin.buffer), _HEAD)
         name, path = "standard input", None
     else:
         path = Path(where)
@@ -65,7 +71,7 @@ def find(where: str, *, delimiter: str | None = None, decimal: str | None = None
     kind = kind_of_bytes(head)
     if kind == "csv" and b"\x00" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{name} is no table we can read: CSV, Parquet and Arrow are.")
-    return Source(name, path, kind, head, sniff(head, delimiter, decimal))
+    return Source(name, path, kind, head, sniff(head, delimiter, decimal), pipe)
 
 
 def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
@@ -100,13 +106,29 @@ def open_batches(
         yield opened
 
 
-def _peek(stream: Any) -> bytes:
-    """The first bytes of a pipe, which can be read again."""
-    return bytes(stream.peek(_HEAD)[:_HEAD])
+class _Rewound(io.RawIOBase):
+    """A stream whose first bytes were read to look at them, and are given again."""
+
+    def __init__(self, head: bytes, rest: Any) -> None:
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._head[: len(buffer)] or self._rest.read(len(buffer))
+        self._head = self._head[len(chunk) :]
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def _stream(source: Source) -> Any:
-    return sys.stdin.buffer if source.path is None else str(source.path)
+    return str(source.path) if source.pipe is None else source.pipe
+
+
+def _seekable(source: Source) -> Any:
+    """The file without a copy of it in memory, or all that a pipe brings."""
+    return pa.memory_map(str(source.path)) if source.pipe is None else pa.BufferReader(source.pipe.read())
 
 
 def _csv_options(source: Source, types: Mapping[str, pa.DataType] | None) -> dict[str, Any]:
@@ -135,26 +157,16 @@ def _batches(
         with pacsv.open_csv(_stream(source), **_csv_options(source, types)) as reader:
             yield None, iter(reader)
     elif source.kind == "parquet":
-        file = pq.ParquetFile(
-            pa.BufferReader(sys.stdin.buffer.read()) if source.path is None else source.path
-        )
-        with file:
+        with pq.ParquetFile(_seekable(source) if source.path is None else source.path) as file:
             chosen = (
                 None if columns is None else [name for name in file.schema_arrow.names if name in columns]
             )
             yield file.metadata.num_rows, file.iter_batches(rows or _HEAD, columns=chosen)
     elif is_arrow_stream(source.head):
-        with ipc.open_stream(
-            _stream(source) if source.path is None else pa.memory_map(_stream(source))
-        ) as reader:
+        with ipc.open_stream(source.pipe or _seekable(source)) as reader:
             yield None, iter(reader)
     else:
-        whole = (
-            pa.BufferReader(sys.stdin.buffer.read())
-            if source.path is None
-            else pa.memory_map(str(source.path))
-        )
-        with ipc.open_file(whole) as reader:
+        with ipc.open_file(_seekable(source)) as reader:
             yield None, (reader.get_batch(i) for i in range(reader.num_record_batches))
 
 

@@ -135,7 +135,10 @@ def make_facts(
 def all_checks(adapted: AdaptedClassifier, training: TrainingFacts, X: pd.DataFrame) -> tuple[CheckFact, ...]:
     """The checks of training as they were kept, then those of the new rows."""
     new = new_rows(adapted.model, X)
-    here = [result.to_dict() for result in diagnose(new=new, random_state=adapted.model.random_state or 0)]
+    judged = {result["check"] for result in training.checks}
+    # Without labels informativeness is a claim; where training has judged it, the claim adds nothing.
+    found_here = diagnose(new=new, random_state=adapted.model.random_state or 0)
+    here = [result.to_dict() for result in found_here if result.check not in judged]
     here.append(training.balance.check(new.stable).to_dict())
     here.append(
         training.support.check(np.asarray(adapted.model.stable_columns_.take(X), dtype=float)).to_dict()
