@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 COMMAND = "from sfboost.cli import main; main()"
 WHOLE = """
 import sys
-import pyarrow as pa, pyarrow.parquet as pq
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pathlib import Path
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import predict_batches
@@ -97,12 +98,9 @@ def main():
                 print(
                     f"one table {n_rows:>11,} rows  {n_rows / slow:>10,.0f} rows/s  peak {large:>7,.0f} MiB"
                 )
-                print(
-                    f"          streamed / one table: time {seconds / slow:.2f}, peak memory {peak / large:.2f}"
-                )
-        print(
-            f"peak memory with {options.rows[1] / options.rows[0]:g} times the rows: {peaks[1] / peaks[0]:.2f} times"
-        )
+                print(f"          ratio of times {seconds / slow:.2f}, of peaks {peak / large:.2f}")
+        growth = options.rows[1] / options.rows[0]
+        print(f"peak memory with {growth:g} times the rows: {peaks[1] / peaks[0]:.2f} times")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sfboost.cli import options as o
-from sfboost.cli.files import load_project, save_project
+from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
 from sfboost.cli.outcome import leave, tell, write_report
 from sfboost.cli.speech import Voice, speaking
@@ -37,6 +37,7 @@ def adapt(
     If the new table has the target column, its labels score the predictions and are never used to adapt.
     """
     voice = Voice(quiet, as_json)
+    check_model_name(output)
     project = load_project(model)
     rows_here, name = read_new(new, project, delimiter=delimiter, decimal=decimal)
     with voice.waiting("Adapting"):

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
+from sfboost.cli.dialect import ENDINGS
 from sfboost.cli.project import Project, as_plain, from_plain
 
 
 def save_project(project: Project, path: Path) -> None:
     """Write a model, adapted or not, so that `sfboost.load` reads it too."""
-    if path.suffix == "":
-        raise ValueError(f"{path} has no ending: call it {path}.sfb.")
     path.parent.mkdir(parents=True, exist_ok=True)
     model = copy(project.model)
     model.table_ = as_plain(project)
@@ -21,6 +20,12 @@ def save_project(project: Project, path: Path) -> None:
         model.save(path)
     else:
         AdaptedClassifier(model, project.adapted.adaptation).save(path)
+
+
+def check_model_name(path: Path) -> None:
+    """Refuse a name that a table has, or that has no ending, before any work is done."""
+    if path.suffix in ("", *ENDINGS):
+        raise ValueError(f"{path} is to be a model file: call it {path.with_suffix('.sfb')}.")
 
 
 def load_project(path: Path) -> Project:

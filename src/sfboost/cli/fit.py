@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from sfboost.cli import options as o
-from sfboost.cli.files import save_project
+from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import Project, class_names, learn
 from sfboost.cli.speech import Voice, speaking
@@ -40,6 +40,7 @@ def fit(
     The file keeps what a later report needs (shares, slopes, curves, verdicts), and no training row.
     """
     voice = Voice(quiet, as_json)
+    check_model_name(output)
     training, _ = read_training(
         train,
         target=target,

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from sfboost.cli import options as o
-from sfboost.cli.dialect import Kind
+from sfboost.cli.dialect import Kind, kind_of_name
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.cli.reading import PIPE, Source, find, open_batches
@@ -45,7 +45,7 @@ def predict(
     stable, not adapted). The file appears when it is complete.
     """
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
-    kind = check_format(format)
+    kind = check_format(format, output)
     project = load_project(model)
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
@@ -70,9 +70,11 @@ def predict(
     )
 
 
-def check_format(name: str | None) -> Kind | None:
-    """The format that was asked for."""
-    if name is None or name in ("csv", "parquet", "arrow"):
+def check_format(name: str | None, output: str) -> Kind:
+    """The format that is asked for, by name or by the ending of the file; a pipe gets CSV."""
+    if name is None:
+        return "csv" if output == PIPE else kind_of_name(Path(output))
+    if name in ("csv", "parquet", "arrow"):
         return name  # type: ignore[return-value]
     raise ValueError(f"--format {name} is not known: use csv, parquet or arrow.")
 

@@ -157,7 +157,9 @@ def _batches(
         with pacsv.open_csv(_stream(source), **_csv_options(source, types)) as reader:
             yield None, iter(reader)
     elif source.kind == "parquet":
-        with pq.ParquetFile(_seekable(source) if source.path is None else source.path) as file:
+        # Buffering ahead would keep every column chunk until the end.
+        where = _seekable(source) if source.path is None else source.path
+        with pq.ParquetFile(where, pre_buffer=False) as file:
             chosen = (
                 None if columns is None else [name for name in file.schema_arrow.names if name in columns]
             )

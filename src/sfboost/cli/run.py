@@ -54,7 +54,7 @@ def run(
     If the new rows have the target column, its labels score the predictions and are never used to adapt.
     """
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
-    kind = check_format(format)
+    kind = check_format(format, output)
     if (new is None) == (hold_out is None):
         raise ValueError(
             "Where are the new rows? Name a table NEW, or a domain of TRAIN with --hold-out; not both."

@@ -14,33 +14,32 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.cli.dialect import Kind, kind_of_name
+from sfboost.cli.dialect import Kind
 from sfboost.cli.reading import PIPE
 
 Write = Callable[[pa.RecordBatch], None]
 
 
 @contextmanager
-def open_table(where: str, kind: Kind | None = None) -> Iterator[Write]:
+def open_table(where: str, kind: Kind) -> Iterator[Write]:
     """A function that writes one batch after the other.
 
-    The file appears under its name when all is written; if anything fails, what was there before stays. A
-    pipe (`-`) gets CSV unless `kind` says otherwise.
+    The file appears under its name when all is written; if anything fails, what was there before stays.
 
     Examples
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_table(f"{folder}/two.csv") as write:
+    ...     with open_table(f"{folder}/two.csv", "csv") as write:
     ...         write(pa.RecordBatch.from_pydict({"age": [40, 50]}))
     ...     Path(folder, "two.csv").read_text().split()
     ['"age"', '40', '50']
     """
     if where == PIPE:
-        with _sink(sys.stdout.buffer, kind or "csv", seekable=False) as write:
+        with _sink(sys.stdout.buffer, kind, seekable=False) as write:
             yield write
         sys.stdout.buffer.flush()
         return
-    with whole_file(Path(where)) as part, _sink(part, kind or kind_of_name(Path(where))) as write:
+    with whole_file(Path(where)) as part, _sink(part, kind) as write:
         yield write
 
 
