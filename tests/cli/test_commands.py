@@ -145,13 +145,31 @@ def test_a_domain_of_the_table_can_play_the_new_one(files, sfboost, tmp_path):
     assert (tmp_path / "p.csv").read_text() == (tmp_path / "q.csv").read_text()
 
 
-def test_evaluate_lets_each_domain_play_the_new_one(files, sfboost):
+def test_evaluate_is_run_with_each_domain_held_out(files, sfboost, tmp_path):
+    """Nothing of the held-out domain, not even a median, reaches the others."""
     told = sfboost.json("evaluate", files.train, *ROLES)
     rows = pd.DataFrame(told["domains"])
     assert set(rows["domain"]) == {"north", "south", "east"}
+    held = sfboost.json(
+        "run", files.train, "--hold-out", "south", *ROLES, "-o", tmp_path / "p.csv", "--no-evaluate"
+    )
+    for method in ("stable", "adapted", "pooled"):
+        row = rows.query("domain == 'south' and method == @method").iloc[0]
+        assert row["accuracy"] == pytest.approx(held["scores"][method]["accuracy"])
     mean = rows.groupby("method")["accuracy"].mean()
     assert told["gain"] == pytest.approx(mean["adapted"] - mean["stable"])
     assert told["gain"] > 0.03
+
+
+def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tmp_path):
+    rows = training(150)
+    rows.loc[rows["hospital"] == "east", "sick"] = "perhaps"  # a class that no other domain has
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    told = pd.DataFrame(sfboost.json("evaluate", tmp_path / "rows.csv", *ROLES)["domains"])
+    decisions = told.groupby("domain")["decision"].first()
+    assert decisions["east"] == "skipped"
+    assert "which no training domain has" in told.query("domain == 'east'")["reason"].iloc[0]
+    assert decisions["north"] != "skipped"
 
 
 def test_check_names_every_assumption_with_and_without_a_new_domain(files, sfboost):

@@ -18,6 +18,12 @@ def test_naming_the_unstable_ones_alone_makes_the_others_stable():
     assert make(stable=None, unstable="ca,note").stable == ("age", "sex")
 
 
+def test_a_pattern_names_every_column_that_matches():
+    assert make(stable="a*,s?x", unstable="*o*").unstable == ("note",)
+    with pytest.raises(ValueError, match=r"no column 'z\*'"):
+        make(stable="z*")
+
+
 def test_auto_makes_every_other_column_a_candidate():
     roles = make(stable="auto", unstable="ca")
     assert roles.search

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import typer
 from rich.markup import escape
 
 from sfboost.boosting import DomainEvaluation
 from sfboost.cli import options as o
 from sfboost.cli.inputs import read_training
-from sfboost.cli.project import configure
+from sfboost.cli.project import evaluate_domains
 from sfboost.cli.speech import Voice, speaking
 from sfboost.report.training import evaluation_rows
 
@@ -51,8 +52,7 @@ def evaluate(
     )
     voice.note(*training.remarks)
     with voice.waiting("Letting each domain play the new one"):
-        model = configure(training, o.make_model(context))
-        evaluation = model.evaluate(training.X, training.y, training.domain)
+        evaluation = evaluate_domains(training, o.make_model(context))
     values = {"gain": evaluation.gain, "domains": evaluation_rows(evaluation)}
     voice.result(values, _words(evaluation))
 
@@ -65,9 +65,8 @@ def _words(evaluation: DomainEvaluation) -> str:
         if domain.decision != "adapted"
     ]
     points = 100 * evaluation.gain
-    worst = min(
-        100 * (d.scores["adapted"]["accuracy"] - d.scores["stable"]["accuracy"]) for d in evaluation.domains
-    )
+    gains = [d.scores["adapted"]["accuracy"] - d.scores["stable"]["accuracy"] for d in evaluation.domains]
+    worst = 100 * np.nanmin(gains)
     lines.append(
         f"[bold]Adapting would have changed accuracy by {points:+.1f} points on average, {worst:+.1f} at "
         "worst.[/]"

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from sfboost.cli.encoding import as_text
 from sfboost.cli.project import Project
 from sfboost.cli.reading import find, read
-from sfboost.cli.roles import assign, require_columns, split
+from sfboost.cli.roles import assign, pick, require_columns, split
 from sfboost.cli.tables import NewRows, TrainingTable, prepare_new, prepare_training
 
 
@@ -28,8 +28,9 @@ def read_training(
 ) -> tuple[TrainingTable, pa.Table | None]:
     """Labelled rows, and those of the domain that is held out, if one is."""
     source = find(where, delimiter=delimiter, decimal=decimal)
-    codes = split(categorical)
-    table = read(source, dict.fromkeys(codes, pa.string()))
+    # Codes are to be read as text, so that 01 stays 01; a pattern is known only when the columns are.
+    table = read(source, dict.fromkeys(split(categorical), pa.string()))
+    codes = pick(table.column_names, categorical)
     roles = assign(
         table.column_names, target=target, domain=domain, stable=stable, unstable=unstable, id=id, drop=drop
     )

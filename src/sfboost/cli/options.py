@@ -63,7 +63,7 @@ Target = Annotated[str, typer.Option("--target", help="Column with the class.")]
 Domain = Annotated[str, typer.Option("--domain", help="Column that says where a row is from, e.g. hospital.")]
 Stable = Annotated[
     str | None,
-    typer.Option("--stable", help="Features to trust, comma-separated; 'auto' searches for them."),
+    typer.Option("--stable", help="Features to trust, comma-separated (word_* matches); 'auto' searches."),
 ]
 Unstable = Annotated[
     str | None,

@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.boosting.evaluation import default_classifier
+from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting
+from sfboost.boosting.evaluation import (
+    DomainScores,
+    compare_on_domain,
+    default_classifier,
+    fit_pooled,
+    skipped,
+)
 from sfboost.cli.encoding import Encoder
 from sfboost.cli.roles import Roles
 from sfboost.cli.tables import NewRows, TrainingTable
@@ -100,11 +106,37 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     """Fit the model to labelled rows and keep what reports need."""
     model = configure(training, settings)
     evaluation = None
-    if evaluate and training.n_domains > 1:
-        evaluation = model.evaluate(training.X, training.y, training.domain)
+    if evaluate and len(training.domains) > 1:
+        evaluation = evaluate_domains(training, settings)
     facts = describe_training(model, training.X, training.y, training.domain, evaluation)
     pooled = default_classifier(training.X).fit(training.X, training.y)
     return Project(training.roles, training.encoder, model, facts, pooled)
+
+
+def evaluate_domains(training: TrainingTable, settings: StableFeatureBoosting) -> DomainEvaluation:
+    """Let each domain play the new one, from the table on: `sfboost run --hold-out` for all of them."""
+    if len(training.domains) < 2:
+        raise ValueError(
+            f"Evaluating needs at least two domains, got {training.domains[0]!r} alone: with one there is "
+            "none left to train on."
+        )
+    scores = tuple(_score_domain(training, settings, name) for name in training.domains)
+    if all(score.decision == "skipped" for score in scores):
+        raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
+    return DomainEvaluation(scores)
+
+
+def _score_domain(training: TrainingTable, settings: StableFeatureBoosting, name: str) -> DomainScores:
+    rest, here = training.hold_out(name)
+    model = configure(rest, settings)
+    if model.validation_domain == name:
+        model.set_params(validation_domain=None)  # it is the new domain now
+    try:
+        model.fit(rest.X, rest.y, sample_domain=rest.domain)
+        pooled = fit_pooled(model, rest.X, rest.y, pooled=default_classifier(rest.X))
+        return replace(compare_on_domain(model, pooled, here.X, here.labels), domain=name)
+    except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
+        return skipped(name, len(here.X), str(error))
 
 
 def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -58,7 +59,7 @@ def assign(
     id: str | None = None,
     drop: str | None = None,
 ) -> Roles:
-    """Roles of a table's columns from comma-separated names; a set that is not named gets the other columns.
+    """Roles of a table's columns from comma-separated names (* and ? match); a set not named gets the others.
 
     Examples
     --------
@@ -68,12 +69,11 @@ def assign(
     (('age',), ('ca',))
     """
     search = stable is not None and stable.strip() == AUTO and AUTO not in columns
-    named = {
-        "--stable": () if search else split(stable),
-        "--unstable": split(unstable),
-        "--drop": split(drop),
-    }
     aside = {"--target": (target,), "--domain": (domain,), "--id": () if id is None else (id,)}
+    asked = {"--stable": None if search else stable, "--unstable": unstable, "--drop": drop}
+    literal = {name for names in asked.values() for name in split(names)}
+    free = [name for name in columns if name not in literal.union(*aside.values())]
+    named = {option: pick(columns, names, free) for option, names in asked.items()}
     require_columns(columns, [name for names in (*aside.values(), *named.values()) for name in names])
     used: dict[str, str] = {}
     for option, names in (*aside.items(), *named.items()):
@@ -96,6 +96,21 @@ def assign(
     if not second and not search:
         raise ValueError("No column is left for the unstable features: there is nothing to adapt.")
     return Roles(target, domain, id, first, second, search)
+
+
+def pick(columns: list[str], names: str | None, free: list[str] | None = None) -> tuple[str, ...]:
+    """Names between commas; one with * or ? stands for every (free) column that it matches.
+
+    Examples
+    --------
+    >>> pick(["age", "word_1", "word_2"], "age, word_*")
+    ('age', 'word_1', 'word_2')
+    """
+    found: list[str] = []
+    for name in split(names):
+        matches = [name] if name in columns else fnmatch.filter(columns if free is None else free, name)
+        found += matches or [name]  # what matches nothing is told as missing
+    return tuple(dict.fromkeys(found))
 
 
 def split(names: str | None) -> tuple[str, ...]:

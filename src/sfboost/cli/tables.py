@@ -15,6 +15,7 @@ from sfboost.cli.encoding import Encoder, as_text
 from sfboost.cli.roles import Roles, require_columns
 
 _MOST_CLASSES = 50
+_MANY_CANDIDATES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +28,20 @@ class TrainingTable:
     y: npt.NDArray[Any]
     domain: npt.NDArray[Any]
     remarks: tuple[str, ...]
+    table: pa.Table
+    categorical: tuple[str, ...]
 
     @property
-    def n_domains(self) -> int:
-        """How many domains there are."""
-        return len(set(self.domain.tolist()))
+    def domains(self) -> tuple[str, ...]:
+        """Names of the domains, in order of first appearance."""
+        return tuple(dict.fromkeys(self.domain.tolist()))
+
+    def hold_out(self, name: str) -> tuple[TrainingTable, NewRows]:
+        """Let one domain play the new one: nothing of it, not even a median, goes into the others."""
+        inside = pa.array(self.domain == name)
+        rest = prepare_training(self.table.filter(pc.invert(inside)), self.roles, self.categorical)
+        held = self.table.filter(inside)
+        return rest, prepare_new(held, self.roles, rest.encoder, np.unique(self.y), name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +52,12 @@ class NewRows:
     X: pd.DataFrame
     y: npt.NDArray[Any] | None
     remarks: tuple[str, ...]
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """The labels, which must be there for every row."""
+        assert self.y is not None
+        return np.array(self.y.tolist())
 
 
 def prepare_training(
@@ -75,9 +91,13 @@ def prepare_training(
     ]
     if empty:
         remarks.append(f"Columns {', '.join(empty)} are missing in every training row and say nothing.")
-    return TrainingTable(
-        roles, encoder, frame(encoder, table), labels(table, roles.target), domain, tuple(remarks)
-    )
+    if roles.search and len(encoder.names) > _MANY_CANDIDATES:
+        remarks.append(
+            f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "
+            "--unstable make them fewer."
+        )
+    X, y = frame(encoder, table), labels(table, roles.target)
+    return TrainingTable(roles, encoder, X, y, domain, tuple(remarks), table, categorical)
 
 
 def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:

@@ -8,6 +8,13 @@ from sfboost.boosting import AdaptedClassifier
 from sfboost.report.changes import Changes
 from sfboost.report.slopes import ClassStory
 
+_WORDS = (
+    ("X_U follows X_S", "the unstable features follow the stable ones"),
+    ("X_U", "the unstable features"),
+    ("X_S", "the stable features"),
+    ("f_S", "the stable predictor"),
+)
+
 
 @dataclass(frozen=True)
 class Headline:
@@ -30,11 +37,24 @@ class Headline:
     advice: str
 
 
+def in_words(reason: str) -> str:
+    """A reason without symbols.
+
+    Examples
+    --------
+    >>> in_words("X_U follows X_S within a class, or f_S is not calibrated")
+    'the unstable features follow the stable ones within a class, or the stable predictor is not calibrated'
+    """
+    for symbol, words in _WORDS:
+        reason = reason.replace(symbol, words)
+    return reason
+
+
 def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassStory, ...]) -> Headline:
     """Put the decision into words."""
     kind = adapted.decision_
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
-    because = f"Why: {adapted.reason_}."
+    because = f"Why: {in_words(adapted.reason_)}."
     if kind == "kept stable":
         return Headline(
             kind,
