@@ -78,7 +78,10 @@ def test_what_had_to_be_filled_in_is_said():
     remarks = encoder.remarks(pa.table({"ward": ["A", "Z"], "chol": pa.array([None, None], pa.float64())}))
     assert "never saw (Z; 50.0 % of rows)" in remarks[0]
     assert "'chol' is missing in every new row: 210" in remarks[1]
-    assert encoder.remarks(pa.table({"ward": ["A", None], "chol": [1.0, None]})) == []
+    few = pa.table({"ward": ["A"] * 19 + [None], "chol": [1.0] * 19 + [None]})
+    assert encoder.remarks(few) == []
+    half = encoder.remarks(pa.table({"ward": ["A", "B"], "chol": [1.0, None]}))
+    assert half == ["Column 'chol' is missing in 50 % of the new rows: 210 from training is put there."]
 
 
 def test_text_where_numbers_were_is_refused():

@@ -14,6 +14,7 @@ from sfboost.cli.reading import find, read
 from sfboost.cli.speech import Voice, speaking
 from sfboost.cli.tables import prepare_new
 from sfboost.diagnostics import Diagnosis
+from sfboost.report.questions import QUESTIONS
 
 _COLOURS = {"holds": "green", "cannot tell": "dim", "doubtful": "yellow", "violated": "red"}
 
@@ -69,8 +70,13 @@ def _words(diagnosis: Diagnosis) -> str:
     lines = []
     for result in diagnosis:
         lines.append(f"[bold]{result.check}[/]: [{_COLOURS[result.verdict]}]{result.verdict}[/]")
+        question = QUESTIONS.get(result.check.removesuffix(", new domain"))
+        lines += [] if question is None else [f"  [dim]{question}[/]"]
         lines.append(f"  {escape(result.sentence)}")
         if result.remedy:
             lines.append(f"  → {escape(result.remedy)}")
-    lines += [f"[bold]{name}[/]: [dim]not run[/], needs {escape(what)}" for name, what in diagnosis.skipped]
+    if diagnosis.skipped:
+        lines.append(
+            f"not run without rows of a new domain: {', '.join(name for name, _ in diagnosis.skipped)}"
+        )
     return "\n".join(lines)

@@ -21,6 +21,8 @@ from sfboost.marginal.probabilities import FloatArray
 _MOST_CATEGORIES = 100
 # Text with this share of numbers is a column of numbers with mistakes in it.
 _MOSTLY_NUMBERS = 0.5
+# A larger share of missing cells is told.
+_NOTEWORTHY = 0.1
 _NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
 
 
@@ -199,18 +201,19 @@ def _refuse_spoilt_numbers(name: str, text: Any) -> None:
 
 
 def _remarks(column: Column, values: Any) -> list[str]:
-    if values.null_count == len(values):
+    remarks = []
+    missing = values.null_count / len(values)
+    if missing > _NOTEWORTHY:
         fill = f"{column.fill:g}" if column.is_number else repr(column.levels[0])
-        return [f"Column {column.name!r} is missing in every new row: {fill} from training is put there."]
-    if column.is_number:
-        return []
-    text = as_text(values).drop_null()
-    unseen = sorted(set(pc.unique(text).to_pylist()) - set(column.levels))
-    if not unseen:
-        return []
-    share = np.mean(np.asarray(pc.is_in(text, pa.array(unseen))))
-    shown = ", ".join(re.sub(r"\s+", " ", level)[:30] for level in unseen[:5])
-    return [
-        f"Column {column.name!r} has categories that training never saw ({shown}; {100 * share:.1f} % of "
-        f"rows): they are taken for the most frequent one, {column.levels[0]!r}."
-    ]
+        share = "every new row" if missing == 1.0 else f"{100 * missing:.0f} % of the new rows"
+        remarks.append(f"Column {column.name!r} is missing in {share}: {fill} from training is put there.")
+    text = None if column.is_number or missing == 1.0 else as_text(values).drop_null()
+    unseen = [] if text is None else sorted(set(pc.unique(text).to_pylist()) - set(column.levels))
+    if unseen:
+        share = f"{100 * np.mean(np.asarray(pc.is_in(text, pa.array(unseen)))):.1f} %"
+        shown = ", ".join(re.sub(r"\s+", " ", level)[:30] for level in unseen[:5])
+        remarks.append(
+            f"Column {column.name!r} has categories that training never saw ({shown}; {share} of rows): they are "
+            f"taken for the most frequent one, {column.levels[0]!r}."
+        )
+    return remarks

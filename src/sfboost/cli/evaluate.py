@@ -12,6 +12,7 @@ from sfboost.cli.inputs import read_training
 from sfboost.cli.project import evaluate_domains
 from sfboost.cli.speech import Voice, speaking
 from sfboost.report.training import evaluation_rows
+from sfboost.report.verdict import in_words
 
 
 @speaking
@@ -60,7 +61,7 @@ def evaluate(
 def _words(evaluation: DomainEvaluation) -> str:
     lines = [escape(str(evaluation)).replace("labelled", "  ORACLE", 1)]
     lines += [
-        escape(f"{domain.domain}: {domain.decision}, {domain.reason}")
+        escape(f"{domain.domain}: {domain.decision}, {in_words(domain.reason)}")
         for domain in evaluation.domains
         if domain.decision != "adapted"
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from sfboost.cli.encoding import Encoder
 from sfboost.cli.roles import Roles
 from sfboost.cli.tables import NewRows, TrainingTable
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
+from sfboost.report.training import evaluation_rows
 
 # Standard errors of the slopes are worth their time up to here.
 _MOST_PARAMETERS = 100
@@ -105,10 +107,10 @@ class Project:
 def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate: bool) -> Project:
     """Fit the model to labelled rows and keep what reports need."""
     model = configure(training, settings)
-    evaluation = None
+    facts = describe_training(model, training.X, training.y, training.domain)
     if evaluate and len(training.domains) > 1:
-        evaluation = evaluate_domains(training, settings)
-    facts = describe_training(model, training.X, training.y, training.domain, evaluation)
+        with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
+            facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings)))
     pooled = default_classifier(training.X).fit(training.X, training.y)
     return Project(training.roles, training.encoder, model, facts, pooled)
 
