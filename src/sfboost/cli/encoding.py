@@ -213,7 +213,7 @@ def _remarks(column: Column, values: Any) -> list[str]:
         share = f"{100 * np.mean(np.asarray(pc.is_in(text, pa.array(unseen)))):.1f} %"
         shown = ", ".join(re.sub(r"\s+", " ", level)[:30] for level in unseen[:5])
         remarks.append(
-            f"Column {column.name!r} has categories that training never saw ({shown}; {share} of rows): they are "
-            f"taken for the most frequent one, {column.levels[0]!r}."
+            f"Column {column.name!r} has categories that training never saw ({shown}; {share} of rows): they "
+            f"are taken for the most frequent one, {column.levels[0]!r}."
         )
     return remarks

@@ -93,8 +93,8 @@ def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label:
     def x(value: float) -> float:
         return middle + half * max(-1.0, min(1.0, value / reach))
 
-    canvas.text(x(-reach), top - 12.0, f"← against {_short(label)}", "small")
-    canvas.text(x(reach), top - 12.0, f"for {_short(label)} →", "small", "end")
+    canvas.text(x(-reach), top - 12.0, f"← against{_short(label)}", "small")
+    canvas.text(x(reach), top - 12.0, f"for{_short(label)} →", "small", "end")
     for k, story in enumerate(features):
         y = top + row * (k + 0.5)
         canvas.line(left, y, width - 12.0, y, "grid")
@@ -199,7 +199,8 @@ def _margin(names: Sequence[str], most: float) -> float:
 
 
 def _short(label: str) -> str:
-    return label if len(label) <= 14 else label[:13] + "…"
+    """A label where there is room for it; a long one stands above the drawing."""
+    return f" {label}" if len(label) <= 10 else ""
 
 
 def _cut(name: str, room: float) -> str:
