@@ -15,6 +15,7 @@ import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from reprlib import repr as shortened
 
 from sfboost.persistence.errors import SavedModelError
 
@@ -74,7 +75,9 @@ def read_stored(data: bytes, names: re.Pattern[str] = _NAME) -> dict[str, bytes]
             raise SavedModelError("two of its parts have the same name")
         for member in members:
             if not names.fullmatch(member.filename):
-                raise SavedModelError(f"it has a part named {member.filename!r}, which no saved model has")
+                raise SavedModelError(
+                    f"it has a part named {shortened(member.filename)}, which no saved model has"
+                )
             if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 0x1:
                 raise SavedModelError(f"its part {member.filename} is compressed or encrypted")
         if sum(member.file_size for member in members) > len(data):

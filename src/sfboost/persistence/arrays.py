@@ -45,12 +45,15 @@ def check_header(data: bytes) -> tuple[np.dtype[Any], tuple[int, ...], Literal["
     numpy would set aside whatever memory a header claims.
     """
     file = io.BytesIO(data)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise SavedModelError("an array is not in .npy format 1.0")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=_LONGEST_HEADER)
+    try:
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError("format 1.0 is needed")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=_LONGEST_HEADER)
+    except Exception as error:  # numpy tries several ways to read a header, each with its own errors
+        raise SavedModelError(f"an array has no readable header ({error})") from None
     size = len(data) - file.tell()
-    if dtype.hasobject:
-        raise SavedModelError("an array holds objects")
+    if dtype.hasobject or not dtype.itemsize:
+        raise SavedModelError(f"an array has the type {dtype}")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size:
         raise SavedModelError(f"an array of shape {shape} and type {dtype} has {size} bytes")
     return dtype, shape, "F" if fortran else "C", file.tell()

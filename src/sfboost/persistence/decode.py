@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 class Decoder:
     """Turns what an `Encoder` made back into objects.
 
+    Each part is used once, so that a small file cannot fill the memory.
+
     Parameters
     ----------
     parts : mapping of name to bytes
@@ -32,7 +35,7 @@ class Decoder:
     """
 
     def __init__(self, parts: Mapping[str, bytes], trusted: Collection[str] = ()) -> None:
-        self.parts = parts
+        self.unused = dict(parts)
         self.trusted = tuple(trusted)
         self._readers: dict[str, Callable[[Any], Any]] = {
             "float": lambda name: _FLOATS[name],
@@ -63,7 +66,7 @@ class Decoder:
             [(kind, content)] = tree.items()
             if kind in self._readers:
                 return self._readers[kind](content)
-        raise SavedModelError(f"it holds an entry with the keys {sorted(tree)}, which means nothing")
+        raise SavedModelError(f"it holds an entry with the keys {shortened(list(tree))}, which means nothing")
 
     def _list(self, items: Any) -> list[Any]:
         if not isinstance(items, list):
@@ -71,9 +74,9 @@ class Decoder:
         return [self.decode(item) for item in items]
 
     def _part(self, name: Any, ending: str) -> bytes:
-        if not isinstance(name, str) or name not in self.parts or not name.endswith(ending):
-            raise SavedModelError(f"it names a part {name!r} that it does not have")
-        return self.parts[name]
+        if not isinstance(name, str) or name not in self.unused or not name.endswith(ending):
+            raise SavedModelError(f"it names a part {shortened(name)} that it does not have, or twice")
+        return self.unused.pop(name)
 
     def _array(self, name: Any) -> Any:
         return array_from_bytes(self._part(name, ".npy"))
@@ -81,5 +84,6 @@ class Decoder:
     @staticmethod
     def _objects(items: list[Any], shape: Any) -> Any:
         array = np.empty(len(items), dtype=object)
-        array[:] = items
+        for i, item in enumerate(items):  # at once, numpy would look into lists
+            array[i] = item
         return array.reshape([int(n) for n in shape])

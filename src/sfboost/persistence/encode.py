@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Collection
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ _PLAIN = (type(None), bool, int, str)
 class Encoder:
     """Turns objects into JSON, collecting arrays and foreign parts on the way.
 
-    What is not plain JSON is a dict with one key that says what it is. Equal parts are stored once.
+    What is not plain JSON is a dict with one key that says what it is.
 
     Parameters
     ----------
@@ -47,7 +45,6 @@ class Encoder:
         self.trusted = tuple(trusted)
         self.parts: dict[str, bytes] = {}
         self.libraries: set[str] = set()
-        self._names: dict[bytes, str] = {}
 
     def encode(self, value: Any, where: str = "model", depth: int = 0) -> Any:
         """JSON of `value`; `where` names it in errors."""
@@ -73,12 +70,10 @@ class Encoder:
             return {
                 "slice": [self.encode(end, where, inner) for end in (value.start, value.stop, value.step)]
             }
-        if isinstance(value, PurePath):
-            return str(value)
         return self._encode_numpy(value, where, inner)
 
     def _encode_numpy(self, value: Any, where: str, depth: int) -> Any:
-        if type(value).__module__.startswith("pandas.") and hasattr(value, "to_numpy"):
+        if _package(value) == "pandas" and hasattr(value, "to_numpy"):
             value = value.to_numpy()  # a selection such as X.columns[:3]
         if type(value) in (np.ndarray, np.memmap):
             if value.dtype == object:
@@ -106,7 +101,7 @@ class Encoder:
                 "object": name,
                 "state": {k: self.encode(v, f"{where}.{k}", depth) for k, v in state.items()},
             }
-        root = type(value).__module__.partition(".")[0]
+        root = _package(value)
         if root == "torch" or isinstance(value, Tensors):
             self.libraries |= {"torch", "safetensors"}
             if isinstance(value, Tensors):
@@ -115,6 +110,8 @@ class Encoder:
         if isinstance(value, BaseEstimator) or root in ("sklearn", "numpy"):
             self.libraries |= {"scikit-learn", "skops"}
             return {"skops": self._add_part("skops", dump_foreign(value, self.trusted, where))}
+        if callable(value):
+            raise SavedModelError(f"{where} is a function, and a file holds no code: name columns instead")
         raise SavedModelError(
             f"{where} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be saved "
             "safely: a file holds numbers, text, and estimators of sfboost and scikit-learn"
@@ -127,8 +124,10 @@ class Encoder:
             raise SavedModelError(f"{where}: {error}") from None
 
     def _add_part(self, ending: str, content: bytes) -> str:
-        digest = hashlib.sha256(ending.encode() + content).digest()
-        if digest not in self._names:
-            name = f"parts/{len(self.parts)}.{ending}"
-            self._names[digest], self.parts[name] = name, content
-        return self._names[digest]
+        name = f"parts/{len(self.parts)}.{ending}"
+        self.parts[name] = content
+        return name
+
+
+def _package(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]

@@ -7,6 +7,7 @@ they are met, so that this room can stay below the ones whose results it keeps.
 from __future__ import annotations
 
 from importlib import import_module
+from reprlib import repr as shortened
 from typing import Any
 
 from sfboost.persistence.errors import SavedModelError
@@ -44,14 +45,23 @@ TYPES: dict[str, str] = {
     "SoftLabelClassifier": "sfboost.heads",
     "LinearFit": "sfboost.heads.linear",
     "Precision": "sfboost.torch.precision",
-    # scikit-learn: what the default pipelines use; none of it predicts with compiled code of its own
+    "Cells": "sfboost.adaptation.leak_scores",
+    "ScoreModel": "sfboost.adaptation.leak_scores",
+    "Disagreement": "sfboost.adaptation.leak",
+    "LeakModel": "sfboost.adaptation.leak",
+    "LeakAdaptation": "sfboost.adaptation.leak",
+    # scikit-learn and scipy: what the default pipelines use
     "Pipeline": "sklearn.pipeline",
     "ColumnTransformer": "sklearn.compose",
     "FrozenEstimator": "sklearn.frozen",
     "StandardScaler": "sklearn.preprocessing",
     "OneHotEncoder": "sklearn.preprocessing",
+    "SplineTransformer": "sklearn.preprocessing",
+    "BSpline": "scipy.interpolate",
     "SimpleImputer": "sklearn.impute",
+    "MissingIndicator": "sklearn.impute",
     "LogisticRegression": "sklearn.linear_model",
+    "make_column_selector": "sklearn.compose",
 }
 
 #: What a file may hold as a whole.
@@ -67,7 +77,9 @@ def type_of(name: Any) -> type:
     'Temperature'
     """
     if not isinstance(name, str) or name not in TYPES:
-        raise SavedModelError(f"it holds a {name!r}, which is no type that this version of sfboost knows")
+        raise SavedModelError(
+            f"it holds a {shortened(name)}, which is no type that this version of sfboost knows"
+        )
     found = getattr(import_module(TYPES[name]), name)
     assert isinstance(found, type)
     return found

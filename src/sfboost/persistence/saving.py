@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -95,7 +96,7 @@ def to_bytes(model: Any, trusted: Collection[str] = ()) -> bytes:
         "schema": SCHEMA,
         "kind": kind,
         "versions": {name: version(name) for name in ("sfboost", "numpy", *sorted(encoder.libraries))},
-        "parts": {name: {"sha256": _sha256(part), "size": len(part)} for name, part in parts.items()},
+        "parts": _listed(parts),
     }
     return pack({_MANIFEST: _to_json(manifest), **parts})
 
@@ -104,42 +105,43 @@ def from_bytes(data: bytes, trusted: Collection[str] = ()) -> Any:
     """The model of a file."""
     try:
         parts = unpack(data)
-        manifest = _read_manifest(parts)
-        tree = json.loads(parts[_TREE])
+        manifest = _take_manifest(parts)
+        tree = json.loads(parts.pop(_TREE))
         if not isinstance(tree, dict) or tree.get("object") != manifest["kind"]:
             raise SavedModelError(f"it holds something else than the {manifest['kind']} that it says")
-        model = Decoder(parts, trusted).decode(tree)
+        decoder = Decoder(parts, trusted)
+        model = decoder.decode(tree)
+        if decoder.unused:
+            raise SavedModelError(f"nothing in it uses its parts {shortened(list(decoder.unused))}")
     except (SavedModelError, ImportError):
         raise
     except Exception as error:  # whatever a forged file makes go wrong is told as one thing
-        raise SavedModelError(f"it is malformed ({type(error).__name__}: {error})") from error
+        raise SavedModelError(f"it is malformed ({type(error).__name__}: {str(error)[:200]})") from error
     _warn_of_versions(manifest["versions"])
     return model
 
 
-def _read_manifest(parts: Mapping[str, bytes]) -> dict[str, Any]:
-    manifest = json.loads(parts.get(_MANIFEST, b"{}"))
+def _take_manifest(parts: dict[str, bytes]) -> dict[str, Any]:
+    manifest = json.loads(parts.pop(_MANIFEST, b"{}"))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise SavedModelError("it is no saved model: there is no manifest of sfboost in it")
     schema, written = manifest["schema"], manifest["versions"]
-    if type(schema) is not int or schema < 1 or not isinstance(written, dict):
-        raise SavedModelError(f"its format version is {schema!r}")
+    if type(schema) is not int or schema < 1:
+        raise SavedModelError(f"its format version is {shortened(schema)}")
+    if not isinstance(written, dict) or not all(isinstance(number, str) for number in written.values()):
+        raise SavedModelError("it does not say which versions wrote it")
     if schema > SCHEMA:
         raise SavedModelError(
             f"it has format {schema}, written by sfboost {written.get('sfboost')}, and this version reads "
             f"formats up to {SCHEMA}: install a newer sfboost"
         )
     if manifest["kind"] not in KINDS:
-        raise SavedModelError(f"it holds a {manifest['kind']!r}, which this version does not know")
+        raise SavedModelError(f"it holds a {shortened(manifest['kind'])}, which this version does not know")
     listed = manifest["parts"]
-    found = {
-        name: {"sha256": _sha256(part), "size": len(part)}
-        for name, part in parts.items()
-        if name != _MANIFEST
-    }
+    found = _listed(parts)
     if listed != found:
         wrong = sorted(name for name in {*listed, *found} if listed.get(name) != found.get(name))
-        raise SavedModelError(f"its parts {wrong} are not those that its manifest lists")
+        raise SavedModelError(f"its parts {shortened(wrong)} are not those that its manifest lists")
     return manifest
 
 
@@ -158,8 +160,10 @@ def _warn_of_versions(written: Mapping[str, str]) -> None:
         )
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _listed(parts: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"sha256": hashlib.sha256(part).hexdigest(), "size": len(part)} for name, part in parts.items()
+    }
 
 
 def _to_json(tree: Any) -> bytes:

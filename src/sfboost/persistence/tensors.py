@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import Any
 
 from sfboost.persistence.errors import SavedModelError
@@ -49,8 +50,8 @@ def dtype_name(value: Any, where: str) -> str:
 
 def dtype_of(name: Any) -> Any:
     """The torch number type of a name."""
+    if name not in _DTYPES:
+        raise SavedModelError(f"it holds numbers of type {shortened(name)}")
     import torch
 
-    if name not in _DTYPES:
-        raise SavedModelError(f"it holds numbers of type {name!r}")
     return getattr(torch, name)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
+from sfboost.adaptation.leak import LeakModel
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.persistence import Savable
@@ -24,7 +26,8 @@ from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.saved import restore_networks, saved_state
 
-_CHUNK = 4096
+# Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
+_ENOUGH_TO_FLATTEN = 200
 _PLAN = tuple(Plan.__dataclass_fields__)
 # What does not change the result: a checkpoint may be continued with other values of these.
 _NOT_IDENTITY = ("verbose", "checkpoint", "checkpoint_every", "device")
@@ -81,9 +84,10 @@ class SFBClassifier(Savable, FittedPredictor):
         Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
     calibration : {"nll", "ece", None}
         How the temperature is chosen.
-    flatten : bool
-        Take what f_S still says about Φ_U out of it, as measured on the held-out rows (at least two
-        domains, some hundred rows each; see `sfboost.adaptation.leak.LeakModel.flatten`).
+    flatten : bool or "auto"
+        Take what f_S still says about Φ_U out of it, as measured on the held-out rows (see
+        `sfboost.adaptation.leak.LeakModel.flatten`). "auto" does so with "separate" where two or more
+        domains hold out 200 rows of every class and agree about the leak. False is the paper.
     freeze_trunk : bool
         Do not train the network; run it once and train on its cached output.
     device : str
@@ -160,7 +164,7 @@ class SFBClassifier(Savable, FittedPredictor):
         patience: int = 10,
         validation_fraction: float = 0.1,
         calibration: str | None = "nll",
-        flatten: bool = False,
+        flatten: bool | str = "auto",
         freeze_trunk: bool = False,
         device: str = "cpu",
         precision: str = "auto",
@@ -228,6 +232,8 @@ class SFBClassifier(Savable, FittedPredictor):
         """
         if self.split not in ("separate", "shared"):
             raise ValueError(f"split must be 'separate' or 'shared', got {self.split!r}.")
+        if not isinstance(self.flatten, bool) and self.flatten != "auto":
+            raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
         self.precision_ = resolve_precision(self.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
@@ -270,7 +276,10 @@ class SFBClassifier(Savable, FittedPredictor):
         self.row_shape_ = training.shape()
         make_trunk = self._trunk_maker(self.row_shape_)
         if self.freeze_trunk:
-            self.backbone_ = make_trunk().to(device, dtype).eval().requires_grad_(False)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed_of(seed, 0))
+                backbone = make_trunk()
+            self.backbone_ = backbone.to(device, dtype).eval().requires_grad_(False)
             training = Rows(self._through_backbone(training.x), training.y, training.domain)
             make_trunk = nn.Identity
         source = make_source(training, self.classes_, self.domains_, device, dtype)
@@ -355,4 +364,16 @@ class SFBClassifier(Savable, FittedPredictor):
         self.evidence_ = stable_evidence(y, log_proba, np.ones(len(y)))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), np.concatenate([out[1] for out in outputs]), labels, domain)
-        self.leak_model_ = self.leak_model() if self.flatten else None
+        self.leak_model_ = self._flattening(y, domain)
+
+    def _flattening(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> LeakModel | None:
+        if isinstance(self.flatten, bool):
+            return self.leak_model() if self.flatten else None
+        names = np.unique(domain)
+        fewest = min(np.bincount(y[domain == name], minlength=len(self.classes_)).min() for name in names)
+        if self.split == "shared" or len(names) < 2 or fewest < _ENOUGH_TO_FLATTEN:
+            return None
+        try:
+            return self.leak_model()
+        except ValueError:  # the domains disagree, or a cell of Φ_U is almost empty
+            return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
+from reprlib import repr as shortened
 from typing import Any
 
 import torch
 from torch import nn
 
-from sfboost.persistence import SavedModelError
+from sfboost.persistence import SavedModelError, SavedModelWarning
 from sfboost.persistence.tensors import Tensors
 from sfboost.torch.building import build_network
 
@@ -41,7 +44,7 @@ def restore_networks(model: Any) -> None:
     """
     if model.checkpoint is not None:
         raise SavedModelError("it names a folder for checkpoints, which no saved model does")
-    device, dtype = _device(model), model.precision_.dtype
+    device, dtype = _use_device(model), model.precision_.dtype
     weights = {name: getattr(model, name) for name in _WEIGHTS}
     make_trunk = model._trunk_maker(model.row_shape_)
     with torch.device("meta"):
@@ -64,11 +67,17 @@ def _fill(network: nn.Module, tensors: dict[str, Any], dtype: torch.dtype) -> No
     network.load_state_dict(tensors, strict=True, assign=True)
 
 
-def _device(model: Any) -> torch.device:
-    try:
-        return torch.empty(0, device=model.device).device
-    except (RuntimeError, AssertionError) as error:
-        raise SavedModelError(
-            f"it was trained on the device {model.device!r}, which is not here ({error}): set device='cpu' "
-            "before saving"
-        ) from None
+def _use_device(model: Any) -> torch.device:
+    """The model's device, or the processor where that is not here."""
+    with suppress(RuntimeError, AssertionError):
+        device = torch.empty(0, device=model.device).device
+        if device.type != "meta":
+            return device
+    warnings.warn(
+        f"The model was trained on the device {shortened(model.device)}, which is not here: it is loaded on "
+        "the cpu.",
+        SavedModelWarning,
+        stacklevel=2,
+    )
+    model.device = "cpu"
+    return torch.device("cpu")
