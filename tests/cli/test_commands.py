@@ -66,6 +66,30 @@ def test_a_model_that_is_not_adapted_predicts_with_the_stable_features_and_says_
     assert (rows["adapted_yes"] == rows["stable_yes"]).all()
 
 
+def test_an_id_passes_through_as_it_was_written(files, sfboost, tmp_path):
+    rows = reversed_hospital(60).assign(patient=[f"00{i}" for i in range(60)])
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    assert pd.read_csv(tmp_path / "p.csv", dtype=str)["patient"].tolist() == rows["patient"].tolist()
+    rows.drop(columns="patient").to_csv(tmp_path / "new.csv", index=False)
+    sfboost("adapt", files.model, tmp_path / "new.csv", "-o", tmp_path / "a.sfb")  # adapting needs none
+    done = sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv", code=2)
+    assert "no column 'patient'" in done.stderr
+
+
+def test_a_csv_whose_types_change_halfway_is_predicted_all_the_same(files, sfboost, tmp_path, monkeypatch):
+    """Ids turn into words, whole numbers into fractions, and a column that nobody needs into anything."""
+    monkeypatch.setattr("sfboost.cli.reading._BLOCK", 1 << 12)
+    rows = reversed_hospital(800)
+    late = rows.index > 700
+    rows["patient"] = [str(i) if i <= 700 else "late" for i in rows.index]
+    rows["age"] = [f"{age:.0f}" if i <= 700 else f"{age:.1f}5" for i, age in rows["age"].items()]
+    rows["note"] = np.where(late, "words", "1")
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    assert pd.read_csv(tmp_path / "p.csv")["patient"].tolist()[-1] == "late"
+
+
 def test_rows_are_numbered_where_there_is_no_id(files, sfboost, tmp_path):
     roles = [*ROLES[:-2], "--drop", "patient"]
     sfboost("run", files.train, files.new, *roles, "-o", tmp_path / "p.csv", "--no-evaluate")

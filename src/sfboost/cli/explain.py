@@ -13,7 +13,7 @@ from rich.markup import escape
 from sfboost.adaptation import Explanation
 from sfboost.cli import options as o
 from sfboost.cli.files import load_project
-from sfboost.cli.project import Project
+from sfboost.cli.project import Project, csv_types
 from sfboost.cli.reading import find, read
 from sfboost.cli.roles import require_columns
 from sfboost.cli.speech import Voice, speaking
@@ -39,7 +39,7 @@ def explain(
     project = load_project(model)
     adapted = project.require_adapted()
     source = find(new, delimiter=delimiter, decimal=decimal)
-    table = read(source, project.encoder.types)
+    table = read(source, csv_types(project))
     require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
     number = _position(table, project, row, id)
     X = frame(project.encoder, table.slice(number - 1, 1))

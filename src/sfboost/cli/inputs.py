@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfboost.cli.encoding import as_text
-from sfboost.cli.project import Project
+from sfboost.cli.project import Project, csv_types
 from sfboost.cli.reading import find, read
 from sfboost.cli.roles import assign, pick, require_columns, split
 from sfboost.cli.tables import NewRows, TrainingTable, prepare_new, prepare_training
@@ -55,7 +55,7 @@ def read_new(
 ) -> tuple[NewRows, str]:
     """Rows of a new domain, and the name of where they are from."""
     source = find(where, delimiter=delimiter, decimal=decimal)
-    table = read(source, project.encoder.types)
+    table = read(source, csv_types(project))
     return take_new(table, project, source.name), source.name
 
 

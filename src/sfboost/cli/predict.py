@@ -12,6 +12,7 @@ from sfboost.cli import options as o
 from sfboost.cli.dialect import Kind, kind_of_name
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
+from sfboost.cli.project import csv_types
 from sfboost.cli.reading import PIPE, Source, find, open_batches
 from sfboost.cli.speech import Voice, speaking
 from sfboost.cli.writing import open_table
@@ -52,7 +53,7 @@ def predict(
     source = find(new, delimiter=delimiter, decimal=decimal)
     done = 0
     with (
-        open_batches(source, BATCH_ROWS, project.encoder.types, needed_columns(project)) as (total, batches),
+        open_batches(source, BATCH_ROWS, csv_types(project), needed_columns(project)) as (total, batches),
         voice.progress() as progress,
         open_table(output, kind) as write,
     ):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting
@@ -86,8 +87,8 @@ class Project:
         stable = self.stable_columns
         others = [column.name for column in self.encoder.columns if column.name not in stable]
         # The id first, then the unstable features: they are why a prediction changed.
-        names = [*([] if self.roles.id is None else [self.roles.id]), *others, *stable]
-        return new.table.select(names).to_pylist()
+        id = [self.roles.id] if self.roles.id in new.table.column_names else []
+        return new.table.select([*id, *others, *stable]).to_pylist()
 
     @property
     def stable_columns(self) -> tuple[str, ...]:
@@ -180,6 +181,12 @@ def from_plain(values: Any, model: StableFeatureBoosting, adapted: AdaptedClassi
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"what it says of its table is malformed ({error!r})") from error
+
+
+def csv_types(project: Project) -> dict[str, pa.DataType]:
+    """Types of CSV columns: as in training; an id is text, so that 007 stays 007."""
+    id = project.roles.id
+    return project.encoder.types | ({} if id is None else {id: pa.string()})
 
 
 def class_names(project: Project) -> list[str]:

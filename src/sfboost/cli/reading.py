@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -19,7 +20,10 @@ from sfboost.cli.dialect import Dialect, Kind, is_arrow_stream, kind_of_bytes, s
 
 #: What stands for a missing cell in CSV, beside what Arrow knows.
 _MISSING = (*pacsv.ConvertOptions().null_values, "?")
-_HEAD = 1 << 16
+_HEAD = 1 << 20
+_ROWS = 1 << 16
+# Bytes of CSV at a time; types that are not given are inferred from the first block.
+_BLOCK = 1 << 22
 PIPE = "-"
 
 
@@ -131,19 +135,28 @@ def _seekable(source: Source) -> Any:
     return pa.memory_map(str(source.path)) if source.pipe is None else pa.BufferReader(source.pipe.read())
 
 
-def _csv_options(source: Source, types: Mapping[str, pa.DataType] | None) -> dict[str, Any]:
+def _csv_options(
+    source: Source, types: Mapping[str, pa.DataType] | None, columns: Collection[str] | None = None
+) -> dict[str, Any]:
     dialect = source.dialect
+    # A column that nobody wants must not fail for changing its type halfway.
+    wanted = [] if columns is None else [name for name in _header(source) if name in columns]
     return {
-        # Large enough that a pipe's first block holds the header and rows to infer types from.
-        "read_options": pacsv.ReadOptions(encoding=dialect.encoding, block_size=1 << 22),
+        "read_options": pacsv.ReadOptions(encoding=dialect.encoding, block_size=_BLOCK),
         "parse_options": pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
         "convert_options": pacsv.ConvertOptions(
             column_types=dict(types or {}),
+            include_columns=wanted,
             null_values=list(_MISSING),
             strings_can_be_null=True,
             decimal_point=dialect.decimal,
         ),
     }
+
+
+def _header(source: Source) -> list[str]:
+    text = source.head.decode(source.dialect.encoding, errors="ignore").lstrip("\ufeff")
+    return next(csv.reader(io.StringIO(text), delimiter=source.dialect.delimiter), [])
 
 
 @contextmanager
@@ -154,16 +167,15 @@ def _batches(
     columns: Collection[str] | None = None,
 ) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
     if source.kind == "csv":
-        with pacsv.open_csv(_stream(source), **_csv_options(source, types)) as reader:
+        with pacsv.open_csv(_stream(source), **_csv_options(source, types, columns)) as reader:
             yield None, iter(reader)
     elif source.kind == "parquet":
         # Buffering ahead would keep every column chunk until the end.
         where = _seekable(source) if source.path is None else source.path
         with pq.ParquetFile(where, pre_buffer=False) as file:
-            chosen = (
-                None if columns is None else [name for name in file.schema_arrow.names if name in columns]
-            )
-            yield file.metadata.num_rows, file.iter_batches(rows or _HEAD, columns=chosen)
+            names = file.schema_arrow.names
+            chosen = None if columns is None else [name for name in names if name in columns]
+            yield file.metadata.num_rows, file.iter_batches(rows or _ROWS, columns=chosen)
     elif is_arrow_stream(source.head):
         with ipc.open_stream(source.pipe or _seekable(source)) as reader:
             yield None, iter(reader)

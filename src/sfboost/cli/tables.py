@@ -150,8 +150,7 @@ def prepare_new(
                 f"{name} holds rows of {len(domains)} domains ({shown}), and they are adapted to as one: "
                 "better adapt to each by itself."
             )
-    if roles.id is not None:
-        require_columns(table.column_names, [roles.id], name)
+    if roles.id in table.column_names:  # adapting needs no id; predicting does
         n_twice = table.num_rows - len(pc.unique(table.column(roles.id)))
         if n_twice:
             remarks.append(
