@@ -1,0 +1,29 @@
+"""The experiments, found by name: one explicit list. A new one is one module and one line here."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+from sfboost.experiments.experiment import Experiment
+
+#: Name → module, whose ``EXPERIMENT`` is the experiment. Reading the list imports none of them.
+EXPERIMENTS: dict[str, str] = {
+    "synthetic": "sfboost.experiments.synthetic",
+}
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return an experiment by name.
+
+    Examples
+    --------
+    >>> find_experiment("synthetic").seeds
+    100
+    """
+    if name not in EXPERIMENTS:
+        close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise KeyError(f"No experiment {name!r}. {hint}There are: {', '.join(EXPERIMENTS)}.")
+    found: Experiment = importlib.import_module(EXPERIMENTS[name]).EXPERIMENT
+    return found
