@@ -10,8 +10,8 @@ import numpy as np
 from sfboost.experiments import Group, Measured, Run
 
 
-def make_runs(n, **hyper):
-    return tuple(Run("ac", "erm", seed=seed, protocol="test", hyper=hyper) for seed in range(n))
+def make_runs(n, protocol="test", **hyper):
+    return tuple(Run("ac", "erm", seed=seed, protocol=protocol, hyper=hyper) for seed in range(n))
 
 
 def make_groups(n_groups, size, function="ordinary", **hyper):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sfboost import __version__
-from sfboost.cli import data, demo
+from sfboost.cli import data, demo, reproduce, results
 
 app = typer.Typer(
     help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
@@ -17,6 +17,8 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
+app.command("reproduce")(reproduce.reproduce)
+app.add_typer(results.app, name="results")
 
 
 def _show_version(wanted: bool) -> None:

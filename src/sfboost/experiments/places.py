@@ -1,84 +1,113 @@
-"""Places made of labelled rows: where candidates are adapted blind and scored, so that a rule can choose."""
+"""What a run learns from and where it is measured: rows of domains under names that the rules know.
+
+"test-0.1" and the like are reported. "validate…", "held/…" (rows of training domains that were not trained
+on), "stress/…", "left-out/…" and "oracle/…" are where hyper-parameters are chosen; every method is adapted
+there without labels, as it is in the test domain.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfboost.adaptation.stress import stress_domains, unstable_guess
-from sfboost.boosting.metrics import score_predictions
-
-IntArray = npt.NDArray[np.intp]
-FloatArray = npt.NDArray[np.float64]
-Predict = Callable[["Place"], FloatArray]
+from sfboost.baselines.contract import LabelledRows, Predictor
+from sfboost.datasets import Dataset
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Rows of one domain as a trained model sees them; `y` is for scoring alone.
+    """Rows of one place; the labels are for scoring, and for methods that declare labelled access.
 
-    Attributes
-    ----------
-    name : str
-        "test-0.1", "validate-0.6", "held/train-0.9", "stress/0.3", "oracle/test-0.1" or "left-out/photo".
-    X : array of shape (n, d)
-        What is adapted on: unstable features, or those of the last layer.
-    stable : array of shape (n, K)
-        The model's probabilities.
-    y : integer array of shape (n,)
+    Examples
+    --------
+    >>> Place("test-0.1", np.zeros((2, 1)), np.array([0, 1])).chooses
+    False
     """
 
     name: str
     X: Any
-    stable: FloatArray
-    y: IntArray
+    y: npt.NDArray[np.intp]
 
-    def take(self, name: str, rows: IntArray) -> Place:
-        """Some of the rows under another name."""
-        return Place(name, self.X[rows], self.stable[rows], self.y[rows])
+    @property
+    def chooses(self) -> bool:
+        """Whether the place serves a rule of choice rather than the report."""
+        return not self.name.startswith("test")
 
 
-def stress_places(pool: Place, domain: npt.NDArray[Any], *, n_rows: int | None = None) -> Iterator[Place]:
-    """Yield labelled rows resampled to other meanings of the unstable features; none if that cannot be done.
+@dataclass(frozen=True, eq=False)
+class Material:
+    """All rows of a run.
 
     Parameters
     ----------
-    pool : Place
-        Labelled rows of several domains that were not trained on.
-    domain : array of shape (n,)
-        The domain of each row.
-    n_rows : int, optional
-        Rows per stress domain.
+    train : LabelledRows
+    validation : LabelledRows, optional
+        Labelled rows that trainers may calibrate on.
+    places : tuple of Place
+    pool : LabelledRows, optional
+        Labelled rows that were not trained on, for stress domains.
+    """
+
+    train: LabelledRows
+    validation: LabelledRows | None
+    places: tuple[Place, ...]
+    pool: LabelledRows | None = None
+
+    def without(self, domain: str) -> Material:
+        """The same without one training domain, which becomes the only place."""
+        here = self.train.domain == domain
+        if not here.any():
+            raise ValueError(f"No training domain {domain!r}; there are {sorted(set(self.train.domain))}.")
+        kept = LabelledRows(self.train.X[~here], self.train.y[~here], self.train.domain[~here])
+        return replace(
+            self,
+            train=kept,
+            places=(Place(f"left-out/{domain}", self.train.X[here], self.train.y[here]),),
+            pool=None,
+        )
+
+
+def place_of(dataset: Dataset, domain: str, name: str | None = None) -> Place:
+    """Return a domain as a place, under another name if one is given.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 400)
-    >>> X = np.where(rng.random(400) < 0.8, y, 1 - y)[:, None].astype(float)
-    >>> pool = Place("pool", X, np.full((400, 2), 0.5), y)
-    >>> [place.name for place in stress_places(pool, np.arange(400) % 2)][:2]
-    ['stress/0.1', 'stress/0.3']
+    >>> from sfboost.datasets import load
+    >>> place_of(load("ac"), "test-0.1", "oracle/test-0.1").name
+    'oracle/test-0.1'
     """
+    X, y = dataset.xy(domain)
+    return Place(name or domain, X, y)
+
+
+def labelled(dataset: Dataset, domains: Iterable[str]) -> LabelledRows:
+    """Return labelled rows of some domains.
+
+    Examples
+    --------
+    >>> from sfboost.datasets import load
+    >>> len(labelled(load("ac", n_rows=5), ["test-0.1"]))
+    5
+    """
+    return LabelledRows(*dataset.pooled(domains))
+
+
+def stress_places(pool: LabelledRows | None, predictor: Predictor, n_rows: int | None = None) -> list[Place]:
+    """Return labelled rows resampled to other meanings of the predictor's unstable features.
+
+    There are none where the predictor has no unstable features, or where these guess one class only.
+    """
+    if pool is None or not hasattr(predictor, "stable_and_unstable"):
+        return []
+    unstable = predictor.stable_and_unstable(pool.X)[1]
     try:
-        guess = unstable_guess(pool.X, pool.y, domain)
+        guess = unstable_guess(unstable, pool.y, pool.domain)
         made = stress_domains(pool.y, guess, n_rows=n_rows)
-    except ValueError:  # features that say nothing guess one class: there is nothing to resample by
-        return
-    for stress in made:
-        yield pool.take(f"stress/{stress.agreement:g}", stress.rows)
-
-
-def measure_places(places: list[Place], predict: Predict) -> dict[str, dict[str, float]]:
-    """Return every metric of every place, for predictions made without its labels.
-
-    Examples
-    --------
-    >>> place = Place("test", np.zeros((2, 1)), np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]))
-    >>> measure_places([place], lambda p: p.stable)["test"]["accuracy"]
-    1.0
-    """
-    return {place.name: score_predictions(place.y, predict(place)) for place in places}
+    except ValueError:
+        return []
+    return [Place(f"stress/{s.agreement:g}", pool.X[s.rows], pool.y[s.rows]) for s in made]

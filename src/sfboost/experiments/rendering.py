@@ -9,6 +9,11 @@ from collections.abc import Callable
 
 from sfboost.experiments.tables import Cell, Row, Table
 
+_CSV = (
+    *("table", "method", "test_access", "chosen_by", "oracle", "column", "mean", "standard_error", "seeds"),
+    *("paper_mean", "paper_spread", "paper_spread_is", "difference", "difference_error"),
+)
+
 
 def number(value: float, *, signed: bool = False) -> str:
     """Return a percentage with one digit, or a dash where there is none.
@@ -107,10 +112,7 @@ def to_csv(table: Table) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        "table,method,test_access,chosen_by,oracle,column,mean,standard_error,seeds,"
-        "paper_mean,paper_spread,paper_spread_is,difference,difference_error".split(",")
-    )
+    writer.writerow(_CSV)
     for row, cells in table.rows:
         for column, cell in zip(table.columns, cells, strict=True):
             theirs = (

@@ -30,8 +30,13 @@ class Score(NamedTuple):
 class Rule(Protocol):
     """What chooses."""
 
-    name: str
-    oracle: bool
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+
+    @property
+    def oracle(self) -> bool:
+        """Whether labels of the test domain are used."""
 
     def needs(self, run: Run, train: Sequence[str]) -> tuple[Run, ...]:
         """Return the runs that must be recorded, besides the run itself, to score it."""

@@ -31,8 +31,8 @@ def canonical(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and value == value):
         return value
     raise TypeError(
-        f"Got {value!r} of type {type(value).__name__} in a run's identity; use numbers, text, None, lists and "
-        "mappings, so that the identity can be written down."
+        f"Got {value!r} of type {type(value).__name__} in a run's identity; use numbers, text, None, lists "
+        "and mappings, so that the identity can be written down."
     )
 
 

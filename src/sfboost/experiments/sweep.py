@@ -14,8 +14,8 @@ from sfboost.experiments.work import Group, Task
 
 _CHANCES = 2
 _DIED = (
-    f"The worker process died {_CHANCES + 1} times at this run or at one it shares work with, most likely for want "
-    "of memory. Do fewer at a time, then retry the failed runs."
+    f"The worker process died {_CHANCES + 1} times at this run or at one it shares work with, most likely "
+    "for want of memory. Do fewer at a time, then retry the failed runs."
 )
 
 

@@ -181,8 +181,8 @@ def chosen_records(row: Row, column: Column, records: Mapping[str, Record]) -> d
         chosen = {run.seed: run for run in candidates}
         if len(chosen) < len(candidates):
             raise ValueError(
-                f"The row {row.label!r} has several runs per seed and no rule to choose among them; give it a rule "
-                "or fix its hyper-parameters."
+                f"The row {row.label!r} has several runs per seed and no rule to choose among them; give it "
+                "a rule or fix its hyper-parameters."
             )
     else:
         chosen = choose(candidates, records, row.rule, across_seeds=row.across_seeds)

@@ -76,6 +76,7 @@ class Session:
         self.group = group
         self.cache = cache
         self._made: dict[str, tuple[Any, Exception | None]] = {}
+        self._latest: dict[str, tuple[str, Any]] = {}
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """Make something once for the whole group; if that fails, it fails the same way for all."""
@@ -89,6 +90,14 @@ class Session:
         if failure is not None:
             raise failure
         return value
+
+    def latest(self, slot: str, key: Any, make: Callable[[], Any]) -> Any:
+        """Make something and keep it until another key comes: for what is too large to keep for all runs."""
+        name = digest(key)
+        if self._latest.get(slot, (None,))[0] != name:
+            self._latest.pop(slot, None)  # let go of the old one first
+            self._latest[slot] = (name, make())
+        return self._latest[slot][1]
 
     def arrays(self, key: Any, make: Callable[[], Mapping[str, npt.NDArray[Any]]]) -> Arrays:
         """Make arrays once for all groups and all sweeps of this folder."""

@@ -6,15 +6,13 @@ the worker died before it could say. It neither reads nor writes records: the fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from sfboost.experiments.engines.cluster import RayEngine
 from sfboost.experiments.engines.here import InProcessEngine
 from sfboost.experiments.engines.processes import JoblibEngine
 from sfboost.experiments.work import Task
-
-ENGINES = {"joblib": JoblibEngine, "ray": RayEngine, "in-process": InProcessEngine}
 
 
 class Engine(Protocol):
@@ -23,6 +21,13 @@ class Engine(Protocol):
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, int | None]]:
         """Do all tasks, in any order; yield (task, records written, or None if its worker died)."""
         ...
+
+
+ENGINES: dict[str, Callable[..., Engine]] = {
+    "joblib": JoblibEngine,
+    "ray": RayEngine,
+    "in-process": InProcessEngine,
+}
 
 
 def make_engine(name: str, *, jobs: int | None = None, threads: int = 1) -> Engine:
@@ -43,8 +48,7 @@ def make_engine(name: str, *, jobs: int | None = None, threads: int = 1) -> Engi
     """
     if name not in ENGINES:
         raise ValueError(f"Got engine {name!r}; there are {', '.join(ENGINES)}.")
-    engine: Engine = ENGINES[name](jobs=jobs, threads=threads)
-    return engine
+    return ENGINES[name](jobs=jobs, threads=threads)
 
 
 __all__ = ["ENGINES", "Engine", "InProcessEngine", "JoblibEngine", "RayEngine", "make_engine"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -42,7 +43,8 @@ class RayEngine:
         ours = not ray.is_initialized()
         if ours:
             cores = None if os.environ.get("RAY_ADDRESS") else self.jobs
-            ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False, logging_level="error")
+            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+            ray.init(num_cpus=cores, include_dashboard=False, **quiet)
         try:
             yield from self._run(ray, tasks)
         finally:
@@ -54,7 +56,8 @@ class RayEngine:
         # Ray sets OMP_NUM_THREADS to the cores that a task reserves.
         remote = ray.remote(execute).options(num_cpus=self.threads, max_retries=0)
         limit = _AHEAD * max(int(ray.cluster_resources().get("CPU", 1)), 1)
-        waiting, under_way = iter(tasks), {}
+        waiting = iter(tasks)
+        under_way: dict[Any, Task] = {}
         more = True
         while more or under_way:
             while more and len(under_way) < limit:
