@@ -25,7 +25,7 @@ HELPERS = Path(__file__).parent.parent / "helpers"
 @pytest.fixture
 def small(monkeypatch):
     """One more experiment in the list."""
-    monkeypatch.setitem(EXPERIMENTS, "small", "engine_experiment")
+    monkeypatch.setitem(EXPERIMENTS, "small", "engine_experiment:EXPERIMENT")
 
 
 def invoke(*arguments):
@@ -123,7 +123,7 @@ def test_the_list_names_every_experiment():
 def test_control_c_stops_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path):
     code = (
         "import engine_experiment; from sfboost.experiments.registry import EXPERIMENTS\n"
-        "engine_experiment.FUNCTION = 'slow'; EXPERIMENTS['small'] = 'engine_experiment'\n"
+        "engine_experiment.FUNCTION = 'slow'; EXPERIMENTS['small'] = 'engine_experiment:EXPERIMENT'\n"
         "from sfboost.cli.app import app; app()"
     )
     arguments = ["reproduce", "small", "--seeds", "2000", "--jobs", "2", "--out", str(tmp_path)]

@@ -49,27 +49,40 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
     return _save(figure, path)
 
 
-def draw_curves(
-    title: str, x: Sequence[float], curves: Mapping[str, Sequence[Any]], path: Path, *, xlabel: str
+def draw_panels(
+    panels: Mapping[str, tuple[Table, Sequence[str]]], x: Sequence[float], path: Path, *, xlabel: str
 ) -> Path:
-    """Draw one curve per name over x: cells of ours as lines, the paper's as crosses."""
+    """Draw rows of tables as curves over their columns: ours as lines, the paper's as crosses.
+
+    Parameters
+    ----------
+    panels : mapping of title to (table, labels)
+        Which rows of which table each panel shows.
+    x : sequence of float
+        Where the columns stand.
+    path : Path
+    xlabel : str
+    """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes: Any = figure.subplots()
-    for k, (name, cells) in enumerate(curves.items()):
-        colour = _COLOURS[k % len(_COLOURS)]
-        means = [cell.mean for cell in cells]
-        axes.errorbar(
-            x, means, yerr=[np.nan_to_num(c.standard_error) for c in cells], color=colour, label=name
-        )
-        theirs = [np.nan if cell.paper is None else cell.paper.mean for cell in cells]
-        axes.plot(x, theirs, "x", color=colour, alpha=0.7)
-    axes.plot([], [], "x", color="#555555", label="the paper's values")
-    axes.invert_xaxis()
-    axes.set(title=title, xlabel=xlabel, ylabel="accuracy (%)", ylim=(0, 102))
-    axes.legend(fontsize="small")
-    axes.grid(alpha=0.3)
+    figure = Figure(figsize=(5.5 * len(panels), 5), layout="constrained")
+    every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axes, (title, (table, labels)) in zip(every, panels.items(), strict=True):
+        shown = [(row, cells) for row, cells in table.rows if row.label in labels]
+        for k, (row, cells) in enumerate(shown):
+            colour = _COLOURS[k % len(_COLOURS)]
+            errors = [np.nan_to_num(cell.standard_error) for cell in cells]
+            style = "--" if row.oracle else "-"
+            means = [cell.mean for cell in cells]
+            axes.errorbar(x, means, yerr=errors, color=colour, linestyle=style, label=label(row))
+            theirs = [np.nan if cell.paper is None else cell.paper.mean for cell in cells]
+            axes.plot(x, theirs, "x", color=colour, alpha=0.7)
+        axes.plot([], [], "x", color="#555555", label="the paper's values")
+        axes.invert_xaxis()
+        axes.set(title=title, xlabel=xlabel, ylim=(0, 102))
+        axes.legend(fontsize="x-small")
+        axes.grid(alpha=0.3)
+    every[0].set_ylabel("accuracy (%)")
     return _save(figure, path)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from sfboost.baselines.contract import LabelledRows, Predictor, most_access
 from sfboost.baselines.harness import Cached
 from sfboost.boosting.metrics import score_predictions
 from sfboost.calibration import expected_calibration_error, fit_temperature
+from sfboost.experiments.ablated import PaperAdapter, PaperLabels, temperature_of
 from sfboost.experiments.places import Material, Place, stress_places
 from sfboost.experiments.record import Measured
 from sfboost.experiments.run import Run
@@ -53,10 +56,9 @@ def measure_run(
     places = session.latest(
         "places", ["places", run.training()], lambda: _seen(predictor, material, stress_rows)
     )
-    adapter = make_adapter(run, predictor, material)
-    access = most_access(TRAINERS[run.trainer], adapter)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a method warns of is in its decision, and in the record
+        adapter = make_adapter(run, predictor, material)
         metrics, decisions = {}, {}
         for place, cached in places:
             adapted, scored = _adapt(adapter, cached, place, run.own_seed)
@@ -75,81 +77,96 @@ def measure_run(
         },
         timings={"rows": loaded - start, "training": trained - loaded, "adapting": done - trained},
         precision=str(getattr(predictor, "precision", "float32")),
-        test_access=access,
+        test_access=most_access(TRAINERS[run.trainer], adapter),
         trained_on=tuple(sorted(map(str, set(material.train.domain)))),
     )
 
 
 def fit_by_contract(run: Run, session: Session, material: Material) -> Predictor:
     """Train by the run's trainer; steps of empirical risk that come first are shared by all penalties."""
-    trainer = make_trainer(run)
-    if not getattr(trainer, "pretrain_steps", 0):
-        return trainer.fit(material.train, validation=material.validation, seed=run.training_seed)
-    return trainer.fit(
-        material.train,
-        validation=material.validation,
-        seed=run.training_seed,
-        start=_pretrained(run, session, trainer, material.train),
-    )
+    trainer = TRAINERS[run.trainer](**run.hyper)
+    options: dict[str, Any] = {"validation": material.validation, "seed": run.training_seed}
+    if hasattr(trainer, "pretrain") and trainer.pretrain_steps:
+        options["start"] = _pretrained(run, session, trainer, material.train)
+    predictor: Predictor = trainer.fit(material.train, **options)
+    return predictor
 
 
-def make_trainer(run: Run) -> Any:
-    """Return the run's trainer: published settings of the data set, then the run's own.
+def trainer_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
+    """Return every hyper-parameter of a trainer: published settings of the data set, then the changes.
+
+    All of them are part of a run's identity, so that a default that changes one day makes another run.
 
     Examples
     --------
-    >>> make_trainer(Run("ac", "pooled", seed=0, protocol="doc")).name
-    'pooled'
+    >>> trainer_hyper("pooled", "ac")
+    {'classifier': None}
     """
-    return TRAINERS[run.trainer].preset(run.dataset, **run.hyper)
+    return asdict(TRAINERS[name].preset(dataset, **changes))
+
+
+def adapter_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
+    """Return every hyper-parameter of an adapter.
+
+    Examples
+    --------
+    >>> adapter_hyper("t3a", "ac")
+    {'filter_size': 100}
+    """
+    return asdict(_adapter_class(name).preset(dataset, **changes))
+
+
+def tuned(hyper: Mapping[str, Any], on: str, **grid: Sequence[Any]) -> dict[str, Any]:
+    """Return hyper-parameters of which some are chosen within the run, blind, on places of this prefix.
+
+    Examples
+    --------
+    >>> tuned({"steps": 20, "rounds": 1}, "validate", steps=[1, 2])
+    {'rounds': 1, 'tuned': {'steps': [1, 2]}, 'tuned_on': 'validate'}
+    """
+    fixed = {name: value for name, value in hyper.items() if name not in grid}
+    return {**fixed, "tuned": {name: list(values) for name, values in grid.items()}, "tuned_on": on}
+
+
+def _adapter_class(name: str) -> Any:
+    return {"sfb-paper": PaperAdapter, "sfb-paper-labels": PaperLabels}.get(name) or ADAPTERS[name]
 
 
 def _pretrained(run: Run, session: Session, trainer: Any, train: LabelledRows) -> Any:
     """Weights after empirical risk: from the cache, by a seed that knows nothing of the penalty."""
     import torch
 
-    from sfboost.baselines.generalisation import ERM, Pretrained
+    from sfboost.baselines.learned.generalisation import ERM, Pretrained
 
-    names = (
-        "network",
-        "dropout",
-        "pretrain_steps",
-        "learning_rate",
-        "l2",
-        "batch_size",
-        "n_features",
-        "precision",
-    )
-    recipe = {name: getattr(trainer, name) for name in names}
-    seed = run.pretraining_seed(recipe["network"], recipe)
-    key = ["pretraining", run.dataset, run.data, run.left_out, recipe, run.seed]
+    recipe = trainer._recipe(run.training_seed)
+    own = {name: value for name, value in recipe.items() if name != "seed"}
+    seed = run.pretraining_seed(own["network"], own)
+    key = ["pretraining", run.dataset, run.data, run.left_out, own, run.seed]
 
     def make() -> dict[str, Any]:
-        made = ERM(**recipe).pretrain(train, seed=seed)
+        made = ERM(**own).pretrain(train, seed=seed)
         return {name: value.float().numpy() for name, value in made.tensors.items()}
 
     tensors = {name: torch.from_numpy(value) for name, value in session.arrays(key, make).items()}
     # The weights are shared, what follows is the run's own.
-    return Pretrained(tensors, trainer._recipe(run.training_seed))
+    return Pretrained(tensors, recipe)
 
 
 def make_adapter(run: Run, predictor: Predictor, material: Material) -> Any:
-    """Return the run's adapter; "early_stopped" chooses its number of steps on the validation places."""
+    """Return the run's adapter; what is `tuned` is chosen on its places by accuracy, then by log loss."""
     given = dict(run.adapter_hyper)
-    last = given.pop("early_stopped", None)
-    kind = ADAPTERS[run.adapter]
-    if last is None:
-        return kind.preset(run.dataset, **given)
-    validation = [place for place in material.places if place.name.startswith("validate")]
+    grid, on = given.pop("tuned", None), given.pop("tuned_on", "")
+    kind = _adapter_class(run.adapter)
+    if grid is None:
+        return kind(**given)
+    places = [(p, Cached(predictor, p.X)) for p in material.places if p.name.startswith(on)]
     scored = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for steps in range(1, int(last) + 1):
-            adapter = kind.preset(run.dataset, **{**given, "steps": steps})
-            scores = [_blind(adapter, predictor, place, run.own_seed) for place in validation]
-            mean = {name: float(np.mean([s[name] for s in scores])) for name in ("accuracy", "log_loss")}
-            scored.append((-round(mean["accuracy"], 3), mean["log_loss"], steps))
-    return kind.preset(run.dataset, **{**given, "steps": min(scored)[2]})
+    for number, values in enumerate(itertools.product(*grid.values())):
+        adapter = kind(**given, **dict(zip(grid, values, strict=True)))
+        scores = [_blind(adapter, cached, place, run.own_seed) for place, cached in places]
+        mean = {name: float(np.mean([s[name] for s in scores])) for name in ("accuracy", "log_loss")}
+        scored.append((-round(mean["accuracy"], 3), mean["log_loss"], number, adapter))
+    return min(scored, key=lambda entry: entry[:3])[3]
 
 
 def _blind(adapter: Any, predictor: Predictor, place: Place, seed: int) -> Mapping[str, float]:
@@ -188,14 +205,10 @@ def _calibration(predictor: Predictor, material: Material, cached: Mapping[str, 
     validation = material.validation
     if validation is None or len(np.unique(validation.y)) < 2:
         return {}
-    scaled = getattr(predictor, "temperature", None)
-    own = 1.0 if scaled is None else float(scaled)
+    own = fitted = temperature_of(predictor)
     logits = own * np.log(np.maximum(predictor.predict_proba(validation.X), 1e-12))
-    fitted = (
-        own
-        if scaled is not None
-        else fit_temperature(logits, validation.y, domain=validation.domain).temperature
-    )
+    if own == 1.0:
+        fitted = fit_temperature(logits, validation.y, domain=validation.domain).temperature
     errors: dict[str, dict[str, float]] = {"ece_before": {}, "ece_after": {}}
     for place in material.places:
         raw = own * np.log(np.maximum(cached[place.name].predict_proba(place.X), 1e-12))
@@ -213,4 +226,5 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
 
 
 def _tuned(run: Run, adapter: Any) -> dict[str, Any]:
-    return {"steps": adapter.steps} if "early_stopped" in run.adapter_hyper else {}
+    grid = run.adapter_hyper.get("tuned")
+    return {"tuned": {name: getattr(adapter, name) for name in grid}} if grid else {}

@@ -7,9 +7,16 @@ import importlib
 
 from sfboost.experiments.experiment import Experiment
 
-#: Name → module, whose ``EXPERIMENT`` is the experiment. Reading the list imports none of them.
+_HERE = "sfboost.experiments."
+
+#: Name → "module:attribute". Reading the list imports none of them.
 EXPERIMENTS: dict[str, str] = {
-    "synthetic": "sfboost.experiments.synthetic",
+    "synthetic": _HERE + "synthetic:EXPERIMENT",
+    "cmnist": _HERE + "cmnist:EXPERIMENT",
+    "cmnist-extended": _HERE + "cmnist:EXTENDED",
+    "cmnist-domains": _HERE + "cmnist_domains:EXPERIMENT",
+    "ablations": _HERE + "ablations:EXPERIMENT",
+    "penalties": _HERE + "penalties:EXPERIMENT",
 }
 
 
@@ -25,5 +32,6 @@ def find_experiment(name: str) -> Experiment:
         close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
         raise KeyError(f"No experiment {name!r}. {hint}There are: {', '.join(EXPERIMENTS)}.")
-    found: Experiment = importlib.import_module(EXPERIMENTS[name]).EXPERIMENT
+    module, _, attribute = EXPERIMENTS[name].partition(":")
+    found: Experiment = getattr(importlib.import_module(module), attribute)
     return found

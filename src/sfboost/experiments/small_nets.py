@@ -20,11 +20,6 @@ from sfboost.experiments.work import Session
 if TYPE_CHECKING:
     from sfboost.torch.split_network import SplitNetwork
 
-#: Hyper-parameters that members of one batch may differ in.
-_WEIGHTS = ("stability_weight", "independence_weight")
-#: Hyper-parameters that are not the training plan's.
-_AROUND = ("batch_size", "calibration", "n_stable", "n_unstable")
-
 
 @dataclass(frozen=True, eq=False)
 class SplitPredictor:
@@ -89,13 +84,13 @@ def fit_small(
     key = ["small nets", [member.training() for member in members]]
     trained = session.arrays(key, lambda: _train(members, load))
     number = members.index(run.unadapted())
-    network = _network(run, material, run.training_seed)
+    network = _network(run, material)
     network.load_state_dict({n: _tensor(v[number]) for n, v in trained.items() if n != "restarts"})
     network.eval()
     validation = material.validation or material.train
     logits = outputs(network, validation.X)[2]
     y = np.asarray(validation.y)
-    criterion = run.hyper.get("calibration", "nll")
+    criterion = run.hyper["calibration"]
     scaling = (
         fit_temperature(logits, y, criterion=criterion, domain=validation.domain)
         if criterion
@@ -124,21 +119,21 @@ def _train(members: Sequence[Run], load: Callable[[Run], Material]) -> dict[str,
             x = torch.tensor(np.asarray(train.X, dtype=np.float32))
             source = ArraySource(x, np.asarray(train.y), codes, len(np.unique(train.y)), n_domains)
             sources[member.seed] = (material, source)
-        networks.append(_network(member, sources[member.seed][0], member.training_seed))
-        plans.append(Plan(**{k: v for k, v in member.hyper.items() if k not in _AROUND}))
+        networks.append(_network(member, sources[member.seed][0]))
+        plans.append(Plan(**{k: v for k, v in member.hyper.items() if k in Plan.__dataclass_fields__}))
     _, restarts = learn_many(
         networks,
         [sources[member.seed][1] for member in members],
         plans,
         [seed_of(member.training_seed, 2) for member in members],
-        batch_size=members[0].hyper.get("batch_size"),
+        batch_size=members[0].hyper["batch_size"],
     )
     states = [network.state_dict() for network in networks]
     stacked = {name: np.stack([state[name].numpy() for state in states]) for name in states[0]}
     return {**stacked, "restarts": restarts}
 
 
-def _network(run: Run, material: Material, seed: int) -> SplitNetwork:
+def _network(run: Run, material: Material) -> SplitNetwork:
     import torch
 
     from sfboost.torch.building import build_network, seed_of
@@ -146,14 +141,14 @@ def _network(run: Run, material: Material, seed: int) -> SplitNetwork:
 
     row = torch.tensor(np.asarray(material.train.X[:2], dtype=np.float32))
     return build_network(
-        lambda: make_network("small", tuple(row.shape[1:]), dropout=0.0),
+        lambda: make_network(run.hyper["network"], tuple(row.shape[1:]), dropout=0.0),
         row,
         split=run.hyper["split"],
         n_classes=len(np.unique(material.train.y)),
         n_domains=len(np.unique(material.train.domain)),
-        n_stable=run.hyper.get("n_stable", 1),
-        n_unstable=run.hyper.get("n_unstable", 1),
-        seed=seed_of(seed, 0),
+        n_stable=run.hyper["n_stable"],
+        n_unstable=run.hyper["n_unstable"],
+        seed=seed_of(run.training_seed, 0),
     )
 
 
