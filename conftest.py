@@ -3,7 +3,11 @@
 from importlib.util import find_spec
 
 #: Room → what its modules import at the top.
-NEEDS = {"torch": ("torch", "safetensors"), "cli": ("typer", "rich")}
+NEEDS = {
+    "torch": ("torch", "safetensors"),
+    "baselines/learned": ("torch", "safetensors"),
+    "cli": ("typer", "rich"),
+}
 
 _absent = {room: [name for name in names if find_spec(name) is None] for room, names in NEEDS.items()}
 collect_ignore_glob = [f"src/sfboost/{room}/*" for room, missing in _absent.items() if missing]
