@@ -52,11 +52,12 @@ def main() -> None:
             again = sweep(groups(args.runs, "bench"), folder, engine).records
             resumed = time.perf_counter() - done
         assert len(records) == len(again) == args.runs
+        overhead = 100 * ((done - warm) / ideal - 1)
         print(
-            f"{name}: {args.runs} runs of {SECONDS} s on {jobs}: {done - warm:.1f} s against {ideal:.1f} s of work, "
-            f"bookkeeping {100 * ((done - warm) / ideal - 1):.1f} % (start {warm - start:.1f} s, finding that all "
-            f"is done {resumed:.1f} s)",
-            flush=True,
+            f"{name}: {args.runs} runs of {SECONDS} s on {jobs}: {done - warm:.1f} s, {ideal:.1f} s of work,"
+        )
+        print(
+            f"    bookkeeping {overhead:.1f} %; start {warm - start:.1f} s; all done found in {resumed:.1f} s"
         )
 
 

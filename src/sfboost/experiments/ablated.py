@@ -59,7 +59,10 @@ class PaperAdapter(Method):
         stable, unstable = outputs_of(source, X_test)
         batches = -(-len(stable) // self.batch_size) if self.passes else 1
         head = AdamLogisticRegression(
-            self.steps * batches, learning_rate=self.learning_rate, batch_size=self.batch_size, random_state=seed
+            self.steps * batches,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            random_state=seed,
         )
         made = adapt(
             stable,
@@ -75,6 +78,10 @@ class PaperAdapter(Method):
         )
         return BoostedPredictor(source, made)
 
+    def _head(self, steps: int, seed: int) -> AdamLogisticRegression:
+        rate, size = self.learning_rate, self.batch_size
+        return AdamLogisticRegression(steps, learning_rate=rate, batch_size=size, random_state=seed)
+
 
 @dataclass(frozen=True)
 class PaperLabels(PaperAdapter):
@@ -88,9 +95,7 @@ class PaperLabels(PaperAdapter):
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Fit the head on Φ_U to labels, and combine."""
         stable, unstable = outputs_of(predictor, X_test)
-        head = AdamLogisticRegression(
-            self.steps, learning_rate=self.learning_rate, batch_size=self.batch_size, random_state=seed
-        )
+        head = self._head(self.steps, seed)
         made = adapt(
             stable, unstable, y=y_test, classes=predictor.classes_, method="paper", head=head, force=True
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sfboost.experiments.colored import DATASET, NEEDS, PROTOCOL, group, models, with_sfb
 from sfboost.experiments.experiment import Experiment, Records
@@ -15,6 +16,9 @@ from sfboost.experiments.work import Group
 
 #: Oracles are empirical risk on other colourings: like the test domain, and at random.
 LIKE_TEST, AT_RANDOM = {"agreements": [0.1, 0.1]}, {"agreements": [0.5, 0.5]}
+#: The paper's choice on ColoredMNIST.
+ORACLE_CHOICE: dict[str, Any] = {"rule": TEST_DOMAIN, "across_seeds": True}
+RANDOM: dict[str, Any] = {"data": AT_RANDOM, "knows": True}
 COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
 TITLES = {
     **{"erm": "ERM", "groupdro": "GroupDRO", "irm": "IRM", "sd": "SD", "iga": "IGA", "fishr": "Fishr"},
@@ -24,7 +28,6 @@ TITLES = {
 
 def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
     """Return the rows of SFB. λ of the paper's is chosen as the paper does, which is an ORACLE's choice."""
-    chosen = {"rule": TEST_DOMAIN, "across_seeds": True}
     wanted = {"rounds": rounds}
     return (
         Row(
@@ -33,7 +36,7 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
             chosen_with="sfb-paper",
             paper="SFB no adpt.",
             adapter_hyper={},
-            **chosen,
+            **ORACLE_CHOICE,
         ),
         Row(
             "SFB (paper)",
@@ -42,7 +45,7 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
             test_access="unlabelled",
             paper="SFB",
             adapter_hyper=wanted,
-            **chosen,
+            **ORACLE_CHOICE,
         ),
         Row("SFB (ours), no adaptation", "sfb", paper="SFB no adpt."),
         Row("SFB (ours)", "sfb", "sfb", test_access="unlabelled", paper="SFB"),
@@ -58,12 +61,11 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
 
 def rows(trainers: tuple[str, ...]) -> tuple[Row, ...]:
     """Return the rows: baselines, SFB, both oracles."""
-    oracle = {"rule": TEST_DOMAIN, "across_seeds": True}
     return (
-        *(Row(TITLES[name], name, paper=TITLES[name], **oracle) for name in trainers),
+        *(Row(TITLES[name], name, paper=TITLES[name], **ORACLE_CHOICE) for name in trainers),
         *sfb_rows(),
-        Row("Oracle, no adaptation", "erm", paper="Oracle no adpt.", data=AT_RANDOM, knows=True, **oracle),
-        Row("Oracle", "erm", test_access="labelled", paper="Oracle", data=LIKE_TEST, **oracle),
+        Row("Oracle, no adaptation", "erm", paper="Oracle no adpt.", **RANDOM, **ORACLE_CHOICE),
+        Row("Oracle", "erm", test_access="labelled", paper="Oracle", data=LIKE_TEST, **ORACLE_CHOICE),
     )
 
 
@@ -73,7 +75,7 @@ def plan(trainers: tuple[str, ...], seeds: int, quick: bool) -> list[Group]:
     for seed in range(seeds):
         runs = [run for name in trainers for run in models(name, seed, quick)]
         groups.append(group([*runs, *with_sfb(seed, quick)]))
-        groups += [group(models("erm", seed, quick, **data)) for data in (AT_RANDOM, LIKE_TEST)]
+        groups += [group(models("erm", seed, quick, data=data)) for data in (AT_RANDOM, LIKE_TEST)]
     return groups
 
 

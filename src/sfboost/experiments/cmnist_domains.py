@@ -1,10 +1,11 @@
-"""ColoredMNIST over eleven agreements of colour and label: adaptive baselines, and the curves of the figures."""
+"""ColoredMNIST over eleven agreements of colour and label: adaptive baselines, curves of the figures."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from sfboost.experiments.cmnist import AT_RANDOM, sfb_rows
+from sfboost.experiments.cmnist import AT_RANDOM, ORACLE_CHOICE, RANDOM, sfb_rows
 from sfboost.experiments.colored import (
     AGREEMENTS,
     DATASET,
@@ -18,7 +19,6 @@ from sfboost.experiments.colored import (
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_panels
 from sfboost.experiments.paper import paper_table
-from sfboost.experiments.rules import TEST_DOMAIN
 from sfboost.experiments.tables import Column, Row, Table, make_table
 from sfboost.experiments.work import Group
 
@@ -26,7 +26,7 @@ ROUNDS = 5
 COLUMNS = tuple(Column(f"{a:.1f}", DATASET, f"test-{a}") for a in AGREEMENTS)
 ADAPTERS = {"none": "", "t3a": "+T3A", "pl-last": "+PL(last)", "pl-all": "+PL(all)"}
 #: The curves of Figure 2, right: what is left of SFB without rounds, calibration, correction.
-PARTS = {
+PARTS: dict[str, dict[str, Any]] = {
     "SFB, 5 rounds": {"rounds": 5},
     "SFB, 1 round": {"rounds": 1},
     "SFB, 1 round, uncalibrated": {"rounds": 1, "calibrated": False},
@@ -45,13 +45,12 @@ def plan(seeds: int, quick: bool) -> list[Group]:
         runs += with_sfb(seed, quick, ROUNDS)
         runs += [adapted(m, "sfb-paper", **c) for m in models("sfb", seed, quick) for c in PARTS.values()]
         groups.append(group(runs))
-        groups.append(group(models("erm", seed, quick, **AT_RANDOM)))
+        groups.append(group(models("erm", seed, quick, data=AT_RANDOM)))
     return groups
 
 
 def rows() -> tuple[Row, ...]:
     """Return the rows; adapters meet the model that was chosen without adaptation."""
-    oracle = {"rule": TEST_DOMAIN, "across_seeds": True}
     baselines = [
         Row(
             f"{trainer.upper()}{suffix.replace('+', ' + ')}",
@@ -59,12 +58,12 @@ def rows() -> tuple[Row, ...]:
             adapter,
             test_access="none" if adapter == "none" else "unlabelled",
             paper=f"{trainer.upper()}{suffix}",
-            **oracle,
+            **ORACLE_CHOICE,
         )
         for trainer in ("erm", "irm")
         for adapter, suffix in ADAPTERS.items()
     ]
-    grey = Row("Oracle, no adaptation", "erm", data=AT_RANDOM, knows=True, **oracle)
+    grey = Row("Oracle, no adaptation", "erm", **RANDOM, **ORACLE_CHOICE)
     return (*baselines, *sfb_rows(ROUNDS), grey)
 
 
@@ -81,7 +80,7 @@ def tables(records: Records) -> list[Table]:
     return [main, make_table("The parts of SFB, on features of ours", parts, COLUMNS, records, curves)]
 
 
-def _exactly(hyper: dict[str, object]) -> dict[str, object]:
+def _exactly(hyper: dict[str, Any]) -> dict[str, Any]:
     return {"rounds": 1, "calibrated": True, "correct": True, **hyper}
 
 

@@ -1,8 +1,8 @@
 """What the experiments on ColoredMNIST share: rows, places, methods, and the groups of one seed.
 
-Protocol of the published code: 25 000 images a training domain (agreement 0.9 and 0.8), 10 000 for validation,
-10 000 for test. 400 steps of empirical risk serve every penalty; then 200 steps under it. The paper chooses on
-validation images coloured like the test domain: those rows are marked ORACLE.
+Protocol of the published code: 25 000 images a training domain (agreement 0.9 and 0.8), 10 000 for
+validation, 10 000 for test. 400 steps of empirical risk serve every penalty; then 200 steps under it. The
+paper chooses on validation images coloured like the test domain: those rows are marked ORACLE.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ _QUICK_STEPS = {"pretrain_steps": 60, "steps": 60}
 
 
 def models(
-    trainer: str, seed: int, quick: bool, changes: Iterable[Mapping[str, Any]] | None = None, **data: Any
+    trainer: str,
+    seed: int,
+    quick: bool,
+    changes: Iterable[Mapping[str, Any]] | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> list[Run]:
     """Return the runs of a trainer's sweep, unadapted; in a quick one its middle setting alone."""
     sweep = list(SWEEPS[trainer] if changes is None else changes)
@@ -52,7 +56,9 @@ def models(
         sweep = [{**middle, **QUICK, **steps}]
     protocol = f"{PROTOCOL}-quick" if quick else PROTOCOL
     return [
-        Run(DATASET, trainer, seed, protocol, hyper=trainer_hyper(trainer, DATASET, **chosen), data=data)
+        Run(
+            DATASET, trainer, seed, protocol, hyper=trainer_hyper(trainer, DATASET, **chosen), data=data or {}
+        )
         for chosen in sweep
     ]
 
@@ -75,7 +81,10 @@ def with_sfb(seed: int, quick: bool, rounds: int = 3) -> list[Run]:
     runs = []
     for trainer, adapters in (("sfb-paper", ("sfb-paper",)), ("sfb", ("sfb", "sfb-paper"))):
         for model in models(trainer, seed, quick):
-            changes = {"sfb-paper": {"rounds": rounds}, "sfb": {"correction": "posthoc"}}
+            changes: dict[str, dict[str, Any]] = {
+                "sfb-paper": {"rounds": rounds},
+                "sfb": {"correction": "posthoc"},
+            }
             runs += [model, *(adapted(model, adapter, **changes[adapter]) for adapter in adapters)]
     return runs
 
@@ -84,7 +93,9 @@ def material(run: Run) -> Material:
     """Return the rows of a run. The validation images serve as held-out rows and as ORACLE places."""
     dataset = load(DATASET, random_state=run.data_seed, **run.data)
     places = [place_of(dataset, name) for name in dataset.test]
-    places += [place_of(dataset, h, f"held/{t}") for t, h in zip(dataset.train, dataset.validate, strict=True)]
+    places += [
+        place_of(dataset, h, f"held/{t}") for t, h in zip(dataset.train, dataset.validate, strict=True)
+    ]
     places += [place_of(dataset, "oracle-0.1", "oracle/test-0.1")]
     validation = labelled(dataset, dataset.validate)
     return Material(labelled(dataset, dataset.train), validation, tuple(places), validation)

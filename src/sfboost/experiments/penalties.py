@@ -48,9 +48,9 @@ def _row(title: str, who: str, adapter: str, **more: Any) -> Row:
         more |= {"chosen_with": trainer} if who == "paper" else {}
     else:
         more |= {"adapter_hyper": {"rounds": ROUNDS} if who == "paper" else {}}
-    access = "none" if adapter == "none" else "unlabelled"
+    more["test_access"] = "none" if adapter == "none" else "unlabelled"
     hyper = {"stability": PENALTIES[title][0]}
-    return Row(f"{title}, SFB ({who})", trainer, adapter, test_access=access, paper=title, hyper=hyper, **more)
+    return Row(f"{title}, SFB ({who})", trainer, adapter, paper=title, hyper=hyper, **more)
 
 
 def tables(records: Records) -> list[Table]:

@@ -124,7 +124,10 @@ def material(run: Run) -> Material:
     own, held = dataset.validate[:n_own], dataset.validate[n_own:]
     places = [place_of(dataset, name) for name in (*dataset.test[:n_test], *own)]
     places += [place_of(dataset, h, f"held/{t}") for t, h in zip(dataset.train, held, strict=True)]
-    places += [place_of(dataset, h, f"oracle/{t}") for t, h in zip(dataset.test[:n_test], dataset.test[n_test:], strict=True)]
+    places += [
+        place_of(dataset, h, f"oracle/{t}")
+        for t, h in zip(dataset.test[:n_test], dataset.test[n_test:], strict=True)
+    ]
     pool = labelled(dataset, (*own, *held))
     return Material(labelled(dataset, dataset.train), labelled(dataset, own), tuple(places), pool)
 
