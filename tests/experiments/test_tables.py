@@ -41,7 +41,7 @@ def test_a_row_reports_the_runs_its_rule_chose():
 
 
 def test_without_adaptation_means_the_model_that_was_chosen_for_adaptation():
-    row = Row("SFB no adpt.", "sfb", "none", VALIDATION_DOMAIN, chosen_with="sfb-paper")
+    row = Row("SFB no adpt.", "sfb", "sfb-paper", VALIDATION_DOMAIN, unadapted=True)
     records = [record(0.3, 0.9, "sfb", "none", weight=1), record(0.7, 0.1, "sfb", "none", weight=2)]
     records += [
         record(0.5, 0.1, "sfb", "sfb-paper", weight=1),

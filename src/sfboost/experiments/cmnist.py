@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sfboost.experiments.colored import DATASET, NEEDS, PROTOCOL, group, models, with_sfb
+from sfboost.experiments.colored import DATASET, NEEDS, PROTOCOL, group, models, parts, sfb_runs
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
@@ -28,35 +29,18 @@ TITLES = {
 
 def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
     """Return the rows of SFB. λ of the paper's is chosen as the paper does, which is an ORACLE's choice."""
-    wanted = {"rounds": rounds}
-    return (
-        Row(
-            "SFB (paper), no adaptation",
-            "sfb-paper",
-            chosen_with="sfb-paper",
-            paper="SFB no adpt.",
-            adapter_hyper={},
-            **ORACLE_CHOICE,
-        ),
-        Row(
-            "SFB (paper)",
-            "sfb-paper",
-            "sfb-paper",
-            test_access="unlabelled",
-            paper="SFB",
-            adapter_hyper=wanted,
-            **ORACLE_CHOICE,
-        ),
-        Row("SFB (ours), no adaptation", "sfb", paper="SFB no adpt."),
-        Row("SFB (ours)", "sfb", "sfb", test_access="unlabelled", paper="SFB"),
-        Row(
-            "Features of ours, adaptation of the paper",
-            "sfb",
-            "sfb-paper",
-            test_access="unlabelled",
-            adapter_hyper=wanted,
-        ),
+    irm = {"stability": "irm"}
+    seen: dict[str, Any] = {"test_access": "unlabelled", "hyper": irm}
+    theirs = Row(
+        "SFB (paper)", "sfb-paper", "sfb-paper", adapter_hyper=parts(rounds), **seen, **ORACLE_CHOICE
     )
+    ours = Row("SFB (ours)", "sfb", "sfb", **seen)
+    rows = []
+    for row in (theirs, ours):
+        stable = replace(row, label=f"{row.label}, no adaptation", unadapted=True, test_access="none")
+        rows += [replace(stable, paper="SFB no adpt."), replace(row, paper="SFB")]
+    mixed = "Features of ours, adaptation of the paper"
+    return (*rows, Row(mixed, "sfb", "sfb-paper", paper="SFB", adapter_hyper=parts(rounds), **seen))
 
 
 def rows(trainers: tuple[str, ...]) -> tuple[Row, ...]:
@@ -70,11 +54,11 @@ def rows(trainers: tuple[str, ...]) -> tuple[Row, ...]:
 
 
 def plan(trainers: tuple[str, ...], seeds: int, quick: bool) -> list[Group]:
-    """Return one group per seed, and one per seed for each oracle, which has rows of its own."""
+    """Return the groups of each seed: the baselines, which share pretraining; SFB; each oracle."""
     groups = []
     for seed in range(seeds):
-        runs = [run for name in trainers for run in models(name, seed, quick)]
-        groups.append(group([*runs, *with_sfb(seed, quick)]))
+        groups.append(group([run for name in trainers for run in models(name, seed, quick)]))
+        groups += [group(sfb_runs(name, seed, quick)) for name in ("sfb", "sfb-paper")]
         groups += [group(models("erm", seed, quick, data=data)) for data in (AT_RANDOM, LIKE_TEST)]
     return groups
 

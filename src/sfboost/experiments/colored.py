@@ -36,6 +36,8 @@ SWEEPS: dict[str, list[dict[str, Any]]] = {
     "sfb-paper": [{"stability_weight": weight} for weight in (50, 100, 500, 1000, 5000)],
     "sfb": [{}],
 }
+#: Our adaptation on learned features.
+OURS = {"correction": "posthoc"}
 #: A few minutes: small batches, few steps, one setting each.
 QUICK = {"batch_size": 1250, "learning_rate": 3e-4, "network": "mlp"}
 _QUICK_STEPS = {"pretrain_steps": 60, "steps": 60}
@@ -76,16 +78,24 @@ def adapted(model: Run, adapter: str, **changes: Any) -> Run:
     return replace(model, adapter=adapter, adapter_hyper=hyper)
 
 
-def with_sfb(seed: int, quick: bool, rounds: int = 3) -> list[Run]:
-    """Return the runs of SFB, the paper's and ours, without and with adaptation."""
+def parts(
+    rounds: int = 1, *, correct: bool = True, stable: bool = True, unstable: bool = False
+) -> dict[str, Any]:
+    """Return which parts of the paper's adaptation are on: bias correction, calibration of f_S and of f_U."""
+    return {
+        "rounds": rounds,
+        "correct": correct,
+        "calibrated": stable,
+        "calibrate_unstable": unstable,
+    }
+
+
+def sfb_runs(trainer: str, seed: int, quick: bool, rounds: int = 3) -> list[Run]:
+    """Return the runs of SFB, "sfb-paper" or "sfb" (ours), without and with adaptation."""
     runs = []
-    for trainer, adapters in (("sfb-paper", ("sfb-paper",)), ("sfb", ("sfb", "sfb-paper"))):
-        for model in models(trainer, seed, quick):
-            changes: dict[str, dict[str, Any]] = {
-                "sfb-paper": {"rounds": rounds},
-                "sfb": {"correction": "posthoc"},
-            }
-            runs += [model, *(adapted(model, adapter, **changes[adapter]) for adapter in adapters)]
+    for model in models(trainer, seed, quick):
+        runs += [model, adapted(model, "sfb-paper", **parts(rounds))]
+        runs += [adapted(model, "sfb", **OURS)] if trainer == "sfb" else []
     return runs
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sfboost.experiments.colored import DATASET, NEEDS, PROTOCOL, adapted, group, models
+from sfboost.experiments.cmnist import ORACLE_CHOICE
+from sfboost.experiments.colored import DATASET, NEEDS, OURS, PROTOCOL, adapted, group, models, parts
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
-from sfboost.experiments.rules import TEST_DOMAIN
 from sfboost.experiments.tables import Cell, Column, Row, Table, make_table
 from sfboost.experiments.work import Group
 
@@ -26,31 +26,27 @@ _HERE = Column("0.1", DATASET, "test-0.1")
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:
-    """Return one group per seed."""
+    """Return two groups per seed: the paper's features and ours."""
     groups = []
     for seed in range(seeds):
-        runs = []
+        theirs, ours = [], []
         for penalty, weights in PENALTIES.values():
             sweep = [{"stability": penalty, "stability_weight": weight} for weight in weights]
             for model in models("sfb-paper", seed, quick, sweep):
-                runs += [model, adapted(model, "sfb-paper", rounds=ROUNDS)]
+                theirs += [model, adapted(model, "sfb-paper", **parts(ROUNDS))]
             for model in models("sfb", seed, quick, [{"stability": penalty}]):
-                runs += [model, adapted(model, "sfb", correction="posthoc")]
-        groups.append(group(runs))
+                ours += [model, adapted(model, "sfb", **OURS)]
+        groups += [group(theirs), group(ours)]
     return groups
 
 
-def _row(title: str, who: str, adapter: str, **more: Any) -> Row:
-    trainer = "sfb-paper" if who == "paper" else "sfb"
-    if who == "paper":
-        more |= {"rule": TEST_DOMAIN, "across_seeds": True}
-    if adapter == "none":
-        more |= {"chosen_with": trainer} if who == "paper" else {}
-    else:
-        more |= {"adapter_hyper": {"rounds": ROUNDS} if who == "paper" else {}}
-    more["test_access"] = "none" if adapter == "none" else "unlabelled"
-    hyper = {"stability": PENALTIES[title][0]}
-    return Row(f"{title}, SFB ({who})", trainer, adapter, paper=title, hyper=hyper, **more)
+def _row(title: str, who: str, unadapted: bool) -> Row:
+    options: dict[str, Any] = {"hyper": {"stability": PENALTIES[title][0]}, "unadapted": unadapted}
+    options["test_access"] = "none" if unadapted else "unlabelled"
+    if who == "ours":
+        return Row(f"{title}, SFB (ours)", "sfb", "sfb", **options)
+    options |= {"adapter_hyper": parts(ROUNDS), **ORACLE_CHOICE}
+    return Row(f"{title}, SFB (paper)", "sfb-paper", "sfb-paper", **options)
 
 
 def tables(records: Records) -> list[Table]:
@@ -58,13 +54,13 @@ def tables(records: Records) -> list[Table]:
     paper = paper_table("penalties")
     made = []
     for title in PENALTIES:
-        for who, adapter in (("paper", "sfb-paper"), ("ours", "sfb")):
-            without, adapted_row = _row(title, who, "none"), _row(title, who, adapter)
+        for who in ("paper", "ours"):
+            both = _row(title, who, True), _row(title, who, False)
             cells = []
-            for row, column in zip((without, adapted_row), paper.columns, strict=True):
+            for row, column in zip(both, paper.columns, strict=True):
                 cell = make_table("", [row], [_HERE], records).rows[0][1][0]
                 cells.append(Cell(cell.values, paper.value(title, column)))
-            made.append((adapted_row, tuple(cells)))
+            made.append((both[1], tuple(cells)))
     return [Table(paper.title, paper.columns, tuple(made), paper.note)]
 
 

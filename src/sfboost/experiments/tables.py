@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,12 +64,11 @@ class Row:
     trainer : str
         Of the runs to choose among.
     adapter : str
-        Of the runs that are reported.
+        Of the runs to choose among.
     rule : Rule, optional
         How hyper-parameters were chosen; None where there is nothing to choose.
-    chosen_with : str, optional
-        Adapter of the runs to choose among, where it is not the one reported: a model "without adaptation"
-        is the one that was chosen for adaptation.
+    unadapted : bool
+        Report the chosen models as they were before adaptation.
     test_access : {"none", "unlabelled", "labelled"}
         What is seen of the test domain.
     paper : str, optional
@@ -88,7 +87,7 @@ class Row:
     trainer: str
     adapter: str = "none"
     rule: Rule | None = None
-    chosen_with: str | None = None
+    unadapted: bool = False
     test_access: str = "none"
     paper: str | None = None
     hyper: Mapping[str, Any] = field(default_factory=dict)
@@ -177,12 +176,7 @@ def make_table(
 
 def chosen_records(row: Row, column: Column, records: Mapping[str, Record]) -> dict[int, Record]:
     """Return the record of each seed that a row reports in a column, by seed."""
-    adapter = row.chosen_with or row.adapter
-    candidates = [
-        record.run
-        for record in records.values()
-        if record.ok and record.run.left_out is None and _fits(record.run, row, column, adapter)
-    ]
+    candidates = [r.run for r in records.values() if r.ok and _fits(r.run, row, column)]
     if row.rule is None:
         chosen = {run.seed: run for run in candidates}
         if len(chosen) < len(candidates):
@@ -192,23 +186,19 @@ def chosen_records(row: Row, column: Column, records: Mapping[str, Record]) -> d
             )
     else:
         chosen = choose(candidates, records, row.rule, across_seeds=row.across_seeds)
-    if row.chosen_with is not None:
-        chosen = {
-            seed: replace(run, adapter=row.adapter, adapter_hyper=row.adapter_hyper)
-            for seed, run in chosen.items()
-        }
-    reported = {seed: records.get(chosen[seed].id) for seed in sorted(chosen)}
-    return {seed: record for seed, record in reported.items() if record is not None}
+    reported = {}
+    for seed in sorted(chosen):
+        run = chosen[seed].unadapted() if row.unadapted else chosen[seed]
+        if run.id in records:
+            reported[seed] = records[run.id]
+    return reported
 
 
-def _fits(run: Run, row: Row, column: Column, adapter: str) -> bool:
-    same_adapter = run.adapter == adapter
-    if row.chosen_with is None:
-        same_adapter = same_adapter and _agrees(run.adapter_hyper, row.adapter_hyper)
+def _fits(run: Run, row: Row, column: Column) -> bool:
     return (
-        run.dataset == column.dataset
-        and run.trainer == row.trainer
-        and same_adapter
+        (run.dataset, run.trainer, run.adapter, run.left_out)
+        == (column.dataset, row.trainer, row.adapter, None)
+        and _agrees(run.adapter_hyper, row.adapter_hyper)
         and _agrees(run.hyper, row.hyper)
         and canonical(run.data) == canonical({**row.data, **column.data})
     )
