@@ -100,7 +100,7 @@ def trainer_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
     Examples
     --------
     >>> trainer_hyper("pooled", "ac")
-    {'classifier': None}
+    {'estimator': None}
     """
     return asdict(TRAINERS[name].preset(dataset, **changes))
 

@@ -21,7 +21,7 @@ from sfboost.experiments.measuring import adapter_hyper, fit_by_contract, measur
 from sfboost.experiments.paper import paper_table
 from sfboost.experiments.places import Material, labelled, place_of
 from sfboost.experiments.record import Measured
-from sfboost.experiments.rules import LEAVE_ONE_OUT, RULES, VALIDATION_DOMAIN, Rule
+from sfboost.experiments.rules import VALIDATION_DOMAIN, Rule
 from sfboost.experiments.run import Run
 from sfboost.experiments.small_nets import blocks, fit_small
 from sfboost.experiments.tables import Column, Row, Table, make_table
@@ -151,14 +151,10 @@ def measure(run: Run, session: Session) -> Measured:
 
 
 def tables(records: Records) -> list[Table]:
-    """Return the paper's table, and SFB under every rule of choice."""
+    """Return the paper's table."""
     paper = paper_table(NAME)
     rows = (*BASELINES, *sfb_rows(VALIDATION_DOMAIN))
-    main = make_table(paper.title, rows, COLUMNS, records, paper)
-    # One training domain is no training for invariance: two domains cannot be left out one by one.
-    others = [rule for rule in RULES.values() if rule is not LEAVE_ONE_OUT]
-    chosen = [row for rule in others for row in sfb_rows(rule) if not row.unadapted]
-    return [main, make_table("The same runs, chosen by other rules", chosen, COLUMNS, records, paper)]
+    return [make_table(paper.title, rows, COLUMNS, records, paper)]
 
 
 def figure(records: Records, path: Path) -> Path:
