@@ -13,7 +13,7 @@ AGREEMENTS = [f"{k / 10}" for k in range(11)]
 def pretended(run):
     """A record that has every place there is; what it says does not matter here."""
     places = [f"test-{a}" for a in AGREEMENTS]
-    places += [f"test-{d}" for d in ("photo", "art_painting", "cartoon", "sketch")]
+    places += [f"test-{d}" for d in ("photo", "art_painting", "cartoon", "sketch", "hospital-2")]
     places += [
         "test-0.05",
         "validate-0.6",
@@ -23,7 +23,9 @@ def pretended(run):
         f"left-out/{run.left_out}",
     ]
     metrics = {place: {"accuracy": 0.5, "log_loss": 0.7} for place in places}
-    return Record(run, Measured(metrics), 0.0)
+    trained_on = ("art_painting", "cartoon", "photo", "sketch")
+    trained_on = tuple(d for d in trained_on if d != run.data.get("test"))
+    return Record(run, Measured(metrics, trained_on=trained_on), 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ def material(run: Run) -> Material:
         place_of(dataset, h, f"held/{t}") for t, h in zip(dataset.train, dataset.validate, strict=True)
     ]
     places += [place_of(dataset, "oracle-0.1", "oracle/test-0.1")]
-    validation = labelled(dataset, dataset.validate)
+    validation = labelled(dataset, dataset.validate, names=dataset.train)
     return Material(labelled(dataset, dataset.train), validation, tuple(places), validation)
 
 

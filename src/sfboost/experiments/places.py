@@ -8,7 +8,7 @@ there without labels, as it is in the test domain.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Material:
     ----------
     train : LabelledRows
     validation : LabelledRows, optional
-        Labelled rows that trainers may calibrate on.
+        Labelled rows that trainers may calibrate on. Rows of a training domain carry its name.
     places : tuple of Place
     pool : LabelledRows, optional
         Labelled rows that were not trained on, for stress domains.
@@ -59,17 +59,20 @@ class Material:
     pool: LabelledRows | None = None
 
     def without(self, domain: str) -> Material:
-        """The same without one training domain, which becomes the only place."""
+        """The same without any row of one training domain, which becomes the only place."""
         here = self.train.domain == domain
         if not here.any():
             raise ValueError(f"No training domain {domain!r}; there are {sorted(set(self.train.domain))}.")
-        kept = LabelledRows(self.train.X[~here], self.train.y[~here], self.train.domain[~here])
-        return replace(
-            self,
-            train=kept,
-            places=(Place(f"left-out/{domain}", self.train.X[here], self.train.y[here]),),
-            pool=None,
+        return Material(
+            _dropped(self.train, domain),
+            None if self.validation is None else _dropped(self.validation, domain),
+            (Place(f"left-out/{domain}", self.train.X[here], self.train.y[here]),),
         )
+
+
+def _dropped(rows: LabelledRows, domain: str) -> LabelledRows:
+    kept = rows.domain != domain
+    return LabelledRows(rows.X[kept], rows.y[kept], rows.domain[kept])
 
 
 def place_of(dataset: Dataset, domain: str, name: str | None = None) -> Place:
@@ -85,8 +88,8 @@ def place_of(dataset: Dataset, domain: str, name: str | None = None) -> Place:
     return Place(name or domain, X, y)
 
 
-def labelled(dataset: Dataset, domains: Iterable[str]) -> LabelledRows:
-    """Return labelled rows of some domains.
+def labelled(dataset: Dataset, domains: Iterable[str], names: Iterable[str] | None = None) -> LabelledRows:
+    """Return labelled rows of some domains, under other names if these are given.
 
     Examples
     --------
@@ -94,7 +97,11 @@ def labelled(dataset: Dataset, domains: Iterable[str]) -> LabelledRows:
     >>> len(labelled(load("ac", n_rows=5), ["test-0.1"]))
     5
     """
-    return LabelledRows(*dataset.pooled(domains))
+    domains = list(domains)
+    X, y, domain = dataset.pooled(domains)
+    if names is not None:
+        domain = np.repeat(list(names), [len(dataset.domain(name)) for name in domains])
+    return LabelledRows(X, y, domain)
 
 
 def stress_places(pool: LabelledRows | None, predictor: Predictor, n_rows: int | None = None) -> list[Place]:

@@ -17,6 +17,8 @@ EXPERIMENTS: dict[str, str] = {
     "cmnist-domains": _HERE + "cmnist_domains:EXPERIMENT",
     "ablations": _HERE + "ablations:EXPERIMENT",
     "penalties": _HERE + "penalties:EXPERIMENT",
+    "pacs": _HERE + "pacs:EXPERIMENT",
+    "camelyon17": _HERE + "camelyon17:EXPERIMENT",
     "corrections": _HERE + "corrections:EXPERIMENT",
     "sample-size": _HERE + "sample_size:EXPERIMENT",
     "selection": _HERE + "selection:EXPERIMENT",
