@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Table as RichTable
@@ -30,7 +31,10 @@ STOPPED = 130  # what a shell expects after Ctrl-C
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="LIST|NAME…", help="Experiments; `list` shows them, `all` is all."),
+        typer.Argument(
+            metavar="LIST|NAME…",
+            help="Experiments; `list` shows them, `here` is all whose data is here.",
+        ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions; by default as in the paper.")] = None,
     quick: Annotated[
@@ -51,14 +55,14 @@ def reproduce(
         _list()
         return
     try:
-        experiments = [find_experiment(name) for name in (EXPERIMENTS if names == ["all"] else names)]
+        experiments = _find(names)
         chosen = make_engine(engine, jobs=jobs, threads=threads)
     except (KeyError, ValueError) as error:
         _stop(str(error.args[0]))
     failed = 0
     for experiment in experiments:
-        groups = experiment.plan(seeds or (experiment.quick_seeds if quick else experiment.seeds), quick)
         try:
+            groups = experiment.plan(seeds or (experiment.quick_seeds if quick else experiment.seeds), quick)
             with _watching(experiment.name, Store(out)) as told:
                 contents = sweep(groups, out, chosen, retry_failed=retry_failed, on_start=told)
         except KeyboardInterrupt:
@@ -72,6 +76,13 @@ def reproduce(
     write_page(experiments, Store(out).read().records, out, quick=quick)
     typer.echo(f"Page of all: {out / 'index.html'}")
     raise typer.Exit(1 if failed else 0)
+
+
+def _find(names: list[str]) -> list[Experiment]:
+    if names not in (["all"], ["here"]):
+        return [find_experiment(name) for name in names]
+    every = [find_experiment(name) for name in EXPERIMENTS]
+    return [experiment for experiment in every if names == ["all"] or experiment.here()]
 
 
 def _finish(experiment: Experiment, contents: Contents, out: Path, quick: bool) -> int:
@@ -96,10 +107,11 @@ def _finish(experiment: Experiment, contents: Contents, out: Path, quick: bool) 
 
 
 def _list() -> None:
-    table = RichTable("name", "what", "seeds", "needs")
+    table = RichTable("name", "what", "seeds", "needs", "here")
     for name in EXPERIMENTS:
         experiment = find_experiment(name)
-        table.add_row(name, experiment.summary, str(experiment.seeds), experiment.needs)
+        here = "yes" if experiment.here() else "no"
+        table.add_row(name, experiment.summary, str(experiment.seeds), escape(experiment.needs), here)
     Console(width=None if Console().is_terminal else 160).print(table)
 
 

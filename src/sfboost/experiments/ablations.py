@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.experiments.cmnist import ORACLE_CHOICE
-from sfboost.experiments.colored import DATASET, NEEDS, PROTOCOL, adapted, group, models, parts
+from sfboost.experiments.colored import DATASET, PROTOCOL, adapted, group, models, parts
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
@@ -91,6 +91,6 @@ EXPERIMENT = Experiment(
     plan=plan,
     tables=tables,
     figure=figure,
-    needs=NEEDS,
+    files_of=DATASET,
     protocol=PROTOCOL,
 )

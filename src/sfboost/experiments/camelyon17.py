@@ -57,5 +57,5 @@ EXPERIMENT = Experiment(
     plan=plan,
     tables=tables,
     figure=figure,
-    needs="camelyon17_v1.0/, and sfboost[vision]",
+    files_of=DATASET,
 )

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sfboost.experiments.colored import DATASET, NEEDS, PROTOCOL, group, models, parts, sfb_runs
+from sfboost.experiments.colored import DATASET, PROTOCOL, group, models, parts, sfb_runs
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
@@ -83,7 +83,7 @@ def _experiment(name: str, trainers: tuple[str, ...]) -> Experiment:
         plan=partial(plan, trainers),
         tables=partial(tables, trainers),
         figure=partial(figure, trainers),
-        needs=NEEDS,
+        files_of=DATASET,
         protocol=PROTOCOL,
     )
 

@@ -10,7 +10,6 @@ from sfboost.experiments.cmnist import AT_RANDOM, ORACLE_CHOICE, RANDOM, sfb_row
 from sfboost.experiments.colored import (
     AGREEMENTS,
     DATASET,
-    NEEDS,
     PROTOCOL,
     adapted,
     group,
@@ -108,6 +107,6 @@ EXPERIMENT = Experiment(
     plan=plan,
     tables=tables,
     figure=figure,
-    needs=NEEDS,
+    files_of=DATASET,
     protocol=PROTOCOL,
 )

@@ -21,7 +21,6 @@ from sfboost.experiments.work import Group, Session
 PROTOCOL = "cmnist"
 DATASET = "colored_mnist"
 AGREEMENTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
-NEEDS = "mnist/*-ubyte[.gz]"
 
 #: The sweeps of the published code, by trainer; the paper's own for SFB.
 SWEEPS: dict[str, list[dict[str, Any]]] = {

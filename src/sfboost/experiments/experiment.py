@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sfboost.datasets import find
+from sfboost.datasets.holdings import held
 from sfboost.experiments.record import Record
 from sfboost.experiments.tables import Table
 from sfboost.experiments.work import Group
@@ -28,8 +30,8 @@ class Experiment:
         ``tables(records)`` returns the tables. Records are those of one protocol.
     figure : callable, optional
         ``figure(records, path)`` draws to a file.
-    needs : str
-        Files it cannot do without.
+    files_of : str, optional
+        Data set whose files it cannot do without.
     protocol : str
         Protocol of its runs; experiments that share runs share it.
 
@@ -46,7 +48,7 @@ class Experiment:
     plan: Callable[[int, bool], list[Group]]
     tables: Callable[[Records], list[Table]]
     figure: Callable[[Records, Path], Path] | None = None
-    needs: str = "nothing"
+    files_of: str | None = None
     protocol: str = ""
 
     @property
@@ -54,6 +56,15 @@ class Experiment:
         """Names of the full and of the quick protocol."""
         name = self.protocol or self.name
         return name, f"{name}-quick"
+
+    @property
+    def needs(self) -> str:
+        """The files it needs, in words."""
+        return "nothing" if self.files_of is None else find(self.files_of).needs
+
+    def here(self) -> bool:
+        """Whether those files are here."""
+        return self.files_of is None or all(holding.path for holding in held(self.files_of))
 
     def own(self, records: Records, *, quick: bool) -> dict[str, Record]:
         """The records of its full or of its quick protocol."""

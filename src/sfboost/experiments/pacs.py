@@ -56,5 +56,5 @@ EXPERIMENT = Experiment(
     plan=plan,
     tables=tables,
     figure=figure,
-    needs="pacs/ or pacs160.tar, and sfboost[vision]",
+    files_of=DATASET,
 )
