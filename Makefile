@@ -3,6 +3,7 @@
 #   make test    the tests (of the extras that are installed: EXTRAS=all installs every one)
 #   make lint    style, types, layers
 #   make bench   speed, side by side with the usual way
+#   make reproduce  the paper's tables, quick versions, on one page (results/index.html)
 PYTHON ?= python3
 EXTRAS ?= app,data,theory
 VENV   := .venv
@@ -12,7 +13,7 @@ COVER  := marginal calibration heads adaptation
 comma  := ,
 stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench reproduce clean
 demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
@@ -28,6 +29,9 @@ lint: $(call stamp,$(EXTRAS)$(comma)dev)
 
 bench: $(call stamp,$(EXTRAS)$(comma)dev)
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+reproduce: $(call stamp,all)
+	$(BIN)/sfboost reproduce here --quick $(ARGS)
 
 $(BIN)/python:
 	@echo "Setting up $(VENV) (once)"

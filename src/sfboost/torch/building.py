@@ -146,7 +146,7 @@ def build_network(
         trunk = make_trunk()
         network = SplitNetwork(
             trunk,
-            n_features=_trunk_width(trunk, row),
+            n_features=trunk_width(trunk, row),
             n_classes=n_classes,
             n_domains=n_domains,
             n_stable=n_stable,
@@ -156,7 +156,14 @@ def build_network(
     return network.to(row.device, row.dtype)
 
 
-def _trunk_width(trunk: nn.Module, row: Tensor) -> int:
+def trunk_width(trunk: nn.Module, row: Tensor) -> int:
+    """Return how many features a trunk makes of a row, or say why it cannot be used.
+
+    Examples
+    --------
+    >>> trunk_width(nn.Linear(2, 8), torch.zeros(2, 2))
+    8
+    """
     probe = copy.deepcopy(trunk).to(row.device, row.dtype).eval()
     try:
         with torch.no_grad():

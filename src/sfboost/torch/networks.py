@@ -4,6 +4,7 @@ A trunk is any ``nn.Module`` that maps a batch to a matrix of shape (n, width); 
 split into Φ_S and Φ_U and the heads. The named ones here are those of the paper's tables (App. F):
 
 ==================== ==================================================================
+``"linear"``         no hidden layer: rows that are features already
 ``"small"``          two hidden layers of 8 units (the synthetic data)
 ``"mlp"``            two hidden layers of 390 units (ColoredMNIST as the paper says)
 ``"mlp3"``           three hidden layers of 390 units (ColoredMNIST as the code did)
@@ -116,6 +117,21 @@ class MLP(nn.Module):
         self._workspace.clear()
 
 
+class Flat(nn.Flatten):
+    """No layer at all: the rows, flattened, are the features.
+
+    Examples
+    --------
+    >>> import torch
+    >>> Flat(8)(torch.zeros(3, 2, 4)).shape
+    torch.Size([3, 8])
+    """
+
+    def __init__(self, n_inputs: int) -> None:
+        super().__init__()
+        self.n_features = n_inputs
+
+
 class SmallCNN(nn.Module):
     """Two convolutions with ReLU and pooling, then one linear layer: for images from 8 x 8 on.
 
@@ -181,6 +197,7 @@ def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
 
 
 NETWORKS: dict[str, Callable[[Sequence[int], float], nn.Module]] = {
+    "linear": lambda shape, dropout: Flat(_flat(shape)),
     "small": lambda shape, dropout: MLP(_flat(shape), (8, 8), dropout=dropout),
     "mlp": lambda shape, dropout: MLP(_flat(shape), (390, 390), dropout=dropout),
     "mlp3": lambda shape, dropout: MLP(_flat(shape), (390, 390, 390), dropout=dropout),

@@ -1,0 +1,163 @@
+"""``sfboost reproduce``: the paper's tables by one command. It can be stopped and goes on where it was."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table as RichTable
+
+from sfboost.cli.results import print_tables
+from sfboost.experiments.engines import ENGINES, make_engine
+from sfboost.experiments.experiment import Experiment
+from sfboost.experiments.page import write_page, write_tables
+from sfboost.experiments.registry import EXPERIMENTS, find_experiment
+from sfboost.experiments.store import Contents, FolderInUseError, Store, Tail
+from sfboost.experiments.sweep import Progress, sweep
+
+_LINE_EVERY = 30.0  # seconds between two lines where there is no screen to draw a bar on
+STOPPED = 130  # what a shell expects after Ctrl-C
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="LIST|NAME…",
+            help="Experiments; `list` shows them, `here` is all whose data is here.",
+        ),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions; by default as in the paper.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Minutes instead of hours: few seeds, small grids.")
+    ] = False,
+    engine: Annotated[str, typer.Option(help=f"Where runs are done: {', '.join(ENGINES)}.")] = "joblib",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one per core.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder of records, tables and figures.")] = Path("results"),
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
+) -> None:
+    """Reproduce the paper's tables, ours beside the paper's.
+
+    Every finished run is on the disk at once. Stop with Ctrl-C, or pull the plug; the same command, on the
+    same or another engine, does what is left.
+    """
+    if not names or names == ["list"]:
+        _list()
+        return
+    try:
+        experiments = _find(names)
+        chosen = make_engine(engine, jobs=jobs, threads=threads)
+    except (KeyError, ValueError) as error:
+        _stop(str(error.args[0]))
+    failed = 0
+    for experiment in experiments:
+        try:
+            groups = experiment.plan(seeds or (experiment.quick_seeds if quick else experiment.seeds), quick)
+            with _watching(experiment.name, Store(out)) as told:
+                contents = sweep(groups, out, chosen, retry_failed=retry_failed, on_start=told)
+        except KeyboardInterrupt:
+            typer.echo(
+                f"\nStopped. What was finished is in {out}; the same command goes on from there.", err=True
+            )
+            raise typer.Exit(STOPPED) from None
+        except (FolderInUseError, ImportError, OSError) as error:
+            _stop(str(error))
+        failed += _finish(experiment, contents, out, quick)
+    write_page(experiments, Store(out).read().records, out, quick=quick)
+    typer.echo(f"Page of all: {out / 'index.html'}")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _find(names: list[str]) -> list[Experiment]:
+    if names not in (["all"], ["here"]):
+        return [find_experiment(name) for name in names]
+    every = [find_experiment(name) for name in EXPERIMENTS]
+    return [experiment for experiment in every if names == ["all"] or experiment.here()]
+
+
+def _finish(experiment: Experiment, contents: Contents, out: Path, quick: bool) -> int:
+    records = experiment.own(contents.records, quick=quick)
+    tables = experiment.tables({name: record for name, record in records.items() if record.ok})
+    print_tables(tables, quick=quick)
+    for path in write_tables(experiment, tables, records, out, quick=quick):
+        typer.echo(f"Wrote {path}")
+    for line in contents.damaged:
+        typer.echo(
+            f"The record at {line} was changed after it was written; its run was done again.", err=True
+        )
+    failures = [record for record in records.values() if not record.ok]
+    if failures:
+        last = (failures[0].error or "").strip().splitlines()[-1]
+        typer.echo(
+            f"{len(failures)} of {len(records)} runs failed, the first with: {last}\n"
+            "Their tracebacks are in the records; --retry-failed does them again.",
+            err=True,
+        )
+    return len(failures)
+
+
+def _list() -> None:
+    table = RichTable("name", "what", "seeds", "needs", "here")
+    for name in EXPERIMENTS:
+        experiment = find_experiment(name)
+        here = "yes" if experiment.here() else "no"
+        table.add_row(name, experiment.summary, str(experiment.seeds), escape(experiment.needs), here)
+    Console(width=None if Console().is_terminal else 160).print(table)
+
+
+@contextmanager
+def _watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
+    """Show progress while the sweep works; the lines that reach the folder are what is counted."""
+    console, tail, over = Console(stderr=True), Tail(store), threading.Event()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=None)
+        start = Progress(0, 0)
+
+        def told(progress: Progress) -> None:
+            nonlocal start
+            start = progress
+            bar.update(task, total=progress.total, completed=progress.before)
+            if progress.before:
+                console.print(f"{progress.before} of {progress.total} runs are in {store.folder} already.")
+
+        def watch() -> None:
+            done, began, next_line = 0, time.monotonic(), _LINE_EVERY
+            while not over.wait(0.5):
+                new = tail.new_lines()
+                done += new
+                bar.update(task, advance=new)
+                seconds = time.monotonic() - began
+                if bar.disable and seconds >= next_line and start.total:
+                    next_line += _LINE_EVERY
+                    console.print(_line(name, start, done, seconds))
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield told
+        finally:
+            over.set()
+            thread.join()
+            bar.update(task, advance=tail.new_lines())
+
+
+def _line(name: str, start: Progress, done: int, seconds: float) -> str:
+    left = start.total - start.before - done
+    eta = f"about {left * seconds / done / 60:.0f} min left" if done else "no run finished yet"
+    return f"{name}: {start.before + done} of {start.total} runs, {seconds / 60:.1f} min, {eta}"
+
+
+def _stop(sentence: str) -> NoReturn:
+    typer.echo(sentence, err=True)
+    raise typer.Exit(2)

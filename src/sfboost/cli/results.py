@@ -1,0 +1,109 @@
+"""``sfboost results``: show, export, pack. Tables from records, without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from sfboost.experiments.committed import committed_records
+from sfboost.experiments.experiment import Experiment
+from sfboost.experiments.record import Record
+from sfboost.experiments.registry import find_experiment
+from sfboost.experiments.rendering import FORMATS, chosen_by, label, words
+from sfboost.experiments.store import Store, write_records
+from sfboost.experiments.tables import Table
+
+app = typer.Typer(help="Results: show, export, pack.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Name of an experiment; `sfboost reproduce list` shows them.")]
+Folder = Annotated[
+    Path | None, typer.Option("--from", help="Results folder; by default the records that come with sfboost.")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="The quick version.")]
+
+
+@app.command()
+def show(name: Name, folder: Folder = None, quick: Quick = False) -> None:
+    """Print the tables of an experiment, ours beside the paper's."""
+    experiment, records = _records(name, folder, quick)
+    print_tables(experiment.tables(records), quick=quick)
+
+
+@app.command()
+def export(
+    name: Name,
+    folder: Folder = None,
+    quick: Quick = False,
+    format: Annotated[str, typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}.")] = "md",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File; by default the screen.")] = None,
+) -> None:
+    """Write the tables of an experiment as Markdown, CSV or LaTeX."""
+    if format not in FORMATS:
+        _stop(f"Got --format {format!r}; there are {', '.join(FORMATS)}.")
+    experiment, records = _records(name, folder, quick)
+    parts = [FORMATS[format](table) for table in experiment.tables(records)]
+    if format == "csv":  # one head for all tables
+        parts = [parts[0], *(part.partition("\n")[2] for part in parts[1:])]
+    text = ("" if format == "csv" else "\n").join(parts)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    out.write_text(text, encoding="utf-8")
+    typer.echo(f"Wrote {out}")
+
+
+@app.command()
+def pack(
+    name: Name,
+    folder: Annotated[Path, typer.Option("--from", help="Results folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File, for example synthetic.jsonl.gz.")],
+    quick: Quick = False,
+) -> None:
+    """Write the records of an experiment as one small file, which can be committed."""
+    _, records = _records(name, folder, quick)
+    write_records(records.values(), out)
+    typer.echo(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
+
+
+def print_tables(tables: Sequence[Table], *, quick: bool = False) -> None:
+    """Print tables for people."""
+    screen = Console()
+    console = screen if screen.is_terminal else Console(width=160)
+    for table in tables:
+        title = f"{table.title} (QUICK: few seeds, small grids)" if quick else table.title
+        shown = RichTable(
+            "method", "test labels", "chosen by", title=escape(title), caption=escape(table.note)
+        )
+        for column in table.columns:
+            shown.add_column(column)
+        for row, cells in table.rows:
+            texts = [words(cell).replace("; ", "\n") for cell in cells]
+            shown.add_row(escape(label(row)), row.test_access, chosen_by(row), *texts)
+        console.print(shown)
+
+
+def _records(name: str, folder: Path | None, quick: bool) -> tuple[Experiment, dict[str, Record]]:
+    try:
+        experiment = find_experiment(name)
+    except KeyError as error:
+        _stop(str(error.args[0]))
+    records = committed_records(experiment.protocols[0]) if folder is None else Store(folder).read().records
+    found = {i: r for i, r in experiment.own(records, quick=quick).items() if r.ok}
+    if not found:
+        where = "come with sfboost" if folder is None else f"are in {folder}"
+        _stop(
+            f"No {'quick ' if quick else ''}records of {name!r} {where}. `sfboost reproduce {name}` makes "
+            "them; then give its folder with --from."
+        )
+    return experiment, found
+
+
+def _stop(sentence: str) -> NoReturn:
+    typer.echo(sentence, err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,96 @@
+"""ColoredMNIST: what bias correction, calibration and rounds each do for SFB, with the paper's Adam head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sfboost.experiments.cmnist import ORACLE_CHOICE
+from sfboost.experiments.colored import DATASET, PROTOCOL, adapted, group, models, parts
+from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.figures import draw_dots
+from sfboost.experiments.paper import paper_table
+from sfboost.experiments.tables import Column, Row, Table, make_table
+from sfboost.experiments.work import Group
+
+COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
+
+
+#: Row of the paper → what is on.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "SFB": parts(correct=False, stable=False),
+    "+BC": parts(stable=False),
+    "+CS": parts(correct=False),
+    "+CU": parts(correct=False, stable=False, unstable=True),
+    "+BC+CS+CU": parts(unstable=True),
+    **{f"+BC+CS, {n} round{'s' * (n > 1)}": parts(n) for n in range(1, 6)},
+}
+
+
+def plan(seeds: int, quick: bool) -> list[Group]:
+    """Return one group per seed: every variant meets the same trained features, the paper's and ours."""
+    groups = []
+    for seed in range(seeds):
+        runs = []
+        for trainer in ("sfb-paper", "sfb"):
+            for model in models(trainer, seed, quick):
+                runs += [model, *(adapted(model, "sfb-paper", **on) for on in VARIANTS.values())]
+                runs.append(adapted(model, "sfb-paper-labels"))
+        groups.append(group(runs))
+    return groups
+
+
+def rows(trainer: str) -> tuple[Row, ...]:
+    """Return the rows for features of the paper's training ("sfb-paper") or of ours ("sfb")."""
+    chosen: dict[str, Any] = {"hyper": {"stability": "irm"}}
+    chosen |= ORACLE_CHOICE if trainer == "sfb-paper" else {}
+    who = "paper" if trainer == "sfb-paper" else "ours"
+    variants = [
+        Row(
+            f"SFB ({who}) {name.removeprefix('SFB')}".strip(),
+            trainer,
+            "sfb-paper",
+            test_access="unlabelled",
+            paper=name,
+            adapter_hyper=on,
+            **chosen,
+        )
+        for name, on in VARIANTS.items()
+    ]
+    stable = Row(f"SFB ({who}), no adaptation", trainer, paper="SFB no adpt.", **chosen)
+    labels = Row(
+        f"SFB ({who}), true labels",
+        trainer,
+        "sfb-paper-labels",
+        test_access="labelled",
+        paper="SFB GT adpt.",
+        **chosen,
+    )
+    return (stable, *variants, labels)
+
+
+def tables(records: Records) -> list[Table]:
+    """Return one table for the paper's features and one for ours."""
+    paper = paper_table("ablations")
+    return [
+        make_table(f"{paper.title}; {whose} features", rows(trainer), COLUMNS, records, paper)
+        for trainer, whose in (("sfb-paper", "the paper's"), ("sfb", "our"))
+    ]
+
+
+def figure(records: Records, path: Path) -> Path:
+    """Draw the table of our features, where adaptation has something to work with."""
+    return draw_dots(tables(records)[1], path, ceiling=90.0)
+
+
+EXPERIMENT = Experiment(
+    "ablations",
+    "ColoredMNIST at agreement 0.1: bias correction, calibration, rounds 1 to 5, true labels",
+    seeds=3,
+    quick_seeds=1,
+    plan=plan,
+    tables=tables,
+    figure=figure,
+    files_of=DATASET,
+    protocol=PROTOCOL,
+)

@@ -1,0 +1,112 @@
+"""ColoredMNIST over eleven agreements of colour and label: adaptive baselines, curves of the figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sfboost.experiments.cmnist import AT_RANDOM, ORACLE_CHOICE, RANDOM, sfb_rows
+from sfboost.experiments.colored import (
+    AGREEMENTS,
+    DATASET,
+    PROTOCOL,
+    adapted,
+    group,
+    models,
+    parts,
+    sfb_runs,
+)
+from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.figures import draw_panels
+from sfboost.experiments.paper import paper_table
+from sfboost.experiments.tables import Column, Row, Table, make_table
+from sfboost.experiments.work import Group
+
+ROUNDS = 5
+COLUMNS = tuple(Column(f"{a:.1f}", DATASET, f"test-{a}") for a in AGREEMENTS)
+ADAPTERS = {"none": "", "t3a": "+T3A", "pl-last": "+PL(last)", "pl-all": "+PL(all)"}
+#: The curves of Figure 2, right: what is left of SFB without rounds, calibration, correction.
+PARTS: dict[str, dict[str, Any]] = {
+    "SFB, 5 rounds": parts(5),
+    "SFB, 1 round": parts(),
+    "SFB, 1 round, uncalibrated": parts(stable=False),
+    "SFB, 1 round, uncalibrated, uncorrected": parts(stable=False, correct=False),
+}
+
+
+def plan(seeds: int, quick: bool) -> list[Group]:
+    """Return the groups of each seed: ERM and IRM with adapters, SFB, the oracle."""
+    groups = []
+    for seed in range(seeds):
+        for name in ("erm", "irm"):
+            runs = []
+            for model in models(name, seed, quick):
+                runs += [model, *(adapted(model, a) for a in ADAPTERS if a != "none")]
+            groups.append(group(runs))
+        ours = sfb_runs("sfb", seed, quick, ROUNDS)
+        ours += [adapted(m, "sfb-paper", **c) for m in models("sfb", seed, quick) for c in PARTS.values()]
+        groups += [group(ours), group(sfb_runs("sfb-paper", seed, quick, ROUNDS))]
+        groups.append(group(models("erm", seed, quick, data=AT_RANDOM)))
+    return groups
+
+
+def rows() -> tuple[Row, ...]:
+    """Return the rows; adapters meet the model that was chosen without adaptation."""
+    baselines = [
+        Row(
+            f"{trainer.upper()}{suffix.replace('+', ' + ')}",
+            trainer,
+            adapter,
+            test_access="none" if adapter == "none" else "unlabelled",
+            paper=f"{trainer.upper()}{suffix}",
+            **ORACLE_CHOICE,
+        )
+        for trainer in ("erm", "irm")
+        for adapter, suffix in ADAPTERS.items()
+    ]
+    grey = Row("Oracle, no adaptation", "erm", **RANDOM, **ORACLE_CHOICE)
+    # This table of the paper has no row without adaptation.
+    boosted = [replace(row, paper=None) if row.unadapted else row for row in sfb_rows(ROUNDS)]
+    return (*baselines, *boosted, grey)
+
+
+def tables(records: Records) -> list[Table]:
+    """Return the table over domains, and the parts of SFB as in Figure 2."""
+    paper = paper_table("cmnist-domains")
+    main = make_table(paper.title, rows(), COLUMNS, records, paper)
+    irm = {"stability": "irm"}
+    rows_of_parts = [
+        Row(name, "sfb", "sfb-paper", test_access="unlabelled", paper=name, hyper=irm, adapter_hyper=on)
+        for name, on in PARTS.items()
+    ]
+    rows_of_parts += [Row("SFB, no adaptation", "sfb", paper="SFB no adpt.", hyper=irm)]
+    curves = paper_table("figure2")
+    title = "The parts of SFB, on features of ours"
+    return [main, make_table(title, rows_of_parts, COLUMNS, records, curves)]
+
+
+def figure(records: Records, path: Path) -> Path:
+    """Draw both panels of Figure 2 and the motivating Figure 1b."""
+    main, by_part = tables(records)
+    few = ("ERM", "IRM", "IRM + PL(all)", "IRM + T3A", "SFB (paper)", "SFB (ours)")
+    ideal = ("ERM", "Oracle, no adaptation", "SFB (ours)")
+    panels = {
+        "Methods (Figure 2, left)": (main, few),
+        "Parts of SFB (Figure 2, right)": (by_part, tuple(row.label for row, _ in by_part.rows)),
+        "What there is to gain (Figure 1b)": (main, ideal),
+    }
+    return draw_panels(panels, AGREEMENTS, path, xlabel="agreement of colour and label in the test domain")
+
+
+EXPERIMENT = Experiment(
+    "cmnist-domains",
+    "ColoredMNIST over eleven agreements: ERM and IRM with T3A and pseudo-labels, SFB; Figures 1b and 2",
+    seeds=10,
+    quick_seeds=1,
+    plan=plan,
+    tables=tables,
+    figure=figure,
+    files_of=DATASET,
+    protocol=PROTOCOL,
+)

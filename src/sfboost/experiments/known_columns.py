@@ -1,0 +1,74 @@
+"""Synthetic tables whose stable columns are known: what adaptation alone can do. No network is trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sfboost.datasets import load
+from sfboost.experiments.measuring import adapter_hyper, fit_by_contract, measure_run, trainer_hyper
+from sfboost.experiments.places import Material, Place, labelled
+from sfboost.experiments.record import Measured
+from sfboost.experiments.run import Run
+from sfboost.experiments.tables import Row
+from sfboost.experiments.work import Group, Session
+
+TRAINER = "sfb-columns"
+_ROWS = 4096
+
+#: Label → adapter and its changes. Each meets the same stable predictor.
+ADAPTERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "stable columns alone": ("none", {}),
+    "no correction": ("sfb", {"correction": "none", "force": True}),
+    "SFB (paper): post-hoc, 20 steps of Adam": ("sfb-paper", {}),
+    "post-hoc, to convergence": ("sfb", {"correction": "posthoc", "force": True}),
+    "backward": ("sfb", {"correction": "backward", "force": True}),
+    "forward": ("sfb", {"correction": "forward", "force": True}),
+    "SFB (ours): likelihood": ("sfb", {"correction": "likelihood", "force": True}),
+    "SFB (ours): likelihood, may refuse": ("sfb", {"correction": "likelihood"}),
+    "true labels of half the rows": ("sfb-labels", {}),
+}
+
+
+def rows() -> tuple[Row, ...]:
+    """Return one row per adapter."""
+    made = []
+    for label, (adapter, changes) in ADAPTERS.items():
+        access = {"none": "none", "sfb-labels": "labelled"}.get(adapter, "unlabelled")
+        hyper = adapter_hyper(adapter, "synthetic", **changes)
+        made.append(Row(label, TRAINER, adapter, test_access=access, adapter_hyper=hyper))
+    return tuple(made)
+
+
+def group(dataset: str, seed: int, protocol: str, **data: Any) -> Group:
+    """Return every adapter on one draw."""
+    known = load(dataset, n_rows=2)
+    hyper = trainer_hyper(TRAINER, dataset, stable=known.stable_features, unstable=known.unstable_features)
+    model = Run(dataset, TRAINER, seed, protocol, hyper=hyper, data=data)
+    runs = [
+        replace(model, adapter=adapter, adapter_hyper=adapter_hyper(adapter, "synthetic", **changes))
+        for adapter, changes in ADAPTERS.values()
+    ]
+    return Group(f"{__name__}:measure", tuple(runs))
+
+
+def material(run: Run) -> Material:
+    """Return 4096 rows a training domain and the first ``n_test`` of each test domain.
+
+    Examples
+    --------
+    >>> run = Run("ac", TRAINER, seed=0, protocol="doc", data={"n_test": 30})
+    >>> [(place.name, len(place.y)) for place in material(run).places]
+    [('test-0.1', 30)]
+    """
+    options = dict(run.data)
+    n_test = options.pop("n_test", 1000)
+    dataset = load(run.dataset, n_rows=_ROWS, random_state=run.data_seed, **options)
+    tests = [dataset.domain(name) for name in dataset.test]
+    places = tuple(Place(domain.name, domain.X[:n_test], domain.y[:n_test]) for domain in tests)
+    return Material(labelled(dataset, dataset.train), labelled(dataset, dataset.validate), places)
+
+
+def measure(run: Run, session: Session) -> Measured:
+    """Measure one run."""
+    return measure_run(run, session, material, fit_by_contract)

@@ -1,0 +1,82 @@
+"""ColoredMNIST: SFB with other stability penalties."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sfboost.experiments.cmnist import ORACLE_CHOICE
+from sfboost.experiments.colored import DATASET, OURS, PROTOCOL, adapted, group, models, parts
+from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.figures import draw_dots
+from sfboost.experiments.paper import paper_table
+from sfboost.experiments.tables import Cell, Column, Row, Table, make_table
+from sfboost.experiments.work import Group
+
+ROUNDS = 5
+_WEIGHTS = (50, 100, 500, 1000, 5000)
+#: Title → the penalty's name and its sweep; EQRM is swept by the weight of what it adds to the mean risk.
+PENALTIES: dict[str, tuple[str, tuple[float, ...]]] = {
+    "IRM": ("irm", _WEIGHTS),
+    "V-REx": ("vrex", _WEIGHTS),
+    "EQRM": ("eqrm", (1, 5, 10)),
+    "CLOvE": ("clove", _WEIGHTS),
+}
+_HERE = Column("0.1", DATASET, "test-0.1")
+
+
+def plan(seeds: int, quick: bool) -> list[Group]:
+    """Return two groups per seed: the paper's features and ours."""
+    groups = []
+    for seed in range(seeds):
+        theirs, ours = [], []
+        for penalty, weights in PENALTIES.values():
+            sweep = [{"stability": penalty, "stability_weight": weight} for weight in weights]
+            for model in models("sfb-paper", seed, quick, sweep):
+                theirs += [model, adapted(model, "sfb-paper", **parts(ROUNDS))]
+            for model in models("sfb", seed, quick, [{"stability": penalty}]):
+                ours += [model, adapted(model, "sfb", **OURS)]
+        groups += [group(theirs), group(ours)]
+    return groups
+
+
+def _row(title: str, who: str, unadapted: bool) -> Row:
+    options: dict[str, Any] = {"hyper": {"stability": PENALTIES[title][0]}, "unadapted": unadapted}
+    options["test_access"] = "none" if unadapted else "unlabelled"
+    if who == "ours":
+        return Row(f"{title}, SFB (ours)", "sfb", "sfb", **options)
+    options |= {"adapter_hyper": parts(ROUNDS), **ORACLE_CHOICE}
+    return Row(f"{title}, SFB (paper)", "sfb-paper", "sfb-paper", **options)
+
+
+def tables(records: Records) -> list[Table]:
+    """Return the table: without and with adaptation, side by side."""
+    paper = paper_table("penalties")
+    made = []
+    for title in PENALTIES:
+        for who in ("paper", "ours"):
+            both = _row(title, who, True), _row(title, who, False)
+            cells = []
+            for row, column in zip(both, paper.columns, strict=True):
+                cell = make_table("", [row], [_HERE], records).rows[0][1][0]
+                cells.append(Cell(cell.values, paper.value(title, column)))
+            made.append((both[1], tuple(cells)))
+    return [Table(paper.title, paper.columns, tuple(made), paper.note)]
+
+
+def figure(records: Records, path: Path) -> Path:
+    """Draw ours beside the paper's."""
+    return draw_dots(tables(records)[0], path, ceiling=90.0)
+
+
+EXPERIMENT = Experiment(
+    "penalties",
+    "ColoredMNIST at agreement 0.1: SFB with IRM, V-REx, EQRM, CLOvE",
+    seeds=10,
+    quick_seeds=1,
+    plan=plan,
+    tables=tables,
+    figure=figure,
+    files_of=DATASET,
+    protocol=PROTOCOL,
+)

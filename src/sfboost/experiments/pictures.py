@@ -1,0 +1,139 @@
+"""PACS and Camelyon17 on frozen features: what the two experiments share.
+
+The paper fine-tunes a ResNet-18. Here the features of an EfficientNet-Lite0 with ImageNet weights are
+computed once (and cached by content), and every method trains a linear layer on them: the methods can be
+compared with each other, their level not with the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sfboost.baselines.contract import LabelledRows
+from sfboost.datasets import Dataset, load
+from sfboost.experiments.measuring import adapter_hyper, fit_by_contract, measure_run, trainer_hyper
+from sfboost.experiments.places import Material, Place, place_of
+from sfboost.experiments.record import Measured
+from sfboost.experiments.rules import Rule
+from sfboost.experiments.run import Run
+from sfboost.experiments.tables import Row
+from sfboost.experiments.work import Group, Session
+
+NOTE = (
+    "Ours: linear layers on frozen EfficientNet-Lite0 features. The paper fine-tunes a ResNet-18, so the "
+    "difference is one of networks as well."
+)
+_HELD_OUT = 0.2
+_PRESET = "pacs"  # of linear layers on frozen features, whatever they show
+_WEIGHTS = (0.01, 0.1, 1, 5, 10, 20)
+#: Trainer → its sweep: the paper's for SFB, that of the code it builds on for IRM.
+SWEEPS: dict[str, list[dict[str, Any]]] = {
+    "erm": [{}],
+    "irm": [{"weight": weight} for weight in (0.01, 0.1, 1, 5, 10)],
+    "actir": [{}],
+    "sfb-paper": [
+        {"stability_weight": s, "independence_weight": c} for s in _WEIGHTS for c in (0.01, 0.1, 1)
+    ],
+    "sfb": [{"stability_weight": weight} for weight in (1, 10)],
+}
+ADAPTERS = {
+    **{"erm": ("pl-last", {}), "irm": ("pl-last", {}), "actir": (None, {})},
+    **{"sfb-paper": ("sfb-paper", {}), "sfb": ("sfb", {"correction": "posthoc"})},
+}
+
+
+def rows(rule: Rule) -> tuple[Row, ...]:
+    """Return the rows of the paper's tables; what is swept is chosen by the rule."""
+    made = []
+    for name in ("ERM", "IRM"):
+        chosen: dict[str, Any] = {"rule": rule} if name == "IRM" else {}
+        made.append(Row(name, name.lower(), paper=name, **chosen))
+        label, paper = f"{name} + PL", f"{name}+PL"
+        made.append(Row(label, name.lower(), "pl-last", test_access="unlabelled", paper=paper, **chosen))
+    made.append(Row("ACTIR", "actir", paper="ACTIR"))
+    for label, trainer in (("SFB (paper)", "sfb-paper"), ("SFB (ours)", "sfb")):
+        row = Row(label, trainer, trainer, rule, test_access="unlabelled", paper="SFB")
+        stable = replace(row, label=f"{label}, no adaptation", unadapted=True, test_access="none")
+        made += [replace(stable, paper="SFB no adpt."), row]
+    return tuple(made)
+
+
+def groups(
+    dataset: str,
+    seeds: int,
+    quick: bool,
+    protocol: str,
+    *,
+    rule: Rule,
+    train: Sequence[str],
+    data: Mapping[str, Any],
+) -> list[Group]:
+    """Return one group per trainer and seed, with the runs that the rule needs besides."""
+    made = []
+    for seed in range(seeds):
+        for trainer, sweep in SWEEPS.items():
+            chosen = [{**sweep[len(sweep) // 2], "steps": 150}] if quick else sweep
+            adapter, changes = ADAPTERS[trainer]
+            runs: list[Run] = []
+            for setting in chosen:
+                hyper = trainer_hyper(trainer, _PRESET, **setting)
+                own = [Run(dataset, trainer, seed, protocol, data=data, hyper=hyper)]
+                if adapter is not None:
+                    settings = adapter_hyper(adapter, _PRESET, **changes)
+                    own.append(replace(own[0], adapter=adapter, adapter_hyper=settings))
+                swept = trainer not in ("erm", "actir")
+                runs += _with_needed(own, rule if swept else None, train)
+            made.append(Group(f"{__name__}:measure", tuple(runs)))
+    return made
+
+
+def _with_needed(runs: Iterable[Run], rule: Rule | None, train: Sequence[str]) -> list[Run]:
+    """Runs of one trained model stand together: the model is trained once."""
+    runs = list(runs)
+    needed = [run for own in runs for run in (rule.needs(own, train) if rule else ())]
+    return [*runs, *sorted(needed, key=lambda run: str(run.left_out))]
+
+
+def material(run: Run) -> Material:
+    """Return the features of a run; a fifth of each training domain is held out if nothing is already."""
+    from sfboost.datasets.features import EfficientNetLite0, with_features
+
+    options = dict(run.data)
+    every, size = options.pop("every", 1), options.pop("feature_size", 224)
+    dataset = with_features(_thinned(load(run.dataset, **options), every), EfficientNetLite0(size))
+    rng = np.random.default_rng(run.data_seed)
+    kept, held = [], []
+    for name in dataset.train:
+        X, y = dataset.xy(name)
+        if f"{name}-held-out" in dataset.domain_names:
+            kept.append(Place(name, X, y))
+            held.append(Place(name, *dataset.xy(f"{name}-held-out")))
+            continue
+        order = rng.permutation(len(y))
+        cut = round(_HELD_OUT * len(y))
+        kept.append(Place(name, X[order[cut:]], y[order[cut:]]))
+        held.append(Place(name, X[order[:cut]], y[order[:cut]]))
+    places = [place_of(dataset, name, f"test-{name}") for name in dataset.test]
+    places += [place_of(dataset, name, f"validate-{name}") for name in dataset.validate]
+    places += [replace(place, name=f"held/{place.name}") for place in held]
+    own = [place_of(dataset, name) for name in dataset.validate]
+    return Material(_rows(kept), _rows(own or held), tuple(places), _rows(held))
+
+
+def _thinned(dataset: Dataset, every: int) -> Dataset:
+    domains = (replace(d, X=d.X[::every], y=d.y[::every]) for d in dataset.domains)
+    return dataset if every == 1 else replace(dataset, domains=tuple(domains))
+
+
+def _rows(places: Sequence[Place]) -> LabelledRows:
+    domain = np.repeat([place.name for place in places], [len(place.y) for place in places])
+    return LabelledRows(np.concatenate([p.X for p in places]), np.concatenate([p.y for p in places]), domain)
+
+
+def measure(run: Run, session: Session) -> Measured:
+    """Measure one run."""
+    return measure_run(run, session, material, fit_by_contract)

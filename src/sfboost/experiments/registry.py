@@ -1,0 +1,42 @@
+"""The experiments, found by name: one explicit list. A new one is one module and one line here."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+from sfboost.experiments.experiment import Experiment
+
+_HERE = "sfboost.experiments."
+
+#: Name → "module:attribute". Reading the list imports none of them.
+EXPERIMENTS: dict[str, str] = {
+    "synthetic": _HERE + "synthetic:EXPERIMENT",
+    "cmnist": _HERE + "cmnist:EXPERIMENT",
+    "cmnist-extended": _HERE + "cmnist:EXTENDED",
+    "cmnist-domains": _HERE + "cmnist_domains:EXPERIMENT",
+    "ablations": _HERE + "ablations:EXPERIMENT",
+    "penalties": _HERE + "penalties:EXPERIMENT",
+    "pacs": _HERE + "pacs:EXPERIMENT",
+    "camelyon17": _HERE + "camelyon17:EXPERIMENT",
+    "corrections": _HERE + "corrections:EXPERIMENT",
+    "sample-size": _HERE + "sample_size:EXPERIMENT",
+    "selection": _HERE + "selection:EXPERIMENT",
+}
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return an experiment by name.
+
+    Examples
+    --------
+    >>> find_experiment("synthetic").seeds
+    100
+    """
+    if name not in EXPERIMENTS:
+        close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise KeyError(f"No experiment {name!r}. {hint}There are: {', '.join(EXPERIMENTS)}.")
+    module, _, attribute = EXPERIMENTS[name].partition(":")
+    found: Experiment = getattr(importlib.import_module(module), attribute)
+    return found

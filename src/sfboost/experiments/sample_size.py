@@ -1,0 +1,42 @@
+"""Ours: how many unlabelled rows adaptation needs, on Gaussian tables whose stable columns are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.figures import draw_dots
+from sfboost.experiments.known_columns import group, rows
+from sfboost.experiments.tables import Column, Table, make_table
+from sfboost.experiments.work import Group
+
+SIZES = (30, 100, 300, 1000, 3000)
+COLUMNS = tuple(Column(f"n = {n}", "gaussian", "test-0.1", data={"n_test": n}) for n in SIZES)
+
+
+def plan(seeds: int, quick: bool) -> list[Group]:
+    """Return one group per number of rows and seed."""
+    protocol = EXPERIMENT.protocols[quick]
+    return [group("gaussian", seed, protocol, n_test=n) for n in SIZES for seed in range(seeds)]
+
+
+def tables(records: Records) -> list[Table]:
+    """Return the table."""
+    title = "Unlabelled rows that adaptation needs: accuracy on those rows, Gaussian family"
+    return [make_table(title, rows(), COLUMNS, records)]
+
+
+def figure(records: Records, path: Path) -> Path:
+    """Draw the table."""
+    return draw_dots(tables(records)[0], path)
+
+
+EXPERIMENT = Experiment(
+    "sample-size",
+    "Ours: accuracy by the number of unlabelled rows, 30 to 3000",
+    seeds=50,
+    quick_seeds=5,
+    plan=plan,
+    tables=tables,
+    figure=figure,
+)
