@@ -4,7 +4,7 @@ Hyper-parameters of the published settings are `presets`: ColoredMNIST as in QRM
 empirical risk, then a fresh Adam under the penalty with a falling rate), the synthetic families with ACTIR's
 network and rate, PACS on frozen features. What differs from that code: QRM divides the EQRM loss by a
 constant, to which Adam is blind, and draws its full batches with replacement; ACTIR takes 800 steps of 128
-rows, where the noise of the squared gradient drives IRM to predict one half everywhere: here batches are full.
+rows, where the noise of the squared gradient drives IRM to one half everywhere: here batches are full.
 """
 
 from __future__ import annotations
