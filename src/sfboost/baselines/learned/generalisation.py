@@ -121,7 +121,7 @@ class DomainGeneralisation(Method):
 
     def pretrain(self, train: LabelledRows, *, seed: int = 0) -> Pretrained:
         """Run the steps of empirical risk alone; their result serves every trainer with the same recipe."""
-        problem = self._pose(train, seed)
+        problem = self.pose(train, seed)
         self._train(problem, penalties.NoPenalty(), self.pretrain_steps, seed_of(seed, 2), plain=True)
         return Pretrained(copied(problem.network.state_dict()), self._recipe(seed))
 
@@ -135,7 +135,7 @@ class DomainGeneralisation(Method):
         start: Pretrained | None = None,
     ) -> NetworkPredictor:
         """Train; `start` are weights from `pretrain`, which is otherwise run here with the same result."""
-        problem = self._pose(train, seed)
+        problem = self.pose(train, seed)
         start = start or self.pretrain(train, seed=seed)
         if start.recipe != self._recipe(seed):
             changed = [k for k, v in self._recipe(seed).items() if start.recipe.get(k) != v]
@@ -151,7 +151,8 @@ class DomainGeneralisation(Method):
         names = ("network", "pretrain_steps", "learning_rate", "l2", "batch_size", "dropout", "n_features")
         return {**{name: getattr(self, name) for name in names}, "precision": self.precision, "seed": seed}
 
-    def _pose(self, train: LabelledRows, seed: int) -> Problem:
+    def pose(self, train: LabelledRows, seed: int) -> Problem:
+        """Check the rows and build the network; its weights depend on the seed alone."""
         return pose(
             train,
             network=self.network,
