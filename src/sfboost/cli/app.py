@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sfboost import __version__
-from sfboost.cli import data, demo
+from sfboost.cli import compare, data, demo
 
 app = typer.Typer(
     help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
@@ -16,6 +16,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("compare")(compare.compare)
 app.add_typer(data.app, name="data")
 
 

@@ -13,8 +13,8 @@ N_FEATURES = 6
 def example(n_classes: int = 2, n_rows: int = 120, seed: int = 0) -> Dataset:
     """Return a data set whose arrays cannot be written to.
 
-    Three columns are stable; in the other three the class means are shuffled among the classes from domain to
-    domain.
+    Three columns are stable. In the other three the class means are weaker in the second domain, and those of
+    other classes in the test domain.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ def example(n_classes: int = 2, n_rows: int = 120, seed: int = 0) -> Dataset:
     (120, 6)
     """
     rng = np.random.default_rng([seed, n_classes])
-    stable = 2.0 * rng.normal(size=(n_classes, 3))
+    stable = rng.normal(size=(n_classes, 3))
     unstable = 2.0 * rng.normal(size=(n_classes, 3))
     domains = []
     for shift, name in enumerate(("first", "second", "test")):
         y = np.arange(n_rows) % n_classes
-        means = np.hstack([stable[y], np.roll(unstable, shift // 2, axis=0)[y]])
+        means = np.hstack([stable[y], np.roll(unstable, shift // 2, axis=0)[y] * (1.0 - 0.5 * (shift == 1))])
         X = means + rng.normal(size=(n_rows, N_FEATURES)) * (1.0 + 0.5 * shift)
         X.setflags(write=False)
         y.setflags(write=False)

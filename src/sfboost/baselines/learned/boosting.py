@@ -140,6 +140,7 @@ class SFB(Method):
     batch_size: int | None = None
     unstable_steps: int = 200
     unstable_learning_rate: float | None = None
+    max_restarts: int = 4
     validation_fraction: float = 0.1
     calibration: str | None = "nll"
     flatten: bool = False

@@ -1,4 +1,4 @@
-"""One trainer on many seeds at once: small networks of one shape trained as a stack (`sfboost.torch.stacking`)."""
+"""One trainer on many seeds at once: small networks of one shape, trained as a stack."""
 
 from __future__ import annotations
 
