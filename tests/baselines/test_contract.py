@@ -29,7 +29,9 @@ MAKERS = {
     "tent-bn": ("erm", {**_BRIEF, "network": NORMALISED}),
     "dare": ("dare", _BRIEF),
 }
-refusals = pytest.mark.filterwarnings("ignore::sfboost.adaptation.AdaptationRefused")
+refusals = pytest.mark.filterwarnings(
+    "ignore::sfboost.adaptation.AdaptationRefused", "ignore::sfboost.adaptation.AdaptationWarning"
+)
 brief_training = pytest.mark.filterwarnings("ignore:In 1 starts")
 
 

@@ -219,7 +219,7 @@ class IRM(DomainGeneralisation):
     name: ClassVar[str] = "irm"
     title: ClassVar[str] = "IRM"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published(
-        {"weight": 1e4}, {"weight": 100.0}, {"weight": 1.0}
+        {"weight": 1e4}, {"weight": 100.0}, {"weight": 1.0}, three_parts={"weight": 1e4}
     )
 
     weight: float = 100.0
