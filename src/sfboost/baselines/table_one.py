@@ -1,9 +1,9 @@
 """The paper's Table 1, measured: which parts of X a system uses, whether it is robust, what it asks for.
 
-Data are the family `three_parts` with three columns of each part: stable, complementary, and neither (with one
-column each, the best guess would follow the strongest alone). A part counts as used if permuting its columns
-within a domain like the training ones costs more than 3 standard errors of accuracy. A system is robust if it
-loses less than 5 points where the unstable columns are reversed.
+Data are the family `three_parts` with three columns of each part: stable, complementary, and neither (with
+one column each, the best guess would follow the strongest alone). A part counts as used if permuting its
+columns within a domain like the training ones costs more than 3 standard errors of accuracy. A system is
+robust if it loses less than 5 points where the unstable columns are reversed.
 """
 
 from __future__ import annotations
