@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from sfboost import __version__
-from sfboost.cli import adapt, check, data, demo, evaluate, explain, fit, predict, reproduce, results, run
+from sfboost.cli import (
+    adapt,
+    check,
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    fit,
+    predict,
+    reproduce,
+    results,
+    run,
+)
 from sfboost.cli.speech import EXIT_CODES
 
 app = typer.Typer(
@@ -29,6 +42,7 @@ for command in (
 ):
     app.command(command.__name__, epilog=EXIT_CODES)(command)
 app.command("demo")(demo.demo)
+app.command("compare")(compare.compare)
 app.add_typer(data.app, name="data")
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(results.app, name="results")
