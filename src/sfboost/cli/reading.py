@@ -22,8 +22,8 @@ from sfboost.cli.dialect import Dialect, Kind, is_arrow_stream, kind_of_bytes, s
 _MISSING = (*pacsv.ConvertOptions().null_values, "?")
 _HEAD = 1 << 20
 _ROWS = 1 << 16
-# Bytes of CSV at a time; types that are not given are inferred from the first block.
-_BLOCK = 1 << 22
+# Bytes of CSV at a time: some blocks are read ahead, so larger ones pile up in memory.
+_BLOCK = 1 << 20
 PIPE = "-"
 
 
