@@ -1,4 +1,4 @@
-"""The page on methods names every listed one, and its code runs."""
+"""The page on methods names every listed one."""
 
 from pathlib import Path
 
