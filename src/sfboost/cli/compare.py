@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -60,11 +61,12 @@ def compare(
 
 def _system(given: str) -> System:
     trainer, _, adapter = given.partition("+")
-    known = {entry.trainer: entry.options for entry in SYSTEMS if entry.options}
+    known = {entry.trainer: entry for entry in SYSTEMS}
     adapter = adapter or "none"
     TRAINERS[trainer], ADAPTERS[adapter]  # an unknown name is said before anything is trained
     title = TRAINERS[trainer].title + (f" + {ADAPTERS[adapter].title}" if adapter != "none" else "")
-    return System(title, trainer, adapter, known.get(trainer, {}))
+    like = known.get(trainer, System(title, trainer))
+    return replace(like, title=title, adapter=adapter)
 
 
 def make_table(measured: list[Measured], *, numbers: bool) -> Table:
