@@ -50,7 +50,12 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
 
 
 def draw_panels(
-    panels: Mapping[str, tuple[Table, Sequence[str]]], x: Sequence[float], path: Path, *, xlabel: str
+    panels: Mapping[str, tuple[Table, Sequence[str]]],
+    x: Sequence[float],
+    path: Path,
+    *,
+    xlabel: str,
+    ceiling: Sequence[float] | None = None,
 ) -> Path:
     """Draw rows of tables as curves over their columns: ours as lines, the paper's as crosses.
 
@@ -62,6 +67,8 @@ def draw_panels(
         Where the columns stand.
     path : Path
     xlabel : str
+    ceiling : sequence of float, optional
+        What nobody can pass, at each x.
     """
     from matplotlib.figure import Figure
 
@@ -77,6 +84,8 @@ def draw_panels(
             axes.errorbar(x, means, yerr=errors, color=colour, linestyle=style, label=label(row))
             theirs = [np.nan if cell.paper is None else cell.paper.mean for cell in cells]
             axes.plot(x, theirs, "x", color=colour, alpha=0.7)
+        if ceiling is not None:
+            axes.plot(x, ceiling, ":", color="#999999", label="the best there is", zorder=0)
         axes.plot([], [], "x", color="#555555", label="the paper's values")
         axes.invert_xaxis()
         axes.set(title=title, xlabel=xlabel, ylim=(0, 102))
