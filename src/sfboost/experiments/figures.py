@@ -28,7 +28,7 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
     from matplotlib.figure import Figure
 
     n = len(table.rows)
-    figure = Figure(figsize=(3.2 + 3.2 * len(table.columns), 1.2 + 0.34 * n), layout="constrained")
+    figure = Figure(figsize=(3.2 + 3.2 * len(table.columns), 1.5 + 0.34 * n), layout="constrained")
     panels: Any = figure.subplots(1, len(table.columns), sharey=True, squeeze=False)[0]
     for k, (axes, name) in enumerate(zip(panels, table.columns, strict=True)):
         for height, (row, cells) in enumerate(table.rows):
@@ -45,7 +45,7 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
         axes.grid(alpha=0.3)
     panels[0].plot([], [], "o", color="#2166ac", label="measured here")
     panels[0].plot([], [], "o", mfc="none", mec="#b2182b", ms=9, label="paper")
-    panels[0].legend(fontsize="small", loc="upper left")
+    figure.legend(fontsize="small", loc="outside lower center", ncols=2)
     return _save(figure, path)
 
 
