@@ -74,6 +74,7 @@ TRAINERS = Registry(
         "pooled": _HERE + "pooled:Pooled",
         "per-domain": _HERE + "pooled:PerDomain",
         "self-training": _HERE + "pooled:SelfTraining",
+        "skada": _HERE + "skada_methods:Skada",
     },
 )
 """Every trainer by name."""

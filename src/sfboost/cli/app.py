@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sfboost import __version__
-from sfboost.cli import data, demo, reproduce, results
+from sfboost.cli import compare, data, demo, reproduce, results
 
 app = typer.Typer(
     help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
@@ -16,6 +16,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("compare")(compare.compare)
 app.add_typer(data.app, name="data")
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(results.app, name="results")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -18,7 +19,7 @@ from sfboost.baselines.contract import LabelledRows, LinearHead, Method
 from sfboost.baselines.learned.generalisation import published
 from sfboost.baselines.learned.network import NetworkPredictor, make_trunk
 from sfboost.torch.actir import ACTIRNetwork, ACTIRObjective
-from sfboost.torch.batches import Batch
+from sfboost.torch.batches import Batch, Source
 from sfboost.torch.building import seed_of, trunk_width
 from sfboost.torch.inputs import check_training, make_source, read_rows
 from sfboost.torch.learning import few_threads
@@ -39,6 +40,16 @@ def _presets() -> dict[str, dict[str, Any]]:
         multiclass_ac={"n_features": 8},
     )
     return {name: {k: v for k, v in values.items() if k not in _WITHOUT} for name, values in made.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class ACTIRProblem:
+    """Labelled rows made ready for training: the source of batches and an untrained network."""
+
+    classes: npt.NDArray[Any]
+    source: Source
+    network: ACTIRNetwork
+    autocast: bool
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,27 @@ class ACTIR(Method):
         self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
     ) -> NetworkPredictor:
         """Train Φ and every η_e together."""
+        problem = self.pose(train, seed)
+        network = problem.network
+
+        def loss(batch: Batch) -> LossParts:
+            features = network(batch.x).to(batch.target.dtype)
+            return self.objective()(features, network.eta, batch.target, batch.sizes)
+
+        stage = Stage("actir", loss, list(network.parameters()), self.steps, self.learning_rate, l2=self.l2)
+        trainer = Trainer(
+            network, problem.source, self.batch_size, seed=seed_of(seed, 2), autocast=problem.autocast
+        )
+        with few_threads(self.network == "small"):
+            trainer.run([stage])
+        return self.predictor_of(problem)
+
+    def objective(self) -> ACTIRObjective:
+        """Return ACTIR's objective with these weights."""
+        return ACTIRObjective(self.proxy_weight, self.gradient_weight, gamma=self.gamma)
+
+    def pose(self, train: LabelledRows, seed: int) -> ACTIRProblem:
+        """Check the rows and build the network; its weights depend on the seed alone."""
         numbers = resolve_precision(self.precision, torch.device("cpu"))
         rows = read_rows(train.X, train.y, train.domain, numbers.dtype)
         check_training(rows, penalised=True, batch_size=self.batch_size)
@@ -101,18 +133,13 @@ class ACTIR(Method):
                 n_classes=len(classes),
                 n_domains=len(domains),
             ).to(numbers.dtype)
-        objective = ACTIRObjective(self.proxy_weight, self.gradient_weight, gamma=self.gamma)
+        return ACTIRProblem(classes, source, network, numbers.autocast)
 
-        def loss(batch: Batch) -> LossParts:
-            features = network(batch.x).to(batch.target.dtype)
-            return objective(features, network.eta, batch.target, batch.sizes)
-
-        stage = Stage("actir", loss, list(network.parameters()), self.steps, self.learning_rate, l2=self.l2)
-        trainer = Trainer(network, source, self.batch_size, seed=seed_of(seed, 2), autocast=numbers.autocast)
-        with few_threads(self.network == "small"):
-            trainer.run([stage])
-        head = LinearHead(np.eye(len(classes), self.n_features), np.zeros(len(classes)))
-        return NetworkPredictor(classes, network.eval(), head)
+    def predictor_of(self, problem: ACTIRProblem) -> NetworkPredictor:
+        """Return the trained network with its fixed matrix β, the first K features."""
+        n_classes = len(problem.classes)
+        head = LinearHead(np.eye(n_classes, self.n_features), np.zeros(n_classes))
+        return NetworkPredictor(problem.classes, problem.network.eval(), head)
 
 
 def _default_weights(trunk: nn.Module) -> None:

@@ -36,6 +36,14 @@ _OURS: dict[str, dict[str, Any]] = {
         "n_stable": 1,
         "n_unstable": 1,
     },
+    # Where a first guess takes the stable part too, balancing by it removes what f_S should learn.
+    "three_parts": {
+        "stability": "vrex",
+        "stability_weight": 1000.0,
+        "balance": False,
+        "pretrain_steps": 100,
+        "batch_size": None,
+    },
 }
 
 
@@ -140,6 +148,7 @@ class SFB(Method):
     batch_size: int | None = None
     unstable_steps: int = 200
     unstable_learning_rate: float | None = None
+    max_restarts: int = 4
     validation_fraction: float = 0.1
     calibration: str | None = "nll"
     flatten: bool = False
@@ -170,6 +179,7 @@ class SFBShared(SFB):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published(
         {"stability_weight": 1000.0, "independence": "none"},
         {"stability_weight": 10.0, "n_stable": 1, "n_unstable": 1},
+        three_parts={"stability_weight": 1e4},
     )
 
     split: str = "shared"

@@ -168,7 +168,8 @@ def copied_network(predictor: Predictor, who: str) -> tuple[nn.Module, nn.Linear
     head = head_of(predictor, who)
     body = copy.deepcopy(body).eval().requires_grad_(True)
     dtype = next(body.parameters(), torch.zeros(())).dtype
-    layer = nn.Linear(head.coef.shape[1], len(head.coef)).to(dtype)
+    # Without initial weights: drawing them would move the random state of the whole program.
+    layer = nn.utils.skip_init(nn.Linear, head.coef.shape[1], len(head.coef), dtype=dtype)
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(head.coef))
         layer.bias.copy_(torch.from_numpy(head.intercept))

@@ -4,7 +4,7 @@ Hyper-parameters of the published settings are `presets`: ColoredMNIST as in QRM
 empirical risk, then a fresh Adam under the penalty with a falling rate), the synthetic families with ACTIR's
 network and rate, PACS on frozen features. What differs from that code: QRM divides the EQRM loss by a
 constant, to which Adam is blind, and draws its full batches with replacement; ACTIR takes 800 steps of 128
-rows, where the noise of the squared gradient drives IRM to predict one half everywhere: here batches are full.
+rows, where the noise of the squared gradient drives IRM to one half everywhere: here batches are full.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class DomainGeneralisation(Method):
 
     def pretrain(self, train: LabelledRows, *, seed: int = 0) -> Pretrained:
         """Run the steps of empirical risk alone; their result serves every trainer with the same recipe."""
-        problem = self._pose(train, seed)
+        problem = self.pose(train, seed)
         self._train(problem, penalties.NoPenalty(), self.pretrain_steps, seed_of(seed, 2), plain=True)
         return Pretrained(copied(problem.network.state_dict()), self._recipe(seed))
 
@@ -135,7 +135,7 @@ class DomainGeneralisation(Method):
         start: Pretrained | None = None,
     ) -> NetworkPredictor:
         """Train; `start` are weights from `pretrain`, which is otherwise run here with the same result."""
-        problem = self._pose(train, seed)
+        problem = self.pose(train, seed)
         start = start or self.pretrain(train, seed=seed)
         if start.recipe != self._recipe(seed):
             changed = [k for k, v in self._recipe(seed).items() if start.recipe.get(k) != v]
@@ -151,7 +151,8 @@ class DomainGeneralisation(Method):
         names = ("network", "pretrain_steps", "learning_rate", "l2", "batch_size", "dropout", "n_features")
         return {**{name: getattr(self, name) for name in names}, "precision": self.precision, "seed": seed}
 
-    def _pose(self, train: LabelledRows, seed: int) -> Problem:
+    def pose(self, train: LabelledRows, seed: int) -> Problem:
+        """Check the rows and build the network; its weights depend on the seed alone."""
         return pose(
             train,
             network=self.network,
@@ -218,7 +219,7 @@ class IRM(DomainGeneralisation):
     name: ClassVar[str] = "irm"
     title: ClassVar[str] = "IRM"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published(
-        {"weight": 1e4}, {"weight": 100.0}, {"weight": 1.0}
+        {"weight": 1e4}, {"weight": 100.0}, {"weight": 1.0}, three_parts={"weight": 1e4}
     )
 
     weight: float = 100.0
