@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,18 @@ def test_mistakes_are_answered_by_a_sentence(command, sentence):
     assert result.exit_code == 2
     assert sentence in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.usefixtures("small")
+def test_a_missing_extra_is_named(tmp_path, monkeypatch):
+    def plan(seeds, quick):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    without = replace(engine_experiment.EXPERIMENT, plan=plan)
+    monkeypatch.setattr(engine_experiment, "EXPERIMENT", without)
+    result = reproduce(tmp_path)
+    assert result.exit_code == 2
+    assert "small needs torch: pip install 'sfboost[all]'" in result.output
 
 
 def test_the_list_names_every_experiment():

@@ -71,6 +71,8 @@ def reproduce(
                 f"\nStopped. What was finished is in {out}; the same command goes on from there.", err=True
             )
             raise typer.Exit(STOPPED) from None
+        except ModuleNotFoundError as error:
+            _stop(f"{experiment.name} needs {error.name}: pip install 'sfboost[all]' brings every extra.")
         except (FolderInUseError, ImportError, OSError) as error:
             _stop(str(error))
         failed += _finish(experiment, contents, out, quick)
