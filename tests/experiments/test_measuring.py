@@ -12,13 +12,8 @@ from sfboost.experiments import Group, Run, Session, sweep
 from sfboost.experiments import synthetic as experiment
 from sfboost.experiments.ablated import PaperAdapter, Uncalibrated
 from sfboost.experiments.cache import Cache
-from sfboost.experiments.measuring import (
-    adapter_hyper,
-    fit_by_contract,
-    measure_run,
-    trainer_hyper,
-    tuned,
-)
+from sfboost.experiments.measuring import fit_by_contract, measure_run
+from sfboost.experiments.methods import adapter_hyper, trainer_hyper, tuned
 from sfboost.experiments.places import Material, Place, labelled
 from sfboost.experiments.small_nets import fit_small
 
