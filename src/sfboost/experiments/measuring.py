@@ -123,15 +123,15 @@ def make_adapter(run: Run, predictor: Predictor, material: Material) -> Any:
     scored = []
     for number, values in enumerate(itertools.product(*grid.values())):
         adapter = kind(**given, **dict(zip(grid, values, strict=True)))
-        scores = [_blind(adapter, cached, place, run.own_seed) for place, cached in places]
+        scores = [_score(adapter, cached, place, run.own_seed) for place, cached in places]
         mean = {name: float(np.mean([s[name] for s in scores])) for name in ("accuracy", "log_loss")}
         scored.append((-round(mean["accuracy"], 3), mean["log_loss"], number, adapter))
     return min(scored, key=lambda entry: entry[:3])[3]
 
 
-def _blind(adapter: Any, predictor: Predictor, place: Place, seed: int) -> Mapping[str, float]:
-    adapted = adapter.adapt(predictor, place.X, seed=seed)
-    return score_predictions(place.y, adapted.predict_proba(place.X))
+def _score(adapter: Any, predictor: Any, place: Place, seed: int) -> Mapping[str, float]:
+    adapted, scored = _adapt(adapter, predictor, place, seed)
+    return score_predictions(scored.y, adapted.predict_proba(scored.X))
 
 
 def _adapt(adapter: Any, predictor: Any, place: Place, seed: int) -> tuple[Predictor, Place]:
