@@ -6,7 +6,8 @@ from importlib.util import find_spec
 NEEDS = {
     "torch": ("torch", "safetensors"),
     "baselines/learned": ("torch", "safetensors"),
-    "cli": ("typer", "rich"),
+    "cli": ("typer", "rich", "pandas", "pyarrow", "jinja2"),
+    "report": ("jinja2",),
 }
 
 _absent = {room: [name for name in names if find_spec(name) is None] for room, names in NEEDS.items()}

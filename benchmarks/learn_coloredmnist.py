@@ -31,6 +31,7 @@ COMMON: dict[str, Any] = {
     "unstable_steps": 60,
     "unstable_learning_rate": 3e-4,
     "independence": "none",
+    "flatten": False,  # measured beside it
     "random_state": 0,
 }
 RECIPES: dict[str, dict[str, Any]] = {

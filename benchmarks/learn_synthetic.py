@@ -1,9 +1,9 @@
 """AC and CE-DD with learned features: 20 seeds, the penalty weight chosen on stress domains.
 
-All seeds of one setting train at once. For every seed and setting the record holds the accuracy in the test
-domain (agreement 0.1) and the score on stress domains, which are made of labelled training and validation
-rows only; the setting is then chosen by that score, for each seed on its own. Results are appended to
-``results.jsonl`` in --out; finished settings are skipped.
+All seeds of several settings train at once. For every seed and setting the record holds the accuracy in the
+test domain (agreement 0.1) and the score on stress domains, which are made of labelled training and
+validation rows only; the setting is then chosen by that score, for each seed on its own. Results are appended
+to ``results.jsonl`` in --out; finished settings are skipped.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def main() -> None:
     parser.add_argument("--independence", nargs="+", type=float, default=(1.0,))
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=512)
+    parser.add_argument("--at-once", type=int, default=240, help="networks that train as one batched model")
     parser.add_argument("--out", type=Path, default=Path("results/synthetic"))
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -62,50 +64,60 @@ def main() -> None:
     records = [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
     for dataset in args.dataset:
         for recipe in args.recipe:
-            for stability in args.stability:
-                for independence in args.independence:
-                    key = [dataset, recipe, stability, independence, args.seeds, args.batch_size]
-                    if any(record["key"] == key for record in records):
-                        continue
-                    record = {"key": key, **run_setting(*key)}
+            grid = [
+                [dataset, recipe, s, i, args.seeds, args.batch_size]
+                for s in args.stability
+                for i in args.independence
+            ]
+            todo = [key for key in grid if not any(record["key"] == key for record in records)]
+            at_once = max(args.at_once // args.seeds, 1)
+            for keys in (todo[k : k + at_once] for k in range(0, len(todo), at_once)):
+                for record in run_settings(keys):
                     records.append(record)
                     with results.open("a") as file:
                         file.write(json.dumps(record) + "\n")
                     show_setting(record)
-            show_choice([r for r in records if r["key"][:2] == [dataset, recipe]], dataset, recipe)
+            show_choice([r for r in records if r["key"] in grid], dataset, recipe)
 
 
-def run_setting(
-    name: str, recipe: str, stability: float, independence: float, n_seeds: int, batch_size: int
-) -> dict[str, Any]:
+def run_settings(keys: list[list[Any]]) -> Iterator[dict[str, Any]]:
+    """Train all seeds of all settings as one batched model, then evaluate them setting by setting."""
     start = time.perf_counter()
+    name, recipe, _, _, n_seeds, batch_size = keys[0]
     datasets = [load(name, n_rows=1024, random_state=seed) for seed in range(n_seeds)]
-    plan = Plan(
-        stability_weight=stability, independence_weight=independence, learning_rate=0.01, **RECIPES[recipe]
-    )
-    sources, networks = [], []
-    for seed, dataset in enumerate(datasets):
-        X, y, domain = dataset.pooled("train")
-        codes = np.unique(domain, return_inverse=True)[1]
-        x = torch.tensor(np.asarray(X, dtype=np.float32))
-        sources.append(ArraySource(x, np.asarray(y), codes, 2, 2))
-        networks.append(
-            build_network(
-                lambda: MLP(2, (8, 8)),
-                x[:2],
-                split=plan.split,
-                n_classes=2,
-                n_domains=2,
-                n_stable=1,
-                n_unstable=1,
-                seed=seed_of(seed, 0),
-            )
+    plans, sources, networks, seeds = [], [], [], []
+    for _, _, stability, independence, _, _ in keys:
+        plan = Plan(
+            stability_weight=stability,
+            independence_weight=independence,
+            learning_rate=0.01,
+            **RECIPES[recipe],
         )
-    seeds = [seed_of(seed, 2) for seed in range(n_seeds)]
-    _, restarts = learn_many(networks, sources, [plan] * n_seeds, seeds, batch_size=batch_size)
-    trained = time.perf_counter() - start
-    rows = [evaluate(network, dataset) for network, dataset in zip(networks, datasets, strict=True)]
-    return {"rows": rows, "restarts": restarts.tolist(), "train_seconds": trained}
+        for seed, dataset in enumerate(datasets):
+            X, y, domain = dataset.pooled("train")
+            codes = np.unique(domain, return_inverse=True)[1]
+            x = torch.tensor(np.asarray(X, dtype=np.float32))
+            plans.append(plan)
+            seeds.append(seed_of(seed, 2))
+            sources.append(ArraySource(x, np.asarray(y), codes, 2, 2))
+            networks.append(
+                build_network(
+                    lambda: MLP(2, (8, 8)),
+                    x[:2],
+                    split=plan.split,
+                    n_classes=2,
+                    n_domains=2,
+                    n_stable=1,
+                    n_unstable=1,
+                    seed=seed_of(seed, 0),
+                )
+            )
+    _, restarts = learn_many(networks, sources, plans, seeds, batch_size=batch_size)
+    seconds = (time.perf_counter() - start) / len(keys)
+    for k, key in enumerate(keys):
+        members = slice(k * n_seeds, (k + 1) * n_seeds)
+        rows = [evaluate(network, data) for network, data in zip(networks[members], datasets, strict=True)]
+        yield {"key": key, "rows": rows, "restarts": restarts[members].tolist(), "train_seconds": seconds}
 
 
 def outputs(network: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:

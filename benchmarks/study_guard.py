@@ -77,9 +77,14 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
 
 
 def summarise(records: list[dict[str, object]]) -> str:
-    """One line per scenario; harm is accuracy lost against the stable predictor, in points."""
+    """One line per scenario and method; harm is accuracy lost against the stable predictor, in points.
+
+    "seen" is how many of the problems that lose more than a point unguarded the checks of the new domain
+    reject at level .05 (linearity or feasibility).
+    """
     lines = [
-        "scenario              problems  method      mean harm   worst  gain kept  |  kept blended adapted",
+        "scenario              problems  method      mean harm   worst  > 1 point  gain kept  |  "
+        "kept blended adapted  |  seen",
     ]
     for scenario in SCENARIOS:
         part = [record for record in records if record["scenario"] == scenario]
@@ -97,10 +102,19 @@ def summarise(records: list[dict[str, object]]) -> str:
             tail = ""
             if method == "guarded":
                 kinds = ("kept stable", "blended", "adapted")
-                tail = "  |  " + " ".join(f"{sum(r['decision'] == kind for r in part):>6}" for kind in kinds)
-            cells = f"{harm.mean():>10.2f}{harm.max():>8.2f}{kept:>10.3f}{tail}"
+                counts = " ".join(f"{sum(r['decision'] == kind for r in part):>6}" for kind in kinds)
+                tail = f"  |  {counts}  |  {_seen(part)}"
+            cells = f"{harm.mean():>10.2f}{harm.max():>8.2f}{(harm > 1.0).sum():>9}{kept:>12.3f}{tail}"
             lines.append(f"{scenario:<22}{len(part):>7}   {method:<10}{cells}")
     return "\n".join(lines)
+
+
+def _seen(part: list[dict[str, object]]) -> str:
+    """How many of the harmful problems a check of the new domain rejects, as "seen of harmful"."""
+    harmful = [record for record in part if record["stable"] - record["unguarded"] > 0.01]
+    p_values = [(record["p_linearity"], record["p_feasibility"]) for record in harmful]
+    seen = sum(any(p is not None and p < 0.05 for p in pair) for pair in p_values)
+    return f"{seen} of {len(harmful)}"
 
 
 def main() -> None:

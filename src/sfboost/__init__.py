@@ -7,6 +7,8 @@
 
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Explanation, adapt
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
+from sfboost.persistence import SavedModelError, SavedModelWarning, load
+from sfboost.selection import StableFeatureSelector
 
 __version__ = "0.1.0"
 
@@ -17,8 +19,12 @@ __all__ = [
     "AdaptedClassifier",
     "DomainEvaluation",
     "Explanation",
+    "SavedModelError",
+    "SavedModelWarning",
     "StableFeatureBoosting",
+    "StableFeatureSelector",
     "__version__",
     "adapt",
     "adapted_scorer",
+    "load",
 ]

@@ -8,7 +8,7 @@ import pytest
 
 from sfboost import AdaptationRefused, AdaptationWarning, StableFeatureBoosting, adapt
 from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain
-from sfboost.diagnostics import random_dials, simulate
+from sfboost.diagnostics import Dials, random_dials, simulate
 from sfboost.diagnostics.counterexamples import counter_example
 from sfboost.marginal import log_combine
 
@@ -199,3 +199,58 @@ def test_wrong_options_are_refused_with_a_sentence(binary, options, sentence):
     stable, unstable, _, _ = binary
     with pytest.raises(ValueError, match=sentence):
         adapt(stable, unstable, **options)
+
+
+def test_break_even_and_cost_count_a_row_of_weight_three_like_three_rows():
+    """20 000 rows: the sampling error, for which a repeated row is no observation, is almost nothing."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 20_000)
+    stable = 1 / (1 + np.exp(-1.6 * (0.8 * (2 * y - 1) + rng.normal(size=20_000))))
+    unstable = (2 * y - 1)[:, None] * 0.9 + rng.normal(size=(20_000, 1))
+    weight = np.where(np.abs(stable - 0.5) < 0.3, 3, 1)
+    weight[::5] = 0
+    rows = np.repeat(np.arange(20_000), weight)
+    options = {"guard": "auto", "leak": 0.05, "l2": 1e-4}
+    weighted = adapt(stable, unstable, sample_weight=weight, **options).guard
+    repeated = adapt(stable[rows], unstable[rows], **options).guard
+    ignored = adapt(stable, unstable, **options).guard
+    assert weighted.break_even == pytest.approx(repeated.break_even, rel=0.02)
+    assert weighted.cost == pytest.approx(repeated.cost, rel=0.1)
+    assert ignored.break_even != pytest.approx(repeated.break_even, rel=0.1)
+
+
+def test_the_expected_gain_of_weighted_rows_is_that_of_repeated_ones():
+    rng = np.random.default_rng(0)
+    stable, joint = rng.dirichlet(np.ones(3), 50), rng.dirichlet(np.ones(3), 50)
+    weight = rng.integers(0, 4, 50)
+    rows = np.repeat(np.arange(50), weight)
+    adopted = joint.argmax(axis=1)
+    expected = expected_gain(stable[rows], joint[rows], adopted[rows])
+    assert expected_gain(stable, joint, adopted, weight) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rows_of_weight_zero_raise_no_alarm():
+    problem = simulate(Dials(n_rows=2000, covariate_shift=0.3), seed=3)
+    X, y, domain = problem.training_rows()
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
+    new = problem.new.X
+    copies = new.copy()
+    copies[:, 2] = 3.0 * copies[:, 0]  # X_U follows X_S
+    rows, weight = np.vstack([new, copies]), np.repeat([1.0, 0.0], 2000)
+    with pytest.warns(AdaptationRefused, match="X_U follows X_S"):
+        model.adapt(rows)
+    assert model.adapt(rows, sample_weight=weight).reason_ == model.adapt(new).reason_
+
+
+def test_an_adapted_classifier_carries_break_even_and_says_which_rows_depend_on_the_leak():
+    problem = simulate(Dials(n_rows=3000, training_leak=0.3, new_leak=0.3, covariate_shift=0.3), seed=1)
+    X, y, domain = problem.training_rows()
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
+    new = problem.new.X
+    adapted = model.adapt(new)
+    assert adapted.leak_ > 0.0
+    assert 0.0 < adapted.break_even_ < 1.0
+    assert f"break-even {adapted.break_even_:.3f}" in adapted.reason_
+    dependent = adapted.depends_on_leak(new)
+    np.testing.assert_array_equal(dependent, adapted.predict(new) != model.adapt(new, leak=0.0).predict(new))
+    assert 0 < dependent.sum() < 1500

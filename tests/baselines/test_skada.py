@@ -1,4 +1,4 @@
-"""The optional comparison with skada: it keeps the contract, and scikit-learn's settings stay as they were."""
+"""The optional comparison with skada: it keeps the contract; settings of scikit-learn stay as they were."""
 
 import subprocess
 import sys

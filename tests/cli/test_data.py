@@ -67,17 +67,17 @@ def test_path_prints_one_file_per_line(mnist):
 
 
 def test_path_fails_when_a_file_is_missing():
-    assert "Not here: camelyon17_v1.0" in run("path", "camelyon17", code=1).stderr
+    assert "Not here: camelyon17_v1.0" in run("path", "camelyon17", code=2).stderr
 
 
 def test_fetch_says_what_differs_from_the_known_bytes(mnist):
-    done = run("fetch", "colored_mnist", "--data-dir", mnist, code=1)
+    done = run("fetch", "colored_mnist", "--data-dir", mnist, code=2)
     assert done.stdout.count("sha256 DIFFERS") == 4
     assert "differs from the known one" in done.stderr
 
 
 def test_fetch_of_what_nobody_mirrors_says_where_to_put_it(tmp_path):
-    done = run("fetch", "pacs", "--data-dir", tmp_path, code=1)
+    done = run("fetch", "pacs", "--data-dir", tmp_path, code=2)
     assert f"Put it at {tmp_path}/pacs" in done.stderr
     assert "Traceback" not in done.output
 
@@ -153,8 +153,8 @@ def test_pictures_become_features_in_one_command(tmp_path, request):
         (("fetch", "acc"), "No data set"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_one(arguments, sentence):
-    done = run(*arguments, code=1)
+def test_a_mistake_is_one_sentence_and_exit_code_two(arguments, sentence):
+    done = run(*arguments, code=2)
     assert sentence in done.stderr
     assert "Traceback" not in done.output
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost import AdaptationRefused, StableFeatureBoosting
+from sfboost import AdaptationRefused, StableFeatureBoosting, adapt
 from sfboost.boosting.diagnosed import held_out_rows
 from sfboost.diagnostics import (
     Dials,
@@ -22,7 +22,11 @@ from sfboost.diagnostics.complementarity import check_complementarity
 from sfboost.diagnostics.counterexamples import counter_example
 from sfboost.diagnostics.feasibility import check_feasibility
 from sfboost.diagnostics.gain import effective_labels, independence_p_value
-from sfboost.diagnostics.informativeness import check_informativeness, check_lower_bound
+from sfboost.diagnostics.informativeness import (
+    check_informativeness,
+    check_lower_bound,
+    claimed_informativeness,
+)
 from sfboost.diagnostics.kind import check_kind_of_stability
 from sfboost.diagnostics.leak import measured_informativeness
 from sfboost.diagnostics.linearity import check_linearity
@@ -185,6 +189,22 @@ def test_opposite_leaks_in_two_classes_do_not_cancel():
 def test_measured_informativeness_is_the_claim_for_a_calibrated_f_s():
     rows = counter_example("AC", 100_000, seed=0)
     assert measured_informativeness(rows.posterior, rows.y) == pytest.approx(0.25, abs=0.01)
+
+
+def test_the_error_of_the_claimed_s_is_that_of_the_adaptation_and_its_interval_covers():
+    """Two functions, one number; and over 300 draws the 95 % interval covers s = .3 of the family."""
+    first = simulate(with_dials(n_classes=3), seed=0).new
+    found = adapt(first.posterior, first.X_unstable, uncertainty=True).uncertainty.informativeness
+    assert claimed_informativeness(first.posterior) == pytest.approx(
+        (float(found.value), float(found.standard_error)), rel=1e-9
+    )
+    truth = claimed_informativeness(simulate(with_dials(n_rows=200_000), seed=1).new.posterior)[0]
+    drawn = [
+        claimed_informativeness(simulate(with_dials(n_rows=500, n_training_rows=10), s).new.posterior)
+        for s in range(300)
+    ]
+    covered = np.mean([abs(value - truth) < 1.96 * error for value, error in drawn])
+    assert 0.91 <= covered <= 0.985  # three standard errors of a rate around .95
 
 
 def test_delta_is_the_gap_between_claimed_and_shown_confusion():

@@ -54,13 +54,30 @@ def test_the_frame_has_one_row_a_check(report):
 
 
 def test_the_plot_has_one_mark_a_check(report):
-    matplotlib = pytest.importorskip("matplotlib", reason="plots are the [app] extra")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pytest.importorskip("matplotlib.pyplot", reason="plots are the [app] extra")
     ax = report.plot()
     assert len(ax.collections) == len(CHECKS)
-    plt.close(ax.figure)
+    assert plt.get_fignums() == []  # a figure that no one has to close
+
+
+def test_every_check_prints_exports_and_plots_by_itself(report, tmp_path):
+    pytest.importorskip("matplotlib", reason="plots are the [app] extra")
+    for i, result in enumerate(report):
+        assert str(result).startswith(result.check)
+        loaded = json.loads(result.to_json())
+        assert {"check", "verdict", "statistic", "standard_error", "p_value", "sentence"} < loaded.keys()
+        ax = result.plot()
+        assert ax.get_title() == f"{result.check}: {result.verdict}"
+        ax.figure.savefig(tmp_path / f"{i}.png")
+        by_domain = result.details.get("by_domain", {})
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["result", *map(str, by_domain)]
+
+
+@pytest.mark.parametrize("check", ["stability", "calibration", "complementarity"])
+def test_the_statistic_is_that_of_the_domain_where_it_is_largest(report, check):
+    by_domain = report[check].details["by_domain"]
+    assert set(by_domain) == {0, 1}
+    assert report[check].statistic == max(by_domain.values(), key=abs)
 
 
 def test_checks_without_their_material_are_skipped_by_name():

@@ -79,7 +79,8 @@ def test_transform_gives_the_two_feature_sets_that_the_heads_read(learned):
     logits = (
         learned.network_.stable_logits(torch.tensor(stable, dtype=torch.float32)).detach().double().numpy()
     )
-    np.testing.assert_allclose(log_proba, learned.temperature_.apply(logits), atol=1e-6)
+    proba = learned.leak_model_.flatten(np.exp(learned.temperature_.apply(logits)), unstable)
+    np.testing.assert_allclose(np.exp(log_proba), proba, atol=1e-6)
 
 
 def test_constructing_does_nothing_and_clone_copies_the_parameters():
@@ -196,6 +197,27 @@ def test_features_that_never_help_are_reported_after_the_last_restart():
     assert model.restarts_ == 2
 
 
+@pytest.mark.parametrize(("n", "options", "flattened"), [
+    (1200, {}, True),
+    (700, {}, False),  # some 175 held-out rows of a class and domain
+    (700, {"flatten": True}, True),
+    (1200, {"flatten": False}, False),
+    (1200, {"split": "shared"}, False),  # the paper's network stays the paper's
+])  # fmt: skip
+def test_the_score_is_flattened_where_enough_rows_are_held_out_or_when_told(n, options, flattened):
+    X, y, d = _training(n, agreements=(0.9, 0.7))
+    longer = {"steps": 50, "unstable_steps": 50, "learning_rate": 0.02, "validation_fraction": 0.5}
+    model = SFBClassifier(**{**FAST, **longer, **options}).fit(X, y, sample_domain=d)
+    raw, unstable = model._calibrated(X)
+    if flattened:
+        expected = model.leak_model().flatten(np.exp(raw), unstable)
+        assert not np.allclose(expected, np.exp(raw), atol=1e-6)
+    else:
+        assert model.leak_model_ is None
+        expected = np.exp(raw)
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
+
+
 def test_calling_out_of_order_names_the_missing_fit():
     with pytest.raises(NotFittedError, match="fit"):
         SFBClassifier().predict([[0.0]])
@@ -216,6 +238,7 @@ BAD = [
     ({"stability": "magic"}, (X0, Y0, D0), "no stability penalty named"),
     ({"independence": "magic"}, (X0, Y0, D0), "no independence penalty named"),
     ({"split": "halves"}, (X0, Y0, D0), "'separate' or 'shared'"),
+    ({"flatten": "always"}, (X0, Y0, D0), "flatten must be"),
     ({"precision": "float8"}, (X0, Y0, D0), "precision must be"),
     ({"validation_domain": "e9"}, (X0, Y0, D0), "has no rows"),
     ({"validation_fraction": 1.5}, (X0, Y0, D0), "validation_fraction"),

@@ -108,6 +108,45 @@ def test_cosine_falls_from_the_full_rate_to_almost_nothing():
     assert Stage("s", lambda b: None, [], 200, 1e-4).rate(199) == 1e-4
 
 
+def test_two_stages_are_adam_with_l2_a_cosine_and_a_fresh_start_written_out_by_hand():
+    source = _source()
+    network = _network(dropout=0.0)
+    parameters = network.stable_parameters()
+    start = [p.detach().clone().double().numpy() for p in parameters]
+    gradients: list[list[np.ndarray]] = []
+
+    class Recorded(Learner):
+        def _stable_loss(self, penalties):
+            loss = super()._stable_loss(penalties)
+
+            def watched(batch):
+                parts = loss(batch)
+                found = torch.autograd.grad(parts.total, parameters, retain_graph=True)
+                gradients.append([g.double().numpy() for g in found])
+                return parts
+
+            return watched
+
+    plan = Plan(pretrain_steps=3, steps=4, unstable_steps=0, learning_rate=0.05, cosine=True, l2=0.3)
+    learner = Recorded(network, source, plan, seed=0)
+    learner._train("stable", learner._stable_stages())
+
+    weights, index = start, 0
+    for steps, cosine in ((3, False), (4, True)):
+        first, second = ([np.zeros_like(w) for w in weights] for _ in range(2))
+        for step in range(steps):
+            rate = 0.05 * (0.5 * (1 + math.cos(math.pi * step / steps)) if cosine else 1.0)
+            for k, weight in enumerate(weights):
+                slope = gradients[index][k] + 0.3 * weight  # L2 is added to the gradient
+                first[k] = 0.9 * first[k] + 0.1 * slope
+                second[k] = 0.999 * second[k] + 0.001 * slope**2
+                mean, square = first[k] / (1 - 0.9 ** (step + 1)), second[k] / (1 - 0.999 ** (step + 1))
+                weights[k] = weight - rate * mean / (np.sqrt(square) + 1e-8)
+            index += 1
+    for weight, trained in zip(weights, parameters, strict=True):
+        np.testing.assert_allclose(trained.detach().numpy(), weight, atol=2e-6)
+
+
 def test_each_pass_over_a_domain_sees_every_row_once_in_another_order():
     first = torch.cat([domain_rows(5, 1, step, 4, 10) for step in range(5)])
     assert sorted(first[:10].tolist()) == sorted(first[10:].tolist()) == list(range(10))
@@ -303,14 +342,20 @@ def test_early_stopping_keeps_the_best_weights_of_the_watched_domain():
     assert torch.equal(network.weight, seen[1])
 
 
-def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were():
+@pytest.mark.parametrize("frozen", [False, True])
+def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were(frozen):
     before = (
         torch.get_rng_state(),
         torch.get_num_threads(),
         torch.get_default_dtype(),
         np.random.get_state()[1].copy(),
     )
-    Learner(_network(), _source(), Plan(steps=3, unstable_steps=3, min_gain=-9.0), seed=0).learn()
+    rng = np.random.default_rng(0)
+    X, y, d = rng.normal(size=(80, 3)), np.arange(80) % 2, np.arange(80) // 40
+    model = SFBClassifier(
+        "small", steps=3, unstable_steps=3, min_gain=-9.0, freeze_trunk=frozen, random_state=0
+    )
+    model.fit(X, y, sample_domain=d)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (torch.get_num_threads(), torch.get_default_dtype()) == before[1:3]
     assert (np.random.get_state()[1] == before[3]).all()

@@ -21,10 +21,11 @@ from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.heads import SoftLabelMixin
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix, floored_log, log_combine
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.persistence import Savable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Adaptation:
+class Adaptation(Savable):
     """What was learned in the new domain. Made by `adapt`; predicting never changes it.
 
     Attributes

@@ -271,8 +271,8 @@ def _guarded(
     covariance, pseudo_error = head_covariance(problem, settings, unstable)
     source = "assumed zero" if leak[0] is None else leak[1]
     band = Guard(leak[0] or 0.0, source, prior, confusion, covariance, pseudo_error)
-    band = complete(band, problem.stable, problem.prior, unstable, problem.X)
-    kind, reason = verdict(band, problem.stable, problem.prior, unstable, problem.X)
+    band = complete(band, problem, unstable)
+    kind, reason = verdict(band, problem, unstable)
     return band, Decision(kind, f"{decision.reason}; {reason}")
 
 

@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 
 from sfboost.adaptation.decision import DecisionKind
 from sfboost.adaptation.fitting import UnstableModel
+from sfboost.adaptation.problem import Problem
 from sfboost.marginal import floored_log, log_combine
 from sfboost.marginal.probabilities import FloatArray
 
@@ -122,24 +123,30 @@ def _error_along(base: FloatArray, moved: FloatArray, X: Any, covariance: FloatA
     return np.sqrt(np.maximum(variance, 0.0))
 
 
-def expected_gain(stable: FloatArray, joint: FloatArray, adopted: npt.NDArray[np.intp]) -> float:
+def expected_gain(
+    stable: FloatArray,
+    joint: FloatArray,
+    adopted: npt.NDArray[np.intp],
+    weight: FloatArray | None = None,
+) -> float:
     """Expected accuracy of the adopted classes minus that of the stable ones, if `joint` is the truth."""
     rows = np.arange(len(stable))
-    return float(np.mean(joint[rows, adopted] - joint[rows, stable.argmax(axis=1)]))
+    return float(np.average(joint[rows, adopted] - joint[rows, stable.argmax(axis=1)], weights=weight))
 
 
-def complete(guard: Guard, stable: FloatArray, divisor: FloatArray, model: UnstableModel, X: Any) -> Guard:
+def complete(guard: Guard, problem: Problem, model: UnstableModel) -> Guard:
     """The guard with δ* and its cost, from the rows that were adapted to.
 
     δ* is where the unguarded predictions stop paying if the leak is as adverse as it can be: their gain
     over the stable ones is judged by the joint posterior at the end of the band nearest to the prior.
     """
+    stable, X, divisor, weight = problem.stable, problem.X, problem.prior, problem.weight
     plain = log_combine(stable, model.log_proba(X), divisor)
     adopted = plain.argmax(axis=1)
 
     def gain(leak: float) -> float:
         joint = np.exp(log_combine(stable, guard.log_unstable(model, X, leak), divisor))
-        return expected_gain(stable, joint, adopted)
+        return expected_gain(stable, joint, adopted, weight)
 
     if gain(0.0) <= 0.0:
         break_even = 0.0
@@ -149,19 +156,19 @@ def complete(guard: Guard, stable: FloatArray, divisor: FloatArray, model: Unsta
         break_even = float(brentq(gain, 0.0, _LARGEST_LEAK, xtol=1e-4))
     careful = log_combine(stable, guard.log_unstable(model, X), divisor).argmax(axis=1)
     full = np.exp(plain)
-    cost = expected_gain(stable, full, adopted) - expected_gain(stable, full, careful)
+    cost = expected_gain(stable, full, adopted, weight) - expected_gain(stable, full, careful, weight)
     return replace(guard, break_even=break_even, cost=cost)
 
 
-def verdict(
-    guard: Guard, stable: FloatArray, divisor: FloatArray, model: UnstableModel, X: Any
-) -> tuple[DecisionKind, str]:
+def verdict(guard: Guard, problem: Problem, model: UnstableModel) -> tuple[DecisionKind, str]:
     """What the guard did ("adapted", "blended", "kept stable"), and why in one sentence."""
+    stable, X, divisor, weight = problem.stable, problem.X, problem.prior, problem.weight
     plain = log_combine(stable, model.log_proba(X), divisor).argmax(axis=1)
     careful = log_combine(stable, guard.log_unstable(model, X), divisor).argmax(axis=1)
     base = stable.argmax(axis=1)
     changed = plain != base
-    survived = float(np.mean(careful[changed] == plain[changed])) if changed.any() else 1.0
+    same = careful[changed] == plain[changed]
+    survived = float(np.average(same, weights=weight[changed])) if changed.any() else 1.0
     origin = f"leak {guard.leak:.3f} ({guard.leak_source}), break-even {guard.break_even:.3f}"
     if not (careful != base).any():
         return "kept stable", f"{origin}: no answer of the stable predictor changes beyond doubt"

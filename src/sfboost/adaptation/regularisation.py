@@ -52,7 +52,7 @@ def cross_fit(problem: Problem, settings: Settings) -> CrossFit:
     """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows."""
     rng = np.random.default_rng(settings.random_state)
     rows = _some_rows(problem, rng)
-    part = problem.take(rows) if len(rows) < len(problem.stable) else problem
+    part = problem.take(rows)
     folds = rng.permutation(len(part.stable)) % _FOLDS
     n = float(part.weight.sum())
     tries = STRENGTHS if settings.l2 is None else (settings.l2 * float(problem.weight.sum()),)
@@ -67,12 +67,20 @@ def cross_fit(problem: Problem, settings: Settings) -> CrossFit:
 
 
 def _some_rows(problem: Problem, rng: np.random.Generator) -> IntArray:
+    """Rows to cross-fit on, in an order that is theirs and not the table's.
+
+    Where ℓ is flat another assignment to folds is another penalty: a table and the same table sorted must
+    get the same one. Rows are ordered by a random linear function of all that is known of them.
+    """
     n_rows = len(problem.stable)
+    content = np.column_stack([problem.stable, problem.known, problem.weight])
+    key = content @ rng.normal(size=content.shape[1]) + problem.X @ rng.normal(size=problem.X.shape[1])
+    order = np.argsort(key, kind="stable")
     width = (problem.X.shape[1] + 1) * problem.n_classes
     most = max(2000, min(_MOST_ROWS, _MOST_VALUES // width))
     if n_rows <= most:
-        return np.arange(n_rows)
-    return np.sort(rng.choice(n_rows, most, replace=False))
+        return order
+    return order[np.sort(rng.choice(n_rows, most, replace=False))]
 
 
 def _held_out(problem: Problem, settings: Settings, penalties: list[float], folds: IntArray) -> FloatArray:

@@ -12,12 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sfboost.adaptation import Adaptation, Explanation
 from sfboost.heads import SoftLabelMixin
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.persistence import Savable
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
 
-class AdaptedClassifier(ClassifierMixin, BaseEstimator):
+class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     """A classifier for one new domain. Made by `StableFeatureBoosting.adapt`; it is never fitted itself.
 
     Parameters

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.utils import _safe_indexing
 
+from sfboost.adaptation.checks import check_weight
 from sfboost.boosting.rows import check_domain, make_splits
 from sfboost.diagnostics import Diagnosis, NewRows, TrainingRows, diagnose, make_new_rows, new_domain_alarm
 from sfboost.marginal.probabilities import FloatArray
@@ -30,10 +31,14 @@ def training_rows(
     held_out: IntArray,
     X_unstable: Any,
     X_stable: Any = None,
+    weight: FloatArray | None = None,
 ) -> TrainingRows:
     """Held-out rows for the diagnostics; features that are not numbers are left out."""
-    parts = [None if X is None else numbers(_safe_indexing(X, held_out)) for X in (X_unstable, X_stable)]
-    return TrainingRows(stable, y[held_out], domain[held_out], *parts)
+    unstable, features = (
+        None if X is None else numbers(_safe_indexing(X, held_out)) for X in (X_unstable, X_stable)
+    )
+    weight = None if weight is None else weight[held_out]
+    return TrainingRows(stable, y[held_out], domain[held_out], unstable, features, weight)
 
 
 def numbers(X: Any) -> FloatArray | None:
@@ -85,8 +90,13 @@ def diagnose_model(
     return diagnose(training, new, level=level, random_state=model.random_state or 0)
 
 
-def alarm_of(model: StableFeatureBoosting, X: Any) -> str | None:
-    """Why the rows of a new domain contradict complementarity, or None; label shift is not judged."""
+def alarm_of(model: StableFeatureBoosting, X: Any, sample_weight: Any = None) -> str | None:
+    """Why the rows of a new domain contradict complementarity, or None; label shift is not judged.
+
+    A row of weight zero is no row; every other one counts once, since weights are no observations.
+    """
     if model.stability == "likelihood":
         return None
+    if sample_weight is not None:
+        X = _safe_indexing(X, np.flatnonzero(check_weight(sample_weight, X.shape[0])))
     return new_domain_alarm(new_rows(model, X))

@@ -39,6 +39,7 @@ from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, training_leak, training_leaks
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.persistence import Savable
 
 IntArray = npt.NDArray[np.intp]
 
@@ -48,7 +49,7 @@ _LEAST_PROBABILITY = 1e-6
 _SUSPICIOUS_ACCURACY = 0.98
 
 
-class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
+class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
     """Learn a stable predictor on labelled domains; adapt to a new one without labels.
 
     `fit` trains and calibrates a classifier of the stable features. Until `adapt` is called that is what
@@ -223,7 +224,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         share = rows_weight[held_out] / rows_weight[held_out].sum()
         self.source_prior_ = share @ np.exp(calibrated)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
-        rows = training_rows(np.exp(calibrated), labels, domain, held_out, unstable_X)
+        rows = training_rows(np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight)
         self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
         self.domains_ = tuple(
             Parallel(n_jobs=self.n_jobs)(
@@ -418,7 +419,7 @@ class StableFeatureBoosting(ClassifierMixin, BaseEstimator):
         if (options | changes)["method"] == "paper" and leak is None:
             guard = options["guard"] = None
         if guard is not None:
-            options["alarm"] = alarm_of(self, X)
+            options["alarm"] = alarm_of(self, X, sample_weight)
             if leak is None and self.leaks_ is not None:
                 options |= {"leak": training_leak(self.leaks_), "leak_source": "training domains"}
         adaptation = adapt(

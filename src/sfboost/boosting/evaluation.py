@@ -132,10 +132,6 @@ def _score_domain(
 ) -> DomainScores:
     new, rest = np.flatnonzero(domain == name), np.flatnonzero(domain != name)
     X_new, X_rest = _safe_indexing(X, new), _safe_indexing(X, rest)
-    if len(new) < _FEWEST_ROWS:
-        reason = f"{len(new)} rows are too few to adapt to and to score"
-        unknown = dict.fromkeys(METRICS, float("nan"))
-        return DomainScores(name, len(new), "skipped", reason, dict.fromkeys(COMPARED, unknown))
     rest_weight = None if weight is None else weight[rest]
     fitted = clone(model)
     if fitted.validation_domain is not None and fitted.validation_domain == name:
@@ -151,6 +147,8 @@ def compare_on_domain(fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_
     Only `labelled` is given labels of the new domain.
     """
     y_new = np.asarray(y_new)
+    if len(y_new) < _FEWEST_ROWS:
+        return skipped(None, len(y_new), f"{len(y_new)} rows are too few to adapt to and to score")
     position = class_positions(fitted.classes_, y_new)
     with warnings.catch_warnings():
         # The decision is in the result; a warning per domain would say it twice.
@@ -170,6 +168,12 @@ def compare_on_domain(fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_
         reason=adapted.reason_,
         scores={method: score_predictions(position, proba[method]) for method in COMPARED},
     )
+
+
+def skipped(domain: Any, n_rows: int, reason: str) -> DomainScores:
+    """What is said of a domain that could not be scored."""
+    unknown = dict.fromkeys(METRICS, float("nan"))
+    return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown))
 
 
 def default_classifier(X: Any) -> Any:

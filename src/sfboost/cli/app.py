@@ -7,14 +7,40 @@ from typing import Annotated
 import typer
 
 from sfboost import __version__
-from sfboost.cli import compare, data, demo, reproduce, results
+from sfboost.cli import (
+    adapt,
+    check,
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    fit,
+    predict,
+    reproduce,
+    results,
+    run,
+)
+from sfboost.cli.speech import EXIT_CODES
 
 app = typer.Typer(
     help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
     no_args_is_help=True,
     add_completion=False,
+    epilog=EXIT_CODES,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+for command in (
+    run.run,
+    fit.fit,
+    adapt.adapt,
+    predict.predict,
+    evaluate.evaluate,
+    check.check,
+    explain.explain,
+):
+    app.command(command.__name__, epilog=EXIT_CODES)(command)
 app.command("demo")(demo.demo)
 app.command("compare")(compare.compare)
 app.add_typer(data.app, name="data")

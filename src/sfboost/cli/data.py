@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from sfboost.cli.speech import BAD_INPUT
 from sfboost.datasets import Dataset, export, find, load, names, write_sheet
 from sfboost.datasets.holdings import fetch_all, held
 from sfboost.datasets.sheet import label_rates
@@ -175,7 +176,7 @@ def _sentences() -> Iterator[None]:
 
 def _stop(sentence: str) -> None:
     typer.echo(sentence, err=True)
-    raise typer.Exit(1)
+    raise typer.Exit(BAD_INPUT)
 
 
 def _console() -> Console:

@@ -29,7 +29,7 @@ def check_calibration(material: Material) -> CheckResult:
     smallest = min(adjusted.values())
     details = {
         "p_by_domain": adjusted,
-        "relative_error_of_s": {name: value for name, (value, _) in errors.items()},
+        "by_domain": {name: value for name, (value, _) in errors.items()},
         "spread_over_domains": float(np.std([value for value, _ in errors.values()])),
     }
     found = (

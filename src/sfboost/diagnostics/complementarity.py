@@ -35,7 +35,7 @@ def check_complementarity(material: Material) -> CheckResult:
     details = {
         "p_by_domain": adjusted,
         "leak_by_domain": {leak.domain: leak.size for leak in leaks},
-        "relative_leak_by_domain": {leak.domain: leak.relative for leak in leaks},
+        "by_domain": {leak.domain: leak.relative for leak in leaks},
         "lower": lower,
     }
     found = (
@@ -60,7 +60,13 @@ def training_leaks(training: TrainingRows) -> tuple[DomainLeak, ...]:
     """The leak of every training domain that has enough rows and more than one class."""
     X = training.unstable
     return tuple(
-        domain_leak(training.stable[rows], X[rows], training.y[rows], name)
+        domain_leak(
+            training.stable[rows],
+            X[rows],
+            training.y[rows],
+            name,
+            None if training.weight is None else training.weight[rows],
+        )
         for name, rows in training.by_domain
         if len(rows) >= _FEWEST_ROWS and len(np.unique(training.y[rows])) > 1
     )

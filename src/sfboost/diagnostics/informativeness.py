@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
+from sfboost.adaptation.decision import FEWEST_LABELS
 from sfboost.diagnostics.leak import measured_informativeness
 from sfboost.diagnostics.material import Material, NewRows, TrainingRows
 from sfboost.diagnostics.result import CheckResult, Verdict
@@ -22,13 +23,18 @@ def check_informativeness(material: Material) -> CheckResult:
         return _claim_only(material)
     share, error, n_rows = _gain(training)
     p_value = float(norm.sf(share / error)) if error > 0.0 else 1.0
-    claimed = PseudoLabelStatistics.from_proba(training.stable).informativeness
+    claimed, claim_error = claimed_informativeness(training.stable)
     measured = measured_informativeness(training.stable, training.y)
     by_domain = {name: _gain_of(training, rows)[0] for name, rows in training.by_domain}
-    details = {"s_claimed": claimed, "s_measured": measured, "gain_by_domain": by_domain}
+    details = {
+        "s_claimed": claimed,
+        "s_claimed_error": claim_error,
+        "s_measured": measured,
+        "by_domain": by_domain,
+    }
     found = (
         f"On {n_rows} held-out rows f_S beats the class balance by {share:.4f} ± {error:.4f} nats; it claims "
-        f"s = {claimed:.3f}, and with labels s is {measured:.3f}."
+        f"s = {claimed:.3f} ± {claim_error:.3f}, and with labels s is {measured:.3f}."
     )
     if share > norm.isf(material.level) * error and measured > 0.0:
         worst = min(by_domain.values())
@@ -55,15 +61,25 @@ def _gain_of(training: TrainingRows, rows: np.ndarray) -> tuple[float, float, in
 
 def _claim_only(material: Material) -> CheckResult:
     new = material.fresh
-    stats = PseudoLabelStatistics.from_proba(new.stable)
-    claimed = stats.informativeness
-    if stats.effective_labels < 30.0:
-        found = f"f_S claims s = {claimed:.4f}: {len(new.stable)} rows are worth fewer than 30 labels."
-        return CheckResult("informativeness", "violated", found, _REMEDY, claimed)
-    found = f"f_S claims s = {claimed:.3f}; without labels that is a claim, not evidence."
-    return CheckResult(
-        "informativeness", "cannot tell", found, "Pass held-out training rows with labels.", claimed
-    )
+    claimed, error = claimed_informativeness(new.stable)
+    if len(new.stable) * claimed < FEWEST_LABELS:
+        found = (
+            f"f_S claims s = {claimed:.4f} ± {error:.4f}: {len(new.stable)} rows are worth fewer than "
+            f"{FEWEST_LABELS:.0f} labels."
+        )
+        return CheckResult("informativeness", "violated", found, _REMEDY, claimed, error)
+    found = f"f_S claims s = {claimed:.3f} ± {error:.3f}; without labels that is a claim, not evidence."
+    remedy = "Pass held-out training rows with labels."
+    return CheckResult("informativeness", "cannot tell", found, remedy, claimed, error)
+
+
+def claimed_informativeness(stable: FloatArray) -> tuple[float, float]:
+    """S as f_S claims it, and its standard error: a ratio of means, by its influence function."""
+    stats = PseudoLabelStatistics.from_proba(stable)
+    prior = np.where(stats.prior > 0.0, stats.prior, 1.0)
+    influence = (stable**2 - np.diagonal(stats.confusion) * stable) @ (1.0 / prior)
+    error = np.sqrt((influence**2).mean() / len(stable)) / (stable.shape[1] - 1)
+    return stats.informativeness, float(error)
 
 
 def check_lower_bound(material: Material) -> CheckResult:

@@ -46,7 +46,9 @@ class DomainLeak:
         return self.size / max(self.informativeness, 1e-12)
 
 
-def domain_leak(stable: FloatArray, X: FloatArray, y: IntArray, domain: Any) -> DomainLeak:
+def domain_leak(
+    stable: FloatArray, X: FloatArray, y: IntArray, domain: Any, weight: FloatArray | None = None
+) -> DomainLeak:
     """The leak of f_S into linear functions of X_U in one labelled domain.
 
     Parameters
@@ -56,13 +58,27 @@ def domain_leak(stable: FloatArray, X: FloatArray, y: IntArray, domain: Any) -> 
     X : array of shape (n, d)
         Unstable features.
     y : integer array of shape (n,)
+    weight : array of shape (n,), optional
+        Only ratios matter: a row of weight two moves the estimate like two rows, but is one observation.
+
+    Examples
+    --------
+    >>> from sfboost.diagnostics import Dials, simulate
+    >>> none, some = (simulate(Dials(new_leak=leak), seed=0).new for leak in (0.0, 0.5))
+    >>> for rows in (none, some):
+    ...     leak = domain_leak(rows.posterior, rows.X_unstable, rows.y, "a")
+    ...     print(f"{leak.lower:.2f} {leak.size:.2f}")
+    0.00 0.01
+    0.09 0.09
     """
+    weight = np.ones(len(y)) if weight is None else weight
     square, variance = np.zeros(stable.shape[1]), np.zeros(stable.shape[1])
     # Class by class: leaks of opposite sign must not cancel (raw CE-DD).
     for label in np.unique(y):
         rows = y == label
-        share = float(rows.mean())
-        part, error = _projection(_centred(stable[rows]), _centred(X[rows]))
+        share = float(weight[rows].sum() / weight.sum())
+        within = weight[rows] / weight[rows].sum()
+        part, error = _projection(_centred(stable[rows], within), _centred(X[rows], within), within)
         square += share * part
         variance += (share * error) ** 2
     error = np.sqrt(variance)
@@ -71,36 +87,39 @@ def domain_leak(stable: FloatArray, X: FloatArray, y: IntArray, domain: Any) -> 
         domain=domain,
         size=float(np.sqrt(max(square[worst], 0.0))),
         lower=float(np.sqrt(max(bound.max(), 0.0))),
-        informativeness=measured_informativeness(stable, y),
+        informativeness=measured_informativeness(stable, y, weight),
         n_rows=len(y),
     )
 
 
-def _centred(values: FloatArray) -> FloatArray:
-    return values - values.mean(axis=0)
+def _centred(values: FloatArray, share: FloatArray) -> FloatArray:
+    return values - share @ values
 
 
-def measured_informativeness(stable: FloatArray, y: IntArray) -> float:
+def measured_informativeness(stable: FloatArray, y: IntArray, weight: FloatArray | None = None) -> float:
     """S with labels: (tr Pr[Ŷ | Y] − 1) / (K − 1) over the classes that are present."""
     present = np.unique(y)
     if len(present) < 2:
         return 0.0
-    trace = sum(float(stable[y == label, label].mean()) for label in present)
+    weight = np.ones(len(y)) if weight is None else weight
+    trace = sum(float(np.average(stable[y == label, label], weights=weight[y == label])) for label in present)
     return max(0.0, (trace - 1.0) / (len(present) - 1))
 
 
-def _projection(centred: FloatArray, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean square of the linear regression of each column on Z, noise subtracted, and its error."""
-    n_rows = len(Z)
-    gram = Z.T @ Z / n_rows
+def _projection(centred: FloatArray, Z: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean square of the linear regression of each column on Z, noise subtracted, and its error.
+
+    `share` are weights that sum to one. Squared in the noise, they make it that of weighted means.
+    """
+    gram = (Z * share[:, None]).T @ Z
     inverse = np.linalg.pinv(gram, hermitian=True)
     squares, errors = [], []
     for column in centred.T:
-        slope = inverse @ (Z.T @ column) / n_rows
+        slope = inverse @ (Z.T @ (share * column))
         residual = column - Z @ slope
-        meat = (Z * residual[:, None] ** 2).T @ Z / n_rows
-        noise = inverse @ meat / n_rows  # Σ V with V = Σ⁻¹ M Σ⁻¹ / n
-        variance = inverse @ meat @ inverse / n_rows
+        meat = (Z * ((share * residual) ** 2)[:, None]).T @ Z
+        noise = inverse @ meat  # Σ V with V = Σ⁻¹ M Σ⁻¹
+        variance = noise @ inverse
         squares.append(slope @ gram @ slope - np.trace(noise))
         linear = 4.0 * slope @ gram @ variance @ gram @ slope
         errors.append(np.sqrt(max(linear + 2.0 * np.trace(noise @ noise), 0.0)))

@@ -29,6 +29,8 @@ class TrainingRows:
         Class positions.
     domain : object array of shape (n,)
     X_unstable, X_stable : arrays of shape (n, d), or None
+    weight : array of shape (n,) or None
+        Used in the size of the leak; tests count every row once.
     """
 
     stable: FloatArray
@@ -36,6 +38,7 @@ class TrainingRows:
     domain: npt.NDArray[Any]
     X_unstable: FloatArray | None = None
     X_stable: FloatArray | None = None
+    weight: FloatArray | None = None
 
     @cached_property
     def by_domain(self) -> tuple[tuple[Any, IntArray], ...]:

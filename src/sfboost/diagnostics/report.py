@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from sfboost.diagnostics.checks import CHECKS
 from sfboost.diagnostics.material import Material, NewRows, TrainingRows
-from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
+from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict, as_json
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Diagnosis:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON; what is not a number becomes null."""
-        return json.dumps(_finite(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+        return as_json(self.to_dict(), indent)
 
     def to_frame(self) -> Any:
         """One row per check, as a pandas DataFrame."""
@@ -75,32 +74,9 @@ class Diagnosis:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw one coloured mark per check; returns the matplotlib axes."""
-        import matplotlib.pyplot as plt
+        from sfboost.diagnostics.drawing import draw_report
 
-        ax = plt.subplots(figsize=(7, 0.45 * len(self.results) + 1))[1] if ax is None else ax
-        colours = {
-            "holds": "tab:green",
-            "cannot tell": "tab:gray",
-            "doubtful": "tab:orange",
-            "violated": "tab:red",
-        }
-        for row, result in enumerate(reversed(self.results)):
-            ax.scatter(VERDICTS.index(result.verdict), row, s=120, color=colours[result.verdict])
-        ax.set_xticks(range(len(VERDICTS)), VERDICTS)
-        ax.set_yticks(range(len(self.results)), [result.check for result in reversed(self.results)])
-        ax.set_xlim(-0.5, len(VERDICTS) - 0.5)
-        ax.grid(axis="y", alpha=0.3)
-        return ax
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value
+        return draw_report(self, ax)
 
 
 def diagnose(

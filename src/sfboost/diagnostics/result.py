@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,7 +15,7 @@ VERDICTS: tuple[Verdict, ...] = ("holds", "cannot tell", "doubtful", "violated")
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The outcome of one check.
+    """The outcome of one check. Prints as a line; exports to dict and JSON; plots.
 
     Attributes
     ----------
@@ -31,7 +32,13 @@ class CheckResult:
     remedy : str
         What to do about it; empty where nothing needs to be done.
     details : mapping
-        Numbers behind the verdict, by name; per-domain ones as mappings.
+        Numbers behind the verdict, by name; per-domain ones as mappings. "by_domain" is the statistic in
+        each training domain, where there is one.
+
+    Examples
+    --------
+    >>> print(CheckResult("support", "holds", "All rows are near.", statistic=0.0))
+    support                      holds        All rows are near.
     """
 
     check: str
@@ -59,6 +66,31 @@ class CheckResult:
             "remedy": self.remedy,
             "details": _plain(self.details),
         }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The result as JSON; what is not a number becomes null."""
+        return as_json(self.to_dict(), indent)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the statistic with its interval, and its value by domain; returns the matplotlib axes."""
+        from sfboost.diagnostics.drawing import draw_check
+
+        return draw_check(self, ax)
+
+
+def as_json(values: dict[str, Any], indent: int | None) -> str:
+    """JSON without NaN or infinity, which the format does not know: they become null."""
+    return json.dumps(_finite(values), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sfboost.diagnostics.independence import principal_components
-from sfboost.diagnostics.linearity import residual
 from sfboost.diagnostics.material import Material, TrainingRows
 from sfboost.diagnostics.moments import holm, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, Verdict
@@ -28,12 +29,13 @@ def check_stability(material: Material) -> CheckResult:
     if len(large) < 2:
         found = f"{len(large)} training domain(s) have {_FEWEST_ROWS} rows or more: two are needed."
         return CheckResult("stability", "cannot tell", found, "Pass rows of more training domains.")
-    tests = {name: _domain_test(training, rows) for name, rows in large}
+    common = _CommonErrors.of(training)
+    tests = {name: _domain_test(training, rows, common) for name, rows in large}
     adjusted = holm({name: p for name, (p, _, _) in tests.items()})
     worst = max(tests, key=lambda name: tests[name][1])
     size, error = tests[worst][1], tests[worst][2]
     smallest = min(adjusted.values())
-    details = {"p_by_domain": adjusted, "risk_difference": {name: d for name, (_, d, _) in tests.items()}}
+    details = {"p_by_domain": adjusted, "by_domain": {name: d for name, (_, d, _) in tests.items()}}
     found = (
         f"The largest risk difference is {size:.3f} ± {error:.3f} in domain {worst} (smallest adjusted p "
         f"over {len(tests)} domains: {smallest:.3f})."
@@ -49,25 +51,54 @@ def check_stability(material: Material) -> CheckResult:
     return CheckResult("stability", verdict, found, remedy, *result)
 
 
-def _domain_test(training: TrainingRows, rows: np.ndarray) -> tuple[float, float, float]:
+@dataclass(frozen=True, eq=False)
+class _CommonErrors:
+    """What f_S may get wrong everywhere alike, by class: an orthonormal basis and the weights in it."""
+
+    logs: FloatArray
+    weights: tuple[FloatArray, ...]
+    bases: tuple[FloatArray, ...]
+    n_columns: int
+
+    @classmethod
+    def of(cls, training: TrainingRows) -> _CommonErrors:
+        logs = floored_log(np.clip(training.stable, 1e-3, None))
+        logs = (logs - logs.mean(axis=1, keepdims=True))[:, 1:]
+        design = _common_design(training, logs)
+        # The score of a logistic model weighs its design by f (1 − f).
+        weights = tuple(np.sqrt(np.maximum(f * (1.0 - f), 1e-6)) for f in training.stable.T)
+        return cls(logs, weights, tuple(_basis(design * w[:, None]) for w in weights), design.shape[1])
+
+    def remove(self, values: FloatArray, k: int) -> FloatArray:
+        """Values minus the part that the common design explains, by least squares weighted for class k."""
+        weighted = values * self.weights[k][:, None]
+        return (weighted - self.bases[k] @ (self.bases[k].T @ weighted)) / self.weights[k][:, None]
+
+
+def _basis(design: FloatArray) -> FloatArray:
+    """Orthonormal columns with the span of `design`, whose columns may depend on each other."""
+    values, vectors = np.linalg.eigh(design.T @ design)
+    kept = values > 1e-10 * values.max()
+    return design @ (vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _domain_test(
+    training: TrainingRows, rows: np.ndarray, common: _CommonErrors
+) -> tuple[float, float, float]:
     """p-value, risk difference and its error of one domain against the others.
 
-    Moments: (Y − f) times (1, log f) within the domain, the part that the common design explains removed
-    by weighted least squares, so that what f_S gets wrong everywhere is not held against one domain.
+    Moments: (Y − f) times (1, log f) within the domain, the common part removed, so that what f_S gets wrong
+    everywhere is not held against one domain.
     """
     inside = np.zeros(len(training.y))
     inside[rows] = 1.0
-    logs = floored_log(np.clip(training.stable, 1e-3, None))
-    logs = (logs - logs.mean(axis=1, keepdims=True))[:, 1:]
-    common = _common_design(training, logs)
+    logs = common.logs
     moments, differences, errors = [], [], []
     for k in range(1 if training.n_classes == 2 else 0, training.n_classes):
         risk = training.onehot[:, k] - training.stable[:, k]
-        # The score of a logistic model weighs its design by f (1 − f).
-        weight = np.sqrt(np.maximum(training.stable[:, k] * (1.0 - training.stable[:, k]), 1e-6))
         column = min(max(k - 1, 0), logs.shape[1] - 1)
         own = np.column_stack([inside, inside * (logs[:, column] - logs[rows, column].mean())])
-        cleaned = residual(own * weight[:, None], common * weight[:, None]) / weight[:, None]
+        cleaned = common.remove(own, k)
         moments.append(cleaned[:, :1] * risk[:, None])
         if k or training.n_classes == 2:
             moments.append(cleaned[:, 1:] * risk[:, None])
@@ -77,7 +108,7 @@ def _domain_test(training: TrainingRows, rows: np.ndarray) -> tuple[float, float
         errors.append(spread / np.sqrt(len(risk)) / max(scale, 1e-12))
     if training.n_classes > 2:
         del moments[0]  # the classes' residuals sum to zero
-    test = zero_mean_test(np.column_stack(moments), lost=common.shape[1])
+    test = zero_mean_test(np.column_stack(moments), lost=common.n_columns)
     worst = int(np.argmax(differences))
     return test.p_value, differences[worst], errors[worst]
 

@@ -2,7 +2,7 @@
 
 Layering, lowest first: `outputs`, `fused`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
-`learning`, `ensemble` · `inputs`, `adapted`, `predictor` · `classifier`.
+`learning`, `ensemble` · `inputs`, `adapted`, `predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations

@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sfboost.adaptation import Adaptation
 from sfboost.adaptation.leak import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.persistence import Savable
 
 if TYPE_CHECKING:
     from sfboost.torch.predictor import FittedPredictor
 
 
-class AdaptedSFBClassifier(ClassifierMixin, BaseEstimator):
+class AdaptedSFBClassifier(Savable, ClassifierMixin, BaseEstimator):
     """A classifier for one new domain. Made by `SFBClassifier.adapt`; it is never fitted itself.
 
     Parameters

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
+from sfboost.adaptation.leak import LeakModel
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
+from sfboost.persistence import Savable
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.learning import Learner, Plan
@@ -21,14 +24,16 @@ from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
+from sfboost.torch.saved import restore_networks, saved_state
 
-_CHUNK = 4096
+# Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
+_ENOUGH_TO_FLATTEN = 200
 _PLAN = tuple(Plan.__dataclass_fields__)
 # What does not change the result: a checkpoint may be continued with other values of these.
 _NOT_IDENTITY = ("verbose", "checkpoint", "checkpoint_every", "device")
 
 
-class SFBClassifier(FittedPredictor):
+class SFBClassifier(Savable, FittedPredictor):
     """Stable Feature Boosting with learned features (Eq. 5.1), behind scikit-learn's methods.
 
     `fit` learns Φ_S, Φ_U, h_S and one h_U^e per training domain, then calibrates f_S = h_S∘Φ_S. Until
@@ -79,9 +84,10 @@ class SFBClassifier(FittedPredictor):
         Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
     calibration : {"nll", "ece", None}
         How the temperature is chosen.
-    flatten : bool
-        Take what f_S still says about Φ_U out of it, as measured on the held-out rows (at least two
-        domains, some hundred rows each; see `sfboost.adaptation.leak.LeakModel.flatten`).
+    flatten : bool or "auto"
+        Take what f_S still says about Φ_U out of it, as measured on the held-out rows (see
+        `sfboost.adaptation.leak.LeakModel.flatten`). "auto" does so with "separate" where two or more
+        domains hold out 200 rows of every class and agree about the leak. False is the paper.
     freeze_trunk : bool
         Do not train the network; run it once and train on its cached output.
     device : str
@@ -106,6 +112,8 @@ class SFBClassifier(FittedPredictor):
     precision_ : Precision
     restarts_ : int
         How often the second stage was started again.
+    row_shape_ : tuple of int
+        Shape of one row of X.
     evidence_ : StableEvidence
         How much f_S beats the class balance on the rows it was calibrated on.
 
@@ -156,7 +164,7 @@ class SFBClassifier(FittedPredictor):
         patience: int = 10,
         validation_fraction: float = 0.1,
         calibration: str | None = "nll",
-        flatten: bool = False,
+        flatten: bool | str = "auto",
         freeze_trunk: bool = False,
         device: str = "cpu",
         precision: str = "auto",
@@ -224,6 +232,8 @@ class SFBClassifier(FittedPredictor):
         """
         if self.split not in ("separate", "shared"):
             raise ValueError(f"split must be 'separate' or 'shared', got {self.split!r}.")
+        if not isinstance(self.flatten, bool) and self.flatten != "auto":
+            raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
         self.precision_ = resolve_precision(self.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
@@ -263,9 +273,13 @@ class SFBClassifier(FittedPredictor):
     def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str) -> None:
         device, dtype = torch.device(self.device), self.precision_.dtype
         self.backbone_ = None
-        make_trunk = self._trunk_maker(training.shape())
+        self.row_shape_ = training.shape()
+        make_trunk = self._trunk_maker(self.row_shape_)
         if self.freeze_trunk:
-            self.backbone_ = make_trunk().to(device, dtype).eval().requires_grad_(False)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed_of(seed, 0))
+                backbone = make_trunk()
+            self.backbone_ = backbone.to(device, dtype).eval().requires_grad_(False)
             training = Rows(self._through_backbone(training.x), training.y, training.domain)
             make_trunk = nn.Identity
         source = make_source(training, self.classes_, self.domains_, device, dtype)
@@ -273,12 +287,8 @@ class SFBClassifier(FittedPredictor):
         self.network_ = build_network(
             make_trunk,
             probe,
-            split=self.split,
-            n_classes=len(self.classes_),
-            n_domains=len(self.domains_),
-            n_stable=None if self.n_stable == "auto" else self.n_stable,  # type: ignore[arg-type]
-            n_unstable=self._unstable_width(),
             seed=seed_of(seed, 0),
+            **self._split_sizes(),
         )
         learner = Learner(
             self.network_,
@@ -300,6 +310,16 @@ class SFBClassifier(FittedPredictor):
         learner.learn()
         self.history_, self.restarts_ = learner.history, learner.restarts
 
+    def _split_sizes(self) -> dict[str, Any]:
+        """What `build_network` needs to know beside the trunk."""
+        return {
+            "split": self.split,
+            "n_classes": len(self.classes_),
+            "n_domains": len(self.domains_),
+            "n_stable": None if self.n_stable == "auto" else self.n_stable,
+            "n_unstable": self._unstable_width(),
+        }
+
     def _unstable_width(self) -> int | None:
         if self.n_unstable != "auto":
             return self.n_unstable  # type: ignore[return-value]
@@ -311,6 +331,16 @@ class SFBClassifier(FittedPredictor):
         if isinstance(network, nn.Module):
             return lambda: copy.deepcopy(network)
         return lambda: make_network(network, shape, dropout=self.dropout)
+
+    def _saved_state(self) -> dict[str, Any]:
+        return saved_state(self)
+
+    @classmethod
+    def _from_saved_state(cls, state: dict[str, Any]) -> Self:
+        model = cls()
+        model.__dict__.update(state)
+        restore_networks(model)
+        return model
 
     def _monitor(self, watched: Rows) -> Callable[[], float]:
         target = np.eye(len(self.classes_))[np.searchsorted(self.classes_, watched.y)]
@@ -334,4 +364,16 @@ class SFBClassifier(FittedPredictor):
         self.evidence_ = stable_evidence(y, log_proba, np.ones(len(y)))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), np.concatenate([out[1] for out in outputs]), labels, domain)
-        self.leak_model_ = self.leak_model() if self.flatten else None
+        self.leak_model_ = self._flattening(y, domain)
+
+    def _flattening(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> LeakModel | None:
+        if isinstance(self.flatten, bool):
+            return self.leak_model() if self.flatten else None
+        names = np.unique(domain)
+        fewest = min(np.bincount(y[domain == name], minlength=len(self.classes_)).min() for name in names)
+        if self.split == "shared" or len(names) < 2 or fewest < _ENOUGH_TO_FLATTEN:
+            return None
+        try:
+            return self.leak_model()
+        except ValueError:  # the domains disagree, or a cell of Φ_U is almost empty
+            return None

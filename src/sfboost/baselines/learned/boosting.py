@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -94,7 +95,11 @@ class SplitPredictor:
         return self.model.evidence_
 
     def leak_model(self) -> LeakModel:
-        """Return P(f_S | Y, Φ_U) as measured on held-out training rows."""
+        """Return P(f_S | Y, Φ_U) as measured on held-out training rows; measured once."""
+        return self._leak_model
+
+    @functools.cached_property
+    def _leak_model(self) -> LeakModel:
         return self.model.leak_model()
 
     def features(self, X: Any) -> Floats:

@@ -1,0 +1,219 @@
+"""Columns of a table as numbers, by a recipe that is plain data.
+
+A number that is missing becomes the median of the training rows. Text becomes one column per category, except
+for the most frequent one: that is all zeros, and so are a missing and an unseen category. (No column says
+"was missing": who measures what is a habit of a domain, and a stable predictor must not learn it.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfboost.marginal.probabilities import FloatArray
+
+_MOST_CATEGORIES = 100
+# Text with this share of numbers is a column of numbers with mistakes in it.
+_MOSTLY_NUMBERS = 0.5
+# A larger share of missing cells is told.
+_NOTEWORTHY = 0.1
+_NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column becomes numbers.
+
+    Attributes
+    ----------
+    fill : float or None
+        What a missing number becomes; None for text.
+    levels : tuple of str
+        Categories of a text column, the most frequent one (all zeros) first.
+    """
+
+    name: str
+    fill: float | None = None
+    levels: tuple[str, ...] = ()
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column holds numbers."""
+        return self.fill is not None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns it becomes."""
+        return (self.name,) if self.is_number else tuple(f"{self.name}={level}" for level in self.levels[1:])
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """What a CSV column is to be read as."""
+        return pa.float64() if self.is_number else pa.string()
+
+    def encode(self, values: Any) -> FloatArray:
+        """The column as an array of shape (n, outputs)."""
+        if not self.is_number:
+            text = as_text(values)
+            flags = [pc.fill_null(pc.equal(text, level), False) for level in self.levels[1:]]
+            columns = [np.asarray(flag, dtype=np.float64) for flag in flags]
+            return np.column_stack(columns) if columns else np.empty((len(values), 0))
+        numbers = as_numbers(values, self.name)
+        assert self.fill is not None
+        return np.where(np.isfinite(numbers), numbers, self.fill)[:, None]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """The recipes of all features of a table.
+
+    Examples
+    --------
+    >>> table = pa.table({"age": [40, None, 60], "sex": ["f", "m", "m"]})
+    >>> encoder = Encoder.fit(table, ["age", "sex"])
+    >>> encoder.names, encoder.encode(table).tolist()
+    (('age', 'sex=f'), [[40.0, 1.0], [50.0, 0.0], [60.0, 0.0]])
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def fit(cls, table: pa.Table, names: Iterable[str], categorical: Iterable[str] = ()) -> Self:
+        """Recipes from training rows."""
+        chosen = set(categorical)
+        return cls(tuple(_recipe(name, table.column(name), name in chosen) for name in names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return tuple(name for column in self.columns for name in column.outputs)
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """Types that CSV columns are to be read as."""
+        return {column.name: column.arrow_type for column in self.columns}
+
+    def outputs_of(self, names: Iterable[str]) -> list[str]:
+        """Encoded columns that come from the named ones."""
+        wanted = set(names)
+        return [output for column in self.columns if column.name in wanted for output in column.outputs]
+
+    def encode(self, rows: pa.Table | pa.RecordBatch) -> FloatArray:
+        """Numbers of shape (n, len(names)); none is missing."""
+        parts = [column.encode(rows.column(column.name)) for column in self.columns]
+        return np.concatenate(parts, axis=1)
+
+    def remarks(self, table: pa.Table) -> list[str]:
+        """Sentences about cells that had to be filled in."""
+        return [remark for column in self.columns for remark in _remarks(column, table.column(column.name))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"columns": [asdict(column) for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(
+            tuple(Column(part["name"], part["fill"], tuple(part["levels"])) for part in values["columns"])
+        )
+
+
+def as_text(values: Any) -> Any:
+    """Categories as text: 3, 3.0 and "3.0" are the same category."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    return pc.replace_substring_regex(values.cast(pa.string()), r"^([+-]?\d+)\.0+$", r"\1")
+
+
+def as_numbers(values: Any, name: str) -> FloatArray:
+    """Numbers with NaN for what is missing."""
+    if pa.types.is_decimal(values.type) or pa.types.is_boolean(values.type):
+        values = values.cast(pa.float64())
+    try:
+        numbers = values.cast(pa.float64(), safe=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(
+            f"Column {name!r} held numbers in training and is {values.type} here ({error}): mend those cells."
+        ) from None
+    # Null becomes NaN; the array may be a view of Arrow's memory and is not written to.
+    return np.asarray(
+        numbers.to_numpy(**({} if isinstance(values, pa.ChunkedArray) else {"zero_copy_only": False}))
+    )
+
+
+def is_number_type(kind: pa.DataType) -> bool:
+    """Integers, floats, decimals and truth values."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    )
+
+
+def is_text_type(kind: pa.DataType) -> bool:
+    """Strings, and dictionaries of them."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
+    if values.null_count == len(values):
+        return Column(name, fill=0.0)
+    if is_number_type(values.type) and not categorical:
+        numbers = as_numbers(values, name)
+        finite = numbers[np.isfinite(numbers)]
+        return Column(name, fill=float(np.median(finite)) if len(finite) else 0.0)
+    if not is_text_type(values.type) and not is_number_type(values.type):
+        raise ValueError(
+            f"Column {name!r} holds {values.type}, which is neither number nor text: turn it into one, or "
+            "leave it out with --drop."
+        )
+    text = as_text(values)
+    if not categorical:
+        _refuse_spoilt_numbers(name, text)
+    counts = text.drop_null().value_counts().to_pylist()
+    if len(counts) > _MOST_CATEGORIES:
+        raise ValueError(
+            f"Column {name!r} holds {len(counts)} different texts, such as {counts[0]['values']!r}: that is "
+            f"no category (at most {_MOST_CATEGORIES}). Leave it out with --drop, or pass it on with --id."
+        )
+    counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
+    return Column(name, levels=tuple(entry["values"] for entry in counts))
+
+
+def _refuse_spoilt_numbers(name: str, text: Any) -> None:
+    known = text.drop_null()
+    numeric = np.asarray(pc.match_substring_regex(known, _NUMBER))
+    if _MOSTLY_NUMBERS < numeric.mean() < 1.0:
+        example = known.filter(pa.array(~numeric))[0].as_py()
+        raise ValueError(
+            f"Column {name!r} holds numbers, but also text such as {example!r} ({int((~numeric).sum())} of "
+            f"{len(numeric)} cells): mend those cells, or say --categorical {name} if it holds codes."
+        )
+
+
+def _remarks(column: Column, values: Any) -> list[str]:
+    remarks = []
+    missing = values.null_count / len(values)
+    if missing > _NOTEWORTHY:
+        fill = f"{column.fill:g}" if column.is_number else repr(column.levels[0])
+        share = "every new row" if missing == 1.0 else f"{100 * missing:.0f} % of the new rows"
+        remarks.append(f"Column {column.name!r} is missing in {share}: {fill} from training is put there.")
+    text = None if column.is_number or missing == 1.0 else as_text(values).drop_null()
+    unseen = [] if text is None else sorted(set(pc.unique(text).to_pylist()) - set(column.levels))
+    if unseen:
+        share = f"{100 * np.mean(np.asarray(pc.is_in(text, pa.array(unseen)))):.1f} %"
+        shown = ", ".join(re.sub(r"\s+", " ", level)[:30] for level in unseen[:5])
+        remarks.append(
+            f"Column {column.name!r} has categories that training never saw ({shown}; {share} of rows): they "
+            f"are taken for the most frequent one, {column.levels[0]!r}."
+        )
+    return remarks

@@ -1,0 +1,75 @@
+"""`sfboost evaluate`: what would adapting have gained on my own domains."""
+
+from __future__ import annotations
+
+import numpy as np
+import typer
+from rich.markup import escape
+
+from sfboost.boosting import DomainEvaluation
+from sfboost.cli import options as o
+from sfboost.cli.inputs import read_training
+from sfboost.cli.project import evaluate_domains
+from sfboost.cli.speech import Voice, speaking
+from sfboost.report.training import evaluation_rows
+from sfboost.report.verdict import in_words
+
+
+@speaking
+def evaluate(
+    context: typer.Context,
+    train: o.TrainTable,
+    target: o.Target,
+    domain: o.Domain,
+    stable: o.Stable = None,
+    unstable: o.Unstable = None,
+    id: o.Id = None,
+    drop: o.Drop = None,
+    categorical: o.Categorical = None,
+    delimiter: o.Delimiter = None,
+    decimal: o.Decimal = None,
+    config: o.Config = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Let each domain play the new one, labels hidden, and score what came of it.
+
+    Stable: no adaptation. Adapted: without labels. Pooled: one classifier of all features. Labelled (ORACLE):
+    adapted with the domain's own labels, which nobody has for a new domain.
+    """
+    voice = Voice(quiet, as_json)
+    training, _ = read_training(
+        train,
+        target=target,
+        domain=domain,
+        stable=stable,
+        unstable=unstable,
+        id=id,
+        drop=drop,
+        categorical=categorical,
+        delimiter=delimiter,
+        decimal=decimal,
+    )
+    voice.note(*training.remarks)
+    with voice.waiting("Letting each domain play the new one"):
+        evaluation = evaluate_domains(training, o.make_model(context))
+    values = {"gain": evaluation.gain, "domains": evaluation_rows(evaluation)}
+    voice.result(values, _words(evaluation))
+
+
+def _words(evaluation: DomainEvaluation) -> str:
+    lines = [escape(str(evaluation)).replace("labelled", "  ORACLE", 1)]
+    lines += [
+        escape(f"{domain.domain}: {domain.decision}, {in_words(domain.reason)}")
+        for domain in evaluation.domains
+        if domain.decision != "adapted"
+    ]
+    points = 100 * evaluation.gain
+    gains = [d.scores["adapted"]["accuracy"] - d.scores["stable"]["accuracy"] for d in evaluation.domains]
+    worst = 100 * np.nanmin(gains)
+    lines.append(
+        f"[bold]Adapting would have changed accuracy by {points:+.1f} points on average, {worst:+.1f} at "
+        "worst.[/]"
+    )
+    return "\n".join(lines)

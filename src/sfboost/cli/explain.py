@@ -1,0 +1,83 @@
+"""`sfboost explain`: why one row gets its prediction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+from rich.markup import escape
+
+from sfboost.adaptation import Explanation
+from sfboost.cli import options as o
+from sfboost.cli.files import load_project
+from sfboost.cli.project import Project, csv_types
+from sfboost.cli.reading import find, read
+from sfboost.cli.roles import require_columns
+from sfboost.cli.speech import Voice, speaking
+from sfboost.cli.tables import frame
+
+
+@speaking
+def explain(
+    model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` wrote.")],
+    new: o.NewTable,
+    row: Annotated[
+        int | None, typer.Option("--row", help="Which row; the first one below the header is 1.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", help="Which row, by its value in the id column.")] = None,
+    delimiter: o.Delimiter = None,
+    decimal: o.Decimal = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Show why one row gets its prediction: log stable + log unstable - log prior, by class and feature."""
+    voice = Voice(quiet, as_json)
+    project = load_project(model)
+    adapted = project.require_adapted()
+    source = find(new, delimiter=delimiter, decimal=decimal)
+    table = read(source, csv_types(project))
+    require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
+    number = _position(table, project, row, id)
+    X = frame(project.encoder, table.slice(number - 1, 1))
+    explanation = adapted.explain(X)
+    lines = [
+        f"row {number}: [bold]{escape(str(explanation.prediction))}[/] ({adapted.decision_})",
+        escape(str(explanation)),
+    ]
+    voice.result({"row": number, "decision": adapted.decision_} | _values(explanation), "\n".join(lines))
+
+
+def _position(table: pa.Table, project: Project, row: int | None, id: str | None) -> int:
+    if (row is None) == (id is None):
+        raise ValueError("Which row? Say --row NUMBER or --id VALUE; not both.")
+    if row is not None:
+        if not 1 <= row <= table.num_rows:
+            raise ValueError(f"There is no row {row}: the table has rows 1 to {table.num_rows}.")
+        return row
+    if project.roles.id is None:
+        raise ValueError("The model knows no id column: use --row, or fit with --id COLUMN.")
+    require_columns(table.column_names, [project.roles.id])
+    found = pc.index(table.column(project.roles.id).cast(pa.string()), id).as_py()
+    if found < 0:
+        raise ValueError(f"No row has {project.roles.id} = {id!r}.")
+    return int(found) + 1
+
+
+def _values(explanation: Explanation) -> dict[str, object]:
+    features = explanation.features
+    return {
+        "prediction": explanation.prediction,
+        "classes": explanation.classes,
+        "log_stable": explanation.stable,
+        "log_unstable": explanation.unstable,
+        "log_prior": explanation.prior,
+        "log_probability": explanation.joint,
+        "features": {}
+        if features is None
+        else {name: features[j] for j, name in enumerate(explanation.feature_names)},
+        "baseline": explanation.baseline,
+    }

@@ -1,0 +1,92 @@
+"""`sfboost fit`: labelled rows of several domains in, a model file out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from sfboost.cli import options as o
+from sfboost.cli.files import check_model_name, save_project
+from sfboost.cli.inputs import read_training
+from sfboost.cli.project import Project, class_names, learn
+from sfboost.cli.speech import Voice, speaking
+
+
+@speaking
+def fit(
+    context: typer.Context,
+    train: o.TrainTable,
+    target: o.Target,
+    domain: o.Domain,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. model.sfb.")],
+    stable: o.Stable = None,
+    unstable: o.Unstable = None,
+    id: o.Id = None,
+    drop: o.Drop = None,
+    categorical: o.Categorical = None,
+    evaluate: o.Evaluate = True,
+    delimiter: o.Delimiter = None,
+    decimal: o.Decimal = None,
+    config: o.Config = None,
+    as_json: o.Json = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Fit the stable predictor to labelled domains and save it.
+
+    The file keeps what a later report needs (shares, slopes, curves, verdicts), and no training row.
+    """
+    voice = Voice(quiet, as_json)
+    check_model_name(output)
+    training, _ = read_training(
+        train,
+        target=target,
+        domain=domain,
+        stable=stable,
+        unstable=unstable,
+        id=id,
+        drop=drop,
+        categorical=categorical,
+        delimiter=delimiter,
+        decimal=decimal,
+    )
+    voice.note(*training.remarks)
+    with voice.waiting("Fitting"):
+        project = learn(training, o.make_model(context), evaluate=evaluate)
+        save_project(project, output)
+    voice.result(_values(project, output), _words(project, output))
+
+
+def _values(project: Project, output: Path) -> dict[str, object]:
+    model = project.model
+    return {
+        "rows": sum(domain.n_rows for domain in project.training.domains),
+        "domains": [domain.name for domain in project.training.domains],
+        "classes": class_names(project),
+        "stable": list(model.stable_columns_.names),
+        "unstable": list(model.unstable_columns_.names),
+        "evaluation": project.training.evaluation,
+        "checks": project.training.checks,
+        "file": str(output),
+    }
+
+
+def _words(project: Project, output: Path) -> str:
+    facts, model = project.training, project.model
+    domains = ", ".join(f"{domain.name} ({domain.n_rows})" for domain in facts.domains)
+    lines = [
+        f"fitted to {sum(domain.n_rows for domain in facts.domains)} rows of {len(facts.domains)} domains: "
+        f"{escape(domains)}",
+        f"stable: {escape(', '.join(model.stable_columns_.names))}",
+        f"the stable predictor beats the class balance by {model.evidence_.gain:.3f} ± "
+        f"{model.evidence_.standard_error:.3f} nats on held-out rows",
+    ]
+    violated = [check["check"] for check in facts.checks if check["verdict"] == "violated"]
+    if violated:
+        lines.append(
+            f"[yellow]violated in training: {escape(', '.join(violated))}[/] (`sfboost check` says more)"
+        )
+    return "\n".join([*lines, f"model: {escape(str(output))}"])

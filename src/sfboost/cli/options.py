@@ -1,0 +1,112 @@
+"""Options that several commands share, and the TOML file that may hold them."""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfboost.boosting import StableFeatureBoosting
+
+#: Parameters of the model that the table [model] of a TOML file may set.
+MODEL_SETTINGS = (
+    *("calibration", "calibration_bias", "calibration_weights", "validation_domain", "cv"),
+    *("method", "correction", "rounds", "l2", "standardize", "stability", "n_jobs", "random_state"),
+)
+_KNOWN = (
+    *("target", "domain", "stable", "unstable", "id", "drop", "categorical", "delimiter", "decimal"),
+    *("leak", "guard", "force", "evaluate", "rows", "require_adapted", "quiet"),
+)
+_META = "sfboost.model"
+
+
+def _apply_config(context: typer.Context, path: Path | None) -> Path | None:
+    if path is None:
+        return None
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise typer.BadParameter(f"there is no file {path}.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise typer.BadParameter(f"{path} is no TOML file: {error}.") from None
+    model = values.pop("model", {})
+    values = {key.replace("-", "_"): value for key, value in values.items()}
+    _refuse_unknown(values, _KNOWN, f"{path} has")
+    _refuse_unknown(model, MODEL_SETTINGS, f"[model] of {path} has")
+    plain = {key: ",".join(value) if isinstance(value, list) else value for key, value in values.items()}
+    context.default_map = {**(context.default_map or {}), **plain}
+    context.meta[_META] = model
+    return path
+
+
+def _refuse_unknown(values: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in values:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else f"; there are {', '.join(known)}"
+            raise typer.BadParameter(f"{where} {key!r}, which is no setting{hint}.")
+
+
+def make_model(context: typer.Context) -> StableFeatureBoosting:
+    """The model as the TOML file sets it; columns are set when the table is known."""
+    return StableFeatureBoosting(**context.meta.get(_META, {}))
+
+
+TrainTable = Annotated[str, typer.Argument(help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")]
+NewTable = Annotated[
+    str, typer.Argument(help="Rows of one new domain: CSV, Parquet or Arrow; - is standard input.")
+]
+Target = Annotated[str, typer.Option("--target", help="Column with the class.")]
+Domain = Annotated[str, typer.Option("--domain", help="Column that says where a row is from, e.g. hospital.")]
+Stable = Annotated[
+    str | None,
+    typer.Option("--stable", help="Features to trust, comma-separated (word_* matches); 'auto' searches."),
+]
+Unstable = Annotated[
+    str | None,
+    typer.Option("--unstable", help="Features that may change their meaning; by default all others."),
+]
+Id = Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")]
+Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out.")]
+Categorical = Annotated[
+    str | None, typer.Option("--categorical", help="Columns of numbers that are codes, not amounts.")
+]
+Delimiter = Annotated[
+    str | None, typer.Option("--delimiter", help="Of CSV columns; by default read off the header.")
+]
+Decimal = Annotated[str | None, typer.Option("--decimal", help="Decimal point of CSV numbers: . or ,")]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="TOML file with any of these options and, under `model`, settings of the model.",
+        callback=_apply_config,
+        is_eager=True,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Report = Annotated[
+    Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
+]
+Rows = Annotated[
+    bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
+]
+Guard = Annotated[
+    bool, typer.Option("--guard/--no-guard", help="Allow for the leak seen in training; without: the paper.")
+]
+Leak = Annotated[float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")]
+Force = Annotated[bool, typer.Option("--force", help="Adapt even where that would be refused.")]
+RequireAdapted = Annotated[
+    bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
+]
+Evaluate = Annotated[
+    bool,
+    typer.Option(
+        "--evaluate/--no-evaluate", help="Let each training domain play the new one, for the report."
+    ),
+]

@@ -1,0 +1,69 @@
+"""What `adapt` and `run` tell: the decision in words and as JSON, and the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.markup import escape
+
+from sfboost.cli.project import Project
+from sfboost.cli.speech import NOT_ADAPTED, Voice
+from sfboost.cli.writing import whole_file
+from sfboost.report import ReportFacts, render
+
+_COLOURS = {"adapted": "green", "blended": "yellow", "kept stable": "cyan"}
+
+
+def write_report(facts: ReportFacts, path: Path) -> None:
+    """Write the page, whole or not at all."""
+    with whole_file(path) as part:
+        part.write_text(render(facts), encoding="utf-8")
+
+
+def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str]) -> None:
+    """The decision, why, the scores if labels were given, and the files."""
+    voice.note(*facts.remarks)
+    lines = [
+        f"[bold {_COLOURS[facts.headline.kind]}]{facts.headline.kind}[/]: {escape(facts.headline.sentence)}",
+        escape(facts.headline.because),
+    ]
+    if facts.scores is not None:
+        scores = ", ".join(
+            f"{method} {100 * values['accuracy']:.1f} %" for method, values in facts.scores.by_method.items()
+        )
+        lines.append(f"accuracy on the {facts.scores.n_rows} labels that were given: {scores}")
+    alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
+    if alarming:
+        names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
+        lines.append(f"assumptions in doubt: {escape(names)}")
+    lines += [f"{what}: {escape(path)}" for what, path in written.items()]
+    voice.result(as_values(project, facts) | {"files": written}, "\n".join(lines))
+
+
+def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
+    """The outcome as plain values."""
+    adapted = project.require_adapted()
+    return {
+        "decision": adapted.decision_,
+        "reason": adapted.reason_,
+        "rows": facts.changes.n_rows,
+        "changed": facts.changes.n_changed,
+        "classes": list(facts.classes),
+        "prior": list(facts.prior),
+        "confusion": [list(row) for row in facts.confusion],
+        "informativeness": facts.informativeness,
+        "leak": facts.leak,
+        "break_even": facts.break_even,
+        "reversed": [f.name for story in facts.stories for f in story.features if f.reversed],
+        "checks": [vars(check) for check in facts.checks],
+        "scores": None if facts.scores is None else {k: dict(v) for k, v in facts.scores.by_method.items()},
+        "remarks": list(facts.remarks),
+    }
+
+
+def leave(project: Project, require_adapted: bool) -> None:
+    """End with code 3 if adapting was required and did not happen."""
+    if require_adapted and project.require_adapted().decision_ == "kept stable":
+        raise typer.Exit(NOT_ADAPTED)

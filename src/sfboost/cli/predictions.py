@@ -1,0 +1,64 @@
+"""Rows in, predictions out, a batch at a time: memory does not grow with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfboost.cli.project import Project, class_names
+from sfboost.cli.roles import require_columns
+from sfboost.cli.tables import frame
+
+BATCH_ROWS = 1 << 16
+NOT_ADAPTED = "not adapted"
+
+
+def predict_batches(
+    project: Project, batches: Iterable[pa.RecordBatch], name: str = "The table"
+) -> Iterator[pa.RecordBatch]:
+    """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities."""
+    first = 1
+    for batch in batches:
+        if first == 1:
+            wanted = [column.name for column in project.encoder.columns]
+            require_columns(batch.schema.names, [*wanted, *_ids(project)], name)
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            part = batch.slice(start, BATCH_ROWS)
+            yield _predict(project, part, first)
+            first += part.num_rows
+
+
+def needed_columns(project: Project) -> list[str]:
+    """Columns that predicting reads."""
+    return [*_ids(project), *(column.name for column in project.encoder.columns)]
+
+
+def _ids(project: Project) -> list[str]:
+    return [] if project.roles.id is None else [project.roles.id]
+
+
+def _predict(project: Project, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    X = frame(project.encoder, batch)
+    stable = project.model.predict_proba(X)
+    joint, decision = stable, NOT_ADAPTED
+    if project.adapted is not None:
+        unstable = project.model.unstable_columns_.take(X)
+        joint, decision = (
+            project.adapted.adaptation.predict_proba(stable, unstable),
+            project.adapted.decision_,
+        )
+    best = joint.argmax(axis=1)
+    columns: dict[str, Any] = {}
+    if project.roles.id is None:
+        columns["row"] = pa.array(np.arange(first, first + len(X)))
+    else:
+        columns[project.roles.id] = batch.column(project.roles.id)
+    columns["prediction"] = pa.array(np.asarray(project.model.classes_)[best])
+    columns["decision"] = pa.array([decision]).take(pa.array(np.zeros(len(X), dtype=np.int32)))
+    for label, proba in (("adapted", joint), ("stable", stable)):
+        for k, name in enumerate(class_names(project)):
+            columns[f"{label}_{name}"] = pa.array(np.ascontiguousarray(proba[:, k]))
+    return pa.RecordBatch.from_pydict(columns)

@@ -1,0 +1,194 @@
+"""A model together with its table: what `fit` makes, `adapt` adapts, and a file keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sklearn.base import clone
+
+from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting
+from sfboost.boosting.evaluation import (
+    DomainScores,
+    compare_on_domain,
+    default_classifier,
+    fit_pooled,
+    skipped,
+)
+from sfboost.cli.encoding import Encoder
+from sfboost.cli.roles import Roles
+from sfboost.cli.tables import NewRows, TrainingTable
+from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
+from sfboost.report.training import evaluation_rows
+
+# Standard errors of the slopes are worth their time up to here.
+_MOST_PARAMETERS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Project:
+    """Everything that is known after `fit`, and after `adapt`.
+
+    Attributes
+    ----------
+    roles : Roles
+    encoder : Encoder
+    model : StableFeatureBoosting
+        Of the encoded columns.
+    training : TrainingFacts
+        For reports: no training row is kept.
+    pooled : fitted classifier
+        Of all encoded columns, to compare with where labels are given.
+    adapted : AdaptedClassifier or None
+    """
+
+    roles: Roles
+    encoder: Encoder
+    model: StableFeatureBoosting
+    training: TrainingFacts
+    pooled: Any
+    adapted: AdaptedClassifier | None = None
+
+    def adapt(
+        self, new: NewRows, *, guard: bool = True, leak: float | None = None, force: bool = False
+    ) -> Project:
+        """Adapt to the rows of a new domain; their labels are not looked at."""
+        n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
+        adapted = self.model.adapt(
+            new.X,
+            guard="auto" if guard else None,
+            leak=leak,
+            force=force,
+            uncertainty=n_parameters <= _MOST_PARAMETERS,
+        )
+        return replace(self, adapted=adapted)
+
+    def facts(
+        self, new: NewRows, *, title: str, source: str, rows: bool, remarks: tuple[str, ...] = ()
+    ) -> ReportFacts:
+        """What the report shows about the adaptation to these rows."""
+        return make_facts(
+            self.require_adapted(),
+            self.training,
+            new.X,
+            title=title,
+            source=source,
+            y=new.y,
+            pooled=self.pooled,
+            cells=self._cells(new) if rows else None,
+            remarks=(*remarks, *new.remarks),
+        )
+
+    def _cells(self, new: NewRows) -> list[Mapping[str, Any]]:
+        stable = self.stable_columns
+        others = [column.name for column in self.encoder.columns if column.name not in stable]
+        # The id first, then the unstable features: they are why a prediction changed.
+        id = [self.roles.id] if self.roles.id in new.table.column_names else []
+        return new.table.select([*id, *others, *stable]).to_pylist()
+
+    @property
+    def stable_columns(self) -> tuple[str, ...]:
+        """Columns of the table whose encoded columns are all stable."""
+        stable = set(self.model.stable_columns_.names)
+        return tuple(column.name for column in self.encoder.columns if set(column.outputs) <= stable)
+
+    def require_adapted(self) -> AdaptedClassifier:
+        """The adapted classifier, which must be there."""
+        if self.adapted is None:
+            raise ValueError(
+                "This model is not adapted yet: `sfboost adapt MODEL NEW -o ADAPTED` does that first."
+            )
+        return self.adapted
+
+
+def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate: bool) -> Project:
+    """Fit the model to labelled rows and keep what reports need."""
+    model = configure(training, settings)
+    facts = describe_training(model, training.X, training.y, training.domain)
+    if evaluate and len(training.domains) > 1:
+        with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
+            facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings)))
+    pooled = default_classifier(training.X).fit(training.X, training.y)
+    return Project(training.roles, training.encoder, model, facts, pooled)
+
+
+def evaluate_domains(training: TrainingTable, settings: StableFeatureBoosting) -> DomainEvaluation:
+    """Let each domain play the new one, from the table on: `sfboost run --hold-out` for all of them."""
+    if len(training.domains) < 2:
+        raise ValueError(
+            f"Evaluating needs at least two domains, got {training.domains[0]!r} alone: with one there is "
+            "none left to train on."
+        )
+    scores = tuple(_score_domain(training, settings, name) for name in training.domains)
+    if all(score.decision == "skipped" for score in scores):
+        raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
+    return DomainEvaluation(scores)
+
+
+def _score_domain(training: TrainingTable, settings: StableFeatureBoosting, name: str) -> DomainScores:
+    rest, here = training.hold_out(name)
+    model = configure(rest, settings)
+    if model.validation_domain == name:
+        model.set_params(validation_domain=None)  # it is the new domain now
+    try:
+        model.fit(rest.X, rest.y, sample_domain=rest.domain)
+        pooled = fit_pooled(model, rest.X, rest.y, pooled=default_classifier(rest.X))
+        return replace(compare_on_domain(model, pooled, here.X, here.labels), domain=name)
+    except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
+        return skipped(name, len(here.X), str(error))
+
+
+def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:
+    """The model, unfitted, with the columns of the table."""
+    roles, encoder = training.roles, training.encoder
+    stable: Any = "auto" if roles.search else encoder.outputs_of(roles.stable)
+    unstable: Any = encoder.outputs_of(roles.unstable) or (None if roles.search else [])
+    if not roles.search and not stable:
+        raise ValueError(
+            "The stable columns hold one category each and say nothing: name others with --stable."
+        )
+    if not roles.search and not unstable:
+        raise ValueError(
+            "The unstable columns hold one category each and say nothing: name others with --unstable."
+        )
+    return clone(settings).set_params(stable_features=stable, unstable_features=unstable)
+
+
+def as_plain(project: Project) -> dict[str, Any]:
+    """What a file keeps beside the model itself."""
+    return {
+        "roles": project.roles.to_dict(),
+        "encoder": project.encoder.to_dict(),
+        "training": project.training.to_dict(),
+        "pooled": project.pooled,
+    }
+
+
+def from_plain(values: Any, model: StableFeatureBoosting, adapted: AdaptedClassifier | None) -> Project:
+    """The inverse of `as_plain`."""
+    try:
+        return Project(
+            Roles.from_dict(values["roles"]),
+            Encoder.from_dict(values["encoder"]),
+            model,
+            TrainingFacts.from_dict(values["training"]),
+            values["pooled"],
+            adapted,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"what it says of its table is malformed ({error!r})") from error
+
+
+def csv_types(project: Project) -> dict[str, pa.DataType]:
+    """Types of CSV columns: as in training; an id is text, so that 007 stays 007."""
+    id = project.roles.id
+    return project.encoder.types | ({} if id is None else {id: pa.string()})
+
+
+def class_names(project: Project) -> list[str]:
+    """Classes as text, in the order of the probabilities."""
+    return [str(name) for name in np.asarray(project.model.classes_).tolist()]

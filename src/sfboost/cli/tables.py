@@ -1,0 +1,164 @@
+"""From a table to what the model takes: features as numbers, labels, domains, and remarks on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfboost.cli.encoding import Encoder, as_text
+from sfboost.cli.roles import Roles, require_columns
+
+_MOST_CLASSES = 50
+_MANY_CANDIDATES = 40
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """Labelled rows as the model takes them."""
+
+    roles: Roles
+    encoder: Encoder
+    X: pd.DataFrame
+    y: npt.NDArray[Any]
+    domain: npt.NDArray[Any]
+    remarks: tuple[str, ...]
+    table: pa.Table
+    categorical: tuple[str, ...]
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Names of the domains, in order of first appearance."""
+        return tuple(dict.fromkeys(self.domain.tolist()))
+
+    def hold_out(self, name: str) -> tuple[TrainingTable, NewRows]:
+        """Let one domain play the new one: nothing of it, not even a median, goes into the others."""
+        inside = pa.array(self.domain == name)
+        rest = prepare_training(self.table.filter(pc.invert(inside)), self.roles, self.categorical)
+        held = self.table.filter(inside)
+        return rest, prepare_new(held, self.roles, rest.encoder, np.unique(self.y), name)
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Rows of a new domain as the model takes them; `y` is for scores alone."""
+
+    table: pa.Table
+    X: pd.DataFrame
+    y: npt.NDArray[Any] | None
+    remarks: tuple[str, ...]
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """The labels, which must be there for every row."""
+        assert self.y is not None
+        return np.array(self.y.tolist())
+
+
+def prepare_training(
+    table: pa.Table, roles: Roles, categorical: tuple[str, ...] = (), name: str = "The table"
+) -> TrainingTable:
+    """Encode labelled rows; rows without a label are left out, and that is said."""
+    require_columns(table.column_names, [roles.target, roles.domain, *roles.features, *categorical], name)
+    remarks = []
+    known = pc.is_valid(table.column(roles.target))
+    if pa.types.is_floating(table.schema.field(roles.target).type):
+        known = pc.and_(known, pc.invert(pc.fill_null(pc.is_nan(table.column(roles.target)), True)))
+    n_unlabelled = table.num_rows - int(pc.sum(known).as_py() or 0)
+    if n_unlabelled:
+        table = table.filter(known)
+        remarks.append(f"{n_unlabelled} rows of {name} have no {roles.target!r} and are left out.")
+    if not table.num_rows:
+        raise ValueError(f"Every row of {name} lacks its {roles.target!r}: training needs labels.")
+    where = table.column(roles.domain)
+    if where.null_count:
+        raise ValueError(
+            f"{where.null_count} rows of {name} have no {roles.domain!r}: fill it in, or drop those rows."
+        )
+    domain = np.array(as_text(where).to_pylist(), dtype=object)
+    if len(set(domain.tolist())) == 1:
+        remarks.append(
+            f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
+        )
+    encoder = Encoder.fit(table, roles.features, categorical)
+    empty = [
+        column.name for column in encoder.columns if table.column(column.name).null_count == table.num_rows
+    ]
+    if empty:
+        remarks.append(f"Columns {', '.join(empty)} are missing in every training row and say nothing.")
+    if roles.search and len(encoder.names) > _MANY_CANDIDATES:
+        remarks.append(
+            f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "
+            "--unstable make them fewer."
+        )
+    X, y = frame(encoder, table), labels(table, roles.target)
+    return TrainingTable(roles, encoder, X, y, domain, tuple(remarks), table, categorical)
+
+
+def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:
+    """Classes of the rows: whole numbers, truth values or text."""
+    values = table.column(target)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    found = np.array(values.to_pylist())
+    if found.dtype.kind == "f":
+        if not np.array_equal(found, np.round(found)):
+            raise ValueError(
+                f"The target {target!r} holds numbers such as {found[found != np.round(found)][0]:g}, not "
+                "classes: sfboost classifies. Turn it into classes first."
+            )
+        found = found.astype(np.int64)  # a missing label had turned whole numbers into floats
+    if found.dtype.kind == "O":
+        found = np.array(as_text(values).to_pylist())
+    if len(np.unique(found)) > _MOST_CLASSES:
+        raise ValueError(
+            f"The target {target!r} holds {len(np.unique(found))} different values: at most {_MOST_CLASSES} "
+            "classes can be told apart."
+        )
+    return found
+
+
+def prepare_new(
+    table: pa.Table, roles: Roles, encoder: Encoder, classes: npt.NDArray[Any], name: str = "The table"
+) -> NewRows:
+    """Encode rows of a new domain; labels that are there are set aside for scores."""
+    require_columns(table.column_names, [column.name for column in encoder.columns], name)
+    remarks = encoder.remarks(table)
+    y = None
+    if roles.target in table.column_names and table.column(roles.target).null_count < table.num_rows:
+        by_text = {str(label): label for label in classes.tolist()}
+        given = as_text(table.column(roles.target)).to_pylist()
+        # A boolean class is True here and "true" in Arrow's text.
+        by_text |= {text.lower(): label for text, label in by_text.items() if isinstance(label, bool)}
+        y = np.array([by_text.get(text) for text in given], dtype=object)
+        strange = sorted({text for text in given if text is not None and text not in by_text})
+        remarks.append(
+            f"{name} has the target {roles.target!r}: its labels are used for scores alone, never to adapt."
+        )
+        if strange:
+            remarks.append(f"Labels that training never saw are not scored: {', '.join(strange[:5])}.")
+    if roles.domain in table.column_names:
+        domains = pc.unique(as_text(table.column(roles.domain))).drop_null().to_pylist()
+        if len(domains) > 1:
+            shown = ", ".join(domains[:4]) + (" …" if len(domains) > 4 else "")
+            remarks.append(
+                f"{name} holds rows of {len(domains)} domains ({shown}), and they are adapted to as one: "
+                "better adapt to each by itself."
+            )
+    if roles.id in table.column_names:  # adapting needs no id; predicting does
+        n_twice = table.num_rows - len(pc.unique(table.column(roles.id)))
+        if n_twice:
+            remarks.append(
+                f"{n_twice} values of the id {roles.id!r} occur more than once; every row is predicted."
+            )
+    return NewRows(table, frame(encoder, table), y, tuple(remarks))
+
+
+def frame(encoder: Encoder, rows: pa.Table | pa.RecordBatch) -> pd.DataFrame:
+    """Encoded rows under their names."""
+    return pd.DataFrame(encoder.encode(rows), columns=list(encoder.names))

@@ -1,0 +1,100 @@
+"""The closed list of types that a file may name. Nothing else is ever looked up by a name from a file.
+
+The key is what stands in the file, and stays; the value is where the class lives now. Types are imported when
+they are met, so that this room can stay below the ones whose results it keeps.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from reprlib import repr as shortened
+from typing import Any
+
+from sfboost.persistence.errors import SavedModelError
+
+TYPES: dict[str, str] = {
+    # what can be saved by itself
+    "StableFeatureBoosting": "sfboost.boosting",
+    "AdaptedClassifier": "sfboost.boosting",
+    "Adaptation": "sfboost.adaptation",
+    "SFBClassifier": "sfboost.torch",
+    "AdaptedSFBClassifier": "sfboost.torch",
+    # what these are made of
+    "Columns": "sfboost.boosting",
+    "DomainSummary": "sfboost.boosting",
+    "HeldOutCalibration": "sfboost.boosting",
+    "DomainLeak": "sfboost.diagnostics.leak",
+    "StableFeatureSelector": "sfboost.selection",
+    "Selection": "sfboost.selection.result",
+    "ColumnVerdict": "sfboost.selection.result",
+    "Invariance": "sfboost.selection.invariance",
+    "Temperature": "sfboost.calibration",
+    "ReliabilityCurve": "sfboost.calibration",
+    "PseudoLabelStatistics": "sfboost.marginal",
+    "Decision": "sfboost.adaptation",
+    "StableEvidence": "sfboost.adaptation",
+    "Settings": "sfboost.adaptation",
+    "UnstableModel": "sfboost.adaptation.fitting",
+    "Standardizer": "sfboost.adaptation.standardize",
+    "CrossFit": "sfboost.adaptation.regularisation",
+    "Guard": "sfboost.adaptation.guard",
+    "Estimate": "sfboost.adaptation.uncertainty",
+    "Uncertainty": "sfboost.adaptation.uncertainty",
+    "SoftLogisticRegression": "sfboost.heads",
+    "AdamLogisticRegression": "sfboost.heads",
+    "SoftLabelClassifier": "sfboost.heads",
+    "LinearFit": "sfboost.heads.linear",
+    "Precision": "sfboost.torch.precision",
+    "Cells": "sfboost.adaptation.leak_scores",
+    "ScoreModel": "sfboost.adaptation.leak_scores",
+    "Disagreement": "sfboost.adaptation.leak",
+    "LeakModel": "sfboost.adaptation.leak",
+    "LeakAdaptation": "sfboost.adaptation.leak",
+    # scikit-learn and scipy: what the default pipelines use
+    "Pipeline": "sklearn.pipeline",
+    "ColumnTransformer": "sklearn.compose",
+    "FrozenEstimator": "sklearn.frozen",
+    "StandardScaler": "sklearn.preprocessing",
+    "OneHotEncoder": "sklearn.preprocessing",
+    "SplineTransformer": "sklearn.preprocessing",
+    "BSpline": "scipy.interpolate",
+    "SimpleImputer": "sklearn.impute",
+    "MissingIndicator": "sklearn.impute",
+    "LogisticRegression": "sklearn.linear_model",
+    "make_column_selector": "sklearn.compose",
+}
+
+#: What a file may hold as a whole.
+KINDS = ("StableFeatureBoosting", "AdaptedClassifier", "Adaptation", "SFBClassifier", "AdaptedSFBClassifier")
+
+
+def type_of(name: Any) -> type:
+    """The class that a name in a file stands for.
+
+    Examples
+    --------
+    >>> type_of("Temperature").__name__
+    'Temperature'
+    """
+    if not isinstance(name, str) or name not in TYPES:
+        raise SavedModelError(
+            f"it holds a {shortened(name)}, which is no type that this version of sfboost knows"
+        )
+    found = getattr(import_module(TYPES[name]), name)
+    assert isinstance(found, type)
+    return found
+
+
+def name_of(cls: type) -> str | None:
+    """The name of a class in files, or None if it has none. A subclass is another class.
+
+    Examples
+    --------
+    >>> name_of(dict) is None
+    True
+    """
+    # Only a class of that name and package can be it; asking so avoids importing torch for nothing.
+    name, package = cls.__name__, cls.__module__.partition(".")[0]
+    if name not in TYPES or TYPES[name].partition(".")[0] != package:
+        return None
+    return name if type_of(name) is cls else None

@@ -1,0 +1,11 @@
+"""The report: one self-contained HTML page about one adaptation.
+
+Layer 8. `training` (what fit leaves behind) with `support` and `balance` (sketches in place of rows) →
+`slopes`, `changes`, `verdict` → `facts` (all that is shown, as plain numbers) → `svg`, `page` (how it looks).
+"""
+
+from sfboost.report.facts import ReportFacts, make_facts
+from sfboost.report.page import render
+from sfboost.report.training import TrainingFacts, describe_training
+
+__all__ = ["ReportFacts", "TrainingFacts", "describe_training", "make_facts", "render"]

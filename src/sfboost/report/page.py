@@ -1,0 +1,58 @@
+"""The facts as one HTML page that loads nothing."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined
+
+from sfboost.boosting.metrics import LOSSES
+from sfboost.report.facts import ReportFacts
+from sfboost.report.questions import QUESTIONS, SYMBOLS
+from sfboost.report.svg import draw_leak, draw_reliability, draw_shares, draw_slopes
+
+_METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "log_loss": "log loss",
+    "brier": "Brier",
+    "auroc": "AUROC",
+    "ece": "ECE",
+}
+
+
+def render(facts: ReportFacts) -> str:
+    """The page. Everything that came from a table is escaped."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"percent": _percent, "number": _number}
+    room = files("sfboost.report")
+    template = environment.from_string(room.joinpath("page.html.j2").read_text(encoding="utf-8"))
+    training = facts.training
+    names = [domain.name for domain in training.domains]
+    shares = [(domain.name, domain.shares, False) for domain in training.domains]
+    shares.append(("here (estimated)", list(facts.prior), True))
+    curves = training.before is not None and training.after is not None
+    guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
+    return template.render(
+        facts=facts,
+        style=room.joinpath("page.css").read_text(encoding="utf-8"),
+        metric_names=_METRIC_NAMES,
+        losses=LOSSES,
+        questions=QUESTIONS,
+        symbols=SYMBOLS,
+        shares=shares,
+        shares_drawing=draw_shares(shares, facts.classes),
+        slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],
+        reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
+        leak_drawing=draw_leak(facts.leak, facts.break_even) if guarded else None,  # type: ignore[arg-type]
+    )
+
+
+def _percent(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None or value != value else f"{100 * value:.{digits}f} %"
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None or value != value else f"{value:.{digits}f}"

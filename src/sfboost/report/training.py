@@ -1,0 +1,190 @@
+"""What `fit` leaves behind for reports: shares, slopes, curves and verdicts of training, no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.boosting import DomainEvaluation, DomainSummary, StableFeatureBoosting
+from sfboost.boosting.diagnosed import held_out_rows
+from sfboost.calibration import ReliabilityCurve
+from sfboost.diagnostics import diagnose
+from sfboost.marginal.probabilities import FloatArray
+from sfboost.report.balance import BalanceSketch
+from sfboost.report.support import SupportSketch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_BINS = 15
+Curve = Mapping[str, list[float]]
+
+
+@dataclass(frozen=True)
+class DomainFacts:
+    """One training domain.
+
+    Attributes
+    ----------
+    slopes : list of lists, of shape (columns, d), or None
+        Of a logistic regression of the unstable features on this domain's labels, in raw units; None in a
+        list where the feature does not vary. One column for two classes.
+    accuracy, ece_before, ece_after : float or None
+        Of the stable predictor on held-out rows.
+    """
+
+    name: str
+    n_rows: int
+    shares: list[float]
+    slopes: list[list[float | None]] | None
+    accuracy: float | None
+    ece_before: float | None
+    ece_after: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingFacts:
+    """Everything about training that a report shows.
+
+    Attributes
+    ----------
+    domains : tuple of DomainFacts
+    units : list of float
+        Standard deviation of each unstable feature within training domains: the unit slopes are shown in.
+    before, after : mapping with "confidence", "accuracy", "weight", or None
+        Reliability of the stable predictor on held-out rows of all domains, before and after calibration.
+    checks : list of dict
+        The checks of the training domains, as `CheckResult.to_dict` gives them.
+    evaluation : list of dict
+        Rows of `DomainEvaluation`, with the reason of each decision; empty if it was not run.
+    support : SupportSketch
+    balance : BalanceSketch
+    """
+
+    domains: tuple[DomainFacts, ...]
+    units: list[float]
+    before: Curve | None
+    after: Curve | None
+    checks: list[dict[str, Any]]
+    evaluation: list[dict[str, Any]]
+    support: SupportSketch
+    balance: BalanceSketch
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "domains": [vars(domain) for domain in self.domains],
+            "units": self.units,
+            "before": self.before,
+            "after": self.after,
+            "checks": self.checks,
+            "evaluation": self.evaluation,
+            "support": self.support.to_dict(),
+            "balance": self.balance.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        parts = {
+            "domains": tuple(DomainFacts(**domain) for domain in values["domains"]),
+            "support": SupportSketch.from_dict(values["support"]),
+            "balance": BalanceSketch.from_dict(values["balance"]),
+        }
+        return cls(**(values | parts))
+
+
+def describe_training(
+    model: StableFeatureBoosting,
+    X: pd.DataFrame,
+    y: npt.NDArray[Any],
+    domain: npt.NDArray[Any],
+    evaluation: DomainEvaluation | None = None,
+) -> TrainingFacts:
+    """Summarise the rows that `model` is to be fitted to; fits it on the way."""
+    rows = held_out_rows(model, X, y, domain)
+    checks = diagnose(rows, random_state=model.random_state or 0)
+    within = [
+        np.asarray(model.unstable_columns_.take(X[domain == name]), dtype=np.float64) for name in set(domain)
+    ]
+    spread = np.sqrt(sum(len(part) * part.var(axis=0) for part in within) / len(X))
+    curves = [summary.calibration for summary in model.domains_ if summary.calibration is not None]
+    sizes = [curve.n_rows for curve in curves]
+    return TrainingFacts(
+        domains=tuple(_domain_facts(summary) for summary in model.domains_),
+        units=spread.tolist(),
+        before=_pooled([curve.reliability_raw for curve in curves], sizes),
+        after=_pooled([curve.reliability for curve in curves], sizes),
+        checks=[_finite(result.to_dict()) for result in checks],
+        evaluation=[] if evaluation is None else evaluation_rows(evaluation),
+        support=SupportSketch.fit(np.asarray(model.stable_columns_.take(X), dtype=np.float64)),
+        balance=BalanceSketch(
+            mean=tuple(rows.stable.mean(axis=0).tolist()),
+            covariance=tuple(tuple(row) for row in np.cov(rows.stable.T).tolist()),
+            shares={str(summary.name): tuple(summary.class_balance.tolist()) for summary in model.domains_},
+            n_rows=len(rows.stable),
+        ),
+    )
+
+
+def evaluation_rows(evaluation: DomainEvaluation) -> list[dict[str, Any]]:
+    """Plain records with the reason of each decision; what is not a number is None."""
+    reasons = {domain.domain: domain.reason for domain in evaluation.domains}
+    return [
+        _finite(row | {"domain": str(row["domain"]), "reason": reasons[row["domain"]]})
+        for row in evaluation.rows()
+    ]
+
+
+def raw_slopes(coef: FloatArray, scale: FloatArray) -> list[list[float | None]]:
+    """Coefficients in raw units; None where a feature did not vary, so that its coefficient stayed zero."""
+    raw = coef if len(coef) == 1 else coef - coef.mean(axis=0)
+    silent = (coef == 0.0).all(axis=0)
+    return [
+        [None if quiet else float(v) for v, quiet in zip(row, silent, strict=True)] for row in raw / scale
+    ]
+
+
+def _domain_facts(summary: DomainSummary) -> DomainFacts:
+    coef, held_out = getattr(summary.head, "coef_", None), summary.calibration
+    known = coef is not None and summary.feature_scale is not None
+    return DomainFacts(
+        name=str(summary.name),
+        n_rows=summary.n_rows,
+        shares=summary.class_balance.tolist(),
+        slopes=raw_slopes(coef, summary.feature_scale) if known else None,  # type: ignore[arg-type]
+        accuracy=None if held_out is None else held_out.accuracy,
+        ece_before=None if held_out is None else held_out.reliability_raw.ece,
+        ece_after=None if held_out is None else held_out.reliability.ece,
+    )
+
+
+def _pooled(curves: list[ReliabilityCurve], sizes: list[int]) -> Curve | None:
+    """One curve of several, bin by bin; a bin is known by the confidence in it."""
+    if not curves:
+        return None
+    confidence, accuracy = (
+        np.concatenate([getattr(c, name) for c in curves]) for name in ("confidence", "accuracy")
+    )
+    weight = np.concatenate([curve.weight * size for curve, size in zip(curves, sizes, strict=True)])
+    bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
+    mass = np.bincount(bins, weight, _BINS)
+    filled = mass > 0.0
+    means = [np.bincount(bins, weight * v, _BINS)[filled] / mass[filled] for v in (confidence, accuracy)]
+    share = mass[filled] / mass.sum()
+    return {"confidence": means[0].tolist(), "accuracy": means[1].tolist(), "weight": share.tolist()}
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: None in their place."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value

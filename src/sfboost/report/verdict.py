@@ -1,0 +1,90 @@
+"""The verdict in a sentence that a colleague understands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfboost.boosting import AdaptedClassifier
+from sfboost.report.changes import Changes
+from sfboost.report.slopes import ClassStory
+
+_WORDS = (
+    ("X_U follows X_S", "the unstable features follow the stable ones"),
+    ("X_U", "the unstable features"),
+    ("X_S", "the stable features"),
+    ("f_S", "the stable predictor"),
+)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What was done and why.
+
+    Attributes
+    ----------
+    kind : {"adapted", "blended", "kept stable"}
+    sentence : str
+        What was done.
+    because : str
+        Why, with the numbers.
+    advice : str
+        What follows from it for the reader.
+    """
+
+    kind: str
+    sentence: str
+    because: str
+    advice: str
+
+
+def in_words(reason: str) -> str:
+    """A reason without symbols.
+
+    Examples
+    --------
+    >>> in_words("X_U follows X_S within a class, or f_S is not calibrated")
+    'the unstable features follow the stable ones within a class, or the stable predictor is not calibrated'
+    """
+    for symbol, words in _WORDS:
+        reason = reason.replace(symbol, words)
+    return reason
+
+
+def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassStory, ...]) -> Headline:
+    """Put the decision into words."""
+    kind = adapted.decision_
+    count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
+    because = f"Why: {in_words(adapted.reason_)}."
+    if kind == "kept stable":
+        return Headline(
+            kind,
+            "Kept the stable predictor: the unstable features are not used here, and no prediction changed.",
+            because,
+            "This is the safe answer, not an error. More rows, a few labels or better stable features may "
+            "change it.",
+        )
+    flipped = [story.name for part in stories for story in part.features if story.reversed]
+    flipped = list(dict.fromkeys(flipped))
+    turned = ""
+    if flipped:
+        names = ", ".join(flipped[:4]) + (" and others" if len(flipped) > 4 else "")
+        turned = f" {names} {'says' if len(flipped) == 1 else 'say'} the opposite here of what training said."
+    partly = ""
+    if kind == "blended":
+        partly = (
+            "Some changes are within doubt (sampling error, and the leak that is allowed for): those rows "
+            "lean towards the stable prediction. "
+        )
+    advice = partly + (
+        "Adapted predictions are right only as far as the assumptions below hold; what no test can show is "
+        "whether stable and unstable features are independent within a class in this domain."
+    )
+    if kind == "blended":
+        sentence = (
+            f"Adapted in part: the unstable features are used where they are beyond doubt; {count}.{turned}"
+        )
+    else:
+        sentence = (
+            f"Adapted: the unstable features are used with the meaning they have here; {count}.{turned}"
+        )
+    return Headline(kind, sentence, because, advice)

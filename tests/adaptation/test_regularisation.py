@@ -1,0 +1,48 @@
+"""The penalty chosen by cross-fitted likelihood depends on the rows, not on their order in the table."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sfboost import adapt
+
+
+def draw(n_rows, n_classes=4, seed=0):
+    """Gaussian classes in both kinds of features, f_S exact: ℓ is rather flat in the penalty."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n_rows)
+    means = rng.normal(size=(n_classes, 2))
+    x = means[y] + rng.normal(size=(n_rows, 2))
+    f = np.exp(-0.5 * ((x[:, None] - means) ** 2).sum(axis=2))
+    X = 1.5 * rng.normal(size=(n_classes, 4))[y] + rng.normal(size=(n_rows, 4))
+    return f / f.sum(axis=1, keepdims=True), X
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_a_table_and_the_same_table_in_another_order_get_one_penalty(seed, container):
+    stable, X = draw(600, seed=seed)
+    order = np.random.default_rng(seed).permutation(len(X))
+    here = adapt(stable, container(X), force=True)
+    there = adapt(stable[order], container(X[order]), force=True)
+    assert here.cross_fit.l2 == there.cross_fit.l2
+    np.testing.assert_allclose(here.cross_fit.gains, there.cross_fit.gains, atol=1e-9)
+    np.testing.assert_allclose(here.predict_proba(stable, X), there.predict_proba(stable, X), atol=1e-3)
+
+
+def test_with_more_rows_than_are_needed_the_same_ones_are_used_in_any_order():
+    stable, X = draw(12_000, n_classes=2)
+    order = np.random.default_rng(0).permutation(len(X))
+    gains = [adapt(stable[rows], X[rows]).cross_fit.gains for rows in (np.arange(len(X)), order)]
+    np.testing.assert_allclose(gains[0], gains[1], atol=1e-9)
+
+
+def test_labels_belong_to_the_rows_that_are_ordered():
+    stable, X = draw(600)
+    known = np.full(600, None)
+    known[::4] = stable[::4].argmax(axis=1)
+    order = np.random.default_rng(0).permutation(600)
+    here = adapt(stable, X, y=known, force=True).cross_fit
+    there = adapt(stable[order], X[order], y=known[order], force=True).cross_fit
+    np.testing.assert_allclose(here.gains, there.gains, atol=1e-9)
+    assert here.gain != pytest.approx(adapt(stable, X, force=True).cross_fit.gain, abs=1e-6)

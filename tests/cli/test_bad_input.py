@@ -1,0 +1,182 @@
+"""What people hand in: a mistake is one sentence and exit code 2; what can be mended is mended and said."""
+
+import csv
+import re
+
+import pandas as pd
+import pytest
+from hospitals import ROLES, reversed_hospital, training
+from typer.testing import CliRunner
+
+from sfboost.cli import run as run_module
+from sfboost.cli.app import app
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a changed table and return its path."""
+
+    def write(rows, name="rows.csv", **options):
+        rows.to_csv(tmp_path / name, index=False, **options)
+        return tmp_path / name
+
+    return write
+
+
+def fit(sfboost, table, tmp_path, *options, code=0, roles=ROLES):
+    return sfboost("fit", table, *roles, *options, "--no-evaluate", "-o", tmp_path / "m.sfb", code=code)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda rows: rows.drop(columns="hospital"), "has no column 'hospital'"),
+        (lambda rows: rows.rename(columns={"chol": "Chol"}), "did you mean 'Chol'"),
+        (lambda rows: rows.iloc[:0], "a header but no rows"),
+        (lambda rows: rows.assign(sick=None), "lacks its 'sick'"),
+        (lambda rows: rows.assign(sick="yes"), "one class only"),
+        (lambda rows: rows.assign(sick=rows["age"] / 7), "holds numbers such as"),
+        (
+            lambda rows: rows.assign(hospital=rows["hospital"].where(rows.index > 2)),
+            "3 rows of .* have no 'hospital'",
+        ),
+        (
+            lambda rows: rows.assign(chol=rows["chol"].astype(object).where(rows.index > 4, "high")),
+            "holds numbers, but also text such as 'high'",
+        ),
+        (lambda rows: rows.assign(ward=rows["patient"]), "different texts"),
+        (lambda rows: rows.assign(ward="2024-01-01"), "neither number nor text"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused(sfboost, written, tmp_path, change, sentence):
+    done = fit(sfboost, written(change(training(60))), tmp_path, code=2)
+    assert re.search(sentence, done.stderr), done.stderr
+    assert not (tmp_path / "m.sfb").exists()
+
+
+def test_rows_without_a_label_are_left_out_and_that_is_said(sfboost, written, tmp_path):
+    rows = training(100)
+    done = fit(sfboost, written(rows.assign(sick=rows["sick"].where(rows.index >= 7))), tmp_path)
+    assert "7 rows of rows.csv have no 'sick' and are left out" in done.stderr
+    assert "fitted to 293 rows" in done.stdout
+
+
+def test_one_domain_is_accepted_with_a_warning_and_not_evaluated(sfboost, written, tmp_path):
+    rows = training(200).query("hospital == 'north'")
+    done = sfboost("fit", written(rows), *ROLES, "-o", tmp_path / "m.sfb")
+    assert "All rows are from one domain (north)" in done.stderr
+    done = sfboost("evaluate", written(rows), *ROLES, code=2)
+    assert "at least two domains" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sep": ";", "decimal": ","},
+        {"sep": "\t"},
+        {"encoding": "utf-8-sig"},
+        {"encoding": "utf-16"},
+        {"lineterminator": "\r\n"},
+    ],
+)
+def test_every_way_of_writing_csv_gives_the_same_model(files, sfboost, written, tmp_path, options):
+    told = [
+        sfboost.json("fit", table, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
+        for table in (written(training(120), "plain.csv"), written(training(120), "other.csv", **options))
+    ]
+    assert told[0] == told[1]
+
+
+def test_a_csv_that_is_guessed_wrong_can_be_told(sfboost, tmp_path):
+    """The header has more commas than bars, so commas are guessed."""
+    rows = training(120).rename(columns={"ward": "ward, as, on, the, sign, of, the, door"})
+    rows.to_csv(tmp_path / "rows.csv", index=False, sep="|", decimal=",", quoting=csv.QUOTE_NONE)
+    fit(sfboost, tmp_path / "rows.csv", tmp_path, code=2)
+    fit(sfboost, tmp_path / "rows.csv", tmp_path, "--delimiter", "|", "--decimal", ",")
+
+
+def test_classes_may_be_numbers_or_truth_values(sfboost, written, tmp_path):
+    for classes in ({"yes": 1, "no": 0}, {"yes": True, "no": False}, {"yes": 2.0, "no": 1.0}):
+        rows = training(150).assign(sick=lambda r, c=classes: r["sick"].map(c))
+        new = reversed_hospital(300).assign(sick=lambda r, c=classes: r["sick"].map(c))
+        told = sfboost.json(
+            "run", written(rows), written(new, "new.csv"), *ROLES, "--no-evaluate", "-o", tmp_path / "p.csv"
+        )
+        assert told["scores"]["stable"]["accuracy"] > 0.6
+        predicted = pd.read_csv(tmp_path / "p.csv")["prediction"]
+        assert set(predicted) <= set(classes.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda new: new.drop(columns=["chol", "ward"]), "no column 'chol', 'ward'"),
+        (lambda new: new.assign(age="old"), "cannot be read as csv: In CSV column"),
+        (lambda new: new.iloc[:0], "a header but no rows"),
+    ],
+)
+def test_a_new_table_that_does_not_fit_is_refused(files, sfboost, written, tmp_path, change, sentence):
+    for command in ("adapt", "predict"):
+        out = tmp_path / ("a.sfb" if command == "adapt" else "p.csv")
+        done = sfboost(command, files.model, written(change(reversed_hospital(60))), "-o", out, code=2)
+        assert sentence in done.stderr or "has no rows" in done.stderr
+        assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda new: new.assign(ward="Z"), "categories that training never saw (Z; 100.0 % of rows)"),
+        (lambda new: new.assign(chol=None), "'chol' is missing in every new row"),
+        (lambda new: new.assign(patient="same"), "299 values of the id 'patient' occur more than once"),
+        (lambda new: new.assign(hospital=["a", "b"] * 150), "rows of 2 domains (a, b)"),
+        (lambda new: new.assign(sick="perhaps"), "Labels that training never saw are not scored: perhaps"),
+    ],
+)
+def test_what_can_be_used_is_used_and_what_was_odd_is_said(
+    files, sfboost, written, tmp_path, change, sentence
+):
+    done = sfboost("adapt", files.model, written(change(reversed_hospital(300))), "-o", tmp_path / "a.sfb")
+    assert sentence in done.stderr
+    assert (tmp_path / "a.sfb").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("run", "{train}", *ROLES, "-o", "p.csv"), "Where are the new rows?"),
+        (("run", "{train}", "--hold-out", "moon", *ROLES, "-o", "p.csv"), "there are north, south, east"),
+        (("run", "{train}", "{new}", *ROLES, "-o", "p.xlsx"), "ends in none of"),
+        (("predict", "{adapted}", "{new}", "-o", "p.csv", "--format", "excel"), "use csv, parquet or arrow"),
+        (("predict", "{adapted}", "{new}", "-o", "-", "--json"), "both want standard output"),
+        (("predict", "nothing.sfb", "{new}", "-o", "p.csv"), "There is no file nothing.sfb"),
+        (
+            ("predict", "{train}", "{new}", "-o", "p.csv"),
+            "is not loaded: it does not begin like a saved model",
+        ),
+        (("explain", "{model}", "{new}", "--row", "1"), "not adapted yet"),
+        (("explain", "{adapted}", "{new}"), "Which row?"),
+        (("explain", "{adapted}", "{new}", "--row", "801"), "rows 1 to 800"),
+        (("explain", "{adapted}", "{new}", "--id", "nobody"), "No row has patient = 'nobody'"),
+        (("fit", "{train}", *ROLES, "-o", "model"), "call it model.sfb"),
+        (("fit", "{train}", *ROLES, "--categorical", "patient", "-o", "m.sfb"), "are no features"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence(files, sfboost, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    done = sfboost(*(part.format(**vars(files)) for part in arguments), code=2)
+    assert sentence in " ".join(done.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fault_of_ours_ends_with_one_and_the_traceback_is_for_debugging(files, sfboost, monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(run_module, "learn", fail)
+    arguments = ("run", files.train, files.new, *ROLES, "-o", "p.csv")
+    done = sfboost(*arguments, code=1)
+    assert "Unexpected ZeroDivisionError: oh" in done.stderr
+    done = CliRunner().invoke(app, [*map(str, arguments), "--debug"])
+    assert done.exit_code == 1
+    assert "Traceback" in done.stderr

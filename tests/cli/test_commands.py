@@ -1,0 +1,277 @@
+"""The way from a table to predictions, as a person with a deadline takes it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hospitals import ROLES, reversed_hospital, training
+
+import sfboost as library
+from sfboost.cli.files import load_project
+from sfboost.cli.predictions import predict_batches
+from sfboost.cli.reading import find, read
+
+COMMAND = (sys.executable, "-c", "from sfboost.cli import main; main()")
+COLUMNS = ["patient", "prediction", "decision", "adapted_no", "adapted_yes", "stable_no", "stable_yes"]
+
+
+def test_the_three_steps_and_run_give_the_same_predictions(files, sfboost, tmp_path):
+    sfboost("predict", files.adapted, files.new, "-o", tmp_path / "steps.parquet")
+    sfboost("run", files.train, files.new, *ROLES, "-o", tmp_path / "run.csv", "--no-evaluate")
+    steps, run = pd.read_parquet(tmp_path / "steps.parquet"), pd.read_csv(tmp_path / "run.csv")
+    assert list(steps.columns) == list(run.columns) == COLUMNS
+    assert (steps["prediction"] == run["prediction"]).all()
+    np.testing.assert_allclose(steps[COLUMNS[3:]], run[COLUMNS[3:]], atol=1e-12)
+
+
+def test_adapting_uses_the_reversed_feature_and_pooling_is_fooled(files, sfboost, tmp_path):
+    told = sfboost.json("adapt", files.model, files.labelled, "-o", tmp_path / "a.sfb")
+    accuracy = {method: scores["accuracy"] for method, scores in told["scores"].items()}
+    assert told["decision"] in ("adapted", "blended")
+    assert told["reversed"] == ["heart_rate"]
+    assert accuracy["adapted"] > accuracy["stable"] + 0.05
+    assert accuracy["pooled"] < accuracy["stable"]
+
+
+def test_labels_in_the_new_table_never_change_what_is_learned(files, sfboost, tmp_path):
+    wrong = reversed_hospital().assign(sick=lambda rows: rows["sick"].map({"yes": "no", "no": "yes"}))
+    wrong.to_csv(tmp_path / "wrong.csv", index=False)
+    for table in (files.new, files.labelled, tmp_path / "wrong.csv"):
+        done = sfboost("adapt", files.model, table, "-o", tmp_path / "a.sfb")
+        sfboost("predict", tmp_path / "a.sfb", files.new, "-o", tmp_path / f"{table.stem}.csv")
+        assert ("used for scores alone" in done.stderr) == (table != files.new)
+    texts = {(tmp_path / f"{name}.csv").read_text() for name in ("new", "labelled", "wrong")}
+    assert len(texts) == 1
+
+
+def test_predictions_carry_the_id_probabilities_and_the_decision(files, sfboost, tmp_path):
+    sfboost("predict", files.adapted, files.new, "-o", tmp_path / "p.csv")
+    rows = pd.read_csv(tmp_path / "p.csv")
+    assert rows["patient"].tolist() == reversed_hospital()["patient"].tolist()
+    for kind in ("adapted", "stable"):
+        np.testing.assert_allclose(rows[f"{kind}_no"] + rows[f"{kind}_yes"], 1.0)
+    assert (rows["prediction"] == np.where(rows["adapted_yes"] > rows["adapted_no"], "yes", "no")).all()
+    assert set(rows["decision"]) == {load_project(files.adapted).adapted.decision_}
+
+
+def test_a_model_that_is_not_adapted_predicts_with_the_stable_features_and_says_so(files, sfboost, tmp_path):
+    done = sfboost("predict", files.model, files.new, "-o", tmp_path / "p.csv")
+    rows = pd.read_csv(tmp_path / "p.csv")
+    assert "not adapted" in done.stderr
+    assert set(rows["decision"]) == {"not adapted"}
+    assert (rows["adapted_yes"] == rows["stable_yes"]).all()
+
+
+def test_an_id_passes_through_as_it_was_written(files, sfboost, tmp_path):
+    rows = reversed_hospital(60).assign(patient=[f"00{i}" for i in range(60)])
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    assert pd.read_csv(tmp_path / "p.csv", dtype=str)["patient"].tolist() == rows["patient"].tolist()
+    rows.drop(columns="patient").to_csv(tmp_path / "new.csv", index=False)
+    sfboost("adapt", files.model, tmp_path / "new.csv", "-o", tmp_path / "a.sfb")  # adapting needs none
+    done = sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv", code=2)
+    assert "no column 'patient'" in done.stderr
+
+
+def test_a_csv_whose_types_change_halfway_is_predicted_all_the_same(files, sfboost, tmp_path, monkeypatch):
+    """Ids turn into words, whole numbers into fractions, and a column that nobody needs into anything."""
+    monkeypatch.setattr("sfboost.cli.reading._BLOCK", 1 << 12)
+    rows = reversed_hospital(800)
+    late = rows.index > 700
+    rows["patient"] = [str(i) if i <= 700 else "late" for i in rows.index]
+    rows["age"] = [f"{age:.0f}" if i <= 700 else f"{age:.1f}5" for i, age in rows["age"].items()]
+    rows["note"] = np.where(late, "words", "1")
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    assert pd.read_csv(tmp_path / "p.csv")["patient"].tolist()[-1] == "late"
+
+
+def test_rows_are_numbered_where_there_is_no_id(files, sfboost, tmp_path):
+    roles = [*ROLES[:-2], "--drop", "patient"]
+    sfboost("run", files.train, files.new, *roles, "-o", tmp_path / "p.csv", "--no-evaluate")
+    assert pd.read_csv(tmp_path / "p.csv")["row"].tolist() == list(range(1, 801))
+
+
+def test_predictions_do_not_depend_on_how_the_table_is_cut(files):
+    project, table = load_project(files.adapted), read(find(str(files.new)))
+    parts = [
+        pd.concat(
+            [b.to_pandas() for b in predict_batches(project, table.to_batches(size))], ignore_index=True
+        )
+        for size in (7, 333, 800)
+    ]
+    for part in parts[1:]:
+        pd.testing.assert_frame_equal(part, parts[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("out", "read_back"), [("arrow", pd.read_feather), ("parquet", pd.read_parquet)])
+def test_csv_in_and_any_kind_out(files, sfboost, tmp_path, out, read_back):
+    sfboost("predict", files.adapted, files.new, "-o", tmp_path / f"p.{out}")
+    assert list(read_back(tmp_path / f"p.{out}").columns) == COLUMNS
+
+
+def test_between_real_pipes_nothing_but_the_table_is_written_and_without_colour(files):
+    with files.new.open("rb") as table:
+        done = subprocess.run(
+            [*COMMAND, "predict", files.model, "-", "-o", "-"],
+            stdin=table,
+            capture_output=True,
+            check=True,
+            env=os.environ | {"TERM": "xterm-256color"},
+        )
+    lines = done.stdout.decode().splitlines()
+    assert len(lines) == 801
+    assert lines[0] == ",".join(f'"{name}"' for name in COLUMNS)
+    assert "note:" in done.stderr.decode()
+    assert "predicted 800 rows" in done.stderr.decode()
+    assert b"\x1b" not in done.stdout + done.stderr
+
+
+def test_a_reader_that_has_had_enough_is_no_error(files):
+    with subprocess.Popen(
+        [*COMMAND, "predict", files.adapted, files.new, "-o", "-", "-q"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdout.close()
+        complaints = process.stderr.read()
+    assert process.returncode == 0
+    assert complaints == b""
+
+
+def test_quiet_says_nothing(files, sfboost, tmp_path):
+    done = sfboost("adapt", files.model, files.labelled, "-o", tmp_path / "a.sfb", "--quiet")
+    assert done.stdout == done.stderr == ""
+
+
+def test_require_adapted_ends_with_three_where_the_stable_predictor_is_kept(files, sfboost, tmp_path):
+    few = tmp_path / "few.csv"
+    reversed_hospital(40).to_csv(few, index=False)
+    arguments = ("adapt", files.model, few, "-o", tmp_path / "a.sfb")
+    assert "kept stable" in sfboost(*arguments).stdout
+    sfboost(*arguments, "--require-adapted", code=3)
+    assert (tmp_path / "a.sfb").exists()  # the outcome is saved all the same
+    sfboost(*arguments, "--require-adapted", "--force", "--no-guard")
+
+
+def test_a_domain_of_the_table_can_play_the_new_one(files, sfboost, tmp_path):
+    both = tmp_path / "all.csv"
+    pd.concat([training(), reversed_hospital()]).to_csv(both, index=False)
+    told = sfboost.json("run", both, "--hold-out", "west", *ROLES, "-o", tmp_path / "p.csv", "--no-evaluate")
+    as_two = sfboost.json(
+        "run", files.train, files.labelled, *ROLES, "-o", tmp_path / "q.csv", "--no-evaluate"
+    )
+    assert told["scores"] == as_two["scores"]
+    assert (tmp_path / "p.csv").read_text() == (tmp_path / "q.csv").read_text()
+
+
+def test_evaluate_is_run_with_each_domain_held_out(files, sfboost, tmp_path):
+    """Nothing of the held-out domain, not even a median, reaches the others."""
+    told = sfboost.json("evaluate", files.train, *ROLES)
+    rows = pd.DataFrame(told["domains"])
+    assert set(rows["domain"]) == {"north", "south", "east"}
+    held = sfboost.json(
+        "run", files.train, "--hold-out", "south", *ROLES, "-o", tmp_path / "p.csv", "--no-evaluate"
+    )
+    for method in ("stable", "adapted", "pooled"):
+        row = rows.query("domain == 'south' and method == @method").iloc[0]
+        assert row["accuracy"] == pytest.approx(held["scores"][method]["accuracy"])
+    mean = rows.groupby("method")["accuracy"].mean()
+    assert told["gain"] == pytest.approx(mean["adapted"] - mean["stable"])
+    assert told["gain"] > 0.03
+
+
+def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tmp_path):
+    rows = training(150)
+    rows.loc[rows["hospital"] == "east", "sick"] = "perhaps"  # a class that no other domain has
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    told = pd.DataFrame(sfboost.json("evaluate", tmp_path / "rows.csv", *ROLES)["domains"])
+    decisions = told.groupby("domain")["decision"].first()
+    assert decisions["east"] == "skipped"
+    assert "which no training domain has" in told.query("domain == 'east'")["reason"].iloc[0]
+    assert decisions["north"] != "skipped"
+
+
+def test_check_names_every_assumption_with_and_without_a_new_domain(files, sfboost):
+    told = sfboost.json("check", files.train, files.new, *ROLES)
+    verdicts = {result["check"]: result["verdict"] for result in told["results"]}
+    assert verdicts["stability"] == verdicts["complementarity"] == "holds"
+    assert "support" in verdicts
+    assert not told["skipped"]
+    alone = sfboost.json("check", files.train, *ROLES)
+    assert "support" in alone["skipped"]
+
+
+def test_an_explanation_sums_to_the_prediction(files, sfboost, tmp_path):
+    told = sfboost.json("explain", files.adapted, files.new, "--row", 17)
+    sfboost("predict", files.adapted, files.new, "-o", tmp_path / "p.csv")
+    row = pd.read_csv(tmp_path / "p.csv").iloc[16]
+    np.testing.assert_allclose(np.exp(told["log_probability"]), [row["adapted_no"], row["adapted_yes"]])
+    raw = np.array(told["log_stable"]) + told["log_unstable"] - np.array(told["log_prior"])
+    np.testing.assert_allclose(raw - np.logaddexp(*raw), told["log_probability"])
+    assert sfboost.json("explain", files.adapted, files.new, "--id", "west-17") == told
+    assert "heart_rate" in sfboost("explain", files.adapted, files.new, "--row", 17).stdout
+
+
+def test_python_reads_the_model_file_too(files):
+    adapted = library.load(files.adapted)
+    assert adapted.decision_ == load_project(files.adapted).adapted.decision_
+    assert [name.partition("=")[0] for name in adapted.model.stable_columns_.names] == ["age", "sex", "chol"]
+
+
+def test_the_model_file_holds_no_training_row(files):
+    content = files.model.read_bytes()
+    rows = training()
+    assert not any(patient.encode() in content for patient in rows["patient"][::50])
+    facts = json.dumps(load_project(files.model).training.to_dict())
+    # Heart rates have one decimal; the facts keep slopes and means of them, never a value.
+    assert not any(f" {value}," in facts for value in rows["heart_rate"].unique()[:200])
+
+
+def test_auto_searches_for_the_stable_features(sfboost, tmp_path):
+    training(1500).to_parquet(tmp_path / "long.parquet")
+    roles = ("--target", "sick", "--domain", "hospital", "--stable", "auto", "--id", "patient")
+    told = sfboost.json(
+        "fit", tmp_path / "long.parquet", *roles, "--drop", "ward", "-o", tmp_path / "m.sfb", "--no-evaluate"
+    )
+    assert {"age", "chol"} <= set(told["stable"])
+    assert told["unstable"] == ["heart_rate"]
+
+
+def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
+    config = tmp_path / "sfboost.toml"
+    config.write_text(
+        'target = "sick"\ndomain = "hospital"\nstable = ["age", "sex", "chol"]\nid = "patient"\n'
+        "evaluate = false\n[model]\ncalibration_bias = true\n"
+    )
+    told = sfboost.json("fit", files.train, "--config", config, "-o", tmp_path / "m.sfb")
+    assert told["evaluation"] == []
+    assert load_project(tmp_path / "m.sfb").model.calibration_bias
+    stricter = sfboost.json(
+        "fit", files.train, "--config", config, "--stable", "age", "-o", tmp_path / "m.sfb"
+    )
+    assert stricter["stable"] == ["age"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('tarjet = "sick"\n', "did you mean 'target'"),
+        ("[model]\ncolour = 1\n", "which is no setting"),
+        ("target = \n", "is no TOML file"),
+    ],
+)
+def test_a_mistake_in_the_toml_file_is_named(files, sfboost, tmp_path, text, sentence):
+    (tmp_path / "c.toml").write_text(text)
+    done = sfboost("fit", files.train, "--config", tmp_path / "c.toml", "-o", tmp_path / "m.sfb", code=2)
+    assert sentence in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("command", ["run", "fit", "adapt", "predict", "evaluate", "check", "explain"])
+def test_every_command_explains_itself_and_its_exit_codes(sfboost, command):
+    text = " ".join(sfboost(command, "--help").output.split())
+    assert "Exit codes: 0 done" in text

@@ -1,0 +1,90 @@
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sfboost.cli.encoding import Encoder
+
+
+def test_a_missing_number_is_the_median_of_training():
+    encoder = Encoder.fit(pa.table({"age": [10.0, 20.0, 60.0, None]}), ["age"])
+    new = pa.table({"age": [None, 5.0, float("nan")]})
+    assert encoder.encode(new).ravel().tolist() == [20.0, 5.0, 20.0]
+
+
+def test_the_most_frequent_category_and_what_is_unknown_are_all_zeros():
+    encoder = Encoder.fit(pa.table({"ward": ["B", "A", "A", "C"]}), ["ward"])
+    assert encoder.names == ("ward=B", "ward=C")
+    new = pa.table({"ward": ["A", "B", "C", None, "Z"]})
+    assert encoder.encode(new).tolist() == [[0, 0], [1, 0], [0, 1], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([3, 7, 3]),
+        pa.array([3.0, 7.0, 3.0]),
+        pa.array(["3", "7", "3"]),
+        pa.array(["3.0", "7.0", "3.0"]),
+        pa.array(["3", "7", "3"]).dictionary_encode(),
+    ],
+)
+def test_a_code_is_the_same_category_however_it_is_written(values):
+    encoder = Encoder.fit(pa.table({"thal": ["3", "3", "7"]}), ["thal"], categorical=["thal"])
+    assert encoder.encode(pa.table({"thal": values})).ravel().tolist() == [0.0, 1.0, 0.0]
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e9, 1e9)), min_size=2, max_size=20))
+def test_encoded_numbers_are_finite_and_known_ones_are_kept(values):
+    table = pa.table({"x": pa.array(values, pa.float64())})
+    encoded = Encoder.fit(table, ["x"]).encode(table).ravel()
+    assert np.isfinite(encoded).all()
+    assert [e for e, v in zip(encoded, values, strict=True) if v is not None] == [
+        v for v in values if v is not None
+    ]
+
+
+def test_the_recipe_survives_json():
+    table = pa.table({"age": [1, None, 2], "sex": ["f", "m", "m"], "smokes": [True, False, None]})
+    encoder = Encoder.fit(table, table.column_names)
+    again = Encoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert again == encoder
+    np.testing.assert_array_equal(again.encode(table), encoder.encode(table))
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (["1", "2", "3", "high"], "holds numbers, but also text such as 'high' .1 of 4"),
+        ([f"patient {i}" for i in range(101)], "holds 101 different texts"),
+        (pa.array([0, 1], pa.date32()), "neither number nor text"),
+    ],
+)
+def test_a_column_that_is_no_feature_is_refused(values, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Encoder.fit(pa.table({"x": values}), ["x"])
+
+
+def test_codes_mixed_with_text_are_fine_if_said_to_be_categories():
+    encoder = Encoder.fit(pa.table({"x": ["1", "1", "2", "high"]}), ["x"], categorical=["x"])
+    assert encoder.names == ("x=2", "x=high")
+
+
+def test_what_had_to_be_filled_in_is_said():
+    encoder = Encoder.fit(pa.table({"ward": ["A", "B"], "chol": [200.0, 220.0]}), ["ward", "chol"])
+    remarks = encoder.remarks(pa.table({"ward": ["A", "Z"], "chol": pa.array([None, None], pa.float64())}))
+    assert "never saw (Z; 50.0 % of rows)" in remarks[0]
+    assert "'chol' is missing in every new row: 210" in remarks[1]
+    few = pa.table({"ward": ["A"] * 19 + [None], "chol": [1.0] * 19 + [None]})
+    assert encoder.remarks(few) == []
+    half = encoder.remarks(pa.table({"ward": ["A", "B"], "chol": [1.0, None]}))
+    assert half == ["Column 'chol' is missing in 50 % of the new rows: 210 from training is put there."]
+
+
+def test_text_where_numbers_were_is_refused():
+    encoder = Encoder.fit(pa.table({"age": [1.0, 2.0]}), ["age"])
+    with pytest.raises(ValueError, match="'age' held numbers in training"):
+        encoder.encode(pa.table({"age": ["old", "young"]}))

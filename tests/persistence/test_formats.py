@@ -1,0 +1,46 @@
+"""Files of every format version that was ever released keep loading. `make_fixtures.py` wrote them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfboost
+from sfboost.persistence.saving import SCHEMA
+
+FOLDER = Path(__file__).parent / "fixtures"
+NEEDS = {"foreign": "skops", "network": "torch", "adapted-network": "torch"}
+CASES = [
+    (version, name)
+    for version in range(1, SCHEMA + 1)
+    for name in json.loads((FOLDER / f"v{version}-expected.json").read_text(encoding="utf-8"))["predictions"]
+]
+
+
+@pytest.mark.filterwarnings(
+    # scikit-learn may have moved on since; that is told, and the predictions are compared here.
+    "ignore::sfboost.SavedModelWarning",
+    "ignore::sklearn.exceptions.InconsistentVersionWarning",
+)
+@pytest.mark.parametrize(("version", "name"), CASES)
+def test_an_old_file_loads_and_predicts_as_it_did(version, name):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name], reason=f"needs the extra with {NEEDS[name]}")
+    expected = json.loads((FOLDER / f"v{version}-expected.json").read_text(encoding="utf-8"))
+    rows = np.array(expected["rows"])
+    model = sfboost.load(FOLDER / f"v{version}-{name}.sfb")
+    # Another processor adds up in another order; float32 networks have seven digits.
+    tolerance = 1e-5 if "network" in name else 1e-12
+    np.testing.assert_allclose(model.predict_proba(rows), expected["predictions"][name], rtol=tolerance)
+    assert model.classes_.tolist() == ["ill", "well"]
+
+
+def test_the_current_format_has_its_files():
+    assert {version for version, _ in CASES} == set(range(1, SCHEMA + 1))
+    assert {name for version, name in CASES if version == SCHEMA} >= {
+        "model",
+        "adapted",
+        "foreign",
+        "network",
+    }
