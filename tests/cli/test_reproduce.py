@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,13 +115,26 @@ def test_mistakes_are_answered_by_a_sentence(command, sentence):
     assert "Traceback" not in result.output
 
 
+@pytest.mark.usefixtures("small")
+def test_a_missing_extra_is_named(tmp_path, monkeypatch):
+    def plan(seeds, quick):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    without = replace(engine_experiment.EXPERIMENT, plan=plan)
+    monkeypatch.setattr(engine_experiment, "EXPERIMENT", without)
+    result = reproduce(tmp_path)
+    assert result.exit_code == 2
+    assert "small needs torch: pip install 'sfboost[all]'" in result.output
+
+
 def test_the_list_names_every_experiment():
     for command in (["reproduce"], ["reproduce", "list"]):
         output = invoke(*command).output
         assert all(name in output for name in EXPERIMENTS)
 
 
-def test_control_c_stops_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path):
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
+def test_stopping_ends_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path, how):
     code = (
         "import engine_experiment; from sfboost.experiments.registry import EXPERIMENTS\n"
         "engine_experiment.FUNCTION = 'slow'; EXPERIMENTS['small'] = 'engine_experiment:EXPERIMENT'\n"
@@ -138,11 +152,26 @@ def test_control_c_stops_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path
     while not Store(tmp_path).segments and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.3)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    if how == "Ctrl-C":
+        os.killpg(process.pid, signal.SIGINT)  # a terminal asks every process
+    else:
+        process.terminate()  # a batch system asks the first
     said = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 130, said
     assert "the same command goes on from there" in said
     assert "Traceback" not in said
+    workers = [int(path.stem.rsplit("-", 2)[1]) for path in Store(tmp_path).segments]
+    deadline = time.monotonic() + 30
+    while any(_alive(pid) for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(_alive(pid) for pid in workers)
     contents = Store(tmp_path).read()
     assert 0 < len(contents.records) < 2000
     assert all(record.ok for record in contents.records.values())
+
+
+def _alive(pid):
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False

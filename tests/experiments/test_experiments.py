@@ -89,3 +89,25 @@ def test_quick_and_full_runs_never_share_an_id():
             {r.id for g in find_experiment(name).plan(1, q) for r in g.runs} for q in (False, True)
         )
         assert not full & quick
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_figure_is_drawn_and_the_same_records_give_the_same_bytes(folder, name, tmp_path):
+    pytest.importorskip("matplotlib", reason="the [app] extra brings the figure")
+    experiment = find_experiment(name)
+    own = experiment.own(folder, quick=True)
+    one, two = (experiment.figure(own, tmp_path / f"{k}.png").read_bytes() for k in (1, 2))
+    assert one.startswith(b"\x89PNG")
+    assert one == two
+
+
+@pytest.mark.parametrize("protocol", ["corrections", "sample-size"])
+def test_committed_records_are_whole_and_belong_to_todays_plan(protocol):
+    """A changed default makes another run: then these must be made anew."""
+    from sfboost.experiments.committed import committed_records
+
+    records = committed_records(protocol)
+    experiment = find_experiment(protocol)
+    planned = {run.id for group in experiment.plan(experiment.seeds, False) for run in group.runs}
+    assert set(records) == planned
+    assert all(record.ok for record in records.values())

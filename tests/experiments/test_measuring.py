@@ -10,15 +10,10 @@ pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 from sfboost import adapt
 from sfboost.experiments import Group, Run, Session, sweep
 from sfboost.experiments import synthetic as experiment
-from sfboost.experiments.ablated import PaperAdapter, Uncalibrated
+from sfboost.experiments.ablated import PaperAdapter, PaperLabels, Uncalibrated
 from sfboost.experiments.cache import Cache
-from sfboost.experiments.measuring import (
-    adapter_hyper,
-    fit_by_contract,
-    measure_run,
-    trainer_hyper,
-    tuned,
-)
+from sfboost.experiments.measuring import fit_by_contract, measure_run
+from sfboost.experiments.methods import adapter_hyper, trainer_hyper, tuned
 from sfboost.experiments.places import Material, Place, labelled
 from sfboost.experiments.small_nets import fit_small
 
@@ -144,6 +139,18 @@ def test_what_is_tuned_is_what_scores_best_blind_on_the_named_places(tmp_path, t
     here = session(tmp_path, run.unadapted())
     chosen = measure_run(run, here, experiment.material, lambda *_: predictor).diagnostics["tuned"]["steps"]
     assert round(accuracy[grid.index(chosen)], 3) == round(max(accuracy), 3)
+
+
+def test_true_labels_reach_what_the_unstable_feature_allows_and_must_be_given(tmp_path, trained):
+    predictor, rows = trained
+    hyper = tuned(adapter_hyper("sfb-paper-labels", "ac"), "held/", learning_rate=[0.1], steps=[20, 200])
+    run = replace(small(), adapter="sfb-paper-labels", adapter_hyper=hyper)
+    here = session(tmp_path, run.unadapted())
+    measured = measure_run(run, here, experiment.material, lambda *_: predictor)
+    assert measured.test_access == "labelled"
+    assert measured.metrics["test-0.1"]["accuracy"] > 0.85
+    with pytest.raises(ValueError, match="needs labels"):
+        PaperLabels().adapt(predictor, rows.places[0].X)
 
 
 def test_leaving_a_domain_out_leaves_none_of_its_rows():

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,10 @@ def test_a_finished_sweep_does_nothing(tmp_path):
     assert len(lines(tmp_path)) == 6
 
 
-def test_a_run_in_two_groups_is_done_once(tmp_path):
+def test_a_run_that_is_planned_twice_is_done_once(tmp_path):
     group = make_groups(1, 4)[0]
-    assert len(sweep([group, group], tmp_path).records) == 4
+    twice = replace(group, runs=(*group.runs, *group.runs))
+    assert len(sweep([twice, group], tmp_path).records) == 4
     assert len(lines(tmp_path)) == 4
 
 
@@ -140,6 +142,8 @@ def test_ray_gives_the_same_records_and_survives_a_killed_worker(tmp_path, expec
     try:
         engine = make_engine("ray", jobs=2)
         assert values(sweep(make_groups(6, 5), tmp_path / "plain", engine)) == expected
+        many = make_groups(230, 1)  # enough to travel in bundles
+        assert values(sweep(many, tmp_path / "many", engine)) == values(sweep(many, tmp_path / "here"))
         with _killing_the_first_worker(tmp_path / "killed") as killed:
             records = sweep(make_groups(10, 4, "slow", seconds=0.05), tmp_path / "killed", engine).records
         assert killed

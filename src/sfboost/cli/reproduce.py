@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -63,13 +64,15 @@ def reproduce(
     for experiment in experiments:
         try:
             groups = experiment.plan(seeds or (experiment.quick_seeds if quick else experiment.seeds), quick)
-            with _watching(experiment.name, Store(out)) as told:
+            with _watching(experiment.name, Store(out)) as told, _stopped_politely():
                 contents = sweep(groups, out, chosen, retry_failed=retry_failed, on_start=told)
         except KeyboardInterrupt:
             typer.echo(
                 f"\nStopped. What was finished is in {out}; the same command goes on from there.", err=True
             )
             raise typer.Exit(STOPPED) from None
+        except ModuleNotFoundError as error:
+            _stop(f"{experiment.name} needs {error.name}: pip install 'sfboost[all]' brings every extra.")
         except (FolderInUseError, ImportError, OSError) as error:
             _stop(str(error))
         failed += _finish(experiment, contents, out, quick)
@@ -150,6 +153,19 @@ def _watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
             over.set()
             thread.join()
             bar.update(task, advance=tail.new_lines())
+
+
+@contextmanager
+def _stopped_politely() -> Iterator[None]:
+    """Let a request to end (a batch system's, a service's) act like Ctrl-C: the workers stop as well."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _line(name: str, start: Progress, done: int, seconds: float) -> str:

@@ -94,6 +94,8 @@ class PaperLabels(PaperAdapter):
 
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Fit the head on Φ_U to labels, and combine."""
+        if y_test is None:
+            raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
         stable, unstable = outputs_of(predictor, X_test)
         head = self._head(self.steps, seed)
         made = adapt(

@@ -28,15 +28,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:
-    """Return one group per seed: every variant meets the same trained features, the paper's and ours."""
+    """Return two groups per seed: every variant meets the same trained features, the paper's or ours."""
     groups = []
     for seed in range(seeds):
-        runs = []
         for trainer in ("sfb-paper", "sfb"):
+            runs = []
             for model in models(trainer, seed, quick):
                 runs += [model, *(adapted(model, "sfb-paper", **on) for on in VARIANTS.values())]
                 runs.append(adapted(model, "sfb-paper-labels"))
-        groups.append(group(runs))
+            groups.append(group(runs))
     return groups
 
 

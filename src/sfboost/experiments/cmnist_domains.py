@@ -96,7 +96,10 @@ def figure(records: Records, path: Path) -> Path:
         "Parts of SFB (Figure 2, right)": (by_part, tuple(row.label for row, _ in by_part.rows)),
         "What there is to gain (Figure 1b)": (main, ideal),
     }
-    return draw_panels(panels, AGREEMENTS, path, xlabel="agreement of colour and label in the test domain")
+    # Shape is right in 75 % of the rows, colour in `a` or 1 - `a`: the better of them cannot be beaten.
+    best = [100 * max(0.75, a, 1 - a) for a in AGREEMENTS]
+    label = "agreement of colour and label in the test domain"
+    return draw_panels(panels, AGREEMENTS, path, xlabel=label, ceiling=best)
 
 
 EXPERIMENT = Experiment(

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from sfboost.datasets import load
-from sfboost.experiments.measuring import adapter_hyper, fit_by_contract, measure_run, trainer_hyper, tuned
+from sfboost.experiments.measuring import fit_by_contract, measure_run
+from sfboost.experiments.methods import adapter_hyper, trainer_hyper, tuned
 from sfboost.experiments.places import Material, labelled, place_of
 from sfboost.experiments.record import Measured
 from sfboost.experiments.run import Run

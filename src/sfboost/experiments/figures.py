@@ -28,7 +28,7 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
     from matplotlib.figure import Figure
 
     n = len(table.rows)
-    figure = Figure(figsize=(3.2 + 3.2 * len(table.columns), 1.2 + 0.34 * n), layout="constrained")
+    figure = Figure(figsize=(3.2 + 3.2 * len(table.columns), 1.5 + 0.34 * n), layout="constrained")
     panels: Any = figure.subplots(1, len(table.columns), sharey=True, squeeze=False)[0]
     for k, (axes, name) in enumerate(zip(panels, table.columns, strict=True)):
         for height, (row, cells) in enumerate(table.rows):
@@ -45,12 +45,17 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
         axes.grid(alpha=0.3)
     panels[0].plot([], [], "o", color="#2166ac", label="measured here")
     panels[0].plot([], [], "o", mfc="none", mec="#b2182b", ms=9, label="paper")
-    panels[0].legend(fontsize="small", loc="upper left")
+    figure.legend(fontsize="small", loc="outside lower center", ncols=2)
     return _save(figure, path)
 
 
 def draw_panels(
-    panels: Mapping[str, tuple[Table, Sequence[str]]], x: Sequence[float], path: Path, *, xlabel: str
+    panels: Mapping[str, tuple[Table, Sequence[str]]],
+    x: Sequence[float],
+    path: Path,
+    *,
+    xlabel: str,
+    ceiling: Sequence[float] | None = None,
 ) -> Path:
     """Draw rows of tables as curves over their columns: ours as lines, the paper's as crosses.
 
@@ -62,6 +67,8 @@ def draw_panels(
         Where the columns stand.
     path : Path
     xlabel : str
+    ceiling : sequence of float, optional
+        What nobody can pass, at each x.
     """
     from matplotlib.figure import Figure
 
@@ -77,6 +84,8 @@ def draw_panels(
             axes.errorbar(x, means, yerr=errors, color=colour, linestyle=style, label=label(row))
             theirs = [np.nan if cell.paper is None else cell.paper.mean for cell in cells]
             axes.plot(x, theirs, "x", color=colour, alpha=0.7)
+        if ceiling is not None:
+            axes.plot(x, ceiling, ":", color="#999999", label="the best there is", zorder=0)
         axes.plot([], [], "x", color="#555555", label="the paper's values")
         axes.invert_xaxis()
         axes.set(title=title, xlabel=xlabel, ylim=(0, 102))

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from sfboost.datasets import load
-from sfboost.experiments.measuring import adapter_hyper, fit_by_contract, measure_run, trainer_hyper
+from sfboost.experiments.measuring import fit_by_contract, measure_run
+from sfboost.experiments.methods import adapter_hyper, trainer_hyper
 from sfboost.experiments.places import Material, Place, labelled
 from sfboost.experiments.record import Measured
 from sfboost.experiments.run import Run

@@ -5,19 +5,19 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from sfboost.baselines import ADAPTERS, TRAINERS
+from sfboost.baselines import TRAINERS
 from sfboost.baselines.contract import LabelledRows, Predictor, most_access
 from sfboost.baselines.harness import Cached
 from sfboost.boosting.metrics import score_predictions
 from sfboost.calibration import expected_calibration_error, fit_temperature
-from sfboost.experiments.ablated import PaperAdapter, PaperLabels, temperature_of
+from sfboost.experiments.ablated import temperature_of
+from sfboost.experiments.methods import adapter_class
 from sfboost.experiments.places import Material, Place, stress_places
 from sfboost.experiments.record import Measured
 from sfboost.experiments.run import Run
@@ -92,46 +92,6 @@ def fit_by_contract(run: Run, session: Session, material: Material) -> Predictor
     return predictor
 
 
-def trainer_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
-    """Return every hyper-parameter of a trainer: published settings of the data set, then the changes.
-
-    All of them are part of a run's identity, so that a default that changes one day makes another run.
-
-    Examples
-    --------
-    >>> trainer_hyper("pooled", "ac")
-    {'estimator': None}
-    """
-    return asdict(TRAINERS[name].preset(dataset, **changes))
-
-
-def adapter_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
-    """Return every hyper-parameter of an adapter.
-
-    Examples
-    --------
-    >>> adapter_hyper("t3a", "ac")
-    {'filter_size': 100}
-    """
-    return asdict(_adapter_class(name).preset(dataset, **changes))
-
-
-def tuned(hyper: Mapping[str, Any], on: str, **grid: Sequence[Any]) -> dict[str, Any]:
-    """Return hyper-parameters of which some are chosen within the run, blind, on places of this prefix.
-
-    Examples
-    --------
-    >>> tuned({"steps": 20, "rounds": 1}, "validate", steps=[1, 2])
-    {'rounds': 1, 'tuned': {'steps': [1, 2]}, 'tuned_on': 'validate'}
-    """
-    fixed = {name: value for name, value in hyper.items() if name not in grid}
-    return {**fixed, "tuned": {name: list(values) for name, values in grid.items()}, "tuned_on": on}
-
-
-def _adapter_class(name: str) -> Any:
-    return {"sfb-paper": PaperAdapter, "sfb-paper-labels": PaperLabels}.get(name) or ADAPTERS[name]
-
-
 def _pretrained(run: Run, session: Session, trainer: Any, train: LabelledRows) -> Any:
     """Weights after empirical risk: from the cache, by a seed that knows nothing of the penalty."""
     import torch
@@ -156,22 +116,22 @@ def make_adapter(run: Run, predictor: Predictor, material: Material) -> Any:
     """Return the run's adapter; what is `tuned` is chosen on its places by accuracy, then by log loss."""
     given = dict(run.adapter_hyper)
     grid, on = given.pop("tuned", None), given.pop("tuned_on", "")
-    kind = _adapter_class(run.adapter)
+    kind = adapter_class(run.adapter)
     if grid is None:
         return kind(**given)
     places = [(p, Cached(predictor, p.X)) for p in material.places if p.name.startswith(on)]
     scored = []
     for number, values in enumerate(itertools.product(*grid.values())):
         adapter = kind(**given, **dict(zip(grid, values, strict=True)))
-        scores = [_blind(adapter, cached, place, run.own_seed) for place, cached in places]
+        scores = [_score(adapter, cached, place, run.own_seed) for place, cached in places]
         mean = {name: float(np.mean([s[name] for s in scores])) for name in ("accuracy", "log_loss")}
         scored.append((-round(mean["accuracy"], 3), mean["log_loss"], number, adapter))
     return min(scored, key=lambda entry: entry[:3])[3]
 
 
-def _blind(adapter: Any, predictor: Predictor, place: Place, seed: int) -> Mapping[str, float]:
-    adapted = adapter.adapt(predictor, place.X, seed=seed)
-    return score_predictions(place.y, adapted.predict_proba(place.X))
+def _score(adapter: Any, predictor: Any, place: Place, seed: int) -> Mapping[str, float]:
+    adapted, scored = _adapt(adapter, predictor, place, seed)
+    return score_predictions(scored.y, adapted.predict_proba(scored.X))
 
 
 def _adapt(adapter: Any, predictor: Any, place: Place, seed: int) -> tuple[Predictor, Place]:

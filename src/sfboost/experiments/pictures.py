@@ -15,7 +15,8 @@ import numpy as np
 
 from sfboost.baselines.contract import LabelledRows
 from sfboost.datasets import Dataset, load
-from sfboost.experiments.measuring import adapter_hyper, fit_by_contract, measure_run, trainer_hyper
+from sfboost.experiments.measuring import fit_by_contract, measure_run
+from sfboost.experiments.methods import adapter_hyper, trainer_hyper
 from sfboost.experiments.places import Material, Place, place_of
 from sfboost.experiments.record import Measured
 from sfboost.experiments.rules import Rule

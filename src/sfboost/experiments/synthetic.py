@@ -17,7 +17,8 @@ from sfboost.datasets import load
 from sfboost.datasets.synthetic import family
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
-from sfboost.experiments.measuring import adapter_hyper, fit_by_contract, measure_run, trainer_hyper, tuned
+from sfboost.experiments.measuring import fit_by_contract, measure_run
+from sfboost.experiments.methods import adapter_hyper, trainer_hyper, tuned
 from sfboost.experiments.paper import paper_table
 from sfboost.experiments.places import Material, labelled, place_of
 from sfboost.experiments.record import Measured

@@ -51,8 +51,8 @@ class Task:
 
     @property
     def todo(self) -> tuple[Run, ...]:
-        """The runs that are still to be done."""
-        return tuple(run for run in self.group.runs if run.id not in self.skip)
+        """The runs that are still to be done, each once."""
+        return tuple(run for run in dict.fromkeys(self.group.runs) if run.id not in self.skip)
 
 
 class Session:

@@ -9,7 +9,8 @@ from typing import Any
 
 from sfboost.experiments.work import Task, execute
 
-_AHEAD = 4  # tasks handed over per core, so that none waits for the driver
+_AHEAD = 4  # Ray tasks handed over per core, so that none waits for the driver
+_BUNDLES, _LARGEST = 50, 10  # Ray tasks per core, if there are that many; our tasks in one of them at most
 
 
 class RayEngine:
@@ -54,24 +55,29 @@ class RayEngine:
     def _run(self, ray: Any, tasks: Iterable[Task]) -> Iterator[tuple[Task, int | None]]:
         # Ray's own retries would do runs again that are recorded; who reads the folder retries better.
         # Ray sets OMP_NUM_THREADS to the cores that a task reserves.
-        remote = ray.remote(execute).options(num_cpus=self.threads, max_retries=0)
-        limit = _AHEAD * max(int(ray.cluster_resources().get("CPU", 1)), 1)
-        waiting = iter(tasks)
-        under_way: dict[Any, Task] = {}
-        more = True
-        while more or under_way:
-            while more and len(under_way) < limit:
-                task = next(waiting, None)
-                more = task is not None
-                if task is not None:
-                    under_way[remote.remote(task)] = task
-            if not under_way:
-                break
+        remote = ray.remote(_execute_all).options(num_cpus=self.threads, max_retries=0)
+        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        waiting = _bundles(list(tasks), cores)
+        under_way: dict[Any, list[Task]] = {}
+        while waiting or under_way:
+            while waiting and len(under_way) < _AHEAD * cores:
+                bundle = waiting.pop(0)
+                under_way[remote.remote(bundle)] = bundle
             (ready,), _ = ray.wait(list(under_way), num_returns=1)
-            task = under_way.pop(ready)
+            bundle = under_way.pop(ready)
             try:
-                yield task, ray.get(ready)
+                yield from zip(bundle, ray.get(ready), strict=True)
             except ray.exceptions.RayTaskError:
                 raise  # an error of ours, not of a worker
             except ray.exceptions.RayError:
-                yield task, None
+                yield from ((task, None) for task in bundle)
+
+
+def _bundles(tasks: list[Task], cores: int) -> list[list[Task]]:
+    """Thousands of small tasks go in bundles: a Ray task costs some milliseconds, whatever it does."""
+    size = min(max(len(tasks) // (_BUNDLES * cores), 1), _LARGEST)
+    return [tasks[first : first + size] for first in range(0, len(tasks), size)]
+
+
+def _execute_all(tasks: list[Task]) -> list[int]:
+    return [execute(task) for task in tasks]
