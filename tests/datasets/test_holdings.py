@@ -65,7 +65,7 @@ def test_the_command_fetches_and_tells_the_verdict(mirrored, command):
 def test_a_dead_mirror_is_one_sentence_of_the_command(mirrored, command, tmp_path):
     mirrored.files.clear()
     done = command("fetch", "colored_mnist", "--data-dir", tmp_path)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert f"Put it at {tmp_path}/mnist/train-images-idx3-ubyte" in done.stderr
     assert "404" in done.stderr
 

@@ -101,9 +101,9 @@ def test_values_without_mass_do_no_harm():
 def test_samples_follow_the_table_and_the_global_random_state_is_left_alone():
     joint = any_joint(0)
     np.random.seed(3)
-    before = np.random.get_state()[1].copy()
+    before = repr(np.random.get_state())
     rows = joint.sample(200_000, random_state=1)
-    assert np.array_equal(before, np.random.get_state()[1])
+    assert repr(np.random.get_state()) == before
     counts = np.zeros(joint.table.shape)
     np.add.at(counts, rows, 1.0)
     error = (counts / 200_000 - joint.table) / np.sqrt(joint.table * (1 - joint.table) / 200_000)
