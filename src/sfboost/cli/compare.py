@@ -48,6 +48,11 @@ def compare(
             for row in table_one(chosen, seeds=range(seeds), n_rows=rows):
                 measured.append(row)
                 status.update(f"{len(measured)} of {len(chosen)}: {row.title}")
+    except ModuleNotFoundError as error:
+        typer.echo(
+            f"{error}: learned systems need it. Install sfboost[torch], or name others with -s.", err=True
+        )
+        raise typer.Exit(1) from None
     except (KeyError, ValueError, ImportError) as error:
         typer.echo(str(error.args[0]) if error.args else str(error), err=True)
         raise typer.Exit(1) from None
@@ -63,7 +68,7 @@ def _system(given: str) -> System:
     trainer, _, adapter = given.partition("+")
     known = {entry.trainer: entry for entry in SYSTEMS}
     adapter = adapter or "none"
-    TRAINERS[trainer], ADAPTERS[adapter]  # an unknown name is said before anything is trained
+    ADAPTERS[adapter], TRAINERS[trainer]  # an unknown name is said before anything is trained
     title = TRAINERS[trainer].title + (f" + {ADAPTERS[adapter].title}" if adapter != "none" else "")
     like = known.get(trainer, System(title, trainer))
     return replace(like, title=title, adapter=adapter)
