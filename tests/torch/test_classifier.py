@@ -125,7 +125,14 @@ class _Rows(torch.utils.data.Dataset):
 
 
 @pytest.mark.parametrize(
-    "extra", [{}, {"balance": True}, {"split": "shared"}, {"freeze_trunk": True, "network": MLP(2, (8,))}]
+    "extra",
+    [
+        {},
+        {"balance": True},
+        {"split": "shared"},
+        {"split": "alternating"},
+        {"freeze_trunk": True, "network": MLP(2, (8,))},
+    ],
 )
 def test_a_dataset_gives_the_model_that_the_arrays_give(extra):
     X, y, d = _training()
@@ -237,7 +244,7 @@ BAD = [
     ({"network": "cnn"}, (X0, Y0, D0), "channels, height, width"),
     ({"stability": "magic"}, (X0, Y0, D0), "no stability penalty named"),
     ({"independence": "magic"}, (X0, Y0, D0), "no independence penalty named"),
-    ({"split": "halves"}, (X0, Y0, D0), "'separate' or 'shared'"),
+    ({"split": "halves"}, (X0, Y0, D0), "'alternating' or 'shared'"),
     ({"flatten": "always"}, (X0, Y0, D0), "flatten must be"),
     ({"precision": "float8"}, (X0, Y0, D0), "precision must be"),
     ({"validation_domain": "e9"}, (X0, Y0, D0), "has no rows"),

@@ -45,6 +45,8 @@ CASES = [
     ("shared", "irm-matrix", "proxy-features", 25, 3),
     ("separate", "irm", "proxy", None, 2),
     ("separate", "vrex", "proxy", 16, 2),
+    ("alternating", "irm", "proxy", None, 2),
+    ("alternating", "vrex", "proxy-features", 16, 3),
     ("balanced", "irm", "proxy", 16, 2),
     ("balanced", "irm", "none", None, 3),
 ]
@@ -52,7 +54,7 @@ CASES = [
 
 @pytest.mark.parametrize(("split", "stability", "independence", "batch_size", "n_classes"), CASES)
 def test_fifty_steps_at_once_equal_fifty_steps_alone(split, stability, independence, batch_size, n_classes):
-    balance, split = split == "balanced", "shared" if split == "shared" else "separate"
+    balance, split = split == "balanced", "separate" if split == "balanced" else split
     weights = [(1.0, 0.1), (50.0, 1.0), (0.0, 0.0)]
     seeds = [3, 4, 5]
     plans = [

@@ -18,6 +18,7 @@ from sfboost.experiments.run import Run, digest
 from sfboost.experiments.work import Session
 
 if TYPE_CHECKING:
+    from sfboost.baselines.learned.network import NetworkPredictor
     from sfboost.torch.split_network import SplitNetwork
 
 
@@ -99,6 +100,24 @@ def fit_small(
     evidence = stable_evidence(y, scaling.apply(logits), np.ones(len(y)))
     facts = {"restarts": int(trained["restarts"][number]), "evidence": evidence.gain}
     return SplitPredictor(np.unique(material.train.y), network, scaling, evidence, facts)
+
+
+def fit_many_small(
+    load: Callable[[Run], Material], run: Run, session: Session, material: Material
+) -> NetworkPredictor:
+    """Return the run's baseline; the first call of a group trains those of all its seeds as one model."""
+    from sfboost.baselines import TRAINERS
+    from sfboost.baselines.learned.many import fit_many
+
+    members = list({digest(r.training()): r.unadapted() for r in session.group.runs}.values())
+
+    def make() -> list[NetworkPredictor]:
+        trains = [load(member).train for member in members]
+        return fit_many(TRAINERS[run.trainer](**run.hyper), trains, [m.training_seed for m in members])
+
+    trained = session.once(["many", [member.training() for member in members]], make)
+    found: NetworkPredictor = trained[members.index(run.unadapted())]
+    return found
 
 
 def _train(members: Sequence[Run], load: Callable[[Run], Material]) -> dict[str, npt.NDArray[Any]]:

@@ -121,7 +121,7 @@ def build_network(
         Returns a new trunk.
     row : Tensor
         Two rows or more of X, to see what the trunk makes of them.
-    split : {"shared", "separate"}
+    split : {"shared", "separate", "alternating"}
         One trunk or two.
     n_classes, n_domains, n_stable, n_unstable : int
         See `SplitNetwork`.
@@ -151,7 +151,7 @@ def build_network(
             n_domains=n_domains,
             n_stable=n_stable,
             n_unstable=n_unstable,
-            unstable_trunk=make_trunk() if split == "separate" else None,
+            unstable_trunk=None if split == "shared" else make_trunk(),
         )
     return network.to(row.device, row.dtype)
 

@@ -44,8 +44,9 @@ class SFBClassifier(Savable, FittedPredictor):
     network : str or nn.Module
         A name from `sfboost.torch.networks.NETWORKS`, or a module that maps a batch to (n, width). A
         module is copied and trained from the weights it has.
-    split : {"separate", "shared"}
+    split : {"separate", "alternating", "shared"}
         "separate": a stable network first, then a narrow second network for Φ_U with f_S frozen.
+        "alternating": the same, Φ_U without the independence penalty, then f_S again under both penalties.
         "shared": the paper's one network whose output is split.
     n_stable, n_unstable : int, "auto" or None
         Sizes of Φ_S and Φ_U. None is the whole trunk ("separate") or halves of it ("shared"). "auto" is
@@ -230,8 +231,8 @@ class SFBClassifier(Savable, FittedPredictor):
         -------
         self
         """
-        if self.split not in ("separate", "shared"):
-            raise ValueError(f"split must be 'separate' or 'shared', got {self.split!r}.")
+        if self.split not in ("separate", "alternating", "shared"):
+            raise ValueError(f"split must be 'separate', 'alternating' or 'shared', got {self.split!r}.")
         if not isinstance(self.flatten, bool) and self.flatten != "auto":
             raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
         self.precision_ = resolve_precision(self.precision, torch.device(self.device))

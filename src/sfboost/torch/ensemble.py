@@ -24,7 +24,7 @@ from sfboost.torch.building import (
     restart_seed,
 )
 from sfboost.torch.independence import make_independence_penalty
-from sfboost.torch.learning import Plan, few_threads
+from sfboost.torch.learning import Plan, few_threads, independence_weight
 from sfboost.torch.objective import LossParts, Objective
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.split_network import SplitNetwork, by_domain
@@ -98,6 +98,8 @@ def _learn_many(
             source.balance(None)
         history, restarts = many.unstable()
         histories += [history] if plan.unstable_steps else []
+        if plan.split == "alternating":
+            histories.append(many.again(everyone))
     return _join(histories), restarts
 
 
@@ -156,6 +158,11 @@ class _Many:
             stages.append(self._train(members, risks, names, plan.pretrain_steps, penalties=False))
         stages.append(self._train(members, risks, names, plan.steps, penalties=True))
         return _join(stages)
+
+    def again(self, members: Sequence[int]) -> History:
+        """Train f_S under all penalties with Φ_U frozen."""
+        names = _names(self.networks[0], self.networks[0].stable_parameters())
+        return self._train(members, "both", names, self.plans[0].steps, penalties=True, detach_stable=True)
 
     def balance(self) -> History:
         """Let each member's first guess Û balance its rows; see `Learner`."""
@@ -218,6 +225,7 @@ class _Many:
         steps: int,
         *,
         penalties: bool,
+        detach_stable: bool = False,
     ) -> History:
         plan = self.plans[0]
         stability = make_stability_penalty(plan.stability) if penalties else NoPenalty()
@@ -228,7 +236,7 @@ class _Many:
             independence,
             risks="stable" if risks == "guess" else risks,
             gamma=plan.gamma if risks == "both" else None,
-            detach_stable=plan.detach_stable,
+            detach_stable=plan.detach_stable or detach_stable,
             rescale=plan.rescale,
         )
 
@@ -258,7 +266,7 @@ class _Many:
             [self.sources[i] for i in members],
             [self.seeds[i] for i in members],
             loss,
-            self._settings(members, penalties=penalties),
+            self._settings(members, risks, penalties=penalties),
             steps=steps,
             learning_rate=rate,
             trained=names,
@@ -267,11 +275,11 @@ class _Many:
             l2=plan.l2,
         )
 
-    def _settings(self, members: Sequence[int], *, penalties: bool) -> dict[str, Tensor]:
+    def _settings(self, members: Sequence[int], risks: str, *, penalties: bool) -> dict[str, Tensor]:
         like = self.sources[0].target
         weights = [self.plans[i] for i in members]
         stability = [p.stability_weight if penalties else 1.0 for p in weights]
-        independence = [p.independence_weight if penalties else 0.0 for p in weights]
+        independence = [independence_weight(p, risks) if penalties else 0.0 for p in weights]
         return {
             "log_prior": torch.stack([self.sources[i].log_prior() for i in members]).to(like),
             "stability": torch.tensor(stability, dtype=like.dtype),

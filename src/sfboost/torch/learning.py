@@ -2,8 +2,10 @@
 
 The paper splits the output of one network (``split="shared"``) and notes that Φ_S and Φ_U could be learned
 apart. ``split="separate"`` does that: f_S by risk and stability penalty alone; then, with f_S frozen, a
-narrow Φ_U that is trained briefly on the joint risk. Some networks start dead and never lower their risk, so
-each stage is checked and started again (`docs/decisions` has the measurements behind this).
+narrow Φ_U that is trained briefly on the joint risk. ``split="alternating"`` minimises Eq. 5.1 in turns: the
+same two stages, Φ_U without the independence penalty, and then f_S again under all penalties with Φ_U frozen,
+so that it is f_S that becomes independent. Some networks start dead and never lower their risk, so each stage
+is checked and started again (`docs/decisions` has the measurements behind this).
 """
 
 from __future__ import annotations
@@ -65,6 +67,17 @@ class Plan:
     max_restarts: int = 4
     min_gain: float = 0.02
     balance: bool = True
+
+
+def independence_weight(plan: Plan, risks: str) -> float:
+    """Return λ_C of a stage: with "alternating" it is f_S that becomes independent, Φ_U is free of it.
+
+    Examples
+    --------
+    >>> independence_weight(Plan(), "joint"), independence_weight(Plan(split="alternating"), "joint")
+    (1.0, 0.0)
+    """
+    return 0.0 if plan.split == "alternating" and risks == "joint" else plan.independence_weight
 
 
 @contextlib.contextmanager
@@ -167,6 +180,8 @@ class Learner:
         self.source.balance(None)
         if self.plan.unstable_steps:
             self._learn_unstable()
+        if self.plan.split == "alternating":
+            self._train("again", [self._again_stage()])
 
     def _choose_path(self) -> None:
         rows = self._rows_per_step()
@@ -175,17 +190,17 @@ class Learner:
             if isinstance(module, MLP):
                 module.fused = not plain and rows * module.n_features >= _FUSED_FROM
 
-    def _objective(self, risks: str, *, penalties: bool) -> Objective:
+    def _objective(self, risks: str, *, penalties: bool, detach_stable: bool = False) -> Objective:
         parameter = next(self.network.parameters())
         return Objective(
             log_prior=self.source.log_prior().to(parameter),
             stability=self.stability if penalties else NoPenalty(),
             independence=self.independence if penalties else NoPenalty(),
             stability_weight=self.plan.stability_weight if penalties else 1.0,
-            independence_weight=self.plan.independence_weight if penalties else 0.0,
+            independence_weight=independence_weight(self.plan, risks) if penalties else 0.0,
             risks=risks,
             gamma=self.plan.gamma if risks == "both" else None,
-            detach_stable=self.plan.detach_stable,
+            detach_stable=self.plan.detach_stable or detach_stable,
             rescale=self.plan.rescale,
         )
 
@@ -212,8 +227,13 @@ class Learner:
         )
         return stages
 
-    def _shared_loss(self, penalties: bool) -> Loss:
-        objective = self._objective("both", penalties=penalties)
+    def _again_stage(self) -> Stage:
+        plan, loss = self.plan, self._shared_loss(True, detach_stable=True)
+        parameters = self.network.stable_parameters()
+        return Stage("again", loss, parameters, plan.steps, plan.learning_rate, plan.cosine, plan.l2)
+
+    def _shared_loss(self, penalties: bool, *, detach_stable: bool = False) -> Loss:
+        objective = self._objective("both", penalties=penalties, detach_stable=detach_stable)
         stable_parameters = self.network.stable_parameters()
 
         def loss(batch: Batch) -> LossParts:
