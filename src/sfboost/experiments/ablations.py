@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.experiments.cmnist import ORACLE_CHOICE
-from sfboost.experiments.colored import DATASET, PROTOCOL, adapted, group, models, parts
+from sfboost.experiments.colored import DATASET, PROTOCOL, UNSTABLE, adapted, group, models, parts
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
 from sfboost.experiments.tables import Column, Row, Table, make_table
+from sfboost.experiments.two_stage import beside
 from sfboost.experiments.work import Group
 
 COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
@@ -31,9 +32,10 @@ def plan(seeds: int, quick: bool) -> list[Group]:
     """Return two groups per seed: every variant meets the same trained features, the paper's or ours."""
     groups = []
     for seed in range(seeds):
-        for trainer in ("sfb-paper", "sfb"):
+        theirs = (beside(model, **UNSTABLE) for model in models("irm", seed, quick)[:1])
+        for features in (theirs, models("sfb", seed, quick)):
             runs = []
-            for model in models(trainer, seed, quick):
+            for model in features:
                 runs += [model, *(adapted(model, "sfb-paper", **on) for on in VARIANTS.values())]
                 runs.append(adapted(model, "sfb-paper-labels"))
             groups.append(group(runs))
@@ -42,7 +44,7 @@ def plan(seeds: int, quick: bool) -> list[Group]:
 
 def rows(trainer: str) -> tuple[Row, ...]:
     """Return the rows for features of the paper's training ("sfb-paper") or of ours ("sfb")."""
-    chosen: dict[str, Any] = {"hyper": {"stability": "irm"}}
+    chosen: dict[str, Any] = {"hyper": {"stability": "irm", "split": "separate"}}
     chosen |= ORACLE_CHOICE if trainer == "sfb-paper" else {}
     who = "paper" if trainer == "sfb-paper" else "ours"
     variants = [

@@ -7,11 +7,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sfboost.experiments.colored import DATASET, PROTOCOL, group, models, parts, sfb_runs
+from sfboost.experiments.colored import (
+    DATASET,
+    FEW_SEEDS,
+    ONE_NETWORK,
+    OURS,
+    PROTOCOL,
+    SWEPT_SEEDS,
+    adapted,
+    group,
+    models,
+    oracle,
+    our_runs,
+    paper_runs,
+    parts,
+)
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
 from sfboost.experiments.rules import TEST_DOMAIN
+from sfboost.experiments.run import Run
 from sfboost.experiments.tables import Column, Row, Table, make_table
 from sfboost.experiments.work import Group
 
@@ -29,18 +44,22 @@ TITLES = {
 
 def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
     """Return the rows of SFB. λ of the paper's is chosen as the paper does, which is an ORACLE's choice."""
+    seen: dict[str, Any] = {"test_access": "unlabelled", "paper": "SFB"}
+    theirs = {"adapter_hyper": parts(rounds), **seen, **ORACLE_CHOICE}
+    made = []
+    for label, hyper in (
+        ("SFB (paper)", {"split": "separate", "stability": "irm"}),
+        ("SFB (paper), one network", {"split": "shared"}),
+    ):
+        row = Row(label, "sfb-paper", "sfb-paper", hyper=hyper, **theirs)
+        stable = replace(row, label=f"{label}, no adaptation", unadapted=True, test_access="none")
+        made += [replace(stable, paper="SFB no adpt."), row]
     irm = {"stability": "irm"}
-    seen: dict[str, Any] = {"test_access": "unlabelled", "hyper": irm}
-    theirs = Row(
-        "SFB (paper)", "sfb-paper", "sfb-paper", adapter_hyper=parts(rounds), **seen, **ORACLE_CHOICE
-    )
-    ours = Row("SFB (ours)", "sfb", "sfb", **seen)
-    rows = []
-    for row in (theirs, ours):
-        stable = replace(row, label=f"{row.label}, no adaptation", unadapted=True, test_access="none")
-        rows += [replace(stable, paper="SFB no adpt."), replace(row, paper="SFB")]
+    made.append(Row("SFB (ours), no adaptation", "sfb", hyper=irm, paper="SFB no adpt."))
+    for label, adapter in (("SFB (ours)", "sfb-flat"), ("SFB (ours, leak-corrected)", "sfb-leak")):
+        made.append(Row(label, "sfb", adapter, hyper=irm, adapter_hyper=OURS[adapter], **seen))
     mixed = "Features of ours, adaptation of the paper"
-    return (*rows, Row(mixed, "sfb", "sfb-paper", paper="SFB", adapter_hyper=parts(rounds), **seen))
+    return (*made, Row(mixed, "sfb", "sfb-paper", hyper=irm, adapter_hyper=parts(rounds), **seen))
 
 
 def rows(trainers: tuple[str, ...]) -> tuple[Row, ...]:
@@ -54,13 +73,23 @@ def rows(trainers: tuple[str, ...]) -> tuple[Row, ...]:
 
 
 def plan(trainers: tuple[str, ...], seeds: int, quick: bool) -> list[Group]:
-    """Return the groups of each seed: the baselines, which share pretraining; SFB; each oracle."""
-    groups = []
+    """Return the groups of each seed: the baselines, which share pretraining, SFB, and each oracle."""
+    groups = [group(our_runs(seed, quick)) for seed in range(seeds)]
     for seed in range(seeds):
-        groups.append(group([run for name in trainers for run in models(name, seed, quick)]))
-        groups += [group(sfb_runs(name, seed, quick)) for name in ("sfb", "sfb-paper")]
-        groups += [group(models("erm", seed, quick, data=data)) for data in (AT_RANDOM, LIKE_TEST)]
+        runs = {name: models(name, seed, quick) for name in trainers}
+        theirs = paper_runs(runs["irm"], parts(3))
+        groups.append(group([*(run for name in trainers for run in runs[name]), *theirs]))
+        if seed < SWEPT_SEEDS:
+            groups.append(group(one_network(seed, quick, 3)))
+        if seed < FEW_SEEDS:
+            groups.append(group([oracle(seed, quick, data) for data in (AT_RANDOM, LIKE_TEST)]))
     return groups
+
+
+def one_network(seed: int, quick: bool, rounds: int) -> list[Run]:
+    """Return the runs of SFB with one network whose output is split."""
+    (model,) = models("sfb-paper", seed, quick, [ONE_NETWORK])
+    return [model, adapted(model, "sfb-paper", **parts(rounds))]
 
 
 def tables(trainers: tuple[str, ...], records: Records) -> list[Table]:

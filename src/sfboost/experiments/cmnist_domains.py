@@ -6,16 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfboost.experiments.cmnist import AT_RANDOM, ORACLE_CHOICE, RANDOM, sfb_rows
+from sfboost.experiments.cmnist import AT_RANDOM, ORACLE_CHOICE, RANDOM, one_network, sfb_rows
 from sfboost.experiments.colored import (
     AGREEMENTS,
     DATASET,
+    FEW_SEEDS,
     PROTOCOL,
+    SWEPT_SEEDS,
     adapted,
     group,
     models,
+    oracle,
+    our_runs,
+    paper_runs,
     parts,
-    sfb_runs,
 )
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_panels
@@ -24,6 +28,7 @@ from sfboost.experiments.tables import Column, Row, Table, make_table
 from sfboost.experiments.work import Group
 
 ROUNDS = 5
+LEAK = "SFB (ours, leak-corrected)"
 COLUMNS = tuple(Column(f"{a:.1f}", DATASET, f"test-{a}") for a in AGREEMENTS)
 ADAPTERS = {"none": "", "t3a": "+T3A", "pl-last": "+PL(last)", "pl-all": "+PL(all)"}
 #: The curves of Figure 2, right: what is left of SFB without rounds, calibration, correction.
@@ -39,15 +44,18 @@ def plan(seeds: int, quick: bool) -> list[Group]:
     """Return the groups of each seed: ERM and IRM with adapters, SFB, the oracle."""
     groups = []
     for seed in range(seeds):
+        runs = []
         for name in ("erm", "irm"):
-            runs = []
-            for model in models(name, seed, quick):
+            for model in models(name, seed, quick)[:1]:
                 runs += [model, *(adapted(model, a) for a in ADAPTERS if a != "none")]
-            groups.append(group(runs))
-        ours = sfb_runs("sfb", seed, quick, ROUNDS)
+        runs += paper_runs(models("irm", seed, quick)[:1], parts(ROUNDS))
+        ours = our_runs(seed, quick, ROUNDS)
         ours += [adapted(m, "sfb-paper", **c) for m in models("sfb", seed, quick) for c in PARTS.values()]
-        groups += [group(ours), group(sfb_runs("sfb-paper", seed, quick, ROUNDS))]
-        groups.append(group(models("erm", seed, quick, data=AT_RANDOM)))
+        groups += [group(runs), group(list(dict.fromkeys(ours)))]
+        if seed < SWEPT_SEEDS:
+            groups.append(group(one_network(seed, quick, ROUNDS)))
+        if seed < FEW_SEEDS:
+            groups.append(group([oracle(seed, quick, AT_RANDOM)]))
     return groups
 
 
@@ -89,8 +97,8 @@ def tables(records: Records) -> list[Table]:
 def figure(records: Records, path: Path) -> Path:
     """Draw both panels of Figure 2 and the motivating Figure 1b."""
     main, by_part = tables(records)
-    few = ("ERM", "IRM", "IRM + PL(all)", "IRM + T3A", "SFB (paper)", "SFB (ours)")
-    ideal = ("ERM", "Oracle, no adaptation", "SFB (ours)")
+    few = ("ERM", "IRM", "IRM + PL(all)", "IRM + T3A", "SFB (paper)", "SFB (ours)", LEAK)
+    ideal = ("ERM", "Oracle, no adaptation", LEAK)
     panels = {
         "Methods (Figure 2, left)": (main, few),
         "Parts of SFB (Figure 2, right)": (by_part, tuple(row.label for row, _ in by_part.rows)),

@@ -8,6 +8,7 @@ from typing import Any
 
 from sfboost.baselines import ADAPTERS, TRAINERS
 from sfboost.experiments.ablated import PaperAdapter, PaperLabels
+from sfboost.experiments.flattened import FlattenedSFB
 
 
 def trainer_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
@@ -54,4 +55,5 @@ def adapter_class(name: str) -> Any:
     >>> adapter_class("sfb-paper").__name__
     'PaperAdapter'
     """
-    return {"sfb-paper": PaperAdapter, "sfb-paper-labels": PaperLabels}.get(name) or ADAPTERS[name]
+    own = {"sfb-paper": PaperAdapter, "sfb-paper-labels": PaperLabels, "sfb-flat": FlattenedSFB}
+    return own.get(name) or ADAPTERS[name]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.experiments.cmnist import ORACLE_CHOICE
-from sfboost.experiments.colored import DATASET, OURS, PROTOCOL, adapted, group, models, parts
+from sfboost.experiments.colored import DATASET, OURS, PROTOCOL, adapted, group, models, paper_runs, parts
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
@@ -14,14 +14,9 @@ from sfboost.experiments.tables import Cell, Column, Row, Table, make_table
 from sfboost.experiments.work import Group
 
 ROUNDS = 5
-_WEIGHTS = (50, 100, 500, 1000, 5000)
-#: Title → the penalty's name and its sweep; EQRM is swept by the weight of what it adds to the mean risk.
-PENALTIES: dict[str, tuple[str, tuple[float, ...]]] = {
-    "IRM": ("irm", _WEIGHTS),
-    "V-REx": ("vrex", _WEIGHTS),
-    "EQRM": ("eqrm", (1, 5, 10)),
-    "CLOvE": ("clove", _WEIGHTS),
-}
+FLAT = OURS["sfb-flat"]
+#: Title → the penalty's name; λ is swept as for the baseline of the same penalty.
+PENALTIES = {"IRM": "irm", "V-REx": "vrex", "EQRM": "eqrm", "CLOvE": "clove"}
 #: EQRM returns what it adds to the mean risk: a weight of 1 is the published objective.
 OUR_WEIGHTS: dict[str, dict[str, Any]] = {"eqrm": {"stability_weight": 1.0}}
 _HERE = Column("0.1", DATASET, "test-0.1")
@@ -32,21 +27,20 @@ def plan(seeds: int, quick: bool) -> list[Group]:
     groups = []
     for seed in range(seeds):
         theirs, ours = [], []
-        for penalty, weights in PENALTIES.values():
-            sweep = [{"stability": penalty, "stability_weight": weight} for weight in weights]
-            for model in models("sfb-paper", seed, quick, sweep):
-                theirs += [model, adapted(model, "sfb-paper", **parts(ROUNDS))]
+        for penalty in PENALTIES.values():
+            theirs += paper_runs(models(penalty, seed, quick), parts(ROUNDS))
             for model in models("sfb", seed, quick, [OUR_WEIGHTS.get(penalty, {}) | {"stability": penalty}]):
-                ours += [model, adapted(model, "sfb", **OURS)]
+                ours += [model, adapted(model, "sfb-flat", **FLAT)]
         groups += [group(theirs), group(ours)]
     return groups
 
 
 def _row(title: str, who: str, unadapted: bool) -> Row:
-    options: dict[str, Any] = {"hyper": {"stability": PENALTIES[title][0]}, "unadapted": unadapted}
+    options: dict[str, Any] = {"hyper": {"stability": PENALTIES[title], "split": "separate"}}
+    options["unadapted"] = unadapted
     options["test_access"] = "none" if unadapted else "unlabelled"
     if who == "ours":
-        return Row(f"{title}, SFB (ours)", "sfb", "sfb", **options)
+        return Row(f"{title}, SFB (ours)", "sfb", "sfb-flat", adapter_hyper=FLAT, **options)
     options |= {"adapter_hyper": parts(ROUNDS), **ORACLE_CHOICE}
     return Row(f"{title}, SFB (paper)", "sfb-paper", "sfb-paper", **options)
 

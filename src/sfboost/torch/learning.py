@@ -162,8 +162,17 @@ class Learner:
 
     def learn(self) -> None:
         """Run every stage of the plan."""
-        with few_threads(self._rows_per_step() * self.network.n_stable < _ONE_THREAD_BELOW):
+        with few_threads(self._small()):
             self._learn()
+
+    def learn_unstable(self) -> None:
+        """Train Φ_U alone, beside an f_S that is trained already."""
+        with few_threads(self._small()):
+            self._choose_path()
+            self._learn_unstable()
+
+    def _small(self) -> bool:
+        return self._rows_per_step() * self.network.n_stable < _ONE_THREAD_BELOW
 
     def _rows_per_step(self) -> int:
         sizes = self.source.sizes
