@@ -75,7 +75,7 @@ def rows() -> tuple[Row, ...]:
     ]
     grey = Row("Oracle, no adaptation", "erm", **RANDOM, **ORACLE_CHOICE)
     # This table of the paper has no row without adaptation.
-    boosted = [replace(row, paper=None) if row.unadapted else row for row in sfb_rows(ROUNDS)]
+    boosted = [replace(r, paper=None) if r.paper == "SFB no adpt." else r for r in sfb_rows(ROUNDS)]
     return (*baselines, *boosted, grey)
 
 
