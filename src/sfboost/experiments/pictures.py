@@ -35,9 +35,7 @@ SWEEPS: dict[str, list[dict[str, Any]]] = {
     "erm": [{}],
     "irm": [{"weight": weight} for weight in (0.1, 1, 10)],
     "actir": [{}],
-    "sfb-paper": [
-        {"stability_weight": s, "independence_weight": c} for s in (0.1, 1, 10) for c in (0.1, 1)
-    ],
+    "sfb-paper": [{"stability_weight": s, "independence_weight": c} for s in (0.1, 1, 10) for c in (0.1, 1)],
     "sfb": [{"stability_weight": weight} for weight in (1, 10)],
 }
 ADAPTERS = {
