@@ -6,7 +6,7 @@
 Simulated worlds: label shift (P(X_S | Y) transports) and covariate shift (P(Y | X_S) does). Real data: the
 white wines of the UCI wine quality table, good (6 or more) against the rest. The rows of each domain are
 drawn by label, so that P(X | Y) is the same everywhere, or by alcohol, so that P(Y | X_S) is.
-The figures of docs/guard.md come from here.
+The figures of docs/diagnostics.md come from here.
 """
 
 from __future__ import annotations
