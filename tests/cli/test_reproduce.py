@@ -147,6 +147,8 @@ def test_stopping_ends_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path, 
         env=environment,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # A shell that puts the tests into the background lets them, and what they start, ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while not Store(tmp_path).segments and time.monotonic() < deadline:
