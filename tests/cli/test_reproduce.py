@@ -136,6 +136,8 @@ def test_the_list_names_every_experiment():
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
 def test_stopping_ends_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path, how):
     code = (
+        # A shell that puts the tests into the background lets them, and what they start, ignore Ctrl-C.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import engine_experiment; from sfboost.experiments.registry import EXPERIMENTS\n"
         "engine_experiment.FUNCTION = 'slow'; EXPERIMENTS['small'] = 'engine_experiment:EXPERIMENT'\n"
         "from sfboost.cli.app import app; app()"
@@ -147,8 +149,6 @@ def test_stopping_ends_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path, 
         env=environment,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        # A shell that puts the tests into the background lets them, and what they start, ignore Ctrl-C.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while not Store(tmp_path).segments and time.monotonic() < deadline:
