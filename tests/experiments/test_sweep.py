@@ -176,6 +176,8 @@ def test_two_sweeps_do_not_share_a_folder(tmp_path):
 
 
 def test_control_c_leaves_what_was_done(tmp_path):
+    # A shell that puts the tests into the background lets them ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
@@ -183,6 +185,7 @@ def test_control_c_leaves_what_was_done(tmp_path):
             sweep(make_groups(20, 5, "slow"), tmp_path)
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
     done = len(Store(tmp_path).read().records)
     assert 0 < done < 100
     assert len(sweep(make_groups(20, 5), tmp_path).records) == 100

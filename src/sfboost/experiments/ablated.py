@@ -104,7 +104,28 @@ class PaperLabels(PaperAdapter):
         return BoostedPredictor(predictor, made)
 
 
-class Uncalibrated:
+class OtherStable:
+    """A predictor with another f_S: the base of those that change `stable_and_unstable`."""
+
+    def __init__(self, predictor: Any) -> None:
+        self._predictor = predictor
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._predictor, name)
+
+    def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
+        """Log f_S and Φ_U."""
+        stable, unstable = self._predictor.stable_and_unstable(X)
+        return stable, unstable
+
+    def predict_proba(self, X: Any) -> Any:
+        """f_S."""
+        return np.exp(self.stable_and_unstable(X)[0])
+
+
+class Uncalibrated(OtherStable):
     """A predictor with the temperature of f_S taken back.
 
     Examples
@@ -117,22 +138,10 @@ class Uncalibrated:
     array([[0.1, 0.9]])
     """
 
-    def __init__(self, predictor: Any) -> None:
-        self._predictor = predictor
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._predictor, name)
-
     def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
         """Log f_S as the network gives it, and Φ_U."""
-        stable, unstable = self._predictor.stable_and_unstable(X)
+        stable, unstable = super().stable_and_unstable(X)
         return log_softmax(stable * temperature_of(self._predictor), axis=1), unstable
-
-    def predict_proba(self, X: Any) -> Any:
-        """f_S as the network gives it."""
-        return np.exp(self.stable_and_unstable(X)[0])
 
 
 def temperature_of(predictor: Any) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sfboost.baselines.contract import Predictor
 from sfboost.baselines.sfb import SFBOurs
+from sfboost.experiments.ablated import OtherStable
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class FlattenedSFB(SFBOurs):
         return super().adapt(flat, X_test, y_test, seed=seed)
 
 
-class Flattened:
+class Flattened(OtherStable):
     """A predictor whose f_S says nothing of Φ_U beyond the label.
 
     Examples
@@ -46,19 +47,7 @@ class Flattened:
     array([[0.75, 0.25]])
     """
 
-    def __init__(self, predictor: Any) -> None:
-        self._predictor = predictor
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._predictor, name)
-
     def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
         """Log f_S without its leak, and Φ_U."""
-        stable, unstable = self._predictor.stable_and_unstable(X)
+        stable, unstable = super().stable_and_unstable(X)
         return np.log(self._predictor.leak_model().flatten(np.exp(stable), unstable)), unstable
-
-    def predict_proba(self, X: Any) -> Any:
-        """f_S without its leak."""
-        return np.exp(self.stable_and_unstable(X)[0])
