@@ -25,8 +25,9 @@ PROTOCOL = "cmnist"
 DATASET = "colored_mnist"
 AGREEMENTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
 
-#: By trainer, the best setting of the first two seeds first: those seeds see all of a sweep, the others the
-#: first setting alone. The sweeps are a part of the published ones, around what is best there.
+#: By trainer: the first two seeds see all of a sweep, the others its first setting alone. For "irm" and "erm"
+#: that is the best of the first two seeds; the others have yet to be run, and their first setting is a guess.
+#: The sweeps are a part of the published ones.
 SWEEPS: dict[str, list[dict[str, Any]]] = {
     "erm": [{"steps": steps} for steps in (200, 0)],  # 600 and 400 in all
     "groupdro": [{"step_size": size} for size in (1.0, 0.01)],
