@@ -20,6 +20,7 @@ import torch
 from sfboost import adapt
 from sfboost.adaptation.leak import LeakRefusedError
 from sfboost.datasets import load
+from sfboost.heads import AdamLogisticRegression
 from sfboost.torch import SFBClassifier
 
 COMMON: dict[str, Any] = {
@@ -59,10 +60,15 @@ RECIPES: dict[str, dict[str, Any]] = {
         "batch_size": 5000,
     },
 }
+_FAST = {"method": "paper", "head": AdamLogisticRegression(learning_rate=0.1)}
 ADAPTATIONS: dict[str, dict[str, Any]] = {
     "posthoc": {"correction": "posthoc"},
+    "posthoc, 3 rounds": {"correction": "posthoc", "rounds": 3},
     "posthoc, 5 rounds": {"correction": "posthoc", "rounds": 5},
     "paper": {"method": "paper"},
+    "paper, rate 0.1": _FAST,
+    "paper, rate 0.1, 3 rounds": {**_FAST, "rounds": 3},
+    "paper, rate 0.1, 5 rounds": {**_FAST, "rounds": 5},
     "likelihood": {},
 }
 
@@ -109,9 +115,9 @@ def evaluate(model: SFBClassifier, dataset: Any) -> dict[str, dict[str, float]]:
     except LeakRefusedError as error:
         print(error)
         leak = None
-    for name in dataset.test:
+    for name in (*dataset.test, *dataset.validate):  # "h": held-out images of a training domain
         domain = dataset.domain(name)
-        key = f"{domain.agreement:.1f}"
+        key = f"{'h' if name in dataset.validate else ''}{domain.agreement:.1f}"
         log_proba, unstable = model.stable_and_unstable(domain.X)
         scores = {"": np.exp(log_proba)}
         if leak is not None:
@@ -133,9 +139,9 @@ def evaluate(model: SFBClassifier, dataset: Any) -> dict[str, dict[str, float]]:
 def show(record: dict[str, Any]) -> None:
     agreements = list(record["accuracy"]["stable"])
     print(f"{record['recipe']} ({record['seconds']:.0f} s, restarts {record['restarts']})")
-    print("agreement".ljust(20) + "".join(f"{a:>7}" for a in agreements))
+    print("agreement".ljust(32) + "".join(f"{a:>7}" for a in agreements))
     for method, row in record["accuracy"].items():
-        print(method.ljust(20) + "".join(f"{100 * row.get(a, float('nan')):7.1f}" for a in agreements))
+        print(method.ljust(32) + "".join(f"{100 * row.get(a, float('nan')):7.1f}" for a in agreements))
 
 
 if __name__ == "__main__":

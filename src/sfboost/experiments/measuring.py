@@ -48,8 +48,9 @@ def measure_run(
         Rows per stress domain.
     """
     start = time.perf_counter()
-    rows_key = ["rows", run.dataset, run.data, run.seed, run.left_out]
-    material: Material = session.latest("rows", rows_key, lambda: _material(run, load))
+    material: Material = session.latest("rows", [run.dataset, run.data, run.seed], lambda: load(run))
+    if run.left_out is not None:
+        material = material.without(run.left_out)
     loaded = time.perf_counter()
     predictor: Predictor = session.once(["model", run.training()], lambda: fit(run, session, material))
     trained = time.perf_counter()
@@ -144,11 +145,6 @@ def _adapt(adapter: Any, predictor: Any, place: Place, seed: int) -> tuple[Predi
     seen, scored = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     adapted = adapter.adapt(predictor, place.X[seen], place.y[seen], seed=seed)
     return adapted, Place(place.name, place.X[scored], place.y[scored])
-
-
-def _material(run: Run, load: Callable[[Run], Material]) -> Material:
-    material = load(run)
-    return material if run.left_out is None else material.without(run.left_out)
 
 
 def _seen(predictor: Predictor, material: Material, stress_rows: int | None) -> list[tuple[Place, Any]]:

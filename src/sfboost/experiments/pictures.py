@@ -119,7 +119,7 @@ def material(run: Run) -> Material:
     places += [place_of(dataset, name, f"validate-{name}") for name in dataset.validate]
     places += [replace(place, name=f"held/{place.name}") for place in held]
     own = [place_of(dataset, name) for name in dataset.validate]
-    return Material(_rows(kept), _rows(own or held), tuple(places), _rows(held))
+    return Material(_rows(kept), _rows(own or held), tuple(places))
 
 
 def _thinned(dataset: Dataset, every: int) -> Dataset:

@@ -1,0 +1,61 @@
+"""Every tensor of a step is on the model's device, shown on torch's meta device: no graphics card is needed.
+
+A meta tensor has a device and a shape but no values, and mixing it with a tensor of the processor is an error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sfboost.torch.batches import ArraySource, Batch
+from sfboost.torch.building import build_network
+from sfboost.torch.learning import Learner, Plan
+from sfboost.torch.networks import make_network
+from sfboost.torch.split_network import SplitNetwork
+
+_STABILITY = ("irm", "vrex", "eqrm", "clove", "fishr", "iga", "sd", "groupdro")
+
+
+def _elsewhere(split: str) -> tuple[SplitNetwork, ArraySource]:
+    x = torch.zeros(40, 6)
+    network = build_network(
+        lambda: make_network("mlp", (6,), dropout=0.2),
+        x[:2],
+        split=split,
+        n_classes=2,
+        n_domains=2,
+        n_stable=None,
+        n_unstable=None if split == "shared" else 1,
+        seed=0,
+    )
+    y, domain = np.arange(40) % 2, np.arange(40) // 20
+    return network.to("meta"), ArraySource(x.to("meta"), y, domain, 2, 2)
+
+
+def _step(split: str, stability: str, independence: str) -> tuple[SplitNetwork, Batch]:
+    network, source = _elsewhere(split)
+    plan = Plan(split=split, stability=stability, independence=independence, stability_weight=2.0)
+    batch = source.batch(8, 0, 0)
+    losses = Learner(network, source, plan, seed=0, batch_size=8)._shared_loss(True)(batch)
+    losses.total.backward()
+    torch.optim.Adam(network.parameters()).step()
+    return network, batch
+
+
+@pytest.mark.parametrize("stability", _STABILITY)
+@pytest.mark.parametrize("independence", ["proxy", "proxy-features", "none"])
+@pytest.mark.parametrize("split", ["separate", "shared"])
+def test_a_step_stays_on_the_device(split: str, stability: str, independence: str) -> None:
+    network, batch = _step(split, stability, independence)
+    gradients = [p.grad for p in network.parameters() if p.grad is not None]
+    assert gradients
+    assert {t.device.type for t in (*gradients, batch.x, batch.target)} == {"meta"}
+
+
+def test_a_tensor_left_on_the_processor_is_noticed() -> None:
+    network, source = _elsewhere("separate")
+    batch = source.batch(8, 0, 0)
+    with pytest.raises(RuntimeError, match="device"):
+        network(torch.zeros(batch.x.shape), batch.sizes)
