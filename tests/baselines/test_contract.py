@@ -20,7 +20,7 @@ BRIEF = {
     "sfb-paper": {"network": "small", "steps": 10, "n_stable": 2, "n_unstable": 2, "learning_rate": 0.05},
     "sfb-columns": {"stable": [0, 1, 2]},
     "oracle-stable": {**_BRIEF, "columns": (0, 1, 2)},
-    **{name: {} for name in ("pooled", "per-domain", "self-training")},
+    **{name: {} for name in ("pooled", "per-domain", "left-out-linear", "self-training")},
 }
 NORMALISED = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU())
 #: Who makes the predictors for adapters that need a certain kind.

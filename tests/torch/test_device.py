@@ -1,6 +1,6 @@
 """Every tensor of a step is on the model's device, shown on torch's meta device: no graphics card is needed.
 
-A meta tensor has a device and a shape but no values, and mixing it with a tensor of the processor is an error.
+A meta tensor has a device and a shape but no values, and mixing it with one of the processor is an error.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def resolve_columns(X: Any, stable: Any, unstable: Any) -> tuple[Columns, Column
     shared = sorted(set(chosen or ()) & set(other or ()))
     if shared:
         raise ValueError(
-            f"Columns {list(_names(X, shared))} are named both stable and unstable: "
-            "put each column in one set."
+            f"Columns {list(_names(X, shared[:5]))}{f' and {len(shared) - 5} more' * (len(shared) > 5)} are "
+            "named both stable and unstable: put each column in one set."
         )
     if chosen is None:
         chosen = [j for j in range(X.shape[1]) if j not in set(other or ())]

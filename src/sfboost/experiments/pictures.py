@@ -37,11 +37,18 @@ SWEEPS: dict[str, list[dict[str, Any]]] = {
     "actir": [{}],
     "sfb-paper": [{"stability_weight": s, "independence_weight": c} for s in (0.1, 1, 10) for c in (0.1, 1)],
     "sfb": [{"stability_weight": weight} for weight in (1, 10)],
+    "left-out-linear": [{}],
 }
-ADAPTERS = {
-    **{"erm": ("pl-last", {}), "irm": ("pl-last", {}), "actir": (None, {})},
-    **{"sfb-paper": ("sfb-paper", {}), "sfb": ("sfb", {"correction": "posthoc"})},
+#: Trainer → its adapters.
+ADAPTERS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "erm": [("pl-last", {})],
+    "irm": [("pl-last", {})],
+    "actir": [],
+    "sfb-paper": [("sfb-paper", {})],
+    "sfb": [("sfb", {"correction": "posthoc"})],
+    "left-out-linear": [("sfb-components", {"n_components": n}) for n in (4, 8, 16)],
 }
+_ONE_SETTING = ("erm", "actir")
 
 
 def rows(rule: Rule) -> tuple[Row, ...]:
@@ -53,8 +60,12 @@ def rows(rule: Rule) -> tuple[Row, ...]:
         label, paper = f"{name} + PL", f"{name}+PL"
         made.append(Row(label, name.lower(), "pl-last", test_access="unlabelled", paper=paper, **chosen))
     made.append(Row("ACTIR", "actir", paper="ACTIR"))
-    for label, trainer in (("SFB (paper)", "sfb-paper"), ("SFB (ours)", "sfb")):
-        row = Row(label, trainer, trainer, rule, test_access="unlabelled", paper="SFB")
+    for label, trainer, adapter in (
+        ("SFB (paper)", "sfb-paper", "sfb-paper"),
+        ("SFB (ours), learned split", "sfb", "sfb"),
+        ("SFB (ours)", "left-out-linear", "sfb-components"),
+    ):
+        row = Row(label, trainer, adapter, rule, test_access="unlabelled", paper="SFB")
         stable = replace(row, label=f"{label}, no adaptation", unadapted=True, test_access="none")
         made += [replace(stable, paper="SFB no adpt."), row]
     return tuple(made)
@@ -74,17 +85,16 @@ def groups(
     made = []
     for seed in range(seeds):
         for trainer, sweep in SWEEPS.items():
-            chosen = [{**sweep[len(sweep) // 2], "steps": 150}] if quick else sweep
-            adapter, changes = ADAPTERS[trainer]
+            brief = {} if trainer == "left-out-linear" else {"steps": 150}
+            chosen = [{**sweep[len(sweep) // 2], **brief}] if quick else sweep
             runs: list[Run] = []
             for setting in chosen:
                 hyper = trainer_hyper(trainer, _PRESET, **setting)
                 own = [Run(dataset, trainer, seed, protocol, data=data, hyper=hyper)]
-                if adapter is not None:
+                for adapter, changes in ADAPTERS[trainer]:
                     settings = adapter_hyper(adapter, _PRESET, **changes)
                     own.append(replace(own[0], adapter=adapter, adapter_hyper=settings))
-                swept = trainer not in ("erm", "actir")
-                runs += _with_needed(own, rule if swept else None, train)
+                runs += _with_needed(own, None if trainer in _ONE_SETTING else rule, train)
             made.append(Group(f"{__name__}:measure", tuple(runs)))
     return made
 
