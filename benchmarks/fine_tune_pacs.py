@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from sfboost.baselines.contract import LabelledRows
+from sfboost.baselines.embeddings import SFBComponents
 from sfboost.baselines.learned.generalisation import ERM
 from sfboost.datasets import load
 from sfboost.datasets.images import decode_all
@@ -127,7 +128,9 @@ def main() -> None:
             file.write(json.dumps({**line, "steps": steps, "size": args.size}) + "\n")
 
     start = time.perf_counter()
-    show("ERM", ERM(**common).fit(LabelledRows(X, y, domain), seed=args.seed), time.perf_counter() - start)
+    fitted = ERM(**common).fit(LabelledRows(X, y, domain), seed=args.seed)
+    show("ERM", fitted, time.perf_counter() - start)
+    show("ERM, SFB on its components", SFBComponents().adapt(fitted, X_new), time.perf_counter() - start)
     paper = {"balance": False, "flatten": False, "calibration": "ece", "stability_weight": 1.0}
     for title, options, how in (("paper", paper, {"method": "paper"}), ("ours", {}, {})):
         start = time.perf_counter()
