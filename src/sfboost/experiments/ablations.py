@@ -10,7 +10,7 @@ from sfboost.experiments.colored import DATASET, PROTOCOL, UNSTABLE, adapted, gr
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
-from sfboost.experiments.tables import Column, Row, Table, make_table
+from sfboost.experiments.tables import Column, Row, Table, make_table, paired_table
 from sfboost.experiments.two_stage import beside
 from sfboost.experiments.work import Group
 
@@ -25,6 +25,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "+CU": parts(correct=False, stable=False, unstable=True),
     "+BC+CS+CU": parts(unstable=True),
     **{f"+BC+CS, {n} round{'s' * (n > 1)}": parts(n) for n in range(1, 6)},
+}
+
+#: What is compared, seed by seed: without and with a part.
+STEPS = {
+    "bias correction alone": ("SFB", "+BC"),
+    "calibration alone": ("SFB", "+CS"),
+    "calibration on top of bias correction": ("+BC", "+BC+CS, 1 round"),
+    "3 rounds instead of 1": ("+BC+CS, 1 round", "+BC+CS, 3 rounds"),
+    "5 rounds instead of 1": ("+BC+CS, 1 round", "+BC+CS, 5 rounds"),
 }
 
 
@@ -72,17 +81,22 @@ def rows(trainer: str) -> tuple[Row, ...]:
 
 
 def tables(records: Records) -> list[Table]:
-    """Return one table for the paper's features and one for ours."""
+    """Return, for the paper's features and for ours, a table and what each part gains."""
     paper = paper_table("ablations")
-    return [
-        make_table(f"{paper.title}; {whose} features", rows(trainer), COLUMNS, records, paper)
-        for trainer, whose in (("sfb-paper", "the paper's"), ("sfb", "our"))
-    ]
+    made = []
+    for trainer, whose in (("sfb-paper", "the paper's"), ("sfb", "our")):
+        own = rows(trainer)
+        by_part = {row.paper: row for row in own}
+        pairs = {label: (by_part[without], by_part[with_it]) for label, (without, with_it) in STEPS.items()}
+        title = f"{paper.title}; {whose} features"
+        made.append(make_table(title, own, COLUMNS, records, paper))
+        made.append(paired_table(f"{title}: what each part gains", pairs, COLUMNS, records, paper))
+    return made
 
 
 def figure(records: Records, path: Path) -> Path:
     """Draw the table of our features, where adaptation has something to work with."""
-    return draw_dots(tables(records)[1], path, ceiling=90.0)
+    return draw_dots(tables(records)[2], path, ceiling=90.0)
 
 
 EXPERIMENT = Experiment(

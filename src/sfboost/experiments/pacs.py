@@ -9,7 +9,7 @@ from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
 from sfboost.experiments.pictures import NOTE, groups, rows
 from sfboost.experiments.rules import LEAVE_ONE_OUT
-from sfboost.experiments.tables import Column, Table, make_table
+from sfboost.experiments.tables import Column, Table, make_table, paired_table
 from sfboost.experiments.work import Group
 
 DATASET = "pacs"
@@ -37,10 +37,19 @@ def plan(seeds: int, quick: bool) -> list[Group]:
 
 
 def tables(records: Records) -> list[Table]:
-    """Return the table."""
+    """Return the table, and what adapting gains."""
     paper = paper_table("pacs")
-    quick = any("every" in record.run.data for record in records.values())
-    return [make_table(paper.title, rows(LEAVE_ONE_OUT), columns(quick), records, paper, note=NOTE)]
+    where = columns(any("every" in record.run.data for record in records.values()))
+    by_label = {row.label: row for row in rows(LEAVE_ONE_OUT)}
+    gains = {
+        label: (by_label[f"{label}, no adaptation"], by_label[label])
+        for label in by_label
+        if f"{label}, no adaptation" in by_label
+    }
+    return [
+        make_table(paper.title, rows(LEAVE_ONE_OUT), where, records, paper, note=NOTE),
+        paired_table("PACS, what adapting gains", gains, where, records, paper),
+    ]
 
 
 def figure(records: Records, path: Path) -> Path:

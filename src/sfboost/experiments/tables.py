@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -172,6 +172,45 @@ def make_table(
         made.append((row, tuple(cells)))
     notes = [note, paper.note if paper is not None else ""]
     return Table(title, tuple(c.label for c in columns), tuple(made), " ".join(n for n in notes if n))
+
+
+def paired_table(
+    title: str,
+    pairs: Mapping[str, tuple[Row, Row]],
+    columns: Sequence[Column],
+    records: Mapping[str, Record],
+    paper: PaperTable | None = None,
+) -> Table:
+    """Return what the second row of each pair has more than the first, over the seeds that both have.
+
+    Examples
+    --------
+    >>> from sfboost.experiments import Measured
+    >>> runs = [Run("ac", name, seed=0, protocol="doc") for name in ("erm", "irm")]
+    >>> accuracy = zip(runs, (0.1, 0.7))
+    >>> records = {r.id: Record(r, Measured({"test-0.1": {"accuracy": a}}), 0.0) for r, a in accuracy}
+    >>> pairs = {"IRM - ERM": (Row("ERM", "erm"), Row("IRM", "irm"))}
+    >>> round(paired_table("Gain", pairs, [Column("AC", "ac", "test-0.1")], records).rows[0][1][0].mean)
+    60
+    """
+    made = []
+    for label, both in pairs.items():
+        cells = []
+        for column in columns:
+            first, second = (chosen_records(row, column, records) for row in both)
+            place = column.place
+            gains = (100 * (second[s].value(place) - first[s].value(place)) for s in second if s in first)
+            names = [row.paper for row in both if row.paper is not None]
+            known = [paper.value(name, column.paper or column.label) for name in names] if paper else []
+            beside = None
+            if len(known) == 2 and known[0] is not None and known[1] is not None:
+                # The paper's runs are not known, so neither is the spread of their differences.
+                beside = PaperValue(known[1].mean - known[0].mean, math.nan, "unclear", known[1].seeds)
+            cells.append(Cell(tuple(gain for gain in gains if not math.isnan(gain)), beside))
+        oracle = any(row.oracle for row in both)
+        made.append((replace(both[1], label=label, knows=oracle), tuple(cells)))
+    note = "Differences in points, paired over seeds."
+    return Table(title, tuple(c.label for c in columns), tuple(made), note)
 
 
 def chosen_records(row: Row, column: Column, records: Mapping[str, Record]) -> dict[int, Record]:
