@@ -9,9 +9,9 @@ import pytest
 
 from sfboost.experiments import Measured, Record, Run
 from sfboost.experiments.paper import PaperValue, paper_table
-from sfboost.experiments.rendering import FORMATS, to_csv, to_latex, to_markdown
+from sfboost.experiments.rendering import FORMATS, label, to_csv, to_latex, to_markdown
 from sfboost.experiments.rules import TEST_DOMAIN, VALIDATION_DOMAIN
-from sfboost.experiments.tables import Cell, Column, Row, make_table
+from sfboost.experiments.tables import Cell, Column, Row, make_table, paired_table
 
 COLUMN = Column("AC", "ac", "test-0.1")
 
@@ -48,6 +48,24 @@ def test_without_adaptation_means_the_model_that_was_chosen_for_adaptation():
         record(0.5, 0.9, "sfb", "sfb-paper", weight=2),
     ]
     assert table([row], *records).rows[0][1][0].values == pytest.approx((70.0,))
+
+
+def test_differences_are_paired_over_the_seeds_that_both_rows_have():
+    records = [record(a, trainer="erm", seed=s) for s, a in enumerate((0.1, 0.2, 0.3))]
+    records += [record(a, trainer="irm", seed=s) for s, a in ((0, 0.7), (2, 0.8), (3, 0.9))]
+    rows = Row("ERM", "erm", paper="ERM"), Row("IRM", "irm", paper="IRM")
+    by_id, paper = {r.run.id: r for r in records}, paper_table("synthetic")
+    ((row, (cell,)),) = paired_table("T", {"gain": rows}, [COLUMN], by_id, paper).rows
+    assert cell.values == pytest.approx((60.0, 50.0))
+    assert cell.paper.mean == pytest.approx(74.9 - 9.9)
+    assert math.isnan(cell.difference_error)
+    assert label(row) == "gain"
+
+
+def test_a_difference_to_an_oracle_is_marked():
+    rows = Row("Oracle", "erm", test_access="labelled"), Row("IRM", "irm")
+    ((row, _),) = paired_table("T", {"gap": rows}, [COLUMN], {}).rows
+    assert label(row) == "gap (ORACLE)"
 
 
 def test_a_row_without_a_rule_refuses_to_choose():
