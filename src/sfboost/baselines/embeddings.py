@@ -18,13 +18,12 @@ from sfboost.adaptation import adapt
 from sfboost.baselines.contract import (
     Floats,
     LabelledRows,
-    LinearHead,
     Method,
     Predictor,
     TestAccess,
 )
 from sfboost.baselines.pooled import EstimatorPredictor, as_matrix
-from sfboost.baselines.sfb import BoostedPredictor
+from sfboost.baselines.sfb import BoostedPredictor, OtherStable
 from sfboost.calibration import fit_temperature
 
 #: Log-probability of a class that a regression has never seen.
@@ -96,33 +95,17 @@ class LeftOutLinear(Method):
         return fit_temperature(log_proba[judged], y[judged], domain=domain[judged]).temperature
 
 
-@dataclass(frozen=True, eq=False)
-class _Rotated:
+class _Rotated(OtherStable):
     """A predictor whose probabilities are f_S, and whose features, seen along some directions, are Φ_U."""
 
-    source: Predictor
-    directions: PCA
+    def __init__(self, predictor: Predictor, directions: PCA) -> None:
+        super().__init__(predictor)
+        self._directions = directions
 
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        return self.source.classes_
-
-    @property
-    def head(self) -> LinearHead | None:
-        return self.source.head
-
-    def features(self, X: Any) -> Floats:
-        return self.source.features(X)
-
-    def predict_proba(self, X: Any) -> Floats:
-        return self.source.predict_proba(X)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        return self.source.predict(X)
-
-    def stable_and_unstable(self, X: Any) -> tuple[Floats, Floats]:
-        log_proba = np.log(np.maximum(self.source.predict_proba(X), 1e-12))
-        return log_proba, np.asarray(self.directions.transform(self.source.features(X)))
+    def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
+        """Log f_S and Φ_U."""
+        log_proba = np.log(np.maximum(self._predictor.predict_proba(X), 1e-12))
+        return log_proba, self._directions.transform(self._predictor.features(X))
 
 
 @dataclass(frozen=True)
@@ -158,7 +141,7 @@ class SFBComponents(Method):
         """Find the directions, and adapt along them."""
         features = predictor.features(X_test)
         directions = PCA(min(self.n_components, *features.shape), random_state=seed).fit(features)
-        rotated = _Rotated(predictor, directions)
+        rotated: Any = _Rotated(predictor, directions)
         stable, unstable = rotated.stable_and_unstable(X_test)
         made = adapt(
             np.exp(stable), unstable, classes=predictor.classes_, force=self.force, random_state=seed

@@ -34,6 +34,27 @@ def outputs_of(predictor: Predictor, X: Any) -> tuple[Floats, Floats]:
     return np.exp(stable), unstable
 
 
+class OtherStable:
+    """A predictor with another f_S: the base of those that change `stable_and_unstable`."""
+
+    def __init__(self, predictor: Any) -> None:
+        self._predictor = predictor
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._predictor, name)
+
+    def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
+        """Log f_S and Φ_U."""
+        stable, unstable = self._predictor.stable_and_unstable(X)
+        return stable, unstable
+
+    def predict_proba(self, X: Any) -> Any:
+        """f_S."""
+        return np.exp(self.stable_and_unstable(X)[0])
+
+
 @dataclass(frozen=True, eq=False)
 class BoostedPredictor:
     """A predictor and what was learned about its unstable features in one domain."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from scipy.special import log_softmax
 
 from sfboost.adaptation import adapt
 from sfboost.baselines.contract import Method, Predictor, TestAccess
-from sfboost.baselines.sfb import BoostedPredictor, outputs_of
+from sfboost.baselines.sfb import BoostedPredictor, OtherStable, outputs_of
 from sfboost.heads import AdamLogisticRegression
 
 
@@ -104,32 +103,12 @@ class PaperLabels(PaperAdapter):
         return BoostedPredictor(predictor, made)
 
 
-class OtherStable:
-    """A predictor with another f_S: the base of those that change `stable_and_unstable`."""
-
-    def __init__(self, predictor: Any) -> None:
-        self._predictor = predictor
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._predictor, name)
-
-    def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
-        """Log f_S and Φ_U."""
-        stable, unstable = self._predictor.stable_and_unstable(X)
-        return stable, unstable
-
-    def predict_proba(self, X: Any) -> Any:
-        """f_S."""
-        return np.exp(self.stable_and_unstable(X)[0])
-
-
 class Uncalibrated(OtherStable):
     """A predictor with the temperature of f_S taken back.
 
     Examples
     --------
+    >>> import numpy as np
     >>> class Warm:
     ...     temperature = 2.0
     ...     def stable_and_unstable(self, X):

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfboost.baselines.contract import Predictor
-from sfboost.baselines.sfb import SFBOurs
-from sfboost.experiments.ablated import OtherStable
+from sfboost.baselines.sfb import OtherStable, SFBOurs
 
 
 @dataclass(frozen=True)
