@@ -91,6 +91,8 @@ def test_results_are_exported_in_every_format_and_packed(tmp_path):
         assert mark in file.read_text()
         assert mark in invoke("results", "export", "small", "--from", tmp_path, "-f", format).output
     packed = tmp_path / "small.jsonl.gz"
+    reproduce(tmp_path, "--seeds", 7)
+    assert len(Store(tmp_path).read().records) == 7  # two more than are planned
     result = invoke("results", "pack", "small", "--from", tmp_path, "--out", packed)
     assert "5 records" in result.output
     assert packed.stat().st_size < 4000

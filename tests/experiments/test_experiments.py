@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost.experiments import Measured, Record
-from sfboost.experiments.registry import EXPERIMENTS, find_experiment
+from sfboost.experiments.registry import EXPERIMENTS, find_experiment, planned_runs
 
 AGREEMENTS = [f"{k / 10}" for k in range(11)]
 
@@ -101,15 +101,13 @@ def test_the_figure_is_drawn_and_the_same_records_give_the_same_bytes(folder, na
     assert one == two
 
 
-@pytest.mark.parametrize("protocol", ["corrections", "sample-size", "synthetic"])
+@pytest.mark.parametrize("protocol", ["corrections", "pacs", "sample-size", "synthetic"])
 def test_committed_records_are_whole_and_belong_to_todays_plan(protocol):
     """A changed default makes another run: then these must be made anew."""
     from sfboost.experiments.committed import committed_records
 
     records = committed_records(protocol)
-    experiment = find_experiment(protocol)
-    planned = {run.id for group in experiment.plan(experiment.seeds, False) for run in group.runs}
-    assert set(records) == planned
+    assert set(records) == planned_runs(protocol)
     assert all(record.ok for record in records.values())
 
 
@@ -118,9 +116,6 @@ def test_committed_records_of_a_sweep_that_goes_on_belong_to_todays_plans():
     from sfboost.experiments.committed import committed_records
 
     records = committed_records("cmnist")
-    family = [find_experiment(name) for name in EXPERIMENTS]
-    plans = [e.plan(e.seeds, False) for e in family if e.protocols[0] == "cmnist"]
-    planned = {run.id for plan in plans for group in plan for run in group.runs}
     assert records
-    assert set(records) <= planned
+    assert set(records) <= planned_runs("cmnist")
     assert all(record.ok for record in records.values())

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from sfboost.experiments.committed import committed_records
 from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.record import Record
-from sfboost.experiments.registry import find_experiment
+from sfboost.experiments.registry import find_experiment, planned_runs
 from sfboost.experiments.rendering import FORMATS, chosen_by, label, words
 from sfboost.experiments.store import Store, write_records
 from sfboost.experiments.tables import Table
@@ -65,8 +65,13 @@ def pack(
     out: Annotated[Path, typer.Option("--out", "-o", help="File, for example synthetic.jsonl.gz.")],
     quick: Quick = False,
 ) -> None:
-    """Write the records of an experiment as one small file, which can be committed."""
-    _, records = _records(name, folder, quick)
+    """Write the records of an experiment as one small file, which can be committed.
+
+    Runs that the experiments of today no longer plan are left out.
+    """
+    experiment, found = _records(name, folder, quick)
+    planned = planned_runs(experiment.protocols[0], quick=quick)
+    records = {name: record for name, record in found.items() if name in planned}
     write_records(records.values(), out)
     typer.echo(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
 

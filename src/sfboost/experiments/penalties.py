@@ -23,15 +23,15 @@ _HERE = Column("0.1", DATASET, "test-0.1")
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:
-    """Return two groups per seed: the paper's features and ours."""
+    """Return the groups of each seed: the paper's features, which share pretraining, and ours."""
     groups = []
     for seed in range(seeds):
-        theirs, ours = [], []
+        theirs = []
         for penalty in PENALTIES.values():
             theirs += paper_runs(models(penalty, seed, quick), parts(ROUNDS))
             for model in models("sfb", seed, quick, [OUR_WEIGHTS.get(penalty, {}) | {"stability": penalty}]):
-                ours += [model, adapted(model, "sfb-flat", **FLAT)]
-        groups += [group(theirs), group(ours)]
+                groups.append(group([model, adapted(model, "sfb-flat", **FLAT)]))
+        groups.append(group(theirs))
     return groups
 
 

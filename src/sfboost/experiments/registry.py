@@ -40,3 +40,18 @@ def find_experiment(name: str) -> Experiment:
     module, _, attribute = EXPERIMENTS[name].partition(":")
     found: Experiment = getattr(importlib.import_module(module), attribute)
     return found
+
+
+def planned_runs(protocol: str, *, quick: bool = False) -> set[str]:
+    """Return the ids of all runs of the experiments of one protocol.
+
+    Examples
+    --------
+    >>> len(planned_runs("corrections")) == len(planned_runs("corrections", quick=True))
+    False
+    """
+    family = [find_experiment(name) for name in EXPERIMENTS]
+    plans = [
+        e.plan(e.quick_seeds if quick else e.seeds, quick) for e in family if e.protocols[0] == protocol
+    ]
+    return {run.id for plan in plans for group in plan for run in group.runs}
