@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,6 @@ from sfboost.experiments.colored import (
     ONE_NETWORK,
     OURS,
     PROTOCOL,
-    SWEPT_SEEDS,
     adapted,
     group,
     models,
@@ -79,17 +79,15 @@ def plan(trainers: tuple[str, ...], seeds: int, quick: bool) -> list[Group]:
         runs = {name: models(name, seed, quick) for name in trainers}
         theirs = paper_runs(runs["irm"], parts(3))
         groups.append(group([*(run for name in trainers for run in runs[name]), *theirs]))
-        if seed < SWEPT_SEEDS:
-            groups.append(group(one_network(seed, quick, 3)))
         if seed < FEW_SEEDS:
+            groups.append(group(one_network(models("sfb-paper", seed, quick, ONE_NETWORK), 3)))
             groups.append(group([oracle(seed, quick, data) for data in (AT_RANDOM, LIKE_TEST)]))
     return groups
 
 
-def one_network(seed: int, quick: bool, rounds: int) -> list[Run]:
+def one_network(trained: Iterable[Run], rounds: int) -> list[Run]:
     """Return the runs of SFB with one network whose output is split."""
-    (model,) = models("sfb-paper", seed, quick, [ONE_NETWORK])
-    return [model, adapted(model, "sfb-paper", **parts(rounds))]
+    return [run for model in trained for run in (model, adapted(model, "sfb-paper", **parts(rounds)))]
 
 
 def tables(trainers: tuple[str, ...], records: Records) -> list[Table]:

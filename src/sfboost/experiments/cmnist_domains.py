@@ -11,8 +11,8 @@ from sfboost.experiments.colored import (
     AGREEMENTS,
     DATASET,
     FEW_SEEDS,
+    ONE_NETWORK,
     PROTOCOL,
-    SWEPT_SEEDS,
     adapted,
     group,
     models,
@@ -52,9 +52,9 @@ def plan(seeds: int, quick: bool) -> list[Group]:
         ours = our_runs(seed, quick, ROUNDS)
         ours += [adapted(m, "sfb-paper", **c) for m in models("sfb", seed, quick) for c in PARTS.values()]
         groups += [group(runs), group(list(dict.fromkeys(ours)))]
-        if seed < SWEPT_SEEDS:
-            groups.append(group(one_network(seed, quick, ROUNDS)))
         if seed < FEW_SEEDS:
+            shared = models("sfb-paper", seed, quick, ONE_NETWORK[:1])
+            groups.append(group(one_network(shared, ROUNDS)))
             groups.append(group([oracle(seed, quick, AT_RANDOM)]))
     return groups
 

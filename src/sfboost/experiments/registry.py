@@ -51,7 +51,5 @@ def planned_runs(protocol: str, *, quick: bool = False) -> set[str]:
     False
     """
     family = [find_experiment(name) for name in EXPERIMENTS]
-    plans = [
-        e.plan(e.quick_seeds if quick else e.seeds, quick) for e in family if e.protocols[0] == protocol
-    ]
+    plans = [e.plan(e.quick_seeds if quick else e.seeds, quick) for e in family if e.protocols[0] == protocol]
     return {run.id for plan in plans for group in plan for run in group.runs}
