@@ -68,7 +68,7 @@ OURS: dict[str, dict[str, Any]] = {
 #: A few minutes: small batches, few steps, one setting each, every second row of each place.
 QUICK = {"batch_size": 1250, "network": "mlp"}
 _QUICK_STEPS: dict[str, Any] = {"learning_rate": 1e-3, "pretrain_steps": 60, "steps": 60}
-_QUICK_SFB: dict[str, Any] = {"learning_rate": 3e-4, "max_restarts": 1}
+_QUICK_SFB: dict[str, Any] = {"learning_rate": 3e-4, "max_restarts": 0}
 _QUICK_EVERY = 2
 
 
@@ -153,10 +153,12 @@ def material(run: Run) -> Material:
         place_of(dataset, h, f"held/{t}") for t, h in zip(dataset.train, dataset.validate, strict=True)
     ]
     places += [place_of(dataset, "oracle-0.1", "oracle/test-0.1")]
-    if run.protocol == _QUICK_PROTOCOL:
+    quick = run.protocol == _QUICK_PROTOCOL
+    if quick:
         places = [replace(p, X=p.X[::_QUICK_EVERY], y=p.y[::_QUICK_EVERY]) for p in places]
     validation = labelled(dataset, dataset.validate, names=dataset.train)
-    return Material(labelled(dataset, dataset.train), validation, tuple(places), validation)
+    pool = None if quick else validation
+    return Material(labelled(dataset, dataset.train), validation, tuple(places), pool)
 
 
 def measure(run: Run, session: Session) -> Measured:

@@ -26,12 +26,12 @@ def plan(seeds: int, quick: bool) -> list[Group]:
     """Return the groups of each seed: the paper's features, which share pretraining, and ours."""
     groups = []
     for seed in range(seeds):
-        theirs = []
+        theirs, ours = [], []
         for penalty in PENALTIES.values():
             theirs += paper_runs(models(penalty, seed, quick), parts(ROUNDS))
             for model in models("sfb", seed, quick, [OUR_WEIGHTS.get(penalty, {}) | {"stability": penalty}]):
-                groups.append(group([model, adapted(model, "sfb-flat", **FLAT)]))
-        groups.append(group(theirs))
+                ours.append(group([model, adapted(model, "sfb-flat", **FLAT)]))
+        groups += [group(theirs), *ours]
     return groups
 
 
