@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -167,6 +168,24 @@ def test_a_sweep_killed_at_random_points_ends_as_if_it_never_was(tmp_path, expec
     assert 0 < len(Store(tmp_path).read().records) < 30
     assert values(sweep(make_groups(6, 5), tmp_path)) == expected
     assert len(lines(tmp_path)) - Store(tmp_path).read().torn == 30
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_sweep_outlives_the_shell_that_started_it(tmp_path, jobs):
+    script = (
+        "from engine_runs import make_groups; from sfboost.experiments import sweep;"
+        "from sfboost.experiments.engines import JoblibEngine;"
+        f"sweep(make_groups(2, 8, 'slow'), {str(tmp_path)!r}, JoblibEngine(jobs={jobs}))"
+    )
+    shell = '"$0" -c "$1" & while ! ls "$2"/records/* >/dev/null 2>&1; do sleep 0.01; done'
+    path = os.pathsep.join([str(HELPERS), *sys.path])
+    started = ["sh", "-c", shell, sys.executable, script, str(tmp_path)]
+    subprocess.run(started, check=True, env={**os.environ, "PYTHONPATH": path}, timeout=60)
+    assert len(Store(tmp_path).read().records) < 16  # the shell is gone, the sweep goes on
+    deadline = time.monotonic() + 60
+    while len(Store(tmp_path).read().records) < 16 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(Store(tmp_path).read().records) == 16
 
 
 def test_two_sweeps_do_not_share_a_folder(tmp_path):

@@ -78,7 +78,7 @@ def sweep(
         total = len({run.id for group in groups for run in group.runs})
         if on_start is not None:
             on_start(Progress(total, total - sum(len(task.todo) for task in tasks)))
-        lost = [task for task, written in engine.run(tasks) if written is None]
+        lost = [task for task, written in engine.run(tasks) if written != len(task.todo)]
         for task in lost:
             _again(task, engine, store)
         store.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -109,17 +108,17 @@ class Session:
 _stores: dict[Path, Store] = {}
 
 
-def execute(task: Task) -> int:
+def execute(task: Task, orphaned: Callable[[], bool] = lambda: False) -> int:
     """Do the runs of a task and write a record after each; return how many were written.
 
-    A run that fails is recorded with its traceback, and the next one follows. A worker whose parent has died
+    A run that fails is recorded with its traceback, and the next one follows. A worker whose sweep has died
     stops after the run at hand.
     """
     store = _stores.setdefault(task.folder, Store(task.folder))
     session = Session(task.group, Cache(task.folder / "cache"))
-    parent, written = os.getppid(), 0
+    written = 0
     for run in task.todo:
-        if os.getppid() != parent:
+        if orphaned():
             break
         start = time.perf_counter()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -40,7 +41,7 @@ class JoblibEngine:
         def dispatched() -> Iterator[Any]:
             for number, task in waiting:
                 under_way[number] = task
-                yield delayed(_numbered)(number, task)
+                yield delayed(_numbered)(number, task, os.getpid())
 
         lost = True
         while lost:
@@ -61,5 +62,6 @@ class JoblibEngine:
                     yield under_way.pop(number), None
 
 
-def _numbered(number: int, task: Task) -> tuple[int, int]:
-    return number, execute(task)
+def _numbered(number: int, task: Task, sweep: int) -> tuple[int, int]:
+    # With one job joblib works in the process of the sweep itself, which may well outlive its own parent.
+    return number, execute(task, lambda: sweep not in (os.getpid(), os.getppid()))
