@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sfboost.experiments.cmnist import ORACLE_CHOICE
-from sfboost.experiments.colored import DATASET, PROTOCOL, UNSTABLE, adapted, group, models, parts
+from sfboost.experiments.cmnist import ORACLE_CHOICE, PAPER
+from sfboost.experiments.colored import (
+    DATASET,
+    PROTOCOL,
+    SHORT_IRM,
+    STEADY_IRM,
+    UNSTABLE,
+    adapted,
+    group,
+    models,
+    parts,
+)
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
@@ -15,7 +26,12 @@ from sfboost.experiments.two_stage import beside
 from sfboost.experiments.work import Group
 
 COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
-
+#: Title → f_S of the paper's training; None for ours.
+FEATURES: dict[str, dict[str, Any] | None] = {
+    "the paper's features, short schedule": SHORT_IRM,
+    "the paper's features, published steps": STEADY_IRM,
+    "our features": None,
+}
 
 #: Row of the paper → what is on.
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -38,25 +54,22 @@ STEPS = {
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:
-    """Return two groups per seed: every variant meets the same trained features, the paper's or ours."""
+    """Return the groups of each seed: every variant meets the same trained features."""
     groups = []
     for seed in range(seeds):
-        # The short schedule, and on the swept seeds the published one.
-        theirs = (beside(model, **UNSTABLE) for model in models("irm", seed, quick)[:2])
-        for features in (theirs, models("sfb", seed, quick)):
-            runs = []
-            for model in features:
-                runs += [model, *(adapted(model, "sfb-paper", **on) for on in VARIANTS.values())]
-                runs.append(adapted(model, "sfb-paper-labels"))
-            groups.append(group(runs))
+        theirs = models("irm", seed, quick, [SHORT_IRM]) + models("irm", seed, quick, [STEADY_IRM])
+        for model in [*(beside(stable, **UNSTABLE) for stable in theirs), *models("sfb", seed, quick)]:
+            runs = [model, *(adapted(model, "sfb-paper", **on) for on in VARIANTS.values())]
+            groups.append(group([*runs, adapted(model, "sfb-paper-labels")]))
     return groups
 
 
-def rows(trainer: str) -> tuple[Row, ...]:
-    """Return the rows for features of the paper's training ("sfb-paper") or of ours ("sfb")."""
-    chosen: dict[str, Any] = {"hyper": {"stability": "irm", "split": "separate"}}
-    chosen |= ORACLE_CHOICE if trainer == "sfb-paper" else {}
-    who = "paper" if trainer == "sfb-paper" else "ours"
+def rows(stable: Mapping[str, Any] | None = None) -> tuple[Row, ...]:
+    """Return the rows for features of the paper's training, with this f_S, or for ours."""
+    chosen: dict[str, Any] = {"hyper": PAPER}
+    if stable is not None:
+        chosen = {"hyper": {**PAPER, "stable": {"weight": stable["weight"]}}, **ORACLE_CHOICE}
+    trainer, who = ("sfb", "ours") if stable is None else ("sfb-paper", "paper")
     variants = [
         Row(
             f"SFB ({who}) {name.removeprefix('SFB')}".strip(),
@@ -69,7 +82,7 @@ def rows(trainer: str) -> tuple[Row, ...]:
         )
         for name, on in VARIANTS.items()
     ]
-    stable = Row(f"SFB ({who}), no adaptation", trainer, paper="SFB no adpt.", **chosen)
+    unadapted = Row(f"SFB ({who}), no adaptation", trainer, paper="SFB no adpt.", **chosen)
     labels = Row(
         f"SFB ({who}), true labels",
         trainer,
@@ -78,18 +91,18 @@ def rows(trainer: str) -> tuple[Row, ...]:
         paper="SFB GT adpt.",
         **chosen,
     )
-    return (stable, *variants, labels)
+    return (unadapted, *variants, labels)
 
 
 def tables(records: Records) -> list[Table]:
     """Return, for the paper's features and for ours, a table and what each part gains."""
     paper = paper_table("ablations")
     made = []
-    for trainer, whose in (("sfb-paper", "the paper's"), ("sfb", "our")):
-        own = rows(trainer)
+    for whose, stable in FEATURES.items():
+        own = rows(stable)
         by_part = {row.paper: row for row in own}
         pairs = {label: (by_part[without], by_part[with_it]) for label, (without, with_it) in STEPS.items()}
-        title = f"{paper.title}; {whose} features"
+        title = f"{paper.title}; {whose}"
         made.append(make_table(title, own, COLUMNS, records, paper))
         made.append(paired_table(f"{title}: what each part gains", pairs, COLUMNS, records, paper))
     return made
@@ -97,7 +110,7 @@ def tables(records: Records) -> list[Table]:
 
 def figure(records: Records, path: Path) -> Path:
     """Draw the table of our features, where adaptation has something to work with."""
-    return draw_dots(tables(records)[2], path, ceiling=90.0)
+    return draw_dots(tables(records)[-2], path, ceiling=90.0)
 
 
 EXPERIMENT = Experiment(

@@ -14,6 +14,7 @@ from sfboost.experiments.colored import (
     ONE_NETWORK,
     OURS,
     PROTOCOL,
+    STEADY_IRM,
     adapted,
     group,
     models,
@@ -34,6 +35,8 @@ from sfboost.experiments.work import Group
 LIKE_TEST, AT_RANDOM = {"agreements": [0.1, 0.1]}, {"agreements": [0.5, 0.5]}
 #: The paper's choice on ColoredMNIST.
 ORACLE_CHOICE: dict[str, Any] = {"rule": TEST_DOMAIN, "across_seeds": True}
+#: SFB (paper): f_S is the model of the penalty.
+PAPER: dict[str, Any] = {"split": "separate", "stability": "irm"}
 RANDOM: dict[str, Any] = {"data": AT_RANDOM, "knows": True}
 COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
 TITLES = {
@@ -48,7 +51,8 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
     theirs = {"adapter_hyper": parts(rounds), **seen, **ORACLE_CHOICE}
     made = []
     for label, hyper in (
-        ("SFB (paper)", {"split": "separate", "stability": "irm"}),
+        ("SFB (paper)", PAPER),
+        ("SFB (paper), published steps", {**PAPER, "stable": {"weight": STEADY_IRM["weight"]}}),
         ("SFB (paper), one network", {"split": "shared"}),
     ):
         row = Row(label, "sfb-paper", "sfb-paper", hyper=hyper, **theirs)
@@ -77,8 +81,9 @@ def plan(trainers: tuple[str, ...], seeds: int, quick: bool) -> list[Group]:
     groups = [group(our_runs(seed, quick)) for seed in range(seeds)]
     for seed in range(seeds):
         runs = {name: models(name, seed, quick) for name in trainers}
-        theirs = paper_runs(runs["irm"], parts(3))
-        groups.append(group([*(run for name in trainers for run in runs[name]), *theirs]))
+        theirs = paper_runs(runs["irm"] + models("irm", seed, quick, [STEADY_IRM]), parts(3))
+        plain = [run for name in trainers for run in runs[name]]
+        groups.append(group(list(dict.fromkeys([*plain, *theirs]))))
         if seed < FEW_SEEDS:
             groups.append(group(one_network(models("sfb-paper", seed, quick, ONE_NETWORK), 3)))
             groups.append(group([oracle(seed, quick, data) for data in (AT_RANDOM, LIKE_TEST)]))

@@ -13,8 +13,9 @@ from sfboost.experiments.colored import (
     FEW_SEEDS,
     ONE_NETWORK,
     PROTOCOL,
-    SHORT,
-    SMALL,
+    SHORT_IRM,
+    STEADY_IRM,
+    SWEEPS,
     adapted,
     group,
     models,
@@ -32,8 +33,8 @@ from sfboost.experiments.work import Group
 ROUNDS = 5
 #: The baselines here: ERM stopped where the paper's is in this table, IRM with the published steps and rate.
 BASELINES: dict[str, dict[str, Any]] = {
-    "erm": {**SHORT, "steps": 200},
-    "irm": {**SMALL, "weight": 1e5},
+    "erm": SWEEPS["erm"][1],
+    "irm": STEADY_IRM,
 }
 LEAK = "SFB (ours, leak-corrected)"
 COLUMNS = tuple(Column(f"{a:.1f}", DATASET, f"test-{a}") for a in AGREEMENTS)
@@ -61,12 +62,13 @@ def plan(seeds: int, quick: bool) -> list[Group]:
         for name, setting in BASELINES.items():
             for model in models(name, seed, quick, [setting]):
                 runs += [model, *(adapted(model, adapter, **told) for adapter, told in OPTIONS.items())]
-        runs += paper_runs(models("irm", seed, quick)[:1], parts(ROUNDS))
+        runs += paper_runs(models("irm", seed, quick, [SHORT_IRM]), parts(ROUNDS))
+        runs += paper_runs(models("irm", seed, quick, [STEADY_IRM]), parts(ROUNDS))
         ours = our_runs(seed, quick, ROUNDS)
         ours += [adapted(m, "sfb-paper", **c) for m in models("sfb", seed, quick) for c in PARTS.values()]
         groups += [group(runs), group(list(dict.fromkeys(ours)))]
         if seed < FEW_SEEDS:
-            shared = models("sfb-paper", seed, quick, ONE_NETWORK[:1])
+            shared = models("sfb-paper", seed, quick, ONE_NETWORK)
             groups.append(group(one_network(shared, ROUNDS)))
             groups.append(group([oracle(seed, quick, AT_RANDOM)]))
     return groups

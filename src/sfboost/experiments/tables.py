@@ -243,5 +243,10 @@ def _fits(run: Run, row: Row, column: Column) -> bool:
     )
 
 
-def _agrees(options: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(canonical(options.get(name)) == canonical(value) for name, value in wanted.items())
+def _agrees(options: Any, wanted: Mapping[str, Any]) -> bool:
+    return isinstance(options, Mapping) and all(
+        _agrees(options.get(name), value)
+        if isinstance(value, Mapping)
+        else canonical(options.get(name)) == canonical(value)
+        for name, value in wanted.items()
+    )
