@@ -50,6 +50,16 @@ def test_without_adaptation_means_the_model_that_was_chosen_for_adaptation():
     assert table([row], *records).rows[0][1][0].values == pytest.approx((70.0,))
 
 
+def test_a_row_may_name_a_part_of_what_is_inside_a_hyper_parameter():
+    records = [record(a, stable={"weight": w, "steps": 9}) for a, w in ((0.6, 1e4), (0.7, 1e5))]
+    records.append(record(0.8, trainer="erm"))  # has none
+    for weight, expected in ((1e4, (60.0,)), (1e5, (70.0,)), (1e6, ())):
+        row = Row("SFB", "sfb", hyper={"stable": {"weight": weight}})
+        assert table([row], *records).rows[0][1][0].values == pytest.approx(expected)
+    none = Row("ERM", "erm", hyper={"stable": {"weight": 1e4}})
+    assert table([none], *records).rows[0][1][0].values == ()
+
+
 def test_differences_are_paired_over_the_seeds_that_both_rows_have():
     records = [record(a, trainer="erm", seed=s) for s, a in enumerate((0.1, 0.2, 0.3))]
     records += [record(a, trainer="irm", seed=s) for s, a in ((0, 0.7), (2, 0.8), (3, 0.9))]
