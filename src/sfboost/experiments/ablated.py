@@ -57,12 +57,7 @@ class PaperAdapter(Method):
         source: Any = predictor if self.calibrated else Uncalibrated(predictor)
         stable, unstable = outputs_of(source, X_test)
         batches = -(-len(stable) // self.batch_size) if self.passes else 1
-        head = AdamLogisticRegression(
-            self.steps * batches,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            random_state=seed,
-        )
+        head = self._head(self.steps * batches, seed)
         made = adapt(
             stable,
             unstable,

@@ -36,8 +36,8 @@ SHORT: dict[str, Any] = {
 }
 #: The published rate and steps in batches a fifth of the size: what they give is the same.
 SMALL: dict[str, Any] = {"batch_size": 2500}
-#: By trainer: the first two seeds see all of a sweep, the others its first setting alone. The sweeps are a
-#: part of the published ones.
+#: By trainer: the first two seeds see all of a sweep, the others its first setting alone. The weights are a
+#: part of the published ones; IGA and SD stop after 200 of 600 steps under the penalty.
 SWEEPS: dict[str, list[dict[str, Any]]] = {
     "erm": [{**SHORT, "steps": steps} for steps in (900, 300)],
     "groupdro": [{**SHORT, "steps": 400, "step_size": 1.0}, {**SHORT, "steps": 900, "step_size": 0.01}],
