@@ -69,6 +69,15 @@ def test_the_same_command_goes_on_and_quick_runs_stand_apart(tmp_path):
 
 
 @pytest.mark.usefixtures("small")
+def test_the_page_shows_what_was_asked_for_and_no_other_runs_of_the_folder(tmp_path):
+    for seeds in (4, 2):
+        reproduce(tmp_path, "--seeds", seeds)
+        page = (tmp_path / "index.html").read_text()
+        assert f"({seeds})" in page
+    assert "(4)" not in page
+
+
+@pytest.mark.usefixtures("small")
 def test_failed_runs_are_told_and_the_exit_code_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_experiment, "FUNCTION", "fails_for_odd_seeds")
     result = reproduce(tmp_path)

@@ -8,9 +8,10 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost import adapt
+from sfboost.baselines.sfb import OtherStable
 from sfboost.experiments import Group, Run, Session, sweep
 from sfboost.experiments import synthetic as experiment
-from sfboost.experiments.ablated import PaperAdapter, PaperLabels, Uncalibrated
+from sfboost.experiments.ablated import PaperAdapter, PaperAdapterAsIs, PaperLabels, Uncalibrated
 from sfboost.experiments.cache import Cache
 from sfboost.experiments.measuring import fit_by_contract, measure_run
 from sfboost.experiments.methods import adapter_hyper, trainer_hyper, tuned
@@ -106,6 +107,20 @@ def test_the_papers_adapter_is_the_paper_to_the_letter(trained):
         np.exp(stable), unstable
     )
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_scale_of_unstable_features_matters_only_if_they_are_taken_as_they_come(trained):
+    predictor, rows = trained
+    X = rows.places[0].X
+
+    class Larger(OtherStable):
+        def stable_and_unstable(self, X):
+            stable, unstable = super().stable_and_unstable(X)
+            return stable, 1.0 + 10.0 * unstable
+
+    for kind, same in ((PaperAdapter, True), (PaperAdapterAsIs, False)):
+        before, after = (kind().adapt(p, X).predict_proba(X) for p in (predictor, Larger(predictor)))
+        assert np.allclose(before, after, atol=1e-8) == same
 
 
 def test_without_calibration_the_logits_are_the_networks_own(trained):

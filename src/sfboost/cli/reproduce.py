@@ -60,7 +60,7 @@ def reproduce(
         chosen = make_engine(engine, jobs=jobs, threads=threads)
     except (KeyError, ValueError) as error:
         _stop(str(error.args[0]))
-    failed = 0
+    failed, done = 0, {}
     for experiment in experiments:
         try:
             groups = experiment.plan(seeds or (experiment.quick_seeds if quick else experiment.seeds), quick)
@@ -76,7 +76,8 @@ def reproduce(
         except (FolderInUseError, ImportError, OSError) as error:
             _stop(str(error))
         failed += _finish(experiment, contents, out, quick)
-    write_page(experiments, Store(out).read().records, out, quick=quick)
+        done.update(contents.records)  # the folder may hold runs of an earlier plan as well
+    write_page(experiments, done, out, quick=quick)
     typer.echo(f"Page of all: {out / 'index.html'}")
     raise typer.Exit(1 if failed else 0)
 

@@ -42,6 +42,7 @@ class PaperAdapter(Method):
     title: ClassVar[str] = "SFB (paper)"
     test_access: ClassVar[TestAccess] = "unlabelled"
     head_only: ClassVar[bool] = False
+    standardize: ClassVar[bool] = True
 
     steps: int = 20
     learning_rate: float = 0.01
@@ -67,6 +68,7 @@ class PaperAdapter(Method):
             correction="posthoc" if self.correct else "none",
             rounds=self.rounds,
             calibrate_unstable=self.calibrate_unstable,
+            standardize=self.standardize,
             force=True,
             random_state=seed,
         )
@@ -78,7 +80,23 @@ class PaperAdapter(Method):
 
 
 @dataclass(frozen=True)
-class PaperLabels(PaperAdapter):
+class PaperAdapterAsIs(PaperAdapter):
+    """The same on Φ_U as it comes: a learned feature has a scale, and the paper speaks of none.
+
+    How far a few steps of Adam get depends on that scale.
+
+    Examples
+    --------
+    >>> PaperAdapterAsIs.standardize
+    False
+    """
+
+    name: ClassVar[str] = "sfb-paper-as-is"
+    standardize: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class PaperLabels(PaperAdapterAsIs):
     """The paper's head fitted to true labels of test rows (ORACLE): "GT adaptation"."""
 
     name: ClassVar[str] = "sfb-paper-labels"
@@ -93,7 +111,14 @@ class PaperLabels(PaperAdapter):
         stable, unstable = outputs_of(predictor, X_test)
         head = self._head(self.steps, seed)
         made = adapt(
-            stable, unstable, y=y_test, classes=predictor.classes_, method="paper", head=head, force=True
+            stable,
+            unstable,
+            y=y_test,
+            classes=predictor.classes_,
+            method="paper",
+            head=head,
+            standardize=self.standardize,
+            force=True,
         )
         return BoostedPredictor(predictor, made)
 

@@ -9,6 +9,8 @@ from typing import Any
 from sfboost.experiments.cmnist import ORACLE_CHOICE, PAPER
 from sfboost.experiments.colored import (
     DATASET,
+    PAPER_ADAPTER,
+    PAPER_HEAD,
     PROTOCOL,
     SHORT_IRM,
     STEADY_IRM,
@@ -21,16 +23,19 @@ from sfboost.experiments.colored import (
 from sfboost.experiments.experiment import Experiment, Records
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
+from sfboost.experiments.run import Run
 from sfboost.experiments.tables import Column, Row, Table, make_table, paired_table
 from sfboost.experiments.two_stage import beside
 from sfboost.experiments.work import Group
 
 COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
-#: Title → f_S of the paper's training; None for ours.
-FEATURES: dict[str, dict[str, Any] | None] = {
-    "the paper's features, short schedule": SHORT_IRM,
-    "the paper's features, published steps": STEADY_IRM,
-    "our features": None,
+#: Title → f_S of the paper's training (None for ours), and steps of the head. With the published steps
+#: held-out rows cannot tell 15 of them from 20.
+FEATURES: dict[str, tuple[dict[str, Any] | None, int]] = {
+    "the paper's features, short schedule": (SHORT_IRM, PAPER_HEAD["steps"]),
+    "the paper's features, published steps": (STEADY_IRM, PAPER_HEAD["steps"]),
+    "the paper's features, published steps; 15 of the head": (STEADY_IRM, 15),
+    "our features": (None, PAPER_HEAD["steps"]),
 }
 
 #: Row of the paper → what is on.
@@ -55,16 +60,20 @@ STEPS = {
 
 def plan(seeds: int, quick: bool) -> list[Group]:
     """Return the groups of each seed: every variant meets the same trained features."""
-    groups = []
+    groups: dict[Run, list[Run]] = {}
     for seed in range(seeds):
-        theirs = models("irm", seed, quick, [SHORT_IRM]) + models("irm", seed, quick, [STEADY_IRM])
-        for model in [*(beside(stable, **UNSTABLE) for stable in theirs), *models("sfb", seed, quick)]:
-            runs = [model, *(adapted(model, "sfb-paper", **on) for on in VARIANTS.values())]
-            groups.append(group([*runs, adapted(model, "sfb-paper-labels")]))
-    return groups
+        for stable, steps in FEATURES.values():
+            if stable is None:
+                (model,) = models("sfb", seed, quick)
+            else:
+                model = beside(*models("irm", seed, quick, [stable]), **UNSTABLE)
+            runs = groups.setdefault(model, [model])
+            runs += [adapted(model, PAPER_ADAPTER, **{**on, "steps": steps}) for on in VARIANTS.values()]
+            runs.append(adapted(model, "sfb-paper-labels", **{**PAPER_HEAD, "steps": steps}))
+    return [group(runs) for runs in groups.values()]
 
 
-def rows(stable: Mapping[str, Any] | None = None) -> tuple[Row, ...]:
+def rows(stable: Mapping[str, Any] | None, steps: int) -> tuple[Row, ...]:
     """Return the rows for features of the paper's training, with this f_S, or for ours."""
     chosen: dict[str, Any] = {"hyper": PAPER}
     if stable is not None:
@@ -74,10 +83,10 @@ def rows(stable: Mapping[str, Any] | None = None) -> tuple[Row, ...]:
         Row(
             f"SFB ({who}) {name.removeprefix('SFB')}".strip(),
             trainer,
-            "sfb-paper",
+            PAPER_ADAPTER,
             test_access="unlabelled",
             paper=name,
-            adapter_hyper=on,
+            adapter_hyper={**on, "steps": steps},
             **chosen,
         )
         for name, on in VARIANTS.items()
@@ -89,6 +98,7 @@ def rows(stable: Mapping[str, Any] | None = None) -> tuple[Row, ...]:
         "sfb-paper-labels",
         test_access="labelled",
         paper="SFB GT adpt.",
+        adapter_hyper={**PAPER_HEAD, "steps": steps},
         **chosen,
     )
     return (unadapted, *variants, labels)
@@ -98,8 +108,8 @@ def tables(records: Records) -> list[Table]:
     """Return, for the paper's features and for ours, a table and what each part gains."""
     paper = paper_table("ablations")
     made = []
-    for whose, stable in FEATURES.items():
-        own = rows(stable)
+    for whose, told in FEATURES.items():
+        own = rows(*told)
         by_part = {row.paper: row for row in own}
         pairs = {label: (by_part[without], by_part[with_it]) for label, (without, with_it) in STEPS.items()}
         title = f"{paper.title}; {whose}"

@@ -13,6 +13,7 @@ from sfboost.experiments.colored import (
     FEW_SEEDS,
     ONE_NETWORK,
     OURS,
+    PAPER_ADAPTER,
     PROTOCOL,
     STEADY_IRM,
     adapted,
@@ -55,7 +56,7 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
         ("SFB (paper), published steps", {**PAPER, "stable": {"weight": STEADY_IRM["weight"]}}),
         ("SFB (paper), one network", {"split": "shared"}),
     ):
-        row = Row(label, "sfb-paper", "sfb-paper", hyper=hyper, **theirs)
+        row = Row(label, "sfb-paper", PAPER_ADAPTER, hyper=hyper, **theirs)
         stable = replace(row, label=f"{label}, no adaptation", unadapted=True, test_access="none")
         made += [replace(stable, paper="SFB no adpt."), row]
     irm = {"stability": "irm"}
@@ -63,7 +64,7 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
     for label, adapter in (("SFB (ours)", "sfb-flat"), ("SFB (ours, leak-corrected)", "sfb-leak")):
         made.append(Row(label, "sfb", adapter, hyper=irm, adapter_hyper=OURS[adapter], **seen))
     mixed = "Features of ours, adaptation of the paper"
-    return (*made, Row(mixed, "sfb", "sfb-paper", hyper=irm, adapter_hyper=parts(rounds), **seen))
+    return (*made, Row(mixed, "sfb", PAPER_ADAPTER, hyper=irm, adapter_hyper=parts(rounds), **seen))
 
 
 def rows(trainers: tuple[str, ...]) -> tuple[Row, ...]:
@@ -92,7 +93,7 @@ def plan(trainers: tuple[str, ...], seeds: int, quick: bool) -> list[Group]:
 
 def one_network(trained: Iterable[Run], rounds: int) -> list[Run]:
     """Return the runs of SFB with one network whose output is split."""
-    return [run for model in trained for run in (model, adapted(model, "sfb-paper", **parts(rounds)))]
+    return [run for model in trained for run in (model, adapted(model, PAPER_ADAPTER, **parts(rounds)))]
 
 
 def tables(trainers: tuple[str, ...], records: Records) -> list[Table]:

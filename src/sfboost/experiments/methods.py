@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sfboost.baselines import ADAPTERS, TRAINERS
-from sfboost.experiments.ablated import PaperAdapter, PaperLabels
+from sfboost.experiments.ablated import PaperAdapter, PaperAdapterAsIs, PaperLabels
 from sfboost.experiments.flattened import FlattenedSFB
 
 
@@ -55,5 +55,5 @@ def adapter_class(name: str) -> Any:
     >>> adapter_class("sfb-paper").__name__
     'PaperAdapter'
     """
-    own = {"sfb-paper": PaperAdapter, "sfb-paper-labels": PaperLabels, "sfb-flat": FlattenedSFB}
+    own = {kind.name: kind for kind in (PaperAdapter, PaperAdapterAsIs, PaperLabels, FlattenedSFB)}
     return own.get(name) or ADAPTERS[name]

@@ -10,6 +10,7 @@ from sfboost.experiments.colored import (
     DATASET,
     FEW_SEEDS,
     OURS,
+    PAPER_ADAPTER,
     PROTOCOL,
     adapted,
     group,
@@ -57,7 +58,7 @@ def _row(title: str, who: str, unadapted: bool) -> Row:
     if who == "ours":
         return Row(f"{title}, SFB (ours)", "sfb", "sfb-flat", adapter_hyper=FLAT, **options)
     options |= {"adapter_hyper": parts(ROUNDS), **ORACLE_CHOICE}
-    return Row(f"{title}, SFB (paper)", "sfb-paper", "sfb-paper", **options)
+    return Row(f"{title}, SFB (paper)", "sfb-paper", PAPER_ADAPTER, **options)
 
 
 def tables(records: Records) -> list[Table]:

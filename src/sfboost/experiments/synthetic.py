@@ -71,6 +71,7 @@ class Training:
 #: in turns we go on from there. One network has the upper half of the paper's grid.
 TRAININGS = (
     Training("sfb-paper", (200.0, 500.0, 1000.0), (1.0, 3.0), quick=(500.0, 1000.0), told=IN_TURNS),
+    Training("sfb-paper", (200.0, 500.0, 1000.0), (0.1,), quick=(), told=IN_TURNS),
     Training("sfb-paper", (10.0, 20.0), quick=(10.0,), told={"split": "shared"}),
     Training("sfb", (5.0, 10.0, 20.0), quick=(10.0,)),
 )
@@ -129,20 +130,20 @@ def plan(seeds: int, quick: bool) -> list[Group]:
             hyper = trainer_hyper(trainer, dataset)
             models = [Run(dataset, trainer, seed, protocol, hyper=hyper) for seed in range(seeds)]
             adapters = [] if trainer == "actir" else [("pl-last", adapter_hyper("pl-last", dataset))]
-            groups += [_group([models[seed] for seed in block], adapters) for block in blocks(seeds, 4)]
+            groups += [make_group([models[seed] for seed in block], adapters) for block in blocks(seeds, 4)]
         for training in TRAININGS:
             hypers = training.hypers(dataset, quick)
             adapters = [CHOSEN_STEPS, ALL_STEPS, *([OURS] if training.trainer == "sfb" else [])]
             for block in blocks(seeds, len(hypers)):
                 pairs = itertools.product(block, hypers)
                 models = [Run(dataset, training.trainer, seed, protocol, hyper=h) for seed, h in pairs]
-                groups.append(_group(models, adapters))
+                groups.append(make_group(models, adapters))
     # The longest first: the last one to finish should be short.
     return sorted(groups, key=lambda group: -len(group.runs))
 
 
-def _group(models: list[Run], adapters: Sequence[tuple[str, Mapping[str, Any]]]) -> Group:
-    """Each model without and with adaptation."""
+def make_group(models: list[Run], adapters: Sequence[tuple[str, Mapping[str, Any]]]) -> Group:
+    """Return the group of some models, each without and with adaptation."""
     runs = []
     for model in models:
         runs.append(model)
