@@ -18,6 +18,7 @@ from sfboost.experiments.colored import (
     STEADY_IRM,
     adapted,
     group,
+    groups,
     models,
     oracle,
     our_runs,
@@ -79,16 +80,15 @@ def rows(trainers: tuple[str, ...]) -> tuple[Row, ...]:
 
 def plan(trainers: tuple[str, ...], seeds: int, quick: bool) -> list[Group]:
     """Return the groups of each seed: the baselines, which share pretraining, SFB, and each oracle."""
-    groups = [group(our_runs(seed, quick)) for seed in range(seeds)]
+    made = [group(our_runs(seed, quick)) for seed in range(seeds)]
     for seed in range(seeds):
         runs = {name: models(name, seed, quick) for name in trainers}
         theirs = paper_runs(runs["irm"] + models("irm", seed, quick, [STEADY_IRM]), parts(3))
-        plain = [run for name in trainers for run in runs[name]]
-        groups.append(group(list(dict.fromkeys([*plain, *theirs]))))
+        made += groups([*runs.values(), theirs], quick)
         if seed < FEW_SEEDS:
-            groups.append(group(one_network(models("sfb-paper", seed, quick, ONE_NETWORK), 3)))
-            groups.append(group([oracle(seed, quick, data) for data in (AT_RANDOM, LIKE_TEST)]))
-    return groups
+            made.append(group(one_network(models("sfb-paper", seed, quick, ONE_NETWORK), 3)))
+            made.append(group([oracle(seed, quick, data) for data in (AT_RANDOM, LIKE_TEST)]))
+    return made
 
 
 def one_network(trained: Iterable[Run], rounds: int) -> list[Run]:

@@ -112,6 +112,12 @@ def group(runs: Sequence[Run]) -> Group:
     return Group(f"{__name__}:measure", tuple(runs))
 
 
+def groups(batches: Iterable[Sequence[Run]], quick: bool) -> list[Group]:
+    """Return one group of all batches, which share pretraining; if quick, one of each: busy cores."""
+    cut = list(batches) if quick else [[run for batch in batches for run in batch]]
+    return [group(list(dict.fromkeys(batch))) for batch in cut if batch]
+
+
 def adapted(model: Run, adapter: str, **changes: Any) -> Run:
     """Return the run that adapts a model."""
     return replace(model, adapter=adapter, adapter_hyper=adapter_hyper(adapter, DATASET, **changes))

@@ -14,6 +14,7 @@ from sfboost.experiments.colored import (
     PROTOCOL,
     adapted,
     group,
+    groups,
     models,
     paper_runs,
     parts,
@@ -38,17 +39,17 @@ def plan(seeds: int, quick: bool) -> list[Group]:
 
     Our features with another penalty than IRM have three seeds.
     """
-    groups = []
+    made = []
     for seed in range(seeds):
         theirs, ours = [], []
         for penalty in PENALTIES.values():
-            theirs += paper_runs(models(penalty, seed, quick), parts(ROUNDS))
+            theirs.append(paper_runs(models(penalty, seed, quick), parts(ROUNDS)))
             if penalty != "irm" and seed >= FEW_SEEDS:
                 continue
             for model in models("sfb", seed, quick, [OUR_WEIGHTS.get(penalty, {}) | {"stability": penalty}]):
                 ours.append(group([model, adapted(model, "sfb-flat", **FLAT)]))
-        groups += [group(theirs), *ours]
-    return groups
+        made += [*groups(theirs, quick), *ours]
+    return made
 
 
 def _row(title: str, who: str, unadapted: bool) -> Row:
