@@ -94,13 +94,14 @@ def test_seeds_choose_for_themselves_or_together():
     assert {seed: run.hyper["weight"] for seed, run in together.items()} == {0: 2, 1: 2}
 
 
-def test_a_candidate_that_lacks_a_seed_is_not_chosen_for_all():
+def test_candidates_are_compared_on_the_seeds_that_have_all_of_them():
+    # The sweep ends after seed 0; what seed 1 says of one candidate alone must not help or hurt it.
     runs = [candidate(1, 0), candidate(2, 0), candidate(2, 1)]
-    records = book(
-        record(runs[0], validate=0.99), record(runs[1], validate=0.6), record(runs[2], validate=0.6)
-    )
-    chosen = choose(runs, records, VALIDATION_DOMAIN, across_seeds=True)
-    assert {seed: run.hyper["weight"] for seed, run in chosen.items()} == {0: 2, 1: 2}
+    for first, second, chosen in ((0.9, 0.6, {0: 1}), (0.6, 0.9, {0: 2, 1: 2})):
+        accuracy = zip(runs, (first, second, 0.1), strict=True)
+        records = book(*(record(run, validate=value) for run, value in accuracy))
+        made = choose(runs, records, VALIDATION_DOMAIN, across_seeds=True)
+        assert {seed: run.hyper["weight"] for seed, run in made.items()} == chosen
 
 
 @pytest.mark.parametrize("rule", RULES.values())

@@ -117,6 +117,15 @@ def test_a_run_that_always_kills_its_worker_fails_alone(tmp_path):
     assert len(records) == 9
 
 
+def test_a_run_that_fails_costs_its_neighbours_nothing_when_another_one_kills(tmp_path):
+    records = sweep(make_groups(1, 6, "fails_at_first_and_dies_at", at=[2]), tmp_path, ForkEngine()).records
+    failed = {record.run.seed: record.error for record in records.values() if not record.ok}
+    assert sorted(failed) == [0, 2]
+    assert "ArithmeticError" in failed[0]
+    assert "died" in failed[2]
+    assert len(lines(tmp_path)) == 6
+
+
 def test_a_group_whose_shared_work_kills_is_given_up_after_two_runs(tmp_path):
     groups = make_groups(2, 5, "always_dies", at=[1, 2, 3, 4], log=str(tmp_path / "log"))
     records = sweep(groups, tmp_path / "out", ForkEngine()).records

@@ -108,7 +108,7 @@ def test_the_formats_carry_ours_the_papers_and_the_difference():
     records = [record(0.892, trainer="erm"), record(0.912, trainer="erm", seed=1)]
     made = table([Row("SFB", "erm", paper="SFB")], *records, paper=paper_table("synthetic"))
     assert "| 90.2 ± 1.0 (2); paper 89.2 ± 2.9, +1.0 ± 1.0 |" in to_markdown(made)
-    assert r"$90.2 \pm 1.0$ {\scriptsize ($89.2 \pm 2.9$)}" in to_latex(made)
+    assert r"$90.2 \pm 1.0$ {\scriptsize ($89.2 \pm 2.9,\ +1.0 \pm 1.0$)}" in to_latex(made)
     line = next(csv.DictReader(io.StringIO(to_csv(made))))
     assert float(line["mean"]) == pytest.approx(90.2)
     assert (line["seeds"], line["paper_mean"], line["paper_spread_is"]) == ("2", "89.2", "sd")

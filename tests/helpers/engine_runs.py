@@ -57,6 +57,13 @@ def dies_once(run, session):
     return ordinary(run, session)
 
 
+def fails_at_first_and_dies_at(run, session):
+    """The first run fails, and the worker is killed at another one, every time."""
+    if run.seed == 0:
+        raise ArithmeticError("the first one fails")
+    return always_dies(run, session)
+
+
 def always_dies(run, session):
     """The worker is killed at some runs, every time."""
     if run.seed < 5:

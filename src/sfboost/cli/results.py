@@ -15,7 +15,7 @@ from sfboost.experiments.committed import committed_records
 from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.record import Record
 from sfboost.experiments.registry import find_experiment, planned_runs
-from sfboost.experiments.rendering import FORMATS, chosen_by, label, words
+from sfboost.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.experiments.store import Store, write_records
 from sfboost.experiments.tables import Table
 
@@ -44,17 +44,18 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File; by default the screen.")] = None,
 ) -> None:
     """Write the tables of an experiment as Markdown, CSV or LaTeX."""
+    format = {"latex": "tex", "markdown": "md"}.get(format, format)
     if format not in FORMATS:
         _stop(f"Got --format {format!r}; there are {', '.join(FORMATS)}.")
     experiment, records = _records(name, folder, quick)
-    parts = [FORMATS[format](table) for table in experiment.tables(records)]
-    if format == "csv":  # one head for all tables
-        parts = [parts[0], *(part.partition("\n")[2] for part in parts[1:])]
-    text = ("" if format == "csv" else "\n").join(parts)
+    text = to_text(experiment.tables(records), format, quick=quick)
     if out is None:
         typer.echo(text, nl=False)
         return
-    out.write_text(text, encoding="utf-8")
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        _stop(f"Could not write {out}: {error.strerror or error}.")
     typer.echo(f"Wrote {out}")
 
 
@@ -65,13 +66,11 @@ def pack(
     out: Annotated[Path, typer.Option("--out", "-o", help="File, for example synthetic.jsonl.gz.")],
     quick: Quick = False,
 ) -> None:
-    """Write the records of an experiment as one small file, which can be committed.
+    """Write the records of an experiment, and of those that share its runs, as one small file.
 
     Runs that the experiments of today no longer plan are left out.
     """
-    experiment, found = _records(name, folder, quick)
-    planned = planned_runs(experiment.protocols[0], quick=quick)
-    records = {name: record for name, record in found.items() if name in planned}
+    _, records = _records(name, folder, quick)
     write_records(records.values(), out)
     typer.echo(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
 
@@ -100,11 +99,15 @@ def _records(name: str, folder: Path | None, quick: bool) -> tuple[Experiment, d
         _stop(str(error.args[0]))
     records = committed_records(experiment.protocols[0]) if folder is None else Store(folder).read().records
     found = {i: r for i, r in experiment.own(records, quick=quick).items() if r.ok}
+    seeds = 1 + max((record.run.seed for record in found.values()), default=0)
+    planned = planned_runs(experiment.protocols[0], quick=quick, seeds=seeds)
+    found = {i: record for i, record in found.items() if i in planned}
     if not found:
         where = "come with sfboost" if folder is None else f"are in {folder}"
+        command = f"sfboost reproduce {name}{' --quick' * quick}"
         _stop(
-            f"No {'quick ' if quick else ''}records of {name!r} {where}. `sfboost reproduce {name}` makes "
-            "them; then give its folder with --from."
+            f"No {'quick ' * quick}records of {name!r} {where}. `{command}` makes them; then give its folder "
+            "with --from."
         )
     return experiment, found
 

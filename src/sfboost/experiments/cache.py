@@ -58,5 +58,5 @@ def _read(path: Path) -> Arrays | None:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (FileNotFoundError, zipfile.BadZipFile, EOFError):
+    except (FileNotFoundError, zipfile.BadZipFile, EOFError, ValueError):  # cut or emptied by a lost plug
         return None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.record import Record
-from sfboost.experiments.rendering import FORMATS, chosen_by, label, words
+from sfboost.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.experiments.tables import Table
 
 
@@ -25,9 +25,9 @@ def write_tables(
     stem = experiment.name + ("-quick" if quick else "")
     out.mkdir(parents=True, exist_ok=True)
     written = []
-    for suffix, render in FORMATS.items():
+    for suffix in FORMATS:
         path = out / f"{stem}.{suffix}"
-        path.write_text("\n".join(render(table) for table in tables), encoding="utf-8")
+        path.write_text(to_text(tables, suffix, quick=quick), encoding="utf-8")
         written.append(path)
     if experiment.figure is not None:
         good = {name: record for name, record in records.items() if record.ok}

@@ -42,8 +42,8 @@ def find_experiment(name: str) -> Experiment:
     return found
 
 
-def planned_runs(protocol: str, *, quick: bool = False) -> set[str]:
-    """Return the ids of all runs of the experiments of one protocol.
+def planned_runs(protocol: str, *, quick: bool = False, seeds: int = 0) -> set[str]:
+    """Return the ids of all runs of the experiments of one protocol; of more seeds than usual if told.
 
     Examples
     --------
@@ -51,5 +51,6 @@ def planned_runs(protocol: str, *, quick: bool = False) -> set[str]:
     False
     """
     family = [find_experiment(name) for name in EXPERIMENTS]
-    plans = [e.plan(e.quick_seeds if quick else e.seeds, quick) for e in family if e.protocols[0] == protocol]
+    own = [experiment for experiment in family if experiment.protocols[0] == protocol]
+    plans = [e.plan(max(seeds, e.quick_seeds if quick else e.seeds), quick) for e in own]
     return {run.id for plan in plans for group in plan for run in group.runs}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sfboost.experiments.tables import Cell, Row, Table
 
@@ -125,7 +126,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    r"""Return the table as a LaTeX tabular: ours and, small, the paper's.
+    r"""Return the table as a LaTeX tabular: ours and, small, the paper's and the difference.
 
     Examples
     --------
@@ -158,7 +159,12 @@ def _tex_cell(cell: Cell) -> str:
     if cell.paper is None:
         return ours
     spread = "" if math.isnan(cell.paper.spread) else rf" \pm {number(cell.paper.spread)}"
-    return rf"{ours} {{\scriptsize (${number(cell.paper.mean)}{spread}$)}}"
+    beside = f"{number(cell.paper.mean)}{spread}"
+    if cell.values:
+        beside += f",\\ {number(cell.difference, signed=True)}"
+        if not math.isnan(cell.difference_error):
+            beside += rf" \pm {number(cell.difference_error)}"
+    return rf"{ours} {{\scriptsize (${beside}$)}}"
 
 
 def _tex(text: str) -> str:
@@ -168,3 +174,20 @@ def _tex(text: str) -> str:
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
+
+
+def to_text(tables: Sequence[Table], format: str, *, quick: bool = False) -> str:
+    """Return some tables as one file of a format; those of quick runs say so.
+
+    Examples
+    --------
+    >>> table = Table("T", ("AC",), ((Row("ERM", "erm"), (Cell((10.0,)),)),))
+    >>> to_text([table, table], "csv", quick=True).splitlines()[1:]
+    ['T (QUICK),ERM,none,fixed,False,AC,10.0,,1,,,,,', 'T (QUICK),ERM,none,fixed,False,AC,10.0,,1,,,,,']
+    """
+    if quick:
+        tables = [replace(table, title=f"{table.title} (QUICK)") for table in tables]
+    parts = [FORMATS[format](table) for table in tables]
+    if format == "csv":  # one head for all tables
+        return "".join([parts[0], *(part.partition("\n")[2] for part in parts[1:])])
+    return "\n".join(parts)

@@ -141,7 +141,8 @@ def choose(
     records : mapping of id to Record
     rule : Rule
     across_seeds : bool
-        One choice for all seeds, by the mean of their scores, rather than one for each.
+        One choice for all seeds rather than one for each, by the mean of the scores over the seeds that
+        have every candidate.
 
     Examples
     --------
@@ -160,14 +161,14 @@ def choose(
             scored.setdefault(run.seed, {})[digest(run.candidate())] = (run, score)
     if not across_seeds:
         return {seed: _best(list(found.values())) for seed, found in scored.items()}
-    # A candidate that lacks a seed cannot be compared with those that have it.
-    common = set.intersection(*(set(found) for found in scored.values())) if scored else set()
-    if not common:
+    # Candidates are compared on the seeds that all of them have: a sweep may be cut after the first few.
+    every = sorted({name for found in scored.values() for name in found})
+    swept = [found for found in scored.values() if len(found) == len(every)]
+    if not swept:
         return {}
-    first = next(iter(scored.values()))
-    means = {name: Score(*np.mean([found[name][1] for found in scored.values()], axis=0)) for name in common}
-    chosen = digest(_best([(first[name][0], means[name]) for name in sorted(common)]).candidate())
-    return {seed: found[chosen][0] for seed, found in scored.items()}
+    means = {name: Score(*np.mean([found[name][1] for found in swept], axis=0)) for name in every}
+    chosen = digest(_best([(swept[0][name][0], means[name]) for name in every]).candidate())
+    return {seed: found[chosen][0] for seed, found in scored.items() if chosen in found}
 
 
 def _best(scored: Sequence[tuple[Run, Score]]) -> Run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from sfboost.experiments.record import Record, versions
 from sfboost.experiments.store import Contents, Store
 from sfboost.experiments.work import Group, Task
 
+Records = Mapping[str, Record]
 _CHANCES = 2
 _DIED = (
     f"The worker process died {_CHANCES + 1} times at this run or at one it shares work with, most likely "
@@ -74,13 +75,14 @@ def sweep(
     """
     store, engine = Store(folder), engine or InProcessEngine()
     with store.lock():
-        tasks = _tasks(groups, store, retry_failed)
+        before = store.read().records
+        tasks = _tasks(groups, store, before, retry_failed)
         total = len({run.id for group in groups for run in group.runs})
         if on_start is not None:
             on_start(Progress(total, total - sum(len(task.todo) for task in tasks)))
         lost = [task for task, written in engine.run(tasks) if written != len(task.todo)]
         for task in lost:
-            _again(task, engine, store)
+            _again(task, engine, store, before)
         store.close()
     contents = store.read()
     wanted = {run.id for group in groups for run in group.runs}
@@ -88,8 +90,7 @@ def sweep(
     return Contents(found, contents.torn, contents.damaged)
 
 
-def _tasks(groups: Sequence[Group], store: Store, retry_failed: bool) -> list[Task]:
-    records = store.read().records
+def _tasks(groups: Sequence[Group], store: Store, records: Records, retry_failed: bool) -> list[Task]:
     settled = {name for name, record in records.items() if record.ok or not retry_failed}
     tasks = []
     for group in groups:
@@ -101,14 +102,14 @@ def _tasks(groups: Sequence[Group], store: Store, retry_failed: bool) -> list[Ta
     return tasks
 
 
-def _again(task: Task, engine: Engine, store: Store) -> None:
+def _again(task: Task, engine: Engine, store: Store, before: Records) -> None:
     """Do what is left of a task alone; a run at which the worker dies again and again has failed."""
     deaths = given_up = 0
-    while (task := _rest(task, store)).todo:
+    while (task := _rest(task, store, before)).todo:
         first = task.todo[0]
         if all(written is not None for _, written in engine.run([task])):
             return
-        deaths = deaths + 1 if first in _rest(task, store).todo else 0
+        deaths = deaths + 1 if first in _rest(task, store, before).todo else 0
         if deaths == _CHANCES:
             # Two in a row: what kills is what the group shares.
             lost = task.todo if given_up else (first,)
@@ -117,7 +118,8 @@ def _again(task: Task, engine: Engine, store: Store) -> None:
             deaths, given_up = 0, given_up + 1
 
 
-def _rest(task: Task, store: Store) -> Task:
+def _rest(task: Task, store: Store, before: Records) -> Task:
+    """What has no record of this sweep yet; a run that failed in it has one."""
     records = store.read().records
-    done = {run.id for run in task.group.runs if run.id in records and records[run.id].ok}
+    done = {name for name, record in records.items() if record.ok or record != before.get(name)}
     return Task(task.group, task.folder, task.skip | done)
