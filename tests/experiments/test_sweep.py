@@ -88,6 +88,15 @@ def test_failed_runs_are_done_again_only_on_request(tmp_path):
     assert all(r.ok for r in sweep(groups, tmp_path / "out", retry_failed=True).records.values())
 
 
+def test_of_two_failures_the_last_one_is_told(tmp_path):
+    log = tmp_path / "log"
+    for _ in range(2):
+        records = sweep(
+            make_groups(1, 1, "fails_and_counts", log=str(log)), tmp_path, retry_failed=True
+        ).records
+    assert "ArithmeticError: failure 2" in next(iter(records.values())).error
+
+
 class ForkEngine:
     """Every task in a forked child: a worker's death costs no new pool."""
 

@@ -48,6 +48,11 @@ def fails_until_mended(run, session):
     return ordinary(run, session)
 
 
+def fails_and_counts(run, session):
+    _count(run, "failed")
+    raise ArithmeticError(f"failure {len(Path(run.hyper['log']).read_text().splitlines())}")
+
+
 def dies_once(run, session):
     """The worker is killed at one run, the first time it comes there."""
     flag = Path(run.hyper["flag"])

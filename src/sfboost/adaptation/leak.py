@@ -297,11 +297,13 @@ def choose_cells(
     tables = {}
     for n in sorted(candidates):
         try:
+            if not _enough_rows(Cells(X_unstable, y, domain, n, random_state).assign(X_unstable), y, domain):
+                continue
             model = _untested_model(
                 stable_proba[learn], X_unstable[learn], y[learn], domain[learn], n, random_state
             )
         except ValueError:
-            continue  # too few rows in some cell: finer ones have fewer
+            continue  # fewer values than cells, or too few rows in one: finer ones have fewer
         tables[n] = stress_test(
             {str(n): _adapter(model)},
             stable_proba[score],
@@ -319,6 +321,17 @@ def choose_cells(
         if accuracy > tables[best] + 0.002:
             best = n
     return best
+
+
+def _enough_rows(cell: IntArray, y: IntArray, domain: npt.NDArray[Any]) -> bool:
+    """Whether every cell has enough rows of every class without any one domain, too: the test needs them."""
+    shape = (cell.max() + 1, y.max() + 1)
+    counts = np.stack([_counts(cell[domain == d], y[domain == d], shape) for d in np.unique(domain)])
+    return bool((counts.sum(axis=0) - counts).min() >= FEWEST_ROWS)
+
+
+def _counts(cell: IntArray, y: IntArray, shape: tuple[int, int]) -> IntArray:
+    return np.bincount(cell * shape[1] + y, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _untested_model(

@@ -8,10 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 
 from sfboost.adaptation import StableEvidence
+from sfboost.adaptation.leak import LeakModel, fit_leak_model
 from sfboost.baselines.contract import Floats, LabelledRows, LinearHead, Method
 from sfboost.boosting import StableFeatureBoosting
+
+_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +24,7 @@ class ColumnPredictor:
     """A fitted `StableFeatureBoosting`: the stable columns predict, the others wait for an adapter."""
 
     model: StableFeatureBoosting
+    train: LabelledRows
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -42,6 +48,17 @@ class ColumnPredictor:
     def stable_and_unstable(self, X: Any) -> tuple[Floats, Any]:
         """Return log f_S and the unstable columns."""
         return self.model.predict_log_proba(X), self.model.unstable_columns_.take(X)
+
+    def leak_model(self) -> LeakModel:
+        """Learn P(f_S | Y, X_U) on the training rows, each scored by a model that has not seen it."""
+        rows = self.train
+        columns = self.model.unstable_columns_.take(rows.X)
+        folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=self.model.random_state)
+        proba = np.empty((len(rows.y), len(self.classes_)))
+        for fitted, left in folds.split(rows.X, rows.y):
+            other = clone(self.model).fit(rows.X[fitted], rows.y[fitted], sample_domain=rows.domain[fitted])
+            proba[left] = other.predict_proba(rows.X[left])
+        return fit_leak_model(proba, columns, rows.y, rows.domain)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return f_S."""
@@ -91,4 +108,4 @@ class ColumnSFB(Method):
         model = StableFeatureBoosting(
             stable_features=names, unstable_features=others, stable=self.estimator, random_state=seed
         )
-        return ColumnPredictor(model.fit(train.X, train.y, sample_domain=train.domain))
+        return ColumnPredictor(model.fit(train.X, train.y, sample_domain=train.domain), train)

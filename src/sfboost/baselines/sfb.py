@@ -181,7 +181,7 @@ class SFBOurs(Method):
 class SFBLeak(Method):
     """Ours: pseudo-labels err as they did on held-out rows of the training domains (leak correction).
 
-    Needs a predictor of the trainer "sfb", which keeps those rows.
+    Needs a predictor of the trainer "sfb" or "sfb-columns", which keep those rows.
 
     Examples
     --------
@@ -200,7 +200,8 @@ class SFBLeak(Method):
         if leak_model is None:
             raise ValueError(
                 f"{self.title} needs held-out training rows, which this predictor "
-                f"({type(predictor).__name__}) does not keep. Use the trainer 'sfb', or the adapter 'sfb'."
+                f"({type(predictor).__name__}) does not keep. Use the trainer 'sfb' or 'sfb-columns', or "
+                "the adapter 'sfb'."
             )
         return BoostedPredictor(predictor, leak_model().adapt(*outputs_of(predictor, X_test)))
 

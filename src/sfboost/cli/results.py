@@ -70,7 +70,9 @@ def pack(
 
     Runs that the experiments of today no longer plan are left out.
     """
-    _, records = _records(name, folder, quick)
+    experiment, found = _records(name, folder, quick)
+    planned = planned_runs(experiment.protocols[0], quick=quick)
+    records = {name: record for name, record in found.items() if name in planned}
     write_records(records.values(), out)
     typer.echo(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
 

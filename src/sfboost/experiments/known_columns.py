@@ -27,6 +27,7 @@ ADAPTERS: dict[str, tuple[str, dict[str, Any]]] = {
     "forward": ("sfb", {"correction": "forward", "force": True}),
     "SFB (ours): likelihood": ("sfb", {"correction": "likelihood", "force": True}),
     "SFB (ours): likelihood, may refuse": ("sfb", {"correction": "likelihood"}),
+    "SFB (ours): leak-corrected": ("sfb-leak", {}),
     "true labels of half the rows": ("sfb-labels", {}),
 }
 

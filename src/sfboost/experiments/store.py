@@ -66,8 +66,9 @@ class Store:
 
     @property
     def segments(self) -> list[Path]:
-        """The files, in order of their names."""
-        return sorted((self.folder / "records").glob("*.jsonl"))
+        """The files, the one that was last written to at the end."""
+        files = (self.folder / "records").glob("*.jsonl")
+        return sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def append(self, records: Iterable[Record]) -> None:
         """Write records to this process's own segment, and wait until they are on the disk."""
@@ -117,6 +118,8 @@ class Store:
 def read_records(files: Iterable[Path]) -> Contents:
     """Read segments, or the one file of `write_records`, whose name may end in .gz.
 
+    Of a run that was done again the record that is good counts, or else the last one.
+
     Examples
     --------
     >>> read_records([]).records
@@ -137,7 +140,7 @@ def read_records(files: Iterable[Path]) -> Contents:
                 record = Record.from_line(line)
                 if record is None:
                     damaged.append(f"{path.name}:{number}")
-                elif record.run.id not in found or (record.ok and not found[record.run.id].ok):
+                elif record.run.id not in found or not found[record.run.id].ok:
                     found[record.run.id] = record
     return Contents(found, torn, tuple(damaged))
 

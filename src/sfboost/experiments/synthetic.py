@@ -134,7 +134,7 @@ def plan(seeds: int, quick: bool) -> list[Group]:
         for training in TRAININGS:
             hypers = training.hypers(dataset, quick)
             adapters = [CHOSEN_STEPS, ALL_STEPS, *([OURS] if training.trainer == "sfb" else [])]
-            for block in blocks(seeds, len(hypers)):
+            for block in blocks(seeds, len(hypers)) if hypers else ():
                 pairs = itertools.product(block, hypers)
                 models = [Run(dataset, training.trainer, seed, protocol, hyper=h) for seed, h in pairs]
                 groups.append(make_group(models, adapters))
