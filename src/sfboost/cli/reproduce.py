@@ -18,6 +18,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table as RichTable
 
 from sfboost.cli.results import print_tables
+from sfboost.datasets.holdings import fetch_all
+from sfboost.datasets.sources import MissingDataError
 from sfboost.experiments.engines import ENGINES, make_engine
 from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.page import write_page, write_tables
@@ -34,7 +36,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="LIST|NAME…",
-            help="Experiments; `list` shows them, `here` is all whose data is here.",
+            help="Experiments; `list` shows them, `all` is all, `here` those whose data is here.",
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions; by default as in the paper.")] = None,
@@ -52,13 +54,14 @@ def reproduce(
     Every finished run is on the disk at once. Stop with Ctrl-C, or pull the plug; the same command, on the
     same or another engine, does what is left.
     """
-    if not names or names == ["list"]:
+    names = [name.lower() for name in names or ["list"]]
+    if "list" in names:
         _list()
         return
     try:
         experiments = _find(names)
         chosen = make_engine(engine, jobs=jobs, threads=threads)
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, ImportError, MissingDataError) as error:
         _stop(str(error.args[0]))
     failed, done = 0, {}
     for experiment in experiments:
@@ -83,10 +86,17 @@ def reproduce(
 
 
 def _find(names: list[str]) -> list[Experiment]:
-    if names not in (["all"], ["here"]):
-        return [find_experiment(name) for name in names]
-    every = [find_experiment(name) for name in EXPERIMENTS]
-    return [experiment for experiment in every if names == ["all"] or experiment.here()]
+    if "here" in names:
+        every = [find_experiment(name) for name in EXPERIMENTS]
+        for experiment in every:
+            if not experiment.here():
+                typer.echo(f"Left out: {experiment.name}, which needs {experiment.needs}.", err=True)
+        return [experiment for experiment in every if experiment.here()]
+    found = [find_experiment(name) for name in (EXPERIMENTS if "all" in names else names)]
+    for experiment in found:
+        if experiment.files_of is not None and not experiment.here():
+            fetch_all(experiment.files_of)
+    return found
 
 
 def _finish(experiment: Experiment, contents: Contents, out: Path, quick: bool) -> int:

@@ -111,8 +111,9 @@ def material(run: Run) -> Material:
     from sfboost.datasets.features import EfficientNetLite0, with_features
 
     options = dict(run.data)
-    every, size = options.pop("every", 1), options.pop("feature_size", 224)
-    dataset = with_features(_thinned(load(run.dataset, **options), every), EfficientNetLite0(size))
+    most, size = options.pop("most", None), options.pop("feature_size", 224)
+    dataset = load(run.dataset, **options)
+    dataset = with_features(dataset if most is None else _thinned(dataset, most), EfficientNetLite0(size))
     rng = np.random.default_rng(run.data_seed)
     kept, held = [], []
     for name in dataset.train:
@@ -132,9 +133,11 @@ def material(run: Run) -> Material:
     return Material(_rows(kept), _rows(own or held), tuple(places))
 
 
-def _thinned(dataset: Dataset, every: int) -> Dataset:
-    domains = (replace(d, X=d.X[::every], y=d.y[::every]) for d in dataset.domains)
-    return dataset if every == 1 else replace(dataset, domains=tuple(domains))
+def _thinned(dataset: Dataset, most: int) -> Dataset:
+    """Every so-manieth picture of each domain, so that no more than this are left."""
+    steps = [-(-len(domain) // most) for domain in dataset.domains]
+    thinned = (replace(d, X=d.X[::n], y=d.y[::n]) for d, n in zip(dataset.domains, steps, strict=True))
+    return replace(dataset, domains=tuple(thinned))
 
 
 def _rows(places: Sequence[Place]) -> LabelledRows:

@@ -113,6 +113,7 @@ def sfb_rows(rule: Rule) -> tuple[Row, ...]:
             adapter_hyper=told,
             test_access="unlabelled",
             paper="SFB",
+            knows=told == every,  # that all steps are best was seen in the test domain
         )
         if trainer == adapter and told != every:
             stable = replace(row, label=f"{label}, no adaptation", unadapted=True, test_access="none")
