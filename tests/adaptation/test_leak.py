@@ -6,6 +6,10 @@ import pytest
 from sfboost import adapt
 from sfboost.adaptation.leak import LeakRefusedError, choose_cells, fit_leak_model
 from sfboost.adaptation.leak_scores import mixture_shares
+from sfboost.baselines import ADAPTERS
+from sfboost.baselines.columns import ColumnSFB
+from sfboost.baselines.contract import LabelledRows
+from sfboost.datasets import load
 
 
 def _draw(rng, agreement, *, n=8000, leak=2.0, noise=0.0):
@@ -114,6 +118,17 @@ def test_the_number_of_cells_is_chosen_on_stress_domains():
     p, u, y = (np.concatenate(part) for part in zip(*parts, strict=True))
     d = np.repeat([0, 1], 8000)
     assert choose_cells(np.c_[1 - p, p], u, y, d, candidates=(2, 16)) == 2
+
+
+@pytest.mark.parametrize(("name", "rows", "gain"), [("gaussian", 4096, 0.05), ("multiclass_ac", 16384, 0.2)])
+def test_the_chosen_cells_leave_rows_of_every_class_without_any_one_domain(name, rows, gain):
+    """More cells, and the first domain alone would leave fewer than ten rows of a class in one of them."""
+    data = load(name, n_rows=rows)
+    train = LabelledRows(*data.pooled(list(data.train)))
+    model = ColumnSFB(stable=data.stable_features, unstable=data.unstable_features).fit(train)
+    X, y = data.xy(data.test[0])
+    adapted = ADAPTERS["sfb-leak"]().adapt(model, X)
+    assert np.mean(adapted.predict(X) == y) > np.mean(model.predict(X) == y) + gain
 
 
 def test_mixture_shares_find_the_maximum_of_the_likelihood():

@@ -11,7 +11,10 @@ import numpy as np
 from sfboost.experiments.rendering import label
 from sfboost.experiments.tables import Table
 
-_COLOURS = ("#2166ac", "#b2182b", "#1b7837", "#762a83", "#e08214", "#555555", "#35978f", "#c51b7d")
+_COLOURS = (
+    *("#2166ac", "#b2182b", "#1b7837", "#762a83", "#e08214", "#555555", "#35978f", "#c51b7d"),
+    *("#8c510a", "#000000"),
+)
 
 
 def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path:
@@ -56,6 +59,7 @@ def draw_panels(
     *,
     xlabel: str,
     ceiling: Sequence[float] | None = None,
+    rising: bool = False,
 ) -> Path:
     """Draw rows of tables as curves over their columns: ours as lines, the paper's as crosses.
 
@@ -69,6 +73,8 @@ def draw_panels(
     xlabel : str
     ceiling : sequence of float, optional
         What nobody can pass, at each x.
+    rising : bool
+        Draw x from small to large, in powers of ten, and let y find its own limits.
     """
     from matplotlib.figure import Figure
 
@@ -85,10 +91,15 @@ def draw_panels(
             theirs = [np.nan if cell.paper is None else cell.paper.mean for cell in cells]
             axes.plot(x, theirs, "x", color=colour, alpha=0.7)
         if ceiling is not None:
-            axes.plot(x, ceiling, ":", color="#999999", label="the best there is", zorder=0)
-        axes.plot([], [], "x", color="#555555", label="the paper's values")
-        axes.invert_xaxis()
-        axes.set(title=title, xlabel=xlabel, ylim=(0, 102))
+            axes.plot(x, ceiling, ":", color="#999999", label="the better of shape and colour", zorder=0)
+        if any(cell.paper is not None for _, cells in shown for cell in cells):
+            axes.plot([], [], "x", color="#555555", label="the paper's values")
+        axes.set(title=title, xlabel=xlabel)
+        if rising:
+            axes.set_xscale("log")
+        else:
+            axes.invert_xaxis()
+            axes.set_ylim(0, 102)
         axes.legend(fontsize="x-small")
         axes.grid(alpha=0.3)
     every[0].set_ylabel("accuracy (%)")

@@ -55,7 +55,7 @@ def group(dataset: str, seed: int, protocol: str, **data: Any) -> Group:
 
 
 def material(run: Run) -> Material:
-    """Return 4096 rows a training domain and the first ``n_test`` of each test domain.
+    """Return 4096 rows a training domain, if not told otherwise, and the first ``n_test`` of each test domain.
 
     Examples
     --------
@@ -64,8 +64,8 @@ def material(run: Run) -> Material:
     [('test-0.1', 30)]
     """
     options = dict(run.data)
-    n_test = options.pop("n_test", 1000)
-    dataset = load(run.dataset, n_rows=_ROWS, random_state=run.data_seed, **options)
+    n_test, n_rows = options.pop("n_test", 1000), options.pop("n_rows", _ROWS)
+    dataset = load(run.dataset, n_rows=n_rows, random_state=run.data_seed, **options)
     tests = [dataset.domain(name) for name in dataset.test]
     places = tuple(Place(domain.name, domain.X[:n_test], domain.y[:n_test]) for domain in tests)
     return Material(labelled(dataset, dataset.train), labelled(dataset, dataset.validate), places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sfboost.experiments.experiment import Experiment, Records
-from sfboost.experiments.figures import draw_dots
+from sfboost.experiments.figures import draw_panels
 from sfboost.experiments.known_columns import group, rows
 from sfboost.experiments.tables import Column, Table, make_table
 from sfboost.experiments.work import Group
@@ -27,8 +27,10 @@ def tables(records: Records) -> list[Table]:
 
 
 def figure(records: Records, path: Path) -> Path:
-    """Draw the table."""
-    return draw_dots(tables(records)[0], path)
+    """Draw accuracy against the number of rows."""
+    (table,) = tables(records)
+    panels = {"Gaussian family": (table, tuple(row.label for row, _ in table.rows))}
+    return draw_panels(panels, SIZES, path, xlabel="unlabelled rows of the new domain", rising=True)
 
 
 EXPERIMENT = Experiment(
