@@ -55,7 +55,7 @@ def group(dataset: str, seed: int, protocol: str, **data: Any) -> Group:
 
 
 def material(run: Run) -> Material:
-    """Return 4096 rows a training domain, if not told otherwise, and the first ``n_test`` of each test domain.
+    """Return `n_rows` (4096) rows a training domain and the first `n_test` (1000) of each test domain.
 
     Examples
     --------
