@@ -172,7 +172,7 @@ def test_ray_gives_the_same_records_and_survives_a_killed_worker(tmp_path, expec
         ray.shutdown()
 
 
-def test_a_sweep_killed_at_random_points_ends_as_if_it_never_was(tmp_path, expected):
+def test_a_sweep_killed_at_random_points_ends_on_another_engine_as_if_it_never_was(tmp_path, expected):
     # `slow` is `ordinary` after a pause, and the function is no part of a run's identity.
     delays = random.Random(0)
     for _ in range(8):
@@ -184,7 +184,7 @@ def test_a_sweep_killed_at_random_points_ends_as_if_it_never_was(tmp_path, expec
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert 0 < len(Store(tmp_path).read().records) < 30
-    assert values(sweep(make_groups(6, 5), tmp_path)) == expected
+    assert values(sweep(make_groups(6, 5), tmp_path, JoblibEngine(jobs=2))) == expected
     assert len(lines(tmp_path)) - Store(tmp_path).read().torn == 30
 
 
