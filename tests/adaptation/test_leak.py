@@ -120,15 +120,14 @@ def test_the_number_of_cells_is_chosen_on_stress_domains():
     assert choose_cells(np.c_[1 - p, p], u, y, d, candidates=(2, 16)) == 2
 
 
-@pytest.mark.parametrize(("name", "rows", "gain"), [("gaussian", 4096, 0.05), ("multiclass_ac", 16384, 0.1)])
-def test_the_chosen_cells_leave_rows_of_every_class_without_any_one_domain(name, rows, gain):
+def test_the_chosen_cells_leave_rows_of_every_class_without_any_one_domain():
     """More cells, and the first domain alone would leave fewer than ten rows of a class in one of them."""
-    data = load(name, n_rows=rows)
+    data = load("gaussian", n_rows=4096)
     train = LabelledRows(*data.pooled(list(data.train)))
     model = ColumnSFB(stable=data.stable_features, unstable=data.unstable_features).fit(train)
     X, y = data.xy(data.test[0])
     adapted = ADAPTERS["sfb-leak"]().adapt(model, X)
-    assert np.mean(adapted.predict(X) == y) > np.mean(model.predict(X) == y) + gain
+    assert np.mean(adapted.predict(X) == y) > np.mean(model.predict(X) == y) + 0.05
 
 
 def test_mixture_shares_find_the_maximum_of_the_likelihood():

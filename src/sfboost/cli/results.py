@@ -83,7 +83,7 @@ def print_tables(tables: Sequence[Table], *, quick: bool = False) -> None:
     for table in tables:
         # A file is as wide as the table wants to be.
         console = screen if screen.is_terminal else Console(width=max(160, 90 + 32 * len(table.columns)))
-        title = f"{table.title} (QUICK: few seeds, small grids)" if quick else table.title
+        title = f"{table.title} (QUICK: few seeds, short training, small grids)" if quick else table.title
         shown = RichTable(
             "method", "test labels", "chosen by", title=escape(title), caption=escape(table.note)
         )
