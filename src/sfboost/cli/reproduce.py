@@ -41,7 +41,7 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions; by default as in the paper.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Minutes instead of hours: few seeds, short training, small grids.")
+        bool, typer.Option("--quick", help="Minutes, not hours: few seeds, short training, small grids.")
     ] = False,
     engine: Annotated[str, typer.Option(help=f"Where runs are done: {', '.join(ENGINES)}.")] = "joblib",
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one per core.")] = None,
