@@ -30,7 +30,7 @@ from sfboost.experiments.work import Group
 
 COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
 #: Title → f_S of the paper's training (None for ours), and steps of the head. With the published steps
-#: held-out rows cannot tell 15 of them from 20.
+#: held-out rows hardly tell 15 of them from 20.
 FEATURES: dict[str, tuple[dict[str, Any] | None, int]] = {
     "the paper's features, short schedule": (SHORT_IRM, PAPER_HEAD["steps"]),
     "the paper's features, published steps": (STEADY_IRM, PAPER_HEAD["steps"]),

@@ -64,8 +64,8 @@ SHORT_IRM, STEADY_IRM = SWEEPS["irm"]
 ORACLE = {"network": "mlp", "batch_size": 1250, "learning_rate": 3e-4, "pretrain_steps": 0, "steps": 300}
 #: How Φ_U is learned beside f_S: narrow, briefly, in small batches.
 UNSTABLE: dict[str, Any] = {"steps": 60, "learning_rate": 3e-4, "batch_size": 1250}
-#: The paper's adapter; rate and steps have the highest mean accuracy, after three rounds, on held-out rows of
-#: the training domains over three seeds (benchmarks/study_rounds.py).
+#: The paper's adapter; its rate and steps have the highest mean accuracy on held-out rows of the training
+#: domains after three rounds, over three seeds and three kinds of features (benchmarks/study_rounds.py).
 PAPER_ADAPTER = "sfb-paper-as-is"
 PAPER_HEAD: dict[str, Any] = {"learning_rate": 0.1, "steps": 20}
 #: Our adaptations of learned features.
