@@ -76,7 +76,7 @@ OURS: dict[str, dict[str, Any]] = {
 #: A few minutes: small batches, few steps, one setting each, every second row of each place.
 QUICK = {"batch_size": 1250, "network": "mlp"}
 _QUICK_STEPS: dict[str, Any] = {"learning_rate": 5e-4, "pretrain_steps": 120, "steps": 90}
-_QUICK_SFB: dict[str, Any] = {"learning_rate": 3e-4, "max_restarts": 0}
+_QUICK_SFB: dict[str, Any] = {"learning_rate": 3e-4, "steps": 100, "max_restarts": 0}
 _QUICK_EVERY = 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,9 @@ def plan(seeds: int, quick: bool) -> list[Group]:
                 continue
             for model in models("sfb", seed, quick, [OUR_WEIGHTS.get(penalty, {}) | {"stability": penalty}]):
                 ours.append(group([model, adapted(model, "sfb-flat", **FLAT)]))
-        made += [*groups(theirs, quick), *ours]
+        # In turns: what begins together should not pretrain the same twice.
+        pairs = zip_longest(groups(theirs, quick), ours)
+        made += [one for pair in pairs for one in pair if one is not None]
     return made
 
 
