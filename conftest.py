@@ -12,6 +12,7 @@ NEEDS = {
 
 _absent = {room: [name for name in names if find_spec(name) is None] for room, names in NEEDS.items()}
 collect_ignore_glob = [f"src/sfboost/{room}/*" for room, missing in _absent.items() if missing]
+collect_ignore_glob.append("tests/helpers/*")  # tests import them; some need an extra
 
 
 def pytest_report_header(config):

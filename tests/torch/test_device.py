@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="needs the torch extra")
+
 import torch
 
 from sfboost.torch.batches import ArraySource, Batch
