@@ -325,13 +325,10 @@ def choose_cells(
 
 def _enough_rows(cell: IntArray, y: IntArray, domain: npt.NDArray[Any]) -> bool:
     """Whether every cell has enough rows of every class without any one domain, too: the test needs them."""
-    shape = (cell.max() + 1, y.max() + 1)
-    counts = np.stack([_counts(cell[domain == d], y[domain == d], shape) for d in np.unique(domain)])
+    names, place = np.unique(domain, return_inverse=True)
+    counts = np.zeros((len(names), cell.max() + 1, y.max() + 1), dtype=np.intp)
+    np.add.at(counts, (place, cell, y), 1)
     return bool((counts.sum(axis=0) - counts).min() >= FEWEST_ROWS)
-
-
-def _counts(cell: IntArray, y: IntArray, shape: tuple[int, int]) -> IntArray:
-    return np.bincount(cell * shape[1] + y, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _untested_model(

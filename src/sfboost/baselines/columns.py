@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import StableEvidence
 from sfboost.adaptation.leak import LeakModel, fit_leak_model
@@ -50,14 +52,20 @@ class ColumnPredictor:
         return self.model.predict_log_proba(X), self.model.unstable_columns_.take(X)
 
     def leak_model(self) -> LeakModel:
-        """Learn P(f_S | Y, X_U) on the training rows, each scored by a model that has not seen it."""
+        """Return P(f_S | Y, X_U) as measured on the training rows; measured once."""
+        return self._leak_model
+
+    @functools.cached_property
+    def _leak_model(self) -> LeakModel:
+        """Each row is scored by a model that has not seen it."""
         rows = self.train
         columns = self.model.unstable_columns_.take(rows.X)
         folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=self.model.random_state)
         proba = np.empty((len(rows.y), len(self.classes_)))
         for fitted, left in folds.split(rows.X, rows.y):
-            other = clone(self.model).fit(rows.X[fitted], rows.y[fitted], sample_domain=rows.domain[fitted])
-            proba[left] = other.predict_proba(rows.X[left])
+            X, y, domain = (_safe_indexing(part, fitted) for part in (rows.X, rows.y, rows.domain))
+            other = clone(self.model).fit(X, y, sample_domain=domain)
+            proba[left] = other.predict_proba(_safe_indexing(rows.X, left))
         return fit_leak_model(proba, columns, rows.y, rows.domain)
 
     def predict_proba(self, X: Any) -> Floats:

@@ -20,9 +20,10 @@ from sfboost.experiments.colored import (
     models,
     parts,
 )
-from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
+from sfboost.experiments.record import Records
 from sfboost.experiments.run import Run
 from sfboost.experiments.tables import Column, Row, Table, make_table, paired_table
 from sfboost.experiments.two_stage import beside

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
 from sfboost.experiments.pictures import NOTE, groups, rows
+from sfboost.experiments.record import Records
 from sfboost.experiments.rules import VALIDATION_DOMAIN
 from sfboost.experiments.tables import Column, Table, make_table
 from sfboost.experiments.work import Group

@@ -65,7 +65,8 @@ ORACLE = {"network": "mlp", "batch_size": 1250, "learning_rate": 3e-4, "pretrain
 #: How Φ_U is learned beside f_S: narrow, briefly, in small batches.
 UNSTABLE: dict[str, Any] = {"steps": 60, "learning_rate": 3e-4, "batch_size": 1250}
 #: The paper's adapter; its rate and steps have the highest mean accuracy on held-out rows of the training
-#: domains after three rounds, over three seeds and three kinds of features (benchmarks/study_rounds.py).
+#: domains after three rounds, over three seeds and three kinds of features (benchmarks/study_rounds.py); that
+#: was seen together with the test domain.
 PAPER_ADAPTER = "sfb-paper-as-is"
 PAPER_HEAD: dict[str, Any] = {"learning_rate": 0.1, "steps": 20}
 #: Our adaptations of learned features.
@@ -113,7 +114,7 @@ def group(runs: Sequence[Run]) -> Group:
 
 
 def groups(batches: Iterable[Sequence[Run]], quick: bool) -> list[Group]:
-    """Return one group of all batches, which share pretraining; if quick, one of each: busy cores."""
+    """Return one group of all batches, which share pretraining; a quick plan has one of each."""
     cut = list(batches) if quick else [[run for batch in batches for run in batch]]
     return [group(list(dict.fromkeys(batch))) for batch in cut if batch]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.known_columns import ADAPTERS, LEAK, group, rows
+from sfboost.experiments.record import Records
 from sfboost.experiments.tables import Column, Table, make_table
 from sfboost.experiments.work import Group
 

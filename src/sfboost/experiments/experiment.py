@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.datasets import find
 from sfboost.datasets.holdings import held
-from sfboost.experiments.record import Record
+from sfboost.experiments.record import Record, Records
 from sfboost.experiments.tables import Table
 from sfboost.experiments.work import Group
-
-Records = Mapping[str, Record]
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from sfboost.experiments.colored import (
     paper_runs,
     parts,
 )
-from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
+from sfboost.experiments.record import Records
 from sfboost.experiments.tables import Cell, Column, Row, Table, make_table
 from sfboost.experiments.work import Group
 

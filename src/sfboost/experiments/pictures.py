@@ -134,7 +134,7 @@ def material(run: Run) -> Material:
 
 
 def _thinned(dataset: Dataset, most: int) -> Dataset:
-    """Every so-manieth picture of each domain, so that no more than this are left."""
+    """Pictures at equal distances, no more than this of each domain."""
     steps = [-(-len(domain) // most) for domain in dataset.domains]
     thinned = (replace(d, X=d.X[::n], y=d.y[::n]) for d, n in zip(dataset.domains, steps, strict=True))
     return replace(dataset, domains=tuple(thinned))

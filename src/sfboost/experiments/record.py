@@ -155,3 +155,7 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+#: Records by the id of their run.
+Records = Mapping[str, Record]

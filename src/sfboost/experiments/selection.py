@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.paper import paper_table
+from sfboost.experiments.record import Records
 from sfboost.experiments.rules import LEAVE_ONE_OUT, RULES, TEST_DOMAIN, Rule
 from sfboost.experiments.synthetic import COLUMNS, NAME, plan, sfb_rows
 from sfboost.experiments.tables import Row, Table, make_table, paired_table

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.experiments.engines import Engine, InProcessEngine
-from sfboost.experiments.record import Record, versions
+from sfboost.experiments.record import Record, Records, versions
 from sfboost.experiments.store import Contents, Store
 from sfboost.experiments.work import Group, Task
 
-Records = Mapping[str, Record]
 _CHANCES = 2
 _DIED = (
     f"The worker process died {_CHANCES + 1} times at this run or at one it shares work with, most likely "

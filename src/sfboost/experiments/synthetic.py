@@ -15,13 +15,13 @@ from typing import Any
 
 from sfboost.datasets import load
 from sfboost.datasets.synthetic import family
-from sfboost.experiments.experiment import Experiment, Records
+from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.figures import draw_dots
 from sfboost.experiments.measuring import measure_run
 from sfboost.experiments.methods import adapter_hyper, trainer_hyper, tuned
 from sfboost.experiments.paper import paper_table
 from sfboost.experiments.places import Material, labelled, place_of
-from sfboost.experiments.record import Measured
+from sfboost.experiments.record import Measured, Records
 from sfboost.experiments.rules import VALIDATION_DOMAIN, Rule
 from sfboost.experiments.run import Run
 from sfboost.experiments.small_nets import blocks, fit_many_small, fit_small
@@ -68,7 +68,8 @@ class Training:
 
 
 #: The paper's λ_S end at 20, where the leak of the best f_S is still 26/λ_S log-odds (docs/reproduction.md):
-#: in turns we go on from there. One network has the upper half of the paper's grid.
+#: in turns we go on from there. One network has the upper half of the paper's grid. A line is what trains
+#: together: another λ gets a line of its own, lest the last digits of the others change.
 TRAININGS = (
     Training("sfb-paper", (200.0, 500.0, 1000.0), (1.0, 3.0), quick=(500.0, 1000.0), told=IN_TURNS),
     Training("sfb-paper", (200.0, 500.0, 1000.0), (0.1,), quick=(), told=IN_TURNS),
