@@ -77,3 +77,24 @@ def test_torch_is_seeded_only_where_its_state_is_put_back():
     assert seeded
     for i in seeded:
         assert "with torch.random.fork_rng(" in lines[i - 1]
+
+
+def test_the_tests_themselves_need_no_extra():
+    """What the newcomer's install lacks is skipped, not stumbled over: collection is where that fails."""
+    code = """
+import sys
+absent = {"torch", "safetensors", "ray", "skops"}
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *a: None if name.partition(".")[0] in absent else found(name, *a)
+import pytest
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]))
+"""
+    root = SOURCE.parent.parent
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -1,6 +1,7 @@
 """The commands that reproduce and show, as a person meets them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -142,6 +143,40 @@ def test_the_list_names_every_experiment():
     for command in (["reproduce"], ["reproduce", "list"]):
         output = invoke(*command).output
         assert all(name in output for name in EXPERIMENTS)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("small")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_ray_by_the_command_gives_the_same_records(tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray", reason="the [ray] extra brings the engine")
+    # Ray starts its workers from this environment: they must find these helpers.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HELPERS), *sys.path]))
+    reproduce(tmp_path / "here")
+    result = reproduce(tmp_path / "ray", "--engine", "ray", "--jobs", 2)
+    assert result.exit_code == 0, result.output
+    assert not ray.is_initialized()  # the command ends what it started
+    here, there = (Store(tmp_path / name).read().records for name in ("here", "ray"))
+    assert {name: r.value("test") for name, r in there.items()} == {
+        name: r.value("test") for name, r in here.items()
+    }
+    workers = {int(path.stem.rsplit("-", 2)[1]) for path in Store(tmp_path / "ray").segments}
+    assert workers
+    assert os.getpid() not in workers
+
+
+@pytest.mark.usefixtures("small")
+def test_progress_tells_how_much_is_done_and_how_long_the_rest_takes(tmp_path, monkeypatch):
+    reproduce(tmp_path, "--seeds", 1)
+    monkeypatch.setattr(engine_experiment, "FUNCTION", "slow")
+    monkeypatch.setattr("sfboost.cli.reproduce._LINE_EVERY", 0.5)
+    output = reproduce(tmp_path, "--seeds", 80).output
+    lines = re.findall(r"small: (\d+) of 80 runs, [\d.]+ min, about (\d+) min left", output)
+    assert lines, output
+    done = [int(line[0]) for line in lines]
+    assert 1 < done[0] <= done[-1] <= 80
+    assert done == sorted(done)
+    assert all(int(line[1]) == 0 for line in lines)  # a few seconds
 
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import pytest
 from engine_runs import make_runs
@@ -104,3 +105,11 @@ def test_the_tail_counts_what_came_since(tmp_path):
     assert tail.new_lines() == 0
     Store(tmp_path).append([record(run) for run in make_runs(3)])
     assert (tail.new_lines(), tail.new_lines()) == (3, 0)
+
+
+def test_a_segment_that_was_deleted_is_begun_anew(tmp_path):
+    store = Store(tmp_path)
+    for run in make_runs(2):
+        store.append([record(run)])
+        assert [found.run for found in Store(tmp_path).read().records.values()] == [run]
+        shutil.rmtree(tmp_path / "records")

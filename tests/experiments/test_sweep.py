@@ -206,6 +206,39 @@ def test_a_sweep_outlives_the_shell_that_started_it(tmp_path, jobs):
     assert len(Store(tmp_path).read().records) == 16
 
 
+def test_workers_stop_when_their_sweep_is_killed(tmp_path):
+    script = (
+        "from engine_runs import make_groups; from sfboost.experiments import sweep;"
+        "from sfboost.experiments.engines import JoblibEngine;"
+        f"sweep(make_groups(2, 500, 'slow'), {str(tmp_path)!r}, JoblibEngine(jobs=2))"
+    )
+    path = os.pathsep.join([str(HELPERS), *sys.path])
+    process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path})
+    deadline = time.monotonic() + 60
+    while len(Store(tmp_path).segments) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    time.sleep(0.5)  # the run at hand is finished
+    done = len(lines(tmp_path))
+    time.sleep(0.5)
+    assert len(lines(tmp_path)) == done
+    assert 0 < done < 1000
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, -1])
+def test_a_cache_file_that_was_cut_is_made_again(tmp_path, kept, expected):
+    groups = make_groups(6, 5)
+    sweep(groups, tmp_path)
+    for path in Store(tmp_path).segments:
+        path.unlink()
+    cut = list((tmp_path / "cache").glob("*.npz"))
+    assert len(cut) == 6
+    for path in cut:
+        path.write_bytes(path.read_bytes()[:kept])
+    assert values(sweep(groups, tmp_path)) == expected
+
+
 def test_two_sweeps_do_not_share_a_folder(tmp_path):
     with Store(tmp_path).lock(), pytest.raises(FolderInUseError, match="Another sweep writes"):
         sweep(make_groups(1, 1), tmp_path)

@@ -56,7 +56,7 @@ class Cache:
 
 def _read(path: Path) -> Arrays | None:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (FileNotFoundError, zipfile.BadZipFile, EOFError, ValueError):  # cut or emptied by a lost plug
         return None

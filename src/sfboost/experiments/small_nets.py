@@ -107,13 +107,17 @@ def fit_many_small(
 ) -> NetworkPredictor:
     """Return the run's baseline; the first call of a group trains those of all its seeds as one model."""
     from sfboost.baselines import TRAINERS
+    from sfboost.baselines.learned.in_order import fit_in_order
     from sfboost.baselines.learned.many import fit_many
 
     members = list({digest(r.training()): r.unadapted() for r in session.group.runs}.values())
 
     def make() -> list[NetworkPredictor]:
         trains = [load(member).train for member in members]
-        return fit_many(TRAINERS[run.trainer](**run.hyper), trains, [m.training_seed for m in members])
+        seeds = [member.training_seed for member in members]
+        if run.hyper.get("in_order"):
+            return fit_in_order(run.trainer, run.hyper, trains, seeds)
+        return fit_many(TRAINERS[run.trainer](**run.hyper), trains, seeds)
 
     trained = session.once(["many", [member.training() for member in members]], make)
     found: NetworkPredictor = trained[members.index(run.unadapted())]

@@ -75,7 +75,7 @@ class Store:
         data = "".join(record.to_line() for record in records).encode()
         if not data:
             return
-        if self._segment is None or self._segment[0] != os.getpid():  # a forked child writes its own
+        if not self._can_write():
             path = (
                 self.folder / "records" / f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
             )
@@ -86,6 +86,15 @@ class Store:
         while written < len(data):
             written += os.write(self._segment[1], data[written:])
         os.fsync(self._segment[1])
+
+    def _can_write(self) -> bool:
+        """Whether the segment is this process's own (a forked child writes another) and still in a folder."""
+        if self._segment is None or self._segment[0] != os.getpid():
+            return False
+        if os.fstat(self._segment[1]).st_nlink:
+            return True
+        self.close()
+        return False
 
     def close(self) -> None:
         """Let go of the segment; the next record begins another."""

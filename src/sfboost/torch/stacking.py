@@ -28,7 +28,13 @@ History = dict[str, np.ndarray]
 class _StackedRows:
     """The rows of all members: their data side by side, and which of them a step takes."""
 
-    def __init__(self, sources: Sequence[ArraySource], seeds: Sequence[int], batch_size: int | None) -> None:
+    def __init__(
+        self,
+        sources: Sequence[ArraySource],
+        seeds: Sequence[int],
+        batch_size: int | None,
+        reshuffle: bool = True,
+    ) -> None:
         sizes = {source.sizes for source in sources}
         if len(sizes) > 1:
             raise ValueError(
@@ -44,6 +50,7 @@ class _StackedRows:
         self.batched = batch_size is not None
         self.sources = sources
         self.batch_size = batch_size
+        self.reshuffle = reshuffle
         self.balanced = sources[0].strata is not None
         self._orders: dict[tuple[int, int], Tensor] = {}
 
@@ -57,7 +64,7 @@ class _StackedRows:
         for domain, (size, whole) in enumerate(zip(self.sizes, self.whole, strict=True)):
             first, last = step * size, (step + 1) * size
             for epoch in range(first // whole, (last - 1) // whole + 1):
-                order = self._order(domain, epoch, whole)
+                order = self._order(domain, epoch if self.reshuffle else 0, whole)
                 parts.append(start + order[:, max(first - epoch * whole, 0) : last - epoch * whole])
             start += whole
         rows = torch.cat(parts, dim=1)
@@ -92,6 +99,7 @@ def train_many(
     batch_size: int | None = None,
     cosine: bool = False,
     l2: float = 0.0,
+    reshuffle: bool = True,
 ) -> History:
     """Train networks of one shape together; their weights are changed in place.
 
@@ -112,6 +120,8 @@ def train_many(
         As in `sfboost.torch.trainer.Stage` and `Trainer`.
     trained : sequence of str, optional
         Names of the parameters to train; all by default.
+    reshuffle : bool
+        Whether each pass takes the rows in a new order; else they come as in the first one.
 
     Returns
     -------
@@ -131,7 +141,7 @@ def train_many(
     >>> history["total"].shape
     (3, 2)
     """
-    rows = _StackedRows(sources, seeds, batch_size)
+    rows = _StackedRows(sources, seeds, batch_size, reshuffle)
     stacked, _ = stack_module_state(list(networks))
     names = list(stacked) if trained is None else list(trained)
     parameters = {name: stacked[name].detach().clone().requires_grad_(name in names) for name in stacked}
