@@ -75,26 +75,24 @@ class Store:
         data = "".join(record.to_line() for record in records).encode()
         if not data:
             return
-        if not self._can_write():
-            path = (
-                self.folder / "records" / f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
-            )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL
-            self._segment = (os.getpid(), os.open(path, flags, 0o644))
+        segment = self._own_segment()
         written = 0
         while written < len(data):
-            written += os.write(self._segment[1], data[written:])
-        os.fsync(self._segment[1])
+            written += os.write(segment, data[written:])
+        os.fsync(segment)
 
-    def _can_write(self) -> bool:
-        """Whether the segment is this process's own (a forked child writes another) and still in a folder."""
-        if self._segment is None or self._segment[0] != os.getpid():
-            return False
-        if os.fstat(self._segment[1]).st_nlink:
-            return True
-        self.close()
-        return False
+    def _own_segment(self) -> int:
+        """The open file of this process: a forked child has another, and one that was deleted is replaced."""
+        if self._segment is not None and self._segment[0] == os.getpid():
+            if os.fstat(self._segment[1]).st_nlink:
+                return self._segment[1]
+            self.close()
+        name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+        path = self.folder / "records" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL, 0o644)
+        self._segment = (os.getpid(), opened)
+        return opened
 
     def close(self) -> None:
         """Let go of the segment; the next record begins another."""
