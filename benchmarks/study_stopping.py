@@ -24,7 +24,7 @@ _SWEEPS = {
     "erm": [{}],
     "groupdro": [{"step_size": 1.0}, {"step_size": 0.01}],
     "sd": [{"weight": weight} for weight in (1, 10, 100)],
-    "iga": [{"weight": weight} for weight in (1e3, 1e4, 1e5)],
+    "iga": [{"weight": weight} for weight in (1e4, 1e5, 1e3)],
     "vrex": [{"weight": weight} for weight in (1e3, 1e4)],
     "irm": [{"weight": weight} for weight in (1e4, 1e5)],
 }
