@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sfboost.experiments.cmnist import ORACLE_CHOICE, PAPER
 from sfboost.experiments.colored import (
     DATASET,
+    OURS,
     PAPER_ADAPTER,
     PAPER_HEAD,
     PROTOCOL,
@@ -30,13 +30,13 @@ from sfboost.experiments.two_stage import beside
 from sfboost.experiments.work import Group
 
 COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
-#: Title → f_S of the paper's training (None for ours), and steps of the head. With the published steps
-#: held-out rows hardly tell 15 of them from 20.
+#: Whose features → f_S of the paper's training (None for ours), and steps of the head. With the published
+#: steps held-out rows hardly tell 15 of them from 20.
 FEATURES: dict[str, tuple[dict[str, Any] | None, int]] = {
-    "the paper's features, short schedule": (SHORT_IRM, PAPER_HEAD["steps"]),
-    "the paper's features, published steps": (STEADY_IRM, PAPER_HEAD["steps"]),
-    "the paper's features, published steps; 15 of the head": (STEADY_IRM, 15),
-    "our features": (None, PAPER_HEAD["steps"]),
+    "SFB (paper), published steps": (STEADY_IRM, PAPER_HEAD["steps"]),
+    "SFB (paper), published steps, 15 of the head": (STEADY_IRM, 15),
+    "SFB (paper), short schedule": (SHORT_IRM, PAPER_HEAD["steps"]),
+    "Features of ours": (None, PAPER_HEAD["steps"]),
 }
 
 #: Row of the paper → what is on.
@@ -71,63 +71,76 @@ def plan(seeds: int, quick: bool) -> list[Group]:
             runs = groups.setdefault(model, [model])
             runs += [adapted(model, PAPER_ADAPTER, **{**on, "steps": steps}) for on in VARIANTS.values()]
             runs.append(adapted(model, "sfb-paper-labels", **{**PAPER_HEAD, "steps": steps}))
+            if stable is None:
+                runs.append(adapted(model, "sfb-flat", **OURS["sfb-flat"]))
     return [group(runs) for runs in groups.values()]
 
 
-def rows(stable: Mapping[str, Any] | None, steps: int) -> tuple[Row, ...]:
-    """Return the rows for features of the paper's training, with this f_S, or for ours."""
-    chosen: dict[str, Any] = {"hyper": PAPER}
+def rows(whose: str) -> dict[str, Row]:
+    """Return the rows of one kind of features, by what the paper calls them."""
+    stable, steps = FEATURES[whose]
+    chosen: dict[str, Any] = {"trainer": "sfb", "hyper": PAPER}
     if stable is not None:
-        chosen = {"hyper": {**PAPER, "stable": {"weight": stable["weight"]}}, **ORACLE_CHOICE}
-    trainer, who = ("sfb", "ours") if stable is None else ("sfb-paper", "paper")
-    variants = [
-        Row(
-            f"SFB ({who}) {name.removeprefix('SFB')}".strip(),
-            trainer,
-            PAPER_ADAPTER,
+        hyper = {**PAPER, "stable": {"weight": stable["weight"]}}
+        chosen = {"trainer": "sfb-paper", "hyper": hyper, **ORACLE_CHOICE}
+    made = {"SFB no adpt.": Row(f"{whose}: no adaptation", paper="SFB no adpt.", **chosen)}
+    for name, on in VARIANTS.items():
+        made[name] = Row(
+            f"{whose}: {name.replace('SFB', 'no part')}",
+            adapter=PAPER_ADAPTER,
             test_access="unlabelled",
             paper=name,
             adapter_hyper={**on, "steps": steps},
             **chosen,
         )
-        for name, on in VARIANTS.items()
-    ]
-    unadapted = Row(f"SFB ({who}), no adaptation", trainer, paper="SFB no adpt.", **chosen)
-    labels = Row(
-        f"SFB ({who}), true labels",
-        trainer,
-        "sfb-paper-labels",
+    made["SFB GT adpt."] = Row(
+        f"{whose}: true labels",
+        adapter="sfb-paper-labels",
         test_access="labelled",
         paper="SFB GT adpt.",
         adapter_hyper={**PAPER_HEAD, "steps": steps},
         **chosen,
     )
-    return (unadapted, *variants, labels)
-
-
-def tables(records: Records) -> list[Table]:
-    """Return, for the paper's features and for ours, a table and what each part gains."""
-    paper = paper_table("ablations")
-    made = []
-    for whose, told in FEATURES.items():
-        own = rows(*told)
-        by_part = {row.paper: row for row in own}
-        pairs = {label: (by_part[without], by_part[with_it]) for label, (without, with_it) in STEPS.items()}
-        title = f"{paper.title}; {whose}"
-        made.append(make_table(title, own, COLUMNS, records, paper))
-        made.append(paired_table(f"{title}: what each part gains", pairs, COLUMNS, records, paper))
     return made
 
 
+#: Our features with our own adaptation.
+SFB_OURS = Row(
+    "SFB (ours)",
+    "sfb",
+    "sfb-flat",
+    test_access="unlabelled",
+    hyper=PAPER,
+    adapter_hyper=OURS["sfb-flat"],
+)
+
+
+def tables(records: Records) -> list[Table]:
+    """Return the accuracies, and what each part gains."""
+    paper = paper_table("ablations")
+    every = {whose: rows(whose) for whose in FEATURES}
+    pairs = {
+        f"{whose}: {label}": (own[without], own[with_it])
+        for whose, own in every.items()
+        for label, (without, with_it) in STEPS.items()
+    }
+    shown = [row for own in every.values() for row in own.values()]
+    gains = paired_table("What each part gains, at agreement 0.1", pairs, COLUMNS, records, paper)
+    return [make_table(paper.title, [*shown, SFB_OURS], COLUMNS, records, paper), gains]
+
+
 def figure(records: Records, path: Path) -> Path:
-    """Draw the table of our features, where adaptation has something to work with."""
-    return draw_dots(tables(records)[-2], path, ceiling=90.0)
+    """Draw the paper's features with the published steps, and ours."""
+    drawn = ("SFB (paper), published steps", "Features of ours")
+    shown = [row for whose in drawn for row in rows(whose).values()]
+    paper = paper_table("ablations")
+    return draw_dots(make_table(paper.title, [*shown, SFB_OURS], COLUMNS, records, paper), path, ceiling=90.0)
 
 
 EXPERIMENT = Experiment(
     "ablations",
     "ColoredMNIST at agreement 0.1: bias correction, calibration, rounds 1 to 5, true labels",
-    seeds=3,
+    seeds=10,
     quick_seeds=1,
     plan=plan,
     tables=tables,
