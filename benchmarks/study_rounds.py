@@ -39,6 +39,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, nargs="+", default=[5, 10, 15, 20], help="of the head")
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.1, 0.01], help="of Adam")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of trained models")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -52,7 +54,7 @@ def main() -> None:
             for name, rounds in [*((name, _CHOSEN_AT) for name in _HELD), *((_TEST, r) for r in _ROUNDS)]:
                 seen = _Seen(outputs_of(model, places[name].X), model.classes_)
                 for kind, rate, steps in itertools.product(
-                    (PaperAdapter, PaperAdapterAsIs), (0.1, 0.01), (5, 10, 15, 20)
+                    (PaperAdapter, PaperAdapterAsIs), args.rates, args.steps
                 ):
                     adapter = kind(steps=steps, learning_rate=rate, rounds=rounds)
                     right = adapter.adapt(seen, places[name].X, seed=seed).predict(places[name].X)

@@ -126,25 +126,27 @@ def to_csv(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    r"""Return the table as a LaTeX tabular: ours and, small, the paper's and the difference.
+    r"""Return the table as a LaTeX tabular: ours ± standard error and, small, the paper's and the difference.
 
     Examples
     --------
     >>> print(to_latex(Table("T", ("AC",), ((Row("A & B", "erm"), (Cell((10.0,)),)),))))
     % T
-    \begin{tabular}{llr}
+    \begin{tabular}{llrr}
     \hline
-    method & chosen by & AC \\
+    method & chosen by & seeds & AC \\
     \hline
-    A \& B & fixed & $10.0$ \\
+    A \& B & fixed & 1 & $10.0$ \\
     \hline
     \end{tabular}
     <BLANKLINE>
     """
-    lines = [f"% {table.title}", r"\begin{tabular}{ll" + "r" * len(table.columns) + "}", r"\hline"]
-    lines += [" & ".join(["method", "chosen by", *map(_tex, table.columns)]) + r" \\", r"\hline"]
+    lines = [f"% {table.title}", r"\begin{tabular}{llr" + "r" * len(table.columns) + "}", r"\hline"]
+    lines += [" & ".join(["method", "chosen by", "seeds", *map(_tex, table.columns)]) + r" \\", r"\hline"]
     for row, cells in table.rows:
-        lines.append(" & ".join([_tex(label(row)), _tex(chosen_by(row)), *map(_tex_cell, cells)]) + r" \\")
+        seeds = str(max((len(cell.values) for cell in cells), default=0))
+        parts = [_tex(label(row)), _tex(chosen_by(row)), seeds, *map(_tex_cell, cells)]
+        lines.append(" & ".join(parts) + r" \\")
     lines += [r"\hline", r"\end{tabular}"]
     return "\n".join([*lines, *([f"% {table.note}"] if table.note else []), ""])
 
