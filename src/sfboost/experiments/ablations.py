@@ -56,6 +56,7 @@ STEPS = {
     "calibration on top of bias correction": ("+BC", "+BC+CS, 1 round"),
     "3 rounds instead of 1": ("+BC+CS, 1 round", "+BC+CS, 3 rounds"),
     "5 rounds instead of 1": ("+BC+CS, 1 round", "+BC+CS, 5 rounds"),
+    "all of its adaptation": ("SFB no adpt.", "+BC+CS, 3 rounds"),
 }
 
 
@@ -91,6 +92,7 @@ def rows(whose: str) -> dict[str, Row]:
             test_access="unlabelled",
             paper=name,
             adapter_hyper={**on, "steps": steps},
+            knows=True,  # how the head reads Φ_U, and for how long
             **chosen,
         )
     made["SFB GT adpt."] = Row(
@@ -124,6 +126,7 @@ def tables(records: Records) -> list[Table]:
         for whose, own in every.items()
         for label, (without, with_it) in STEPS.items()
     }
+    pairs["SFB (ours): all of its adaptation"] = (every["Features of ours"]["SFB no adpt."], SFB_OURS)
     shown = [row for own in every.values() for row in own.values()]
     gains = paired_table("What each part gains, at agreement 0.1", pairs, COLUMNS, records, paper)
     return [make_table(paper.title, [*shown, SFB_OURS], COLUMNS, records, paper), gains]

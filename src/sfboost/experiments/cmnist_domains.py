@@ -121,14 +121,14 @@ def rows_of_parts() -> tuple[Row, ...]:
     made = []
     for who, trainer, chosen in (
         ("SFB (paper)", "sfb-paper", {"hyper": steady, **ORACLE_CHOICE}),
-        ("SFB (ours: features)", "sfb", {"hyper": {"stability": "irm"}}),
+        ("Features of ours", "sfb", {"hyper": {"stability": "irm"}}),
     ):
         for name, on in PARTS.items():
             label = name.replace("SFB", who)
             options: dict[str, Any] = {"test_access": "unlabelled", "adapter_hyper": on, **chosen}
-            made.append(Row(label, trainer, PAPER_ADAPTER, paper=name, **options))
+            made.append(Row(label, trainer, PAPER_ADAPTER, paper=name, knows=True, **options))
         made.append(Row(f"{who}, no adaptation", trainer, paper="SFB no adpt.", **chosen))
-    return tuple(made)
+    return (*made, *(replace(row, paper=None) for row in sfb_rows() if row.label == "SFB (ours)"))
 
 
 def _oracle_table(main: Table, records: Records) -> Table:
