@@ -163,6 +163,7 @@ def test_a_users_own_type_must_be_named(tmp_path, training, new, monkeypatch):
         np.testing.assert_array_equal(loaded.predict_proba(new), model.predict_proba(new))
 
 
+@pytest.mark.filterwarnings("ignore:Persisting input arguments")  # joblib, where the disk is slow
 def test_a_cache_of_pickles_is_refused(tmp_path, training):
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(), memory=str(tmp_path / "cache"))
     for stable in (pipeline, CalibratedClassifierCV(pipeline)):
