@@ -37,7 +37,6 @@ def main() -> None:
     parser.add_argument("methods", nargs="*", default=["sd"], help=", ".join(_SWEEPS))
     parser.add_argument("--steps", type=int, nargs="+", default=[25, 100, 200, 400])
     parser.add_argument("--batch-size", type=int, default=2500, help="rows a domain; 25 000 are all")
-    parser.add_argument("--pretrain", type=int, default=400, help="steps of empirical risk")
     parser.add_argument("--weights", type=float, nargs="+", help="instead of those of the sweep")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -46,12 +45,13 @@ def main() -> None:
     train = LabelledRows(*dataset.pooled(list(dataset.train)))
     test = {name: dataset.xy(name) for name in _DOMAINS}
     start = None
-    told = {"batch_size": args.batch_size, "pretrain_steps": args.pretrain}
     for method in args.methods:
         sweep = [{"weight": weight} for weight in args.weights] if args.weights else _SWEEPS[method]
         for chosen in sweep:
             for steps in args.steps:
-                trainer = TRAINERS[method].preset("colored_mnist", steps=steps, **told, **chosen)
+                trainer = TRAINERS[method].preset(
+                    "colored_mnist", batch_size=args.batch_size, steps=steps, **chosen
+                )
                 start = start or trainer.pretrain(train, seed=args.seed)
                 model = trainer.fit(train, seed=args.seed, start=start)
                 found = [100 * float((model.predict(X) == y).mean()) for X, y in test.values()]

@@ -34,7 +34,7 @@ SHORT: dict[str, Any] = {
     "pretrain_steps": 100,
     "steps": 150,
 }
-#: The published rate and steps in batches a fifth of the size: what they give is the same.
+#: The published rate and steps in batches a fifth of the size: for IRM what they give is nearly the same.
 SMALL: dict[str, Any] = {"batch_size": 2500}
 #: By trainer: the first two seeds see all of a sweep, the others its first setting alone. The weights are a
 #: part of the published ones; IGA and SD stop after 200 of 600 steps under the penalty. The size of IGA's
