@@ -5,7 +5,7 @@ from importlib.util import find_spec
 #: Room → what its modules import at the top.
 NEEDS = {
     "torch": ("torch", "safetensors"),
-    "baselines/learned": ("torch", "safetensors"),
+    "lab/baselines/learned": ("torch", "safetensors"),
     "cli": ("typer", "rich", "pandas", "pyarrow", "jinja2"),
     "report": ("jinja2",),
 }

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from sfboost.baselines import ADAPTERS, TRAINERS
-from sfboost.baselines.harness import Cached, adapt, domain_rows, fit
-from sfboost.datasets import load
+from sfboost.lab.baselines import ADAPTERS, TRAINERS
+from sfboost.lab.baselines.harness import Cached, adapt, domain_rows, fit
+from sfboost.lab.datasets import load
 
 NAMES = ("none", "pl-last", "t3a", "tent", "shot", "sfb-paper", "sfb", "sfb-leak", "fine-tune", "sfb-labels")
 

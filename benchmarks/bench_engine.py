@@ -10,8 +10,8 @@ import argparse
 import tempfile
 import time
 
-from sfboost.experiments import Group, Measured, Run, Session, sweep
-from sfboost.experiments.engines import ENGINES, make_engine
+from sfboost.lab.experiments import Group, Measured, Run, Session, sweep
+from sfboost.lab.experiments.engines import ENGINES, make_engine
 
 SECONDS = 0.1
 

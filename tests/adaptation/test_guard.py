@@ -165,7 +165,7 @@ def test_the_estimator_guards_by_default_and_the_paper_is_guard_none():
 
 
 def test_mean_harm_is_not_positive_and_the_worst_is_small_where_training_shows_the_leak():
-    """A small version of benchmarks/study_guard.py."""
+    """A small version of studies/study_guard.py."""
     harm, unguarded = [], []
     for number in range(10):
         rng = np.random.default_rng([1, number])

@@ -11,8 +11,8 @@ pq = pytest.importorskip("pyarrow.parquet", reason="exports need pyarrow: pip in
 from typer.testing import CliRunner  # noqa: E402 - after the skips
 
 from sfboost.cli.data import app  # noqa: E402
-from sfboost.datasets import names, read_exported  # noqa: E402
-from sfboost.datasets.idx import write_idx  # noqa: E402
+from sfboost.lab.datasets import names, read_exported  # noqa: E402
+from sfboost.lab.datasets.idx import write_idx  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

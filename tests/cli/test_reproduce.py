@@ -18,8 +18,8 @@ import engine_experiment
 from typer.testing import CliRunner
 
 from sfboost.cli.app import app
-from sfboost.experiments import Store
-from sfboost.experiments.registry import EXPERIMENTS
+from sfboost.lab.experiments import Store
+from sfboost.lab.experiments.registry import EXPERIMENTS
 
 HELPERS = Path(__file__).parent.parent / "helpers"
 
@@ -184,7 +184,7 @@ def test_stopping_ends_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path, 
     code = (
         # A shell that puts the tests into the background lets them, and what they start, ignore Ctrl-C.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import engine_experiment; from sfboost.experiments.registry import EXPERIMENTS\n"
+        "import engine_experiment; from sfboost.lab.experiments.registry import EXPERIMENTS\n"
         "engine_experiment.FUNCTION = 'slow'; EXPERIMENTS['small'] = 'engine_experiment:EXPERIMENT'\n"
         "from sfboost.cli.app import app; app()"
     )

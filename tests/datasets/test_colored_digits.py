@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from sfboost.datasets import load, table_view
+from sfboost.datasets import table_view
+from sfboost.lab.datasets import load
 
 
 def test_eleven_test_domains_from_agreement_one_to_zero():

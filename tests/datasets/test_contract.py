@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from sfboost.datasets import Dataset, Domain, find, load, names
+from sfboost.datasets import Dataset, Domain
+from sfboost.lab.datasets import find, load, names
 
 
 def domain(name, n=3):

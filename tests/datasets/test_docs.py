@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sfboost.datasets import names
+from sfboost.lab.datasets import names
 
 PAGE = Path(__file__).parents[2] / "docs" / "datasets.md"
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from sfboost.datasets import features, load
+from sfboost.datasets import features
 from sfboost.datasets.features import EfficientNetLite0, extract, with_features
+from sfboost.lab.datasets import load
 
 pytest.importorskip("PIL", reason="pictures need pillow: pip install 'sfboost[data]'")
 pytest.importorskip(

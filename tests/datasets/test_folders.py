@@ -5,9 +5,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from sfboost.datasets import image_folder, load
+from sfboost.datasets import image_folder
 from sfboost.datasets.archives import UnsafeArchiveError
 from sfboost.datasets.sources import MissingDataError
+from sfboost.lab.datasets import load
 
 pytest.importorskip("PIL", reason="pictures need pillow: pip install 'sfboost[data]'")
 pytestmark = pytest.mark.usefixtures("no_data")

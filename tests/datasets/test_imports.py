@@ -12,8 +12,8 @@ class Absent:
         if name.partition(".")[0] in absent:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Absent())
-import sfboost.datasets, sfboost.datasets.synthetic
-print(len(sfboost.datasets.load("colored_digits").domains) > 11)
+import sfboost.datasets, sfboost.lab.datasets.synthetic
+print(len(sfboost.datasets.colored_digits().domains) > 11)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from sfboost.datasets import encode, from_table, load
+from sfboost.datasets import encode, from_table
 from sfboost.datasets.tables import default_encoder
+from sfboost.lab.datasets import load
 
 pd = pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
 

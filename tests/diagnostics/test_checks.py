@@ -59,7 +59,7 @@ def sharpened(factor):
 CLEAN = Dials(n_classes=2, n_rows=600, n_training_rows=600, n_domains=3, covariate_shift=0.3)
 
 
-# -- size: a small version of benchmarks/study_checks.py ------------------------------------------------
+# -- size: a small version of studies/study_checks.py ------------------------------------------------
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

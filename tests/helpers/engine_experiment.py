@@ -2,11 +2,11 @@
 
 from engine_runs import make_runs
 
-from sfboost.experiments import Group
-from sfboost.experiments.experiment import Experiment
-from sfboost.experiments.figures import draw_dots
-from sfboost.experiments.paper import paper_table
-from sfboost.experiments.tables import Column, Row, make_table
+from sfboost.lab.experiments import Group
+from sfboost.lab.experiments.experiment import Experiment
+from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.paper import paper_table
+from sfboost.lab.experiments.tables import Column, Row, make_table
 
 FUNCTION = "ordinary"
 

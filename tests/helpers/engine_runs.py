@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sfboost.experiments import Group, Measured, Run
+from sfboost.lab.experiments import Group, Measured, Run
 
 
 def make_runs(n, protocol="test", **hyper):

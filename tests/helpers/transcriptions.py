@@ -1,7 +1,7 @@
 """T3A, Tent and SHOT once more, straight from their papers and published code, with torch's autograd.
 
-Nothing here shares a line with `sfboost.baselines`. Each works on stored features and a linear classifier of
-K rows, in float64, online in the order of the rows given.
+Nothing here shares a line with `sfboost.lab.baselines`. Each works on stored features and a linear classifier
+of K rows, in float64, online in the order of the rows given.
 """
 
 import numpy as np

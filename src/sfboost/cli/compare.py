@@ -9,8 +9,16 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sfboost.baselines.registry import ADAPTERS, TRAINERS
-from sfboost.baselines.table_one import PARTS, ROBUST_BELOW, SYSTEMS, USED_FROM, Measured, System, table_one
+from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
+from sfboost.lab.baselines.table_one import (
+    PARTS,
+    ROBUST_BELOW,
+    SYSTEMS,
+    USED_FROM,
+    Measured,
+    System,
+    table_one,
+)
 
 _ASKS = {"none": "nothing", "unlabelled": "unlabelled rows", "labelled": "labels"}
 

@@ -16,9 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from sfboost.cli.speech import BAD_INPUT
-from sfboost.datasets import Dataset, export, find, load, names, write_sheet
-from sfboost.datasets.holdings import fetch_all, held
-from sfboost.datasets.sheet import label_rates
+from sfboost.datasets import Dataset
+from sfboost.lab.datasets import export, find, load, names, write_sheet
+from sfboost.lab.datasets.holdings import fetch_all, held
+from sfboost.lab.datasets.sheet import label_rates
 
 app = typer.Typer(help="Data sets: list, show, fetch, path, export.", no_args_is_help=True)
 

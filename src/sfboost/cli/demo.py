@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.boosting.evaluation import compare_on_domain, fit_pooled
-from sfboost.datasets import load
+from sfboost.datasets import colored_digits
 
 #: Method, what the table calls it, and how the figure draws it.
 METHODS = (
@@ -75,7 +75,7 @@ def run(repeats: int, console: Console) -> dict[float, dict[str, float]]:
 
 def run_once(seed: int) -> dict[float, dict[str, float]]:
     """One split and colouring: fit on the two training domains, then meet eleven new ones."""
-    dataset = load("colored_digits", view="table", random_state=seed, n_validate=0, n_test=797)
+    dataset = colored_digits(view="table", random_state=seed, n_validate=0, n_test=797)
     X, y, sample_domain = dataset.pooled("train")
     forest = RandomForestClassifier(60, min_samples_leaf=4, random_state=seed)
     model = StableFeatureBoosting(

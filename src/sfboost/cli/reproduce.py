@@ -18,14 +18,14 @@ from rich.progress import Progress as Bar
 from rich.table import Table as RichTable
 
 from sfboost.cli.results import print_tables
-from sfboost.datasets.holdings import fetch_all
 from sfboost.datasets.sources import MissingDataError
-from sfboost.experiments.engines import ENGINES, make_engine
-from sfboost.experiments.experiment import Experiment
-from sfboost.experiments.page import write_page, write_tables
-from sfboost.experiments.registry import EXPERIMENTS, find_experiment
-from sfboost.experiments.store import Contents, FolderInUseError, Store, Tail
-from sfboost.experiments.sweep import Progress, sweep
+from sfboost.lab.datasets.holdings import fetch_all
+from sfboost.lab.experiments.engines import ENGINES, make_engine
+from sfboost.lab.experiments.experiment import Experiment
+from sfboost.lab.experiments.page import write_page, write_tables
+from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment
+from sfboost.lab.experiments.store import Contents, FolderInUseError, Store, Tail
+from sfboost.lab.experiments.sweep import Progress, sweep
 
 _LINE_EVERY = 30.0  # seconds between two lines where there is no screen to draw a bar on
 STOPPED = 130  # what a shell expects after Ctrl-C

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from sfboost.experiments.committed import committed_records
-from sfboost.experiments.experiment import Experiment
-from sfboost.experiments.record import Record
-from sfboost.experiments.registry import find_experiment, planned_runs
-from sfboost.experiments.rendering import FORMATS, chosen_by, label, to_text, words
-from sfboost.experiments.store import Store, write_records
-from sfboost.experiments.tables import Table
+from sfboost.lab.experiments.committed import committed_records
+from sfboost.lab.experiments.experiment import Experiment
+from sfboost.lab.experiments.record import Record
+from sfboost.lab.experiments.registry import find_experiment, planned_runs
+from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
+from sfboost.lab.experiments.store import Store, write_records
+from sfboost.lab.experiments.tables import Table
 
 app = typer.Typer(help="Results: show, export, pack.", no_args_is_help=True)
 

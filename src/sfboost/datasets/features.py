@@ -97,7 +97,7 @@ def extract(
 
     Examples
     --------
-    >>> from sfboost.datasets import load
+    >>> from sfboost.lab.datasets import load
     >>> from sfboost.datasets.features import extract
     >>> extract(load("pacs").domain("photo").X)  # doctest: +SKIP
     """
@@ -136,7 +136,7 @@ def with_features(
 
     Examples
     --------
-    >>> from sfboost.datasets import load
+    >>> from sfboost.lab.datasets import load
     >>> from sfboost.datasets.features import with_features
     >>> with_features(load("pacs"), n_jobs=2).domain("photo").X.shape  # doctest: +SKIP
     (1670, 1280)

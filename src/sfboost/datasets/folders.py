@@ -87,7 +87,7 @@ def load_image_folder(
 
     Examples
     --------
-    >>> from sfboost.datasets import load
+    >>> from sfboost.lab.datasets import load
     >>> load("image_folder", root="photos", test="night")  # doctest: +SKIP
     """
     found = (data_dir or Path()) / root

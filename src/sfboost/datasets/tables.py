@@ -116,7 +116,7 @@ def load_table(
 
     Examples
     --------
-    >>> from sfboost.datasets import load
+    >>> from sfboost.lab.datasets import load
     >>> load("table", source="rows.csv", target="sick", domain="town", test="B")  # doctest: +SKIP
     """
     path = (data_dir or Path()) / source

@@ -1,0 +1,165 @@
+"""One trainer on many seeds at once: small networks of one shape, trained as a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from sfboost.lab.baselines.contract import LabelledRows
+from sfboost.lab.baselines.learned.actir import ACTIR
+from sfboost.lab.baselines.learned.generalisation import DomainGeneralisation
+from sfboost.lab.baselines.learned.network import NetworkPredictor, Problem, predictor_of
+from sfboost.torch import penalties
+from sfboost.torch.batches import ArraySource
+from sfboost.torch.building import seed_of
+from sfboost.torch.learning import few_threads
+from sfboost.torch.objective import LossParts, Objective
+from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.stacking import actir_loss, train_many
+
+STACKABLE = (
+    penalties.NoPenalty,
+    penalties.IRM,
+    penalties.IRMSplit,
+    penalties.IRMMatrix,
+    penalties.VREx,
+    penalties.SpectralDecoupling,
+    penalties.Fishr,
+)
+"""Penalties that can be computed for many networks at once."""
+
+
+def fit_many(
+    trainer: DomainGeneralisation | ACTIR, trains: Sequence[LabelledRows], seeds: Sequence[int]
+) -> list[NetworkPredictor]:
+    """Train one predictor per seed, all at once; each ends where `trainer.fit` would, up to rounding.
+
+    Parameters
+    ----------
+    trainer : trainer of a network without dropout
+        ACTIR, or domain generalisation with one of the penalties in `STACKABLE`.
+    trains : sequence of LabelledRows
+        Each member's rows; domains of the same sizes.
+    seeds : sequence of int
+
+    Returns
+    -------
+    list of NetworkPredictor
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfboost.lab.baselines.learned.generalisation import ERM
+    >>> rows = LabelledRows(np.array([[-1.0], [1.0]] * 4), np.array([0, 1] * 4), np.repeat([0, 1], 4))
+    >>> len(fit_many(ERM(network="small", steps=2), [rows, rows], [0, 1]))
+    2
+    """
+    if trainer.dropout:
+        raise ValueError(
+            f"Networks with dropout={trainer.dropout} cannot train at once; call `fit` for each."
+        )
+    with few_threads(True):
+        if isinstance(trainer, ACTIR):
+            return _fit_actir(trainer, trains, seeds)
+        return _fit_generalisation(trainer, trains, seeds)
+
+
+def _sources(sources: Sequence[object]) -> list[ArraySource]:
+    assert all(isinstance(source, ArraySource) for source in sources)
+    return list(sources)  # type: ignore[arg-type]
+
+
+def _fit_actir(
+    trainer: ACTIR, trains: Sequence[LabelledRows], seeds: Sequence[int]
+) -> list[NetworkPredictor]:
+    problems = [trainer.pose(train, seed) for train, seed in zip(trains, seeds, strict=True)]
+    like = torch.ones(len(problems), dtype=next(problems[0].network.parameters()).dtype)
+    train_many(
+        [problem.network for problem in problems],
+        _sources([problem.source for problem in problems]),
+        [seed_of(seed, 2) for seed in seeds],
+        actir_loss,
+        {"proxy": trainer.proxy_weight * like, "gradient": trainer.gradient_weight * like},
+        steps=trainer.steps,
+        learning_rate=trainer.learning_rate,
+        batch_size=trainer.batch_size,
+        l2=trainer.l2,
+    )
+    return [trainer.predictor_of(problem) for problem in problems]
+
+
+class _OneHead(nn.Module):
+    """The stable part of a split network, called as a whole: features and logits."""
+
+    def __init__(self, network: SplitNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.network.stable_features(x)
+        return features, self.network.stable_logits(features)
+
+
+def _fit_generalisation(
+    trainer: DomainGeneralisation, trains: Sequence[LabelledRows], seeds: Sequence[int]
+) -> list[NetworkPredictor]:
+    if not isinstance(trainer.penalty(), STACKABLE):
+        known = ", ".join(penalty.__name__ for penalty in STACKABLE)
+        raise ValueError(
+            f"{trainer.title} cannot train many at once; these penalties can: {known}. Call `fit` for each."
+        )
+    problems = [trainer.pose(train, seed) for train, seed in zip(trains, seeds, strict=True)]
+    for stage, penalised, steps in ((2, False, trainer.pretrain_steps), (3, True, trainer.steps)):
+        _stage(trainer, problems, [seed_of(seed, stage) for seed in seeds], steps, penalised=penalised)
+    return [predictor_of(problem) for problem in problems]
+
+
+def _stage(
+    trainer: DomainGeneralisation,
+    problems: Sequence[Problem],
+    seeds: Sequence[int],
+    steps: int,
+    *,
+    penalised: bool,
+) -> None:
+    nothing = penalties.NoPenalty()
+    objective = Objective(
+        torch.empty(0),
+        trainer.penalty() if penalised else nothing,
+        nothing,
+        stability_weight=trainer.weight if penalised else 1.0,
+        risks="stable",
+        rescale=trainer.rescale,
+    )
+
+    def loss(
+        network: nn.Module,
+        parameters: dict[str, Tensor],
+        x: Tensor,
+        target: Tensor,
+        sizes: Sequence[int],
+        settings: dict[str, Tensor],
+    ) -> LossParts:
+        features, logits = functional_call(network, parameters, (x,))
+        rows = zip(*(part.split(list(sizes)) for part in (features, logits, target)), strict=True)
+        return objective([DomainOutput(*row) for row in rows])
+
+    networks = [_OneHead(problem.network) for problem in problems]
+    stable = {id(p) for p in problems[0].network.stable_parameters()}
+    train_many(
+        networks,
+        _sources([problem.source for problem in problems]),
+        seeds,
+        loss,
+        {"member": torch.arange(len(problems))},
+        steps=steps,
+        learning_rate=trainer.learning_rate,
+        trained=[name for name, p in networks[0].named_parameters() if id(p) in stable],
+        batch_size=trainer.batch_size,
+        cosine=trainer.cosine and penalised,
+        l2=trainer.l2,
+    )

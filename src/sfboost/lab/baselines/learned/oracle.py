@@ -1,0 +1,119 @@
+"""Oracles: what labels of the test domain, or knowledge of what is stable, would give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from sfboost.lab.baselines.contract import LabelledRows, TestAccess
+from sfboost.lab.baselines.learned.generalisation import ERM, Pretrained, published
+from sfboost.lab.baselines.learned.network import NetworkPredictor
+from sfboost.torch.building import seed_of
+
+_FIRST = {"columns": (0,)}
+
+
+@dataclass(frozen=True)
+class Oracle(ERM):
+    """ERM on labelled rows of the test domain itself (ORACLE). The training domains are not looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = LabelledRows(np.array([[-1.0], [1.0]] * 4), np.array([1, 0] * 4), np.repeat("test", 8))
+    >>> Oracle(network="small", steps=100, learning_rate=0.1).fit(rows, test=rows).predict(np.array([[1.0]]))
+    array([0])
+    """
+
+    name: ClassVar[str] = "oracle"
+    title: ClassVar[str] = "Oracle"
+    test_access: ClassVar[TestAccess] = "labelled"
+    oracle: ClassVar[bool] = True
+
+    def fit(
+        self,
+        train: LabelledRows,
+        *,
+        validation: LabelledRows | None = None,
+        test: Any = None,
+        seed: int = 0,
+        start: Pretrained | None = None,
+    ) -> NetworkPredictor:
+        """Train on the labelled rows of the test domain."""
+        if not isinstance(test, LabelledRows):
+            raise ValueError("Oracle needs labelled rows of the test domain: pass test=LabelledRows(...).")
+        return super().fit(test, seed=seed, start=start)
+
+
+@dataclass(frozen=True)
+class OracleStable(ERM):
+    """ERM that is told what is stable (ORACLE): it cannot use anything else.
+
+    Parameters
+    ----------
+    columns : tuple of int, optional
+        The stable columns of a table.
+    random_colour : bool
+        For coloured images (n, 2, height, width): swap the two channels of each training row with probability
+        one half, which makes the colour independent of the label (agreement 0.5).
+
+    Examples
+    --------
+    >>> OracleStable.preset("ac").columns, OracleStable.preset("colored_mnist").random_colour
+    ((0,), True)
+    """
+
+    name: ClassVar[str] = "oracle-stable"
+    title: ClassVar[str] = "Oracle, no adaptation"
+    oracle: ClassVar[bool] = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published(
+        {"random_colour": True, "cosine": False}, _FIRST, multiclass_ac={"columns": (0, 1, 2, 3)}
+    )
+
+    columns: tuple[int, ...] | None = None
+    random_colour: bool = False
+
+    def fit(
+        self,
+        train: LabelledRows,
+        *,
+        validation: LabelledRows | None = None,
+        test: Any = None,
+        seed: int = 0,
+        start: Pretrained | None = None,
+    ) -> NetworkPredictor:
+        """Train on the stable part alone."""
+        if (self.columns is None) != self.random_colour:
+            raise ValueError(
+                f"{self.title} needs to know what is stable: give `columns`, or random_colour=True for "
+                "coloured images, and not both."
+            )
+        if self.random_colour:
+            return super().fit(replace(train, X=_recoloured(train.X, seed)), seed=seed, start=start)
+        columns = list(self.columns or ())
+        fitted = super().fit(replace(train, X=np.asarray(train.X)[:, columns]), seed=seed, start=start)
+        return replace(fitted, body=nn.Sequential(_Columns(columns), fitted.body))
+
+
+class _Columns(nn.Module):
+    """Some columns of the rows."""
+
+    def __init__(self, columns: list[int]) -> None:
+        super().__init__()
+        self.columns = columns
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, self.columns]
+
+
+def _recoloured(X: Any, seed: int) -> Any:
+    """The images with their two channels swapped at random."""
+    X = np.asarray(X)
+    if X.ndim != 4 or X.shape[1] != 2:
+        raise ValueError(f"random_colour needs images of shape (n, 2, height, width), got {X.shape}.")
+    swap = np.random.default_rng(seed_of(seed, 5)).random(len(X)) < 0.5
+    return np.where(swap[:, None, None, None], X[:, ::-1], X)

@@ -1,0 +1,231 @@
+"""Stable Feature Boosting as a test-time adapter of any predictor: the paper's, ours, and with true labels.
+
+A predictor with stable and unstable parts hands over those. Any other one is taken at its word: its
+probabilities are f_S and its features Φ_U.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation import Adaptation, adapt
+from sfboost.lab.baselines.contract import Floats, LinearHead, Method, Predictor, TestAccess
+
+
+def outputs_of(predictor: Predictor, X: Any) -> tuple[Floats, Floats]:
+    """Return f_S and Φ_U of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfboost.lab.baselines.contract import FeaturePredictor
+    >>> first = FeaturePredictor(np.array([0, 1]), LinearHead.of([[0.0]], [0.0]))
+    >>> outputs_of(first, [[3.0]])
+    (array([[0.5, 0.5]]), array([[3.]]))
+    """
+    parts = getattr(predictor, "stable_and_unstable", None)
+    if parts is None:
+        return predictor.predict_proba(X), predictor.features(X)
+    stable, unstable = parts(X)
+    return np.exp(stable), unstable
+
+
+class OtherStable:
+    """A predictor with another f_S: the base of those that change `stable_and_unstable`."""
+
+    def __init__(self, predictor: Any) -> None:
+        self._predictor = predictor
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._predictor, name)
+
+    def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
+        """Log f_S and Φ_U."""
+        stable, unstable = self._predictor.stable_and_unstable(X)
+        return stable, unstable
+
+    def predict_proba(self, X: Any) -> Any:
+        """f_S."""
+        return np.exp(self.stable_and_unstable(X)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedPredictor:
+    """A predictor and what was learned about its unstable features in one domain."""
+
+    source: Predictor
+    adaptation: Any
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes of the source."""
+        return self.source.classes_
+
+    @property
+    def head(self) -> LinearHead | None:
+        """None: the combination is no linear function of the features."""
+        return None
+
+    @property
+    def decision_(self) -> str:
+        """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
+        return self.adaptation.decision.kind if isinstance(self.adaptation, Adaptation) else "leak-corrected"
+
+    def features(self, X: Any) -> Floats:
+        """Return the features of the source."""
+        return self.source.features(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the combined probabilities."""
+        return np.asarray(self.adaptation.predict_proba(*outputs_of(self.source, X)))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+@dataclass(frozen=True)
+class SFBPaper(Method):
+    """Algorithm 1 (2 for K > 2) to the letter: soft labels, a few Adam steps, post-hoc correction.
+
+    Parameters
+    ----------
+    rounds : int
+        Rounds of pseudo-labelling; the paper uses 1 to 5.
+    force : bool
+        Adapt even where the rows are too few or f_S is not shown to know anything, as the paper does.
+
+    Examples
+    --------
+    >>> SFBPaper(rounds=5).title
+    'SFB (paper)'
+    """
+
+    name: ClassVar[str] = "sfb-paper"
+    title: ClassVar[str] = "SFB (paper)"
+    test_access: ClassVar[TestAccess] = "unlabelled"
+    head_only: ClassVar[bool] = False
+
+    rounds: int = 1
+    force: bool = True
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Adapt to unlabelled rows."""
+        stable, unstable = outputs_of(predictor, X_test)
+        made = adapt(
+            stable,
+            unstable,
+            classes=predictor.classes_,
+            method="paper",
+            rounds=self.rounds,
+            force=self.force,
+            random_state=seed,
+        )
+        return BoostedPredictor(predictor, made)
+
+
+@dataclass(frozen=True)
+class SFBOurs(Method):
+    """Ours: fitted to convergence, with the check that may refuse to adapt.
+
+    Parameters
+    ----------
+    correction : str
+        See `sfboost.adapt`. "auto" is "posthoc" on learned features, which leak, and "likelihood" on given
+        columns (`docs/decisions`).
+    rounds : int, optional
+    force : bool
+        Adapt even where the check advises against it.
+
+    Examples
+    --------
+    >>> SFBOurs().title
+    'SFB (ours)'
+    """
+
+    name: ClassVar[str] = "sfb"
+    title: ClassVar[str] = "SFB (ours)"
+    test_access: ClassVar[TestAccess] = "unlabelled"
+    head_only: ClassVar[bool] = False
+
+    correction: str = "auto"
+    rounds: int | None = None
+    force: bool = False
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Adapt to unlabelled rows."""
+        stable, unstable = outputs_of(predictor, X_test)
+        correction = self.correction
+        if correction == "auto":
+            correction = "posthoc" if hasattr(predictor, "body") else "likelihood"
+        made = adapt(
+            stable,
+            unstable,
+            classes=predictor.classes_,
+            correction=correction,
+            rounds=self.rounds,
+            evidence=getattr(predictor, "evidence_", None),
+            force=self.force,
+            random_state=seed,
+        )
+        return BoostedPredictor(predictor, made)
+
+
+@dataclass(frozen=True)
+class SFBLeak(Method):
+    """Ours: pseudo-labels err as they did on held-out rows of the training domains (leak correction).
+
+    Needs a predictor of the trainer "sfb" or "sfb-columns", which keep those rows.
+
+    Examples
+    --------
+    >>> SFBLeak().title
+    'SFB (ours, leak-corrected)'
+    """
+
+    name: ClassVar[str] = "sfb-leak"
+    title: ClassVar[str] = "SFB (ours, leak-corrected)"
+    test_access: ClassVar[TestAccess] = "unlabelled"
+    head_only: ClassVar[bool] = False
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Adapt to unlabelled rows."""
+        leak_model = getattr(predictor, "leak_model", None)
+        if leak_model is None:
+            raise ValueError(
+                f"{self.title} needs held-out training rows, which this predictor "
+                f"({type(predictor).__name__}) does not keep. Use the trainer 'sfb' or 'sfb-columns', or "
+                "the adapter 'sfb'."
+            )
+        return BoostedPredictor(predictor, leak_model().adapt(*outputs_of(predictor, X_test)))
+
+
+@dataclass(frozen=True)
+class SFBLabels(Method):
+    """SFB with the true labels of test rows in place of pseudo-labels (ORACLE): what adapting could gain.
+
+    Examples
+    --------
+    >>> SFBLabels().test_access
+    'labelled'
+    """
+
+    name: ClassVar[str] = "sfb-labels"
+    title: ClassVar[str] = "SFB (true labels)"
+    test_access: ClassVar[TestAccess] = "labelled"
+    oracle: ClassVar[bool] = True
+    head_only: ClassVar[bool] = False
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Fit the head on Φ_U to labels, and combine."""
+        if y_test is None:
+            raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
+        stable, unstable = outputs_of(predictor, X_test)
+        made = adapt(stable, unstable, y=y_test, classes=predictor.classes_, force=True, random_state=seed)
+        return BoostedPredictor(predictor, made)

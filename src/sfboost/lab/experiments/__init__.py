@@ -1,0 +1,16 @@
+"""The paper by one command: runs, records, engines, rules of choice, tables.
+
+Layering, lowest first: `run` · `record` · `store`, `cache` · `work` · `engines` · `sweep` · `rules` ·
+`paper` · `tables` · `rendering`, `figures`, `experiment` · `ablated`, `places` · `methods` · `measuring` ·
+the experiments, one file each · `registry` · `committed`, `page`.
+"""
+
+from __future__ import annotations
+
+from sfboost.lab.experiments.record import Measured, Record
+from sfboost.lab.experiments.run import Run
+from sfboost.lab.experiments.store import Store, read_records, write_records
+from sfboost.lab.experiments.sweep import sweep
+from sfboost.lab.experiments.work import Group, Session
+
+__all__ = ["Group", "Measured", "Record", "Run", "Session", "Store", "read_records", "sweep", "write_records"]

@@ -1,0 +1,70 @@
+"""What an experiment is: a plan, tables, a figure. One file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sfboost.lab.datasets import find
+from sfboost.lab.datasets.holdings import held
+from sfboost.lab.experiments.record import Record, Records
+from sfboost.lab.experiments.tables import Table
+from sfboost.lab.experiments.work import Group
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment.
+
+    Parameters
+    ----------
+    name, summary : str
+    seeds, quick_seeds : int
+        Repetitions when the user names none.
+    plan : callable
+        ``plan(seeds, quick)`` returns the groups of runs.
+    tables : callable
+        ``tables(records)`` returns the tables. Records are those of one protocol.
+    figure : callable, optional
+        ``figure(records, path)`` draws to a file.
+    files_of : str, optional
+        Data set whose files it cannot do without.
+    protocol : str
+        Protocol of its runs; experiments that share runs share it.
+
+    Examples
+    --------
+    >>> Experiment("none", "nothing", 1, 1, lambda seeds, quick: [], lambda records: []).protocols
+    ('none', 'none-quick')
+    """
+
+    name: str
+    summary: str
+    seeds: int
+    quick_seeds: int
+    plan: Callable[[int, bool], list[Group]]
+    tables: Callable[[Records], list[Table]]
+    figure: Callable[[Records, Path], Path] | None = None
+    files_of: str | None = None
+    protocol: str = ""
+
+    @property
+    def protocols(self) -> tuple[str, str]:
+        """Names of the full and of the quick protocol."""
+        name = self.protocol or self.name
+        return name, f"{name}-quick"
+
+    @property
+    def needs(self) -> str:
+        """The files it needs, in words."""
+        return "nothing" if self.files_of is None else find(self.files_of).needs
+
+    def here(self) -> bool:
+        """Whether those files are here."""
+        return self.files_of is None or all(holding.path for holding in held(self.files_of))
+
+    def own(self, records: Records, *, quick: bool) -> dict[str, Record]:
+        """The records of its full or of its quick protocol."""
+        protocol = self.protocols[quick]
+        return {name: record for name, record in records.items() if record.run.protocol == protocol}

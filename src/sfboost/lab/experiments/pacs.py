@@ -1,0 +1,70 @@
+"""PACS: each style in turn as the new domain, hyper-parameters by leaving one training style out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sfboost.lab.experiments.experiment import Experiment
+from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.paper import paper_table
+from sfboost.lab.experiments.pictures import NOTE, groups, rows
+from sfboost.lab.experiments.record import Records
+from sfboost.lab.experiments.rules import LEAVE_ONE_OUT
+from sfboost.lab.experiments.tables import Column, Table, make_table, paired_table
+from sfboost.lab.experiments.work import Group
+
+DATASET = "pacs"
+DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
+_SIZE = 160
+
+
+def _data(test: str, quick: bool) -> dict[str, object]:
+    return {"test": test, "feature_size": _SIZE, **({"most": 400} if quick else {})}
+
+
+def columns(quick: bool) -> list[Column]:
+    """Return one column per test domain."""
+    return [Column(d, DATASET, f"test-{d}", data=_data(d, quick)) for d in DOMAINS]
+
+
+def plan(seeds: int, quick: bool) -> list[Group]:
+    """Return the groups of every test domain."""
+    protocol, made = EXPERIMENT.protocols[quick], []
+    for test in DOMAINS:
+        train = [domain for domain in sorted(DOMAINS) if domain != test]
+        data = _data(test, quick)
+        made += groups(DATASET, seeds, quick, protocol, rule=LEAVE_ONE_OUT, train=train, data=data)
+    return made
+
+
+def tables(records: Records) -> list[Table]:
+    """Return the table, and what adapting gains."""
+    paper = paper_table("pacs")
+    where = columns(any("most" in record.run.data for record in records.values()))
+    by_label = {row.label: row for row in rows(LEAVE_ONE_OUT)}
+    gains = {
+        label: (by_label[f"{label}, no adaptation"], by_label[label])
+        for label in by_label
+        if f"{label}, no adaptation" in by_label
+    }
+    return [
+        make_table(paper.title, rows(LEAVE_ONE_OUT), where, records, paper, note=NOTE),
+        paired_table("PACS, what adapting gains", gains, where, records, paper),
+    ]
+
+
+def figure(records: Records, path: Path) -> Path:
+    """Draw ours beside the paper's."""
+    return draw_dots(tables(records)[0], path)
+
+
+EXPERIMENT = Experiment(
+    "pacs",
+    "PACS on frozen features: ERM, IRM, pseudo-labels, ACTIR, SFB",
+    seeds=5,
+    quick_seeds=1,
+    plan=plan,
+    tables=tables,
+    figure=figure,
+    files_of=DATASET,
+)

@@ -1,0 +1,61 @@
+"""Tables and figures as files, and one page that shows them all and loads nothing from outside."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from sfboost.lab.experiments.experiment import Experiment
+from sfboost.lab.experiments.record import Record
+from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
+from sfboost.lab.experiments.tables import Table
+
+
+def write_tables(
+    experiment: Experiment,
+    tables: Sequence[Table],
+    records: Mapping[str, Record],
+    out: Path,
+    *,
+    quick: bool = False,
+) -> list[Path]:
+    """Write the tables in every format and the figure; return the files."""
+    stem = experiment.name + ("-quick" if quick else "")
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for suffix in FORMATS:
+        path = out / f"{stem}.{suffix}"
+        path.write_text(to_text(tables, suffix, quick=quick), encoding="utf-8")
+        written.append(path)
+    if experiment.figure is not None:
+        good = {name: record for name, record in records.items() if record.ok}
+        written.append(experiment.figure(good, out / f"{stem}.png"))
+    return written
+
+
+def write_page(
+    experiments: Sequence[Experiment], records: Mapping[str, Record], out: Path, *, quick: bool = False
+) -> Path:
+    """Write ``index.html``: every experiment's tables and figure on one page."""
+    from jinja2 import Environment
+
+    parts = []
+    for experiment in experiments:
+        own = {i: r for i, r in experiment.own(records, quick=quick).items() if r.ok}
+        figure = out / f"{experiment.name}{'-quick' if quick else ''}.png"
+        parts.append(
+            {
+                "name": experiment.name,
+                "summary": experiment.summary,
+                "tables": experiment.tables(own),
+                "figure": base64.b64encode(figure.read_bytes()).decode() if figure.exists() else None,
+            }
+        )
+    source = (files("sfboost.lab.experiments") / "page.html.j2").read_text(encoding="utf-8")
+    template = Environment(autoescape=True).from_string(source)
+    page = template.render(parts=parts, quick=quick, label=label, words=words, chosen_by=chosen_by)
+    path = out / "index.html"
+    path.write_text(page, encoding="utf-8")
+    return path

@@ -1,0 +1,56 @@
+"""The experiments, found by name: one explicit list. A new one is one module and one line here."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+from sfboost.lab.experiments.experiment import Experiment
+
+_HERE = "sfboost.lab.experiments."
+
+#: Name → "module:attribute". Reading the list imports none of them.
+EXPERIMENTS: dict[str, str] = {
+    "synthetic": _HERE + "synthetic:EXPERIMENT",
+    "cmnist": _HERE + "cmnist:EXPERIMENT",
+    "cmnist-extended": _HERE + "cmnist:EXTENDED",
+    "cmnist-domains": _HERE + "cmnist_domains:EXPERIMENT",
+    "ablations": _HERE + "ablations:EXPERIMENT",
+    "penalties": _HERE + "penalties:EXPERIMENT",
+    "pacs": _HERE + "pacs:EXPERIMENT",
+    "camelyon17": _HERE + "camelyon17:EXPERIMENT",
+    "corrections": _HERE + "corrections:EXPERIMENT",
+    "sample-size": _HERE + "sample_size:EXPERIMENT",
+    "selection": _HERE + "selection:EXPERIMENT",
+}
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return an experiment by name.
+
+    Examples
+    --------
+    >>> find_experiment("synthetic").seeds
+    100
+    """
+    if name not in EXPERIMENTS:
+        close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise KeyError(f"No experiment {name!r}. {hint}There are: {', '.join(EXPERIMENTS)}.")
+    module, _, attribute = EXPERIMENTS[name].partition(":")
+    found: Experiment = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def planned_runs(protocol: str, *, quick: bool = False, seeds: int = 0) -> set[str]:
+    """Return the ids of all runs of the experiments of one protocol; of more seeds than usual if told.
+
+    Examples
+    --------
+    >>> len(planned_runs("corrections")) == len(planned_runs("corrections", quick=True))
+    False
+    """
+    family = [find_experiment(name) for name in EXPERIMENTS]
+    own = [experiment for experiment in family if experiment.protocols[0] == protocol]
+    plans = [e.plan(max(seeds, e.quick_seeds if quick else e.seeds), quick) for e in own]
+    return {run.id for plan in plans for group in plan for run in group.runs}

@@ -1,0 +1,79 @@
+"""Figures of docs/reproduction.md that no table shows, from the committed records alone. Half a minute.
+
+python studies/study_records.py
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from sfboost.lab.experiments import ablations, synthetic
+from sfboost.lab.experiments.committed import committed_records
+from sfboost.lab.experiments.pacs import columns
+from sfboost.lab.experiments.pictures import rows as picture_rows
+from sfboost.lab.experiments.rules import LEAVE_ONE_OUT, VALIDATION_DOMAIN
+from sfboost.lab.experiments.tables import chosen_records, make_table
+
+
+def main() -> None:
+    without_largest_weight()
+    blind_choice_on_pacs()
+    held_out_and_calibration()
+
+
+def without_largest_weight() -> None:
+    """SFB (paper) on synthetic data without λ_C = 3, and how often its f_S is near chance."""
+    records = committed_records("synthetic")
+    within = {i: r for i, r in records.items() if r.run.hyper.get("independence_weight") != 3}
+    rows = [row for row in synthetic.sfb_rows(VALIDATION_DOMAIN) if row.hyper["split"] == "alternating"]
+    for row, cells in make_table("", rows, synthetic.COLUMNS, within).rows:
+        values = "  ".join(
+            f"{column.label} {cell.mean:.1f} ± {cell.standard_error:.1f}"
+            for column, cell in zip(synthetic.COLUMNS, cells, strict=True)
+        )
+        print(f"{row.label}, without λ_C = 3: {values}")
+    stable = chosen_records(rows[0], synthetic.COLUMNS[1], records)
+    low = [r.run.hyper["independence_weight"] for r in stable.values() if r.value("test-0.1") < 0.65]
+    print(f"CE-DD, f_S below 65 %: {len(low)} seeds, with λ_C = {sorted(low)}")
+
+
+def blind_choice_on_pacs() -> None:
+    """How often leaving one style out prefers SFB on embeddings to our learned split."""
+    records = committed_records("pacs")
+    ours = {row.label: row for row in picture_rows(LEAVE_ONE_OUT)}
+    preferred = []
+    for column in columns(quick=False):
+        both = [
+            chosen_records(ours[name], column, records)
+            for name in ("SFB (ours)", "SFB (ours), learned split")
+        ]
+        for seed in both[0]:
+            scores = [LEAVE_ONE_OUT.score(chosen[seed].run, records) for chosen in both]
+            preferred.append(scores[0].accuracy > scores[1].accuracy)
+    print(f"PACS: embeddings preferred in {sum(preferred)} of {len(preferred)} cases")
+
+
+def held_out_and_calibration() -> None:
+    """ColoredMNIST, by features: held-out accuracy after three rounds; T and calibration error of f_S."""
+    records = committed_records(ablations.PROTOCOL)
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for whose in ablations.FEATURES:
+        own = ablations.rows(whose)
+        for record in chosen_records(own["+BC+CS, 3 rounds"], ablations.COLUMNS[0], records).values():
+            held = [100 * record.value(place) for place in record.measured.metrics if "held/" in place]
+            found[whose, "held out, 3 rounds"].append(float(np.mean(held)))
+        for record in chosen_records(own["SFB no adpt."], ablations.COLUMNS[0], records).values():
+            calibration = record.measured.calibration
+            found[whose, "T"].append(calibration["temperature"])
+            for place in ("held/train-0.9", "held/train-0.8", "test-0.1"):
+                for when in ("before", "after"):
+                    error = 100 * calibration[f"ece_{when}"][place]
+                    found[whose, f"calibration error {when}, {place}"].append(error)
+    for (whose, what), values in found.items():
+        print(f"{whose}: {what} {np.mean(values):.2f} ({len(values)} seeds)")
+
+
+if __name__ == "__main__":
+    main()

