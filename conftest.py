@@ -8,6 +8,7 @@ NEEDS = {
     "lab/baselines/learned": ("torch", "safetensors"),
     "cli": ("typer", "rich", "pandas", "pyarrow", "jinja2"),
     "report": ("jinja2",),
+    "tables": ("pyarrow", "pandas"),
 }
 
 _absent = {room: [name for name in names if find_spec(name) is None] for room, names in NEEDS.items()}

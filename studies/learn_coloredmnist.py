@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from sfboost import adapt
-from sfboost.adaptation.leak import LeakRefusedError
 from sfboost.heads import AdamLogisticRegression
 from sfboost.lab.datasets import load
+from sfboost.leakage.model import LeakRefusedError
 from sfboost.torch import SFBClassifier
 
 COMMON: dict[str, Any] = {

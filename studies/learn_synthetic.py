@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from sfboost import adapt
-from sfboost.adaptation.leak import fit_leak_model
-from sfboost.adaptation.stress import stress_domains, stress_test, unstable_guess
 from sfboost.calibration import fit_temperature
 from sfboost.lab.datasets import load
+from sfboost.leakage.model import fit_leak_model
+from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.ensemble import learn_many

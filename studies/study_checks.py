@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from sfboost import StableFeatureBoosting
-from sfboost.boosting.diagnosed import held_out_rows
+from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import (
     CHECKS,
     Dials,

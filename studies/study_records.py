@@ -11,8 +11,8 @@ import numpy as np
 
 from sfboost.lab.experiments import ablations, synthetic
 from sfboost.lab.experiments.committed import committed_records
+from sfboost.lab.experiments.frozen_features import rows as picture_rows
 from sfboost.lab.experiments.pacs import columns
-from sfboost.lab.experiments.pictures import rows as picture_rows
 from sfboost.lab.experiments.rules import LEAVE_ONE_OUT, VALIDATION_DOMAIN
 from sfboost.lab.experiments.tables import chosen_records, make_table
 

@@ -21,13 +21,13 @@ import numpy as np
 import torch
 
 from sfboost.lab.baselines.sfb import outputs_of
-from sfboost.lab.experiments.ablated import PaperAdapter, PaperAdapterAsIs
+from sfboost.lab.experiments.ablation_adapter import PaperAdapter, PaperAdapterAsIs
 from sfboost.lab.experiments.cache import Cache
-from sfboost.lab.experiments.colored import SHORT_IRM, STEADY_IRM, UNSTABLE, group, material, models
+from sfboost.lab.experiments.cmnist_shared import SHORT_IRM, STEADY_IRM, UNSTABLE, group, material, models
+from sfboost.lab.experiments.grouped_runs import Session
 from sfboost.lab.experiments.measuring import fit_by_contract
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.two_stage import beside, fit_beside
-from sfboost.lab.experiments.work import Session
 
 _HELD, _TEST = ("held/train-0.9", "held/train-0.8"), "test-0.1"
 _ROUNDS = range(1, 6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfboost import AdaptationRefused, StableFeatureBoosting, adapt
-from sfboost.boosting.diagnosed import held_out_rows
+from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import (
     Dials,
     Material,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sfboost.diagnostics import diagnose, make_new_rows
-from sfboost.diagnostics.material import TrainingRows
+from sfboost.diagnostics.inputs import TrainingRows
 from sfboost.report.balance import BalanceSketch
 from sfboost.report.support import SupportSketch
 

@@ -31,7 +31,7 @@ from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import find_stable, require_finite_numbers, resolve_columns
-from sfboost.boosting.diagnosed import alarm_of, diagnose_model, training_rows
+from sfboost.boosting.diagnosing import alarm_of, diagnose_model, training_rows
 from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
 from sfboost.boosting.rows import Splits, check_domain, check_frozen_classes, make_splits, rows_by_domain

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from sfboost.cli import options as o
+from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
 from sfboost.cli.outcome import leave, tell, write_report
-from sfboost.cli.speech import Voice, speaking
 
 
 @speaking

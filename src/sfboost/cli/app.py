@@ -21,7 +21,7 @@ from sfboost.cli import (
     results,
     run,
 )
-from sfboost.cli.speech import EXIT_CODES
+from sfboost.cli.console import EXIT_CODES
 
 app = typer.Typer(
     help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",

@@ -8,13 +8,13 @@ import typer
 from rich.markup import escape
 
 from sfboost.cli import options as o
+from sfboost.cli.console import Voice, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure
-from sfboost.cli.reading import find, read
-from sfboost.cli.speech import Voice, speaking
-from sfboost.cli.tables import prepare_new
 from sfboost.diagnostics import Diagnosis
 from sfboost.report.questions import QUESTIONS
+from sfboost.tables.preparing import prepare_new
+from sfboost.tables.reading import find, read
 
 _COLOURS = {"holds": "green", "cannot tell": "dim", "doubtful": "yellow", "violated": "red"}
 

@@ -15,10 +15,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from sfboost.cli.speech import BAD_INPUT
+from sfboost.cli.console import BAD_INPUT
 from sfboost.datasets import Dataset
 from sfboost.lab.datasets import export, find, load, names, write_sheet
-from sfboost.lab.datasets.holdings import fetch_all, held
+from sfboost.lab.datasets.local_files import fetch_all, held
 from sfboost.lab.datasets.sheet import label_rates
 
 app = typer.Typer(help="Data sets: list, show, fetch, path, export.", no_args_is_help=True)

@@ -8,9 +8,9 @@ from rich.markup import escape
 
 from sfboost.boosting import DomainEvaluation
 from sfboost.cli import options as o
+from sfboost.cli.console import Voice, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import evaluate_domains
-from sfboost.cli.speech import Voice, speaking
 from sfboost.report.training import evaluation_rows
 from sfboost.report.verdict import in_words
 

@@ -12,12 +12,12 @@ from rich.markup import escape
 
 from sfboost.adaptation import Explanation
 from sfboost.cli import options as o
+from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import load_project
 from sfboost.cli.project import Project, csv_types
-from sfboost.cli.reading import find, read
-from sfboost.cli.roles import require_columns
-from sfboost.cli.speech import Voice, speaking
-from sfboost.cli.tables import frame
+from sfboost.tables.preparing import frame
+from sfboost.tables.reading import find, read
+from sfboost.tables.roles import require_columns
 
 
 @speaking

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.cli.dialect import ENDINGS
 from sfboost.cli.project import Project, as_plain, from_plain
+from sfboost.tables.dialect import ENDINGS
 
 
 def save_project(project: Project, path: Path) -> None:

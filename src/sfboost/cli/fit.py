@@ -9,10 +9,10 @@ import typer
 from rich.markup import escape
 
 from sfboost.cli import options as o
+from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import Project, class_names, learn
-from sfboost.cli.speech import Voice, speaking
 
 
 @speaking

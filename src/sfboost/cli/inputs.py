@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfboost.cli.encoding import as_text
 from sfboost.cli.project import Project, csv_types
-from sfboost.cli.reading import find, read
-from sfboost.cli.roles import assign, pick, require_columns, split
-from sfboost.cli.tables import NewRows, TrainingTable, prepare_new, prepare_training
+from sfboost.tables.encoding import as_text
+from sfboost.tables.preparing import NewRows, TrainingTable, prepare_new, prepare_training
+from sfboost.tables.reading import find, read
+from sfboost.tables.roles import assign, pick, require_columns, split
 
 
 def read_training(

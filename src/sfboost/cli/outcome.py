@@ -8,10 +8,10 @@ from typing import Any
 import typer
 from rich.markup import escape
 
+from sfboost.cli.console import NOT_ADAPTED, Voice
 from sfboost.cli.project import Project
-from sfboost.cli.speech import NOT_ADAPTED, Voice
-from sfboost.cli.writing import whole_file
 from sfboost.report import ReportFacts, render
+from sfboost.tables.writing import whole_file
 
 _COLOURS = {"adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 

@@ -9,13 +9,13 @@ import typer
 from rich.markup import escape
 
 from sfboost.cli import options as o
-from sfboost.cli.dialect import Kind, kind_of_name
+from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.cli.project import csv_types
-from sfboost.cli.reading import PIPE, Source, find, open_batches
-from sfboost.cli.speech import Voice, speaking
-from sfboost.cli.writing import open_table
+from sfboost.tables.dialect import Kind, kind_of_name
+from sfboost.tables.reading import PIPE, Source, find, open_batches
+from sfboost.tables.writing import open_table
 
 PredictionTable = Annotated[
     str,

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfboost.cli.project import Project, class_names
-from sfboost.cli.roles import require_columns
-from sfboost.cli.tables import frame
+from sfboost.tables.preparing import frame
+from sfboost.tables.roles import require_columns
 
 BATCH_ROWS = 1 << 16
 NOT_ADAPTED = "not adapted"

@@ -19,11 +19,11 @@ from sfboost.boosting.evaluation import (
     fit_pooled,
     skipped,
 )
-from sfboost.cli.encoding import Encoder
-from sfboost.cli.roles import Roles
-from sfboost.cli.tables import NewRows, TrainingTable
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
 from sfboost.report.training import evaluation_rows
+from sfboost.tables.encoding import Encoder
+from sfboost.tables.preparing import NewRows, TrainingTable
+from sfboost.tables.roles import Roles
 
 # Standard errors of the slopes are worth their time up to here.
 _MOST_PARAMETERS = 100

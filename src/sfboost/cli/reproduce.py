@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 
 from sfboost.cli.results import print_tables
 from sfboost.datasets.sources import MissingDataError
-from sfboost.lab.datasets.holdings import fetch_all
+from sfboost.lab.datasets.local_files import fetch_all
 from sfboost.lab.experiments.engines import ENGINES, make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.page import write_page, write_tables

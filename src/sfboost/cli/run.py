@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from sfboost.cli import options as o
+from sfboost.cli.console import Voice, speaking
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import leave, tell, write_report
 from sfboost.cli.predict import Format, PredictionTable, check_format
 from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import learn
-from sfboost.cli.reading import PIPE
-from sfboost.cli.speech import Voice, speaking
-from sfboost.cli.writing import open_table
+from sfboost.tables.reading import PIPE
+from sfboost.tables.writing import open_table
 
 
 @speaking

@@ -8,9 +8,9 @@ from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.checks import CHECKS, Check
 from sfboost.diagnostics.complementarity import training_leaks
 from sfboost.diagnostics.independence import conditional_independence
+from sfboost.diagnostics.inputs import Material, NewRows, TrainingRows, make_new_rows, make_training_rows
 from sfboost.diagnostics.kind import InterceptSlope, intercept_slope
 from sfboost.diagnostics.leak import DomainLeak, domain_leak, training_leak
-from sfboost.diagnostics.material import Material, NewRows, TrainingRows, make_new_rows, make_training_rows
 from sfboost.diagnostics.report import Diagnosis, diagnose
 from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
 from sfboost.diagnostics.simulation import Dials, SimulatedDomain, SimulatedProblem, random_dials, simulate

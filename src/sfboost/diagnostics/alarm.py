@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sfboost.diagnostics.feasibility import feasibility
+from sfboost.diagnostics.inputs import NewRows
 from sfboost.diagnostics.linearity import linearity_test
-from sfboost.diagnostics.material import NewRows
 from sfboost.marginal import PseudoLabelStatistics
 
 # Much stricter than the checks: a false alarm costs the whole gain of adapting.

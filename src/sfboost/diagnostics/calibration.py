@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
-from sfboost.diagnostics.material import Material, TrainingRows
+from sfboost.diagnostics.inputs import Material, TrainingRows
 from sfboost.diagnostics.moments import holm
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import PseudoLabelStatistics

@@ -10,9 +10,9 @@ from sfboost.diagnostics.complementarity import check_complementarity
 from sfboost.diagnostics.feasibility import check_feasibility
 from sfboost.diagnostics.gain import check_gain
 from sfboost.diagnostics.informativeness import check_informativeness, check_lower_bound
+from sfboost.diagnostics.inputs import Material
 from sfboost.diagnostics.kind import check_kind_of_stability
 from sfboost.diagnostics.linearity import check_linearity
-from sfboost.diagnostics.material import Material
 from sfboost.diagnostics.prior import check_prior_drift
 from sfboost.diagnostics.result import CheckResult
 from sfboost.diagnostics.stability import check_stability

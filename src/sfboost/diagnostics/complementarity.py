@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sfboost.diagnostics.independence import conditional_independence
+from sfboost.diagnostics.inputs import Material, TrainingRows
 from sfboost.diagnostics.leak import DomainLeak, domain_leak
-from sfboost.diagnostics.material import Material, TrainingRows
 from sfboost.diagnostics.moments import holm
 from sfboost.diagnostics.result import CheckResult, Verdict
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import t as t_distribution
 
 from sfboost.diagnostics.independence import principal_components
-from sfboost.diagnostics.material import Material, NewRows
+from sfboost.diagnostics.inputs import Material, NewRows
 from sfboost.diagnostics.result import CheckResult
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray

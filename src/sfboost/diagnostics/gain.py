@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sfboost.adaptation import AdaptationWarning, adapt
-from sfboost.diagnostics.material import Material
+from sfboost.diagnostics.inputs import Material
 from sfboost.diagnostics.moments import zero_mean_test
 from sfboost.diagnostics.result import CheckResult
 from sfboost.marginal import posterior

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.stats import norm
 
 from sfboost.adaptation.decision import FEWEST_LABELS
+from sfboost.diagnostics.inputs import Material, NewRows, TrainingRows
 from sfboost.diagnostics.leak import measured_informativeness
-from sfboost.diagnostics.material import Material, NewRows, TrainingRows
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import PseudoLabelStatistics, floored_log
 from sfboost.marginal.probabilities import FloatArray

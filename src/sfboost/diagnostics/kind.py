@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 from scipy.stats import norm
 
-from sfboost.diagnostics.material import Material, TrainingRows
+from sfboost.diagnostics.inputs import Material, TrainingRows
 from sfboost.diagnostics.result import CheckResult
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray

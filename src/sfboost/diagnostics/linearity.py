@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfboost.diagnostics.independence import basis, principal_components
-from sfboost.diagnostics.material import Material, NewRows
+from sfboost.diagnostics.inputs import Material, NewRows
 from sfboost.diagnostics.moments import MomentTest, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import floored_log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfboost.diagnostics.material import Material
+from sfboost.diagnostics.inputs import Material
 from sfboost.diagnostics.result import CheckResult
 
 _NOTICEABLE = 0.1

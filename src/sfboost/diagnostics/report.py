@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfboost.diagnostics.checks import CHECKS
-from sfboost.diagnostics.material import Material, NewRows, TrainingRows
+from sfboost.diagnostics.inputs import Material, NewRows, TrainingRows
 from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict, as_json
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfboost.diagnostics.independence import principal_components
-from sfboost.diagnostics.material import Material, TrainingRows
+from sfboost.diagnostics.inputs import Material, TrainingRows
 from sfboost.diagnostics.moments import holm, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import floored_log

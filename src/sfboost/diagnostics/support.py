@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import fisher_exact
 from sklearn.neighbors import NearestNeighbors
 
-from sfboost.diagnostics.material import Material
+from sfboost.diagnostics.inputs import Material
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal.probabilities import FloatArray
 

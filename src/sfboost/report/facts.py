@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 import sfboost
 from sfboost.boosting import METRICS, AdaptedClassifier, score_predictions
-from sfboost.boosting.diagnosed import new_rows
+from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.evaluation import class_positions
 from sfboost.diagnostics import diagnose
 from sfboost.report.changes import Changes, find_changes

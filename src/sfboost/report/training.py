@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.boosting import DomainEvaluation, DomainSummary, StableFeatureBoosting
-from sfboost.boosting.diagnosed import held_out_rows
+from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.calibration import ReliabilityCurve
 from sfboost.diagnostics import diagnose
 from sfboost.marginal.probabilities import FloatArray

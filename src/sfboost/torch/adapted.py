@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation
-from sfboost.adaptation.leak import LeakAdaptation
+from sfboost.leakage.model import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from sfboost.adaptation.leak import LeakModel
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
+from sfboost.leakage.model import LeakModel
 from sfboost.persistence import Savable
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
@@ -87,7 +87,7 @@ class SFBClassifier(Savable, FittedPredictor):
         How the temperature is chosen.
     flatten : bool or "auto"
         Take what f_S still says about Φ_U out of it, as measured on the held-out rows (see
-        `sfboost.adaptation.leak.LeakModel.flatten`). "auto" does so with "separate" where two or more
+        `sfboost.leakage.model.LeakModel.flatten`). "auto" does so with "separate" where two or more
         domains hold out 200 rows of every class and agree about the leak. False is the paper.
     freeze_trunk : bool
         Do not train the network; run it once and train on its cached output.

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from sfboost.adaptation import StableEvidence, adapt
-from sfboost.adaptation.leak import LeakModel, fit_leak_model
 from sfboost.calibration import Temperature
+from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.adapted import AdaptedSFBClassifier
 from sfboost.torch.inputs import chunks
@@ -95,9 +95,9 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
             Rows of the new domain.
         noise : {"complementary", "train"}
             How pseudo-labels err. "complementary": independently of Φ_U given the label (the paper).
-            "train": as measured on the labelled training domains (`sfboost.adaptation.leak`).
+            "train": as measured on the labelled training domains (`sfboost.leakage.model`).
         **options
-            For `sfboost.adapt`, or for `sfboost.adaptation.leak.fit_leak_model`. The correction is
+            For `sfboost.adapt`, or for `sfboost.leakage.model.fit_leak_model`. The correction is
             "posthoc" if neither `method` nor `correction` is given: on learned features, which leak, it
             did better than the likelihood (`docs/decisions/split.md`).
 

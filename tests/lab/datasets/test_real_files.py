@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sfboost.lab.datasets import load
-from sfboost.lab.datasets.holdings import fetch_all
+from sfboost.lab.datasets.local_files import fetch_all
 
 pytestmark = [
     pytest.mark.data,

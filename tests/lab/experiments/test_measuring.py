@@ -11,11 +11,11 @@ from sfboost import adapt
 from sfboost.lab.baselines.sfb import OtherStable
 from sfboost.lab.experiments import Group, Run, Session, sweep
 from sfboost.lab.experiments import synthetic as experiment
-from sfboost.lab.experiments.ablated import PaperAdapter, PaperAdapterAsIs, PaperLabels, Uncalibrated
+from sfboost.lab.experiments.ablation_adapter import PaperAdapter, PaperAdapterAsIs, PaperLabels, Uncalibrated
 from sfboost.lab.experiments.cache import Cache
+from sfboost.lab.experiments.measured_domains import Material, Place, labelled
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
-from sfboost.lab.experiments.places import Material, Place, labelled
 from sfboost.lab.experiments.small_nets import fit_small
 
 #: Enough to beat chance, so that no stage is started again.

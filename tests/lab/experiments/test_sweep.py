@@ -15,8 +15,8 @@ from engine_runs import make_groups
 
 from sfboost.lab.experiments import Store, sweep
 from sfboost.lab.experiments.engines import InProcessEngine, JoblibEngine, make_engine
+from sfboost.lab.experiments.grouped_runs import execute
 from sfboost.lab.experiments.store import FolderInUseError
-from sfboost.lab.experiments.work import execute
 
 HELPERS = Path(__file__).parent.parent / "helpers"
 

@@ -14,9 +14,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import StableEvidence
-from sfboost.adaptation.leak import LeakModel, fit_leak_model
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
+from sfboost.leakage.model import LeakModel, fit_leak_model
 
 _FOLDS = 5
 

@@ -7,10 +7,10 @@ the experiments, one file each · `registry` · `committed`, `page`.
 
 from __future__ import annotations
 
+from sfboost.lab.experiments.grouped_runs import Group, Session
 from sfboost.lab.experiments.record import Measured, Record
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.store import Store, read_records, write_records
 from sfboost.lab.experiments.sweep import sweep
-from sfboost.lab.experiments.work import Group, Session
 
 __all__ = ["Group", "Measured", "Record", "Run", "Session", "Store", "read_records", "sweep", "write_records"]

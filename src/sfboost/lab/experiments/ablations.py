@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.lab.experiments.cmnist import ORACLE_CHOICE, PAPER
-from sfboost.lab.experiments.colored import (
+from sfboost.lab.experiments.cmnist_shared import (
     DATASET,
     OURS,
     PAPER_ADAPTER,
@@ -22,12 +22,12 @@ from sfboost.lab.experiments.colored import (
 )
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.tables import Column, Row, Table, make_table, paired_table
 from sfboost.lab.experiments.two_stage import beside
-from sfboost.lab.experiments.work import Group
 
 COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
 #: Whose features → f_S of the paper's training (None for ours), and steps of the head. With the published

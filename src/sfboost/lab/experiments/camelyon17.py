@@ -7,12 +7,12 @@ from pathlib import Path
 
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.frozen_features import NOTE, groups, rows
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
-from sfboost.lab.experiments.pictures import NOTE, groups, rows
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import VALIDATION_DOMAIN
 from sfboost.lab.experiments.tables import Column, Table, make_table
-from sfboost.lab.experiments.work import Group
 
 DATASET = "camelyon17"
 TRAIN, TEST = ("hospital-0", "hospital-3", "hospital-4"), "hospital-2"

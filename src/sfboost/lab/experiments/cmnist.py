@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sfboost.lab.experiments.colored import (
+from sfboost.lab.experiments.cmnist_shared import (
     DATASET,
     FEW_SEEDS,
     ONE_NETWORK,
@@ -27,12 +27,12 @@ from sfboost.lab.experiments.colored import (
 )
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import TEST_DOMAIN
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.tables import Column, Row, Table, make_table
-from sfboost.lab.experiments.work import Group
 
 #: Oracles are empirical risk on other colourings: like the test domain, and at random.
 LIKE_TEST, AT_RANDOM = {"agreements": [0.1, 0.1]}, {"agreements": [0.5, 0.5]}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.lab.experiments.cmnist import AT_RANDOM, ORACLE_CHOICE, PAPER, RANDOM, one_network, sfb_rows
-from sfboost.lab.experiments.colored import (
+from sfboost.lab.experiments.cmnist_shared import (
     AGREEMENTS,
     DATASET,
     FEW_SEEDS,
@@ -27,10 +27,10 @@ from sfboost.lab.experiments.colored import (
 )
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_panels
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import PaperValue, paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.tables import Cell, Column, Row, Table, make_table
-from sfboost.lab.experiments.work import Group
 
 ROUNDS = 5
 #: The baselines here: ERM stopped where the paper's is in this table, IRM with the published steps and rate.

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.known_columns import ADAPTERS, LEAK, group, rows
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.tables import Column, Table, make_table
-from sfboost.lab.experiments.work import Group
 
 COLUMNS = (
     Column("AC", "ac", "test-0.1"),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.lab.datasets import find
-from sfboost.lab.datasets.holdings import held
+from sfboost.lab.datasets.local_files import held
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.record import Record, Records
 from sfboost.lab.experiments.tables import Table
-from sfboost.lab.experiments.work import Group
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from sfboost.lab.datasets import load
+from sfboost.lab.experiments.grouped_runs import Group, Session
+from sfboost.lab.experiments.measured_domains import Material, Place, labelled
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper
-from sfboost.lab.experiments.places import Material, Place, labelled
 from sfboost.lab.experiments.record import Measured
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.tables import Row
-from sfboost.lab.experiments.work import Group, Session
 
 TRAINER = "sfb-columns"
 _ROWS = 4096

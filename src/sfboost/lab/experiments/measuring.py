@@ -16,12 +16,12 @@ from sfboost.calibration import expected_calibration_error, fit_temperature
 from sfboost.lab.baselines import TRAINERS
 from sfboost.lab.baselines.contract import LabelledRows, Predictor, most_access
 from sfboost.lab.baselines.harness import Cached
-from sfboost.lab.experiments.ablated import temperature_of
+from sfboost.lab.experiments.ablation_adapter import temperature_of
+from sfboost.lab.experiments.grouped_runs import Session
+from sfboost.lab.experiments.measured_domains import Material, Place, stress_places
 from sfboost.lab.experiments.methods import adapter_class
-from sfboost.lab.experiments.places import Material, Place, stress_places
 from sfboost.lab.experiments.record import Measured
 from sfboost.lab.experiments.run import Run
-from sfboost.lab.experiments.work import Session
 
 Fit = Callable[[Run, Session, Material], Predictor]
 

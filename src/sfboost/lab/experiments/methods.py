@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sfboost.lab.baselines import ADAPTERS, TRAINERS
-from sfboost.lab.experiments.ablated import PaperAdapter, PaperAdapterAsIs, PaperLabels
+from sfboost.lab.experiments.ablation_adapter import PaperAdapter, PaperAdapterAsIs, PaperLabels
 from sfboost.lab.experiments.flattened import FlattenedSFB
 
 

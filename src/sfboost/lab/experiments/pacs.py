@@ -6,12 +6,12 @@ from pathlib import Path
 
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.frozen_features import NOTE, groups, rows
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
-from sfboost.lab.experiments.pictures import NOTE, groups, rows
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import LEAVE_ONE_OUT
 from sfboost.lab.experiments.tables import Column, Table, make_table, paired_table
-from sfboost.lab.experiments.work import Group
 
 DATASET = "pacs"
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.lab.experiments.cmnist import ORACLE_CHOICE
-from sfboost.lab.experiments.colored import (
+from sfboost.lab.experiments.cmnist_shared import (
     DATASET,
     FEW_SEEDS,
     OURS,
@@ -22,10 +22,10 @@ from sfboost.lab.experiments.colored import (
 )
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.tables import Cell, Column, Row, Table, make_table
-from sfboost.lab.experiments.work import Group
 
 ROUNDS = 5
 FLAT = OURS["sfb-flat"]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_panels
+from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.known_columns import group, rows
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.tables import Column, Table, make_table
-from sfboost.lab.experiments.work import Group
 
 SIZES = (30, 100, 300, 1000, 3000)
 COLUMNS = tuple(Column(f"n = {n}", "gaussian", "test-0.1", data={"n_test": n}) for n in SIZES)

@@ -13,9 +13,9 @@ from sfboost.adaptation import StableEvidence
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.lab.baselines.contract import Floats, LinearHead
-from sfboost.lab.experiments.places import Material
+from sfboost.lab.experiments.grouped_runs import Session
+from sfboost.lab.experiments.measured_domains import Material
 from sfboost.lab.experiments.run import Run, digest
-from sfboost.lab.experiments.work import Session
 
 if TYPE_CHECKING:
     from sfboost.lab.baselines.learned.network import NetworkPredictor

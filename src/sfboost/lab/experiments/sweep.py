@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.lab.experiments.engines import Engine, InProcessEngine
+from sfboost.lab.experiments.grouped_runs import Group, Task
 from sfboost.lab.experiments.record import Record, Records, versions
 from sfboost.lab.experiments.store import Contents, Store
-from sfboost.lab.experiments.work import Group, Task
 
 _CHANCES = 2
 _DIED = (

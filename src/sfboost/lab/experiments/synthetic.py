@@ -17,16 +17,16 @@ from sfboost.lab.datasets import load
 from sfboost.lab.datasets.synthetic import family
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.grouped_runs import Group, Session
+from sfboost.lab.experiments.measured_domains import Material, labelled, place_of
 from sfboost.lab.experiments.measuring import measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
 from sfboost.lab.experiments.paper import paper_table
-from sfboost.lab.experiments.places import Material, labelled, place_of
 from sfboost.lab.experiments.record import Measured, Records
 from sfboost.lab.experiments.rules import VALIDATION_DOMAIN, Rule
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.small_nets import blocks, fit_many_small, fit_small
 from sfboost.lab.experiments.tables import Column, Row, Table, make_table
-from sfboost.lab.experiments.work import Group, Session
 
 NAME = "synthetic"
 DATASETS = ("ac", "ce_dd")

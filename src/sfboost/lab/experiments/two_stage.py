@@ -14,11 +14,11 @@ import numpy as np
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import fit_temperature
 from sfboost.lab.baselines.contract import LinearHead
+from sfboost.lab.experiments.grouped_runs import Session
+from sfboost.lab.experiments.measured_domains import Material
 from sfboost.lab.experiments.measuring import fit_by_contract
-from sfboost.lab.experiments.places import Material
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.small_nets import SplitPredictor, outputs
-from sfboost.lab.experiments.work import Session
 
 if TYPE_CHECKING:
     from sfboost.lab.baselines.learned.network import NetworkPredictor

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from sfboost.adaptation import StableEvidence
-from sfboost.adaptation.leak import LeakModel
 from sfboost.lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
 from sfboost.lab.baselines.learned.generalisation import published
 from sfboost.lab.baselines.learned.network import head_of_layer, run_body
+from sfboost.leakage.model import LeakModel
 from sfboost.torch import SFBClassifier
 from sfboost.torch.split_network import SplitNetwork
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from sfboost.lab.experiments.engines.cluster import RayEngine
 from sfboost.lab.experiments.engines.here import InProcessEngine
 from sfboost.lab.experiments.engines.processes import JoblibEngine
-from sfboost.lab.experiments.work import Task
+from sfboost.lab.experiments.grouped_runs import Task
 
 
 class Engine(Protocol):

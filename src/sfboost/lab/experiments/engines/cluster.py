@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sfboost.lab.experiments.work import Task, execute
+from sfboost.lab.experiments.grouped_runs import Task, execute
 
 _AHEAD = 4  # Ray tasks handed over per core, so that none waits for the driver
 _BUNDLES, _LARGEST = 50, 10  # Ray tasks per core, if there are that many; our tasks in one of them at most

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from threadpoolctl import threadpool_limits
 
-from sfboost.lab.experiments.work import Task, execute
+from sfboost.lab.experiments.grouped_runs import Task, execute
 
 
 class InProcessEngine:

@@ -10,7 +10,7 @@ from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
 
-from sfboost.lab.experiments.work import Task, execute
+from sfboost.lab.experiments.grouped_runs import Task, execute
 
 
 class JoblibEngine:

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from sfboost.adaptation.leak_scores import (
+from sfboost.leakage.cells import (
     FEWEST_ROWS,
     Cells,
     ScoreModel,
@@ -34,7 +34,7 @@ from sfboost.adaptation.leak_scores import (
     mixture_shares,
     share_error,
 )
-from sfboost.adaptation.stress import Adapter, stress_domains, stress_test, unstable_guess
+from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray, as_probability_matrix
 
 IntArray = npt.NDArray[np.intp]

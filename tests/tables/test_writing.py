@@ -1,8 +1,8 @@
 import pyarrow as pa
 import pytest
 
-from sfboost.cli.reading import find, read
-from sfboost.cli.writing import open_table, whole_file
+from sfboost.tables.reading import find, read
+from sfboost.tables.writing import open_table, whole_file
 
 BATCH = pa.RecordBatch.from_pydict({"id": ["a", "b"], "p": [0.25, 0.75]})
 

@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from sfboost.lab.datasets import load
+from sfboost.lab.experiments.grouped_runs import Group, Session
+from sfboost.lab.experiments.measured_domains import Material, labelled, place_of
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper
-from sfboost.lab.experiments.places import Material, labelled, place_of
 from sfboost.lab.experiments.record import Measured
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.two_stage import beside, fit_beside, fit_once
-from sfboost.lab.experiments.work import Group, Session
 
 PROTOCOL = "cmnist"
 _QUICK_PROTOCOL = f"{PROTOCOL}-quick"

@@ -24,7 +24,7 @@ class Holding:
 
     Examples
     --------
-    >>> from sfboost.lab.datasets.holdings import Holding
+    >>> from sfboost.lab.datasets.local_files import Holding
     >>> Holding("pacs", None).path is None
     True
     """
@@ -39,7 +39,7 @@ def held(name: str, data_dir: Path | None = None) -> list[Holding]:
 
     Examples
     --------
-    >>> from sfboost.lab.datasets.holdings import held
+    >>> from sfboost.lab.datasets.local_files import held
     >>> held("colored_digits")
     []
     """
@@ -55,7 +55,7 @@ def fetch_all(name: str, data_dir: Path | None = None, progress: Progress | None
 
     Examples
     --------
-    >>> from sfboost.lab.datasets.holdings import fetch_all
+    >>> from sfboost.lab.datasets.local_files import fetch_all
     >>> fetch_all("ac")
     []
     """

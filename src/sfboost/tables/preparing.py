@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfboost.cli.encoding import Encoder, as_text
-from sfboost.cli.roles import Roles, require_columns
+from sfboost.tables.encoding import Encoder, as_text
+from sfboost.tables.roles import Roles, require_columns
 
 _MOST_CLASSES = 50
 _MANY_CANDIDATES = 40

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfboost.cli.encoding import Encoder
+from sfboost.tables.encoding import Encoder
 
 
 def test_a_missing_number_is_the_median_of_training():

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.adaptation.stress import stress_domains, unstable_guess
 from sfboost.datasets import Dataset
 from sfboost.lab.baselines.contract import LabelledRows, Predictor
+from sfboost.leakage.stress import stress_domains, unstable_guess
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost.adaptation.stress import domain_heads, stress_domains, stress_test, unstable_guess
+from sfboost.leakage.stress import domain_heads, stress_domains, stress_test, unstable_guess
 
 
 def _labelled(n=6000, agreement=0.85, n_classes=2, seed=0):

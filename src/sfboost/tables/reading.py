@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.cli.dialect import Dialect, Kind, is_arrow_stream, kind_of_bytes, sniff
+from sfboost.tables.dialect import Dialect, Kind, is_arrow_stream, kind_of_bytes, sniff
 
 #: What stands for a missing cell in CSV, beside what Arrow knows.
 _MISSING = (*pacsv.ConvertOptions().null_values, "?")

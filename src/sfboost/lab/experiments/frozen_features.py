@@ -16,14 +16,14 @@ import numpy as np
 from sfboost.datasets import Dataset
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.datasets import load
+from sfboost.lab.experiments.grouped_runs import Group, Session
+from sfboost.lab.experiments.measured_domains import Material, Place, place_of
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper
-from sfboost.lab.experiments.places import Material, Place, place_of
 from sfboost.lab.experiments.record import Measured
 from sfboost.lab.experiments.rules import Rule
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.tables import Row
-from sfboost.lab.experiments.work import Group, Session
 
 NOTE = (
     "Ours: linear layers on frozen EfficientNet-Lite0 features. The paper fine-tunes a ResNet-18, so the "

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sfboost.cli.dialect import kind_of_bytes, kind_of_name, sniff
+from sfboost.tables.dialect import kind_of_bytes, kind_of_name, sniff
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from sfboost import adapt
-from sfboost.adaptation.leak import LeakRefusedError, choose_cells, fit_leak_model
-from sfboost.adaptation.leak_scores import mixture_shares
 from sfboost.lab.baselines import ADAPTERS
 from sfboost.lab.baselines.columns import ColumnSFB
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.datasets import load
+from sfboost.leakage.cells import mixture_shares
+from sfboost.leakage.model import LeakRefusedError, choose_cells, fit_leak_model
 
 
 def _draw(rng, agreement, *, n=8000, leak=2.0, noise=0.0):

@@ -8,7 +8,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
-from sfboost.cli.reading import find, open_batches, read
+from sfboost.tables.reading import find, open_batches, read
 
 TABLE = pa.table({"age": [40.5, None, 60.25], "sex": ["f", None, "m"]})
 

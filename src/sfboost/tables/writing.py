@@ -14,8 +14,8 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.cli.dialect import Kind
-from sfboost.cli.reading import PIPE
+from sfboost.tables.dialect import Kind
+from sfboost.tables.reading import PIPE
 
 Write = Callable[[pa.RecordBatch], None]
 
