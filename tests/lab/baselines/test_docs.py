@@ -6,7 +6,7 @@ import pytest
 
 from sfboost.lab.baselines import ADAPTERS, TRAINERS
 
-PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+PAGE = Path(__file__).parents[3] / "docs" / "methods.md"
 
 
 @pytest.mark.parametrize(("heading", "names"), [("## The trainers", TRAINERS), ("## The adapters", ADAPTERS)])

