@@ -111,7 +111,7 @@ def test_classes_may_be_numbers_or_truth_values(sfboost, written, tmp_path):
     ("change", "sentence"),
     [
         (lambda new: new.drop(columns=["chol", "ward"]), "no column 'chol', 'ward'"),
-        (lambda new: new.assign(age="old"), "cannot be read as csv: In CSV column"),
+        (lambda new: new.assign(age="old"), "'age' of rows.csv held numbers in training, and here it holds 'old'"),
         (lambda new: new.iloc[:0], "a header but no rows"),
     ],
 )
