@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from sfboost.baselines.registry import ADAPTERS, TRAINERS
 from sfboost.baselines.table_one import PARTS, ROBUST_BELOW, SYSTEMS, USED_FROM, Measured, System, table_one
+from sfboost.cli.pipes import Console
 
 _ASKS = {"none": "nothing", "unlabelled": "unlabelled rows", "labelled": "labels"}
 

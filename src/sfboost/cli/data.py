@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from sfboost.cli.pipes import Console
 from sfboost.cli.speech import BAD_INPUT
 from sfboost.datasets import Dataset, export, find, load, names, write_sheet
 from sfboost.datasets.holdings import fetch_all, held
