@@ -111,7 +111,10 @@ def test_classes_may_be_numbers_or_truth_values(sfboost, written, tmp_path):
     ("change", "sentence"),
     [
         (lambda new: new.drop(columns=["chol", "ward"]), "no column 'chol', 'ward'"),
-        (lambda new: new.assign(age="old"), "cannot be read as csv: In CSV column"),
+        (
+            lambda new: new.assign(age="old"),
+            "'age' of rows.csv held numbers in training, and here it holds 'old'",
+        ),
         (lambda new: new.iloc[:0], "a header but no rows"),
     ],
 )
@@ -180,3 +183,66 @@ def test_a_fault_of_ours_ends_with_one_and_the_traceback_is_for_debugging(files,
     done = CliRunner().invoke(app, [*map(str, arguments), "--debug"])
     assert done.exit_code == 1
     assert "Traceback" in done.stderr
+
+
+def test_an_unclosed_quote_is_refused_by_every_command_and_nothing_is_written(
+    files, sfboost, written, tmp_path
+):
+    """Arrow takes all lines after it for one cell: 200 lines would be 3 rows."""
+    lines = written(reversed_hospital(200)[["patient", *training(1).columns[3:]]]).read_text().splitlines()
+    lines[3] = lines[3][::-1].replace(",", '",', 1)[::-1]  # in the last cell, so that no cell is missing
+    (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
+    for arguments in (
+        ("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv"),
+        ("adapt", files.model, tmp_path / "new.csv", "-o", tmp_path / "a.sfb"),
+        ("explain", files.adapted, tmp_path / "new.csv", "--row", "1"),
+        ("run", files.train, tmp_path / "new.csv", *ROLES, "--no-evaluate", "-o", tmp_path / "p.csv"),
+    ):
+        done = sfboost(*arguments, code=2)
+        assert "Line 4 of new.csv opens a quote" in done.stderr
+    # In a cell in the middle Arrow would speak of columns; and through a pipe it is the same.
+    lines[3] = lines[3].replace('"', "").replace(",", ',"', 1)
+    text = "\n".join(lines)
+    done = sfboost("predict", files.adapted, "-", "-o", tmp_path / "p.csv", input=text, code=2)
+    assert "Line 4 of standard input opens a quote" in done.stderr
+    assert not (tmp_path / "p.csv").exists()
+    assert not (tmp_path / "a.sfb").exists()
+
+
+def test_an_encoding_that_is_guessed_wrong_can_be_named(files, sfboost, tmp_path):
+    rows = training(120).rename(columns={"ward": "größe"})
+    rows["größe"] = rows["größe"].map({"A": "klein", "B": "groß", "C": "übergroß"})
+    rows.to_csv(tmp_path / "rows.csv", index=False, encoding="cp437")
+    assert "rows.csv is not cp1252" in fit(sfboost, tmp_path / "rows.csv", tmp_path, code=2).stderr
+    named = ("fit", tmp_path / "rows.csv", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb", "--encoding")
+    assert {"größe=groß", "größe=übergroß"} & set(sfboost.json(*named, "cp437")["unstable"])
+    new = reversed_hospital(300).assign(größe="groß")
+    new.to_csv(tmp_path / "new.csv", index=False, encoding="utf-16-le")
+    adapt = ("adapt", tmp_path / "m.sfb", tmp_path / "new.csv", "-o", tmp_path / "a.sfb")
+    sfboost(*adapt, code=2)  # UTF-16 without a mark
+    sfboost(*adapt, "--encoding", "utf-16-le")
+    done = sfboost(*named, "utf-8", code=2)
+    assert "Line 1 of rows.csv is not utf-8: name the encoding" in done.stderr
+    for unknown in ("utf-9", "zlib", ""):
+        assert f"Got --encoding {unknown!r}" in sfboost(*named, unknown, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (("--delimiter", "ab"), "it is one ASCII character"),
+        (("--delimiter", ""), "it is one ASCII character"),
+        (("--delimiter", "é"), "it is one ASCII character"),
+        (("--decimal", "x"), "it is . or ,"),
+    ],
+)
+def test_a_dialect_that_cannot_be_is_refused(files, sfboost, tmp_path, option, sentence):
+    assert sentence in fit(sfboost, files.train, tmp_path, *option, code=2).stderr
+
+
+def test_cells_that_a_spreadsheet_takes_for_formulas_are_written_as_they_are(files, sfboost, tmp_path):
+    """An id must match the id of the table it came from."""
+    ids = ["=1+1", "+7", "-7", "@cmd", "\tx"]
+    reversed_hospital(5).assign(patient=ids).to_csv(tmp_path / "new.csv", index=False)
+    sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+    assert pd.read_csv(tmp_path / "p.csv")["patient"].tolist() == ids

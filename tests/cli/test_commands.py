@@ -131,18 +131,6 @@ def test_between_real_pipes_nothing_but_the_table_is_written_and_without_colour(
     assert b"\x1b" not in done.stdout + done.stderr
 
 
-def test_a_reader_that_has_had_enough_is_no_error(files):
-    with subprocess.Popen(
-        [*COMMAND, "predict", files.adapted, files.new, "-o", "-", "-q"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        process.stdout.close()
-        complaints = process.stderr.read()
-    assert process.returncode == 0
-    assert complaints == b""
-
-
 def test_quiet_says_nothing(files, sfboost, tmp_path):
     done = sfboost("adapt", files.model, files.labelled, "-o", tmp_path / "a.sfb", "--quiet")
     assert done.stdout == done.stderr == ""
@@ -255,20 +243,6 @@ def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
         "fit", files.train, "--config", config, "--stable", "age", "-o", tmp_path / "m.sfb"
     )
     assert stricter["stable"] == ["age"]
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ('tarjet = "sick"\n', "did you mean 'target'"),
-        ("[model]\ncolour = 1\n", "which is no setting"),
-        ("target = \n", "is no TOML file"),
-    ],
-)
-def test_a_mistake_in_the_toml_file_is_named(files, sfboost, tmp_path, text, sentence):
-    (tmp_path / "c.toml").write_text(text)
-    done = sfboost("fit", files.train, "--config", tmp_path / "c.toml", "-o", tmp_path / "m.sfb", code=2)
-    assert sentence in " ".join(done.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("command", ["run", "fit", "adapt", "predict", "evaluate", "check", "explain"])

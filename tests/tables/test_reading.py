@@ -85,7 +85,7 @@ def test_parquet_batches_hold_the_wanted_columns_only(tmp_path):
         (b" \n\n", "is empty"),
         (b"age,sex\n", "a header but no rows"),
         (b"age,age\n1,2\n", "several columns named"),
-        (b"age,sex\n1,f\n2,m,3\n", "cannot be read as csv"),
+        (b"age,sex\n1,f\n2,m,3\n", "has 3 cells where the header has 2, and begins with 2,m,3"),
         (b"\x89PNG\x00\x00\x00", "no table we can read"),
         (b"PAR1 and then nothing", "cannot be read as parquet"),
     ],

@@ -131,6 +131,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         "calibration_bias": ["boolean"],
         "calibration_weights": [StrOptions({"domain", "pooled"})],
         "cv": ["cv_object"],
+        "standardize": ["boolean", StrOptions({"auto"})],
         "stability": [StrOptions({"posterior", "likelihood"})],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],

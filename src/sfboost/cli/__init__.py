@@ -14,4 +14,10 @@ def main() -> None:
         if error.name is None or error.name.startswith("sfboost"):
             raise
         sys.exit(f"The sfboost command needs {error.name}: pip install 'sfboost[app]'")
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        # Who reads the help through `head` has had enough, and that is no failure.
+        if isinstance(end.__context__, BrokenPipeError):
+            sys.exit(0)
+        raise

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sfboost.cli import options as o
+from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
@@ -27,6 +28,7 @@ def adapt(
     require_adapted: o.RequireAdapted = False,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     config: o.Config = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -38,8 +40,9 @@ def adapt(
     """
     voice = Voice(quiet, as_json)
     check_model_name(output)
+    refuse_collisions({"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": report})
     project = load_project(model)
-    rows_here, name = read_new(new, project, delimiter=delimiter, decimal=decimal)
+    rows_here, name = read_new(new, project, delimiter=delimiter, decimal=decimal, encoding=encoding)
     with voice.waiting("Adapting"):
         project = project.adapt(rows_here, guard=guard, leak=leak, force=force)
         facts = project.facts(rows_here, title=f"{name} as a new domain", source=model.name, rows=rows)

@@ -13,7 +13,7 @@ from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure
 from sfboost.diagnostics import Diagnosis
 from sfboost.report.questions import QUESTIONS
-from sfboost.tables.preparing import prepare_new
+from sfboost.tables.preparing import csv_types, prepare_new
 from sfboost.tables.reading import find, read
 
 _COLOURS = {"holds": "green", "cannot tell": "dim", "doubtful": "yellow", "violated": "red"}
@@ -34,6 +34,7 @@ def check(
     level: Annotated[float, typer.Option(help="Nominal false-alarm rate of each check.")] = 0.05,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     config: o.Config = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -52,12 +53,13 @@ def check(
         categorical=categorical,
         delimiter=delimiter,
         decimal=decimal,
+        encoding=encoding,
     )
     voice.note(*training.remarks)
     model, X_new = configure(training, o.make_model(context)), None
     if new is not None:
-        source = find(new, delimiter=delimiter, decimal=decimal)
-        table = read(source, training.encoder.types)
+        source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)
+        table = read(source, csv_types(training.roles, training.encoder))
         here = prepare_new(table, training.roles, training.encoder, training.y, source.name)
         voice.note(*here.remarks)
         X_new = here.X

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from sfboost.cli.pipes import Console
 from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost.lab.baselines.table_one import (
     PARTS,

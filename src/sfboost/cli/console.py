@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from sfboost.adaptation import AdaptationWarning
+from sfboost.cli.pipes import Console, silence
 
 UNEXPECTED, BAD_INPUT, NOT_ADAPTED, INTERRUPTED = 1, 2, 3, 130
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -101,10 +101,11 @@ def speaking(command: Command) -> Command:
             with warnings.catch_warnings():
                 # The decision and its reason are part of the result.
                 warnings.simplefilter("ignore", AdaptationWarning)
+                warnings.showwarning = _noting(Voice(quiet=bool(options.get("quiet"))))
                 return command(*args, **options)
         except BrokenPipeError:
             # The reader has had enough, as `head` has. Python must not complain when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            silence(sys.stdout)
             return None
         except KeyboardInterrupt:
             _stop("Interrupted; no file was changed.", INTERRUPTED)
@@ -124,6 +125,15 @@ def speaking(command: Command) -> Command:
             )
 
     return run  # type: ignore[return-value]
+
+
+def _noting(voice: Voice) -> Callable[..., None]:
+    """Warnings of the libraries below as notes: without the path of a file that no reader can mend."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        voice.note(str(message))
+
+    return show
 
 
 def _stop(sentence: str, code: int) -> None:

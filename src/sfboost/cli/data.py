@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sfboost.cli.console import BAD_INPUT
+from sfboost.cli.pipes import Console
 from sfboost.datasets import Dataset
 from sfboost.lab.datasets import export, find, load, names, write_sheet
 from sfboost.lab.datasets.local_files import fetch_all, held

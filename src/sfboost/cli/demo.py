@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.boosting.evaluation import compare_on_domain, fit_pooled
+from sfboost.cli.pipes import Console
 from sfboost.datasets import colored_digits
 
 #: Method, what the table calls it, and how the figure draws it.

@@ -28,6 +28,7 @@ def evaluate(
     categorical: o.Categorical = None,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     config: o.Config = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -50,6 +51,7 @@ def evaluate(
         categorical=categorical,
         delimiter=delimiter,
         decimal=decimal,
+        encoding=encoding,
     )
     voice.note(*training.remarks)
     with voice.waiting("Letting each domain play the new one"):

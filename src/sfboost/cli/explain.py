@@ -14,8 +14,8 @@ from sfboost.adaptation import Explanation
 from sfboost.cli import options as o
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import load_project
-from sfboost.cli.project import Project, csv_types
-from sfboost.tables.preparing import frame
+from sfboost.cli.project import Project
+from sfboost.tables.preparing import csv_types, frame
 from sfboost.tables.reading import find, read
 from sfboost.tables.roles import require_columns
 
@@ -30,6 +30,7 @@ def explain(
     id: Annotated[str | None, typer.Option("--id", help="Which row, by its value in the id column.")] = None,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
@@ -38,8 +39,8 @@ def explain(
     voice = Voice(quiet, as_json)
     project = load_project(model)
     adapted = project.require_adapted()
-    source = find(new, delimiter=delimiter, decimal=decimal)
-    table = read(source, csv_types(project))
+    source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    table = read(source, csv_types(project.roles, project.encoder))
     require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
     number = _position(table, project, row, id)
     X = frame(project.encoder, table.slice(number - 1, 1))

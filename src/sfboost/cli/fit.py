@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from sfboost.cli import options as o
+from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
@@ -30,6 +31,7 @@ def fit(
     evaluate: o.Evaluate = True,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     config: o.Config = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -41,6 +43,7 @@ def fit(
     """
     voice = Voice(quiet, as_json)
     check_model_name(output)
+    refuse_collisions({"TRAIN": train, "--config": config}, {"-o": output})
     training, _ = read_training(
         train,
         target=target,
@@ -52,6 +55,7 @@ def fit(
         categorical=categorical,
         delimiter=delimiter,
         decimal=decimal,
+        encoding=encoding,
     )
     voice.note(*training.remarks)
     with voice.waiting("Fitting"):

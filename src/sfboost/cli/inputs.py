@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfboost.cli.project import Project, csv_types
+from sfboost.cli.project import Project
 from sfboost.tables.encoding import as_text
-from sfboost.tables.preparing import NewRows, TrainingTable, prepare_new, prepare_training
+from sfboost.tables.preparing import NewRows, TrainingTable, csv_types, prepare_new, prepare_training
 from sfboost.tables.reading import find, read
 from sfboost.tables.roles import assign, pick, require_columns, split
+
+# What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
+_NAMELESS = re.compile(r"|Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
 
 
 def read_training(
@@ -24,38 +30,74 @@ def read_training(
     categorical: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
+    encoding: str | None = None,
     hold_out: str | None = None,
 ) -> tuple[TrainingTable, pa.Table | None]:
     """Labelled rows, and those of the domain that is held out, if one is."""
-    source = find(where, delimiter=delimiter, decimal=decimal)
-    # Codes are to be read as text, so that 01 stays 01; a pattern is known only when the columns are.
-    table = read(source, dict.fromkeys(split(categorical), pa.string()))
+    source = find(where, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    # Names and codes are text, so that 01 stays 01.
+    names = (domain, *([] if id is None else [id]), *pick(source.header, categorical))
+    table = read(source, dict.fromkeys(names, pa.string()))
     codes = pick(table.column_names, categorical)
+    named = {target, domain, id, *split(stable), *split(unstable), *split(drop)}
+    index = [name for name in index_columns(table) if name not in named]
     roles = assign(
-        table.column_names, target=target, domain=domain, stable=stable, unstable=unstable, id=id, drop=drop
+        [name for name in table.column_names if name not in index],
+        target=target,
+        domain=domain,
+        stable=stable,
+        unstable=unstable,
+        id=id,
+        drop=drop,
     )
     require_columns(
         roles.features, codes, "--categorical names columns that are no features. The list of features"
     )
     held = None
     if hold_out is not None:
-        inside = pc.equal(as_text(table.column(domain)), hold_out)
+        where_from = as_text(table.column(domain), domain)
+        inside = pc.equal(where_from, hold_out)
         held = table.filter(inside)
         if not held.num_rows:
-            there = ", ".join(str(name) for name in pc.unique(as_text(table.column(domain))).to_pylist()[:20])
+            there = ", ".join(str(name) for name in pc.unique(where_from).to_pylist()[:20])
             raise ValueError(f"No row of {source.name} has {domain} = {hold_out!r}; there are {there}.")
-        table = table.filter(pc.invert(inside))
+        table = table.filter(pc.fill_null(pc.invert(inside), True))
         if not table.num_rows:
             raise ValueError(f"{hold_out!r} is the only domain of {source.name}: none is left to train on.")
-    return prepare_training(table, roles, codes, source.name), held
+    training = prepare_training(table, roles, codes, source.name)
+    remarks = [
+        *(f"Column {name!r} looks like the index of a pandas table and is left out." for name in index),
+        *(
+            f"Column {column.name!r} is written with leading zeros, as codes are, and taken for amounts: say "
+            f"--categorical {column.name} if it holds codes."
+            for column in training.encoder.columns
+            if column.kind == "number" and column.name in source.zero_padded
+        ),
+    ]
+    return replace(training, remarks=(*remarks, *training.remarks)), held
+
+
+def index_columns(table: pa.Table) -> list[str]:
+    """Columns that hold the index of a pandas table: what Parquet says, and what CSV has no name for."""
+    try:
+        described = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    except (ValueError, AttributeError):  # a note of pandas that is not one is none
+        described = []
+    known = {name for name in described if isinstance(name, str)}
+    return [name for name in table.column_names if name in known or _NAMELESS.fullmatch(name)]
 
 
 def read_new(
-    where: str, project: Project, *, delimiter: str | None = None, decimal: str | None = None
+    where: str,
+    project: Project,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> tuple[NewRows, str]:
     """Rows of a new domain, and the name of where they are from."""
-    source = find(where, delimiter=delimiter, decimal=decimal)
-    table = read(source, csv_types(project))
+    source = find(where, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    table = read(source, csv_types(project.roles, project.encoder))
     return take_new(table, project, source.name), source.name
 
 

@@ -1,25 +1,15 @@
-"""Options that several commands share, and the TOML file that may hold them."""
+"""Options that several commands share; a TOML file may hold them."""
 
 from __future__ import annotations
 
-import tomllib
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sfboost.boosting import StableFeatureBoosting
+from sfboost.cli.settings import read_settings
 
-#: Parameters of the model that the table [model] of a TOML file may set.
-MODEL_SETTINGS = (
-    *("calibration", "calibration_bias", "calibration_weights", "validation_domain", "cv"),
-    *("method", "correction", "rounds", "l2", "standardize", "stability", "n_jobs", "random_state"),
-)
-_KNOWN = (
-    *("target", "domain", "stable", "unstable", "id", "drop", "categorical", "delimiter", "decimal"),
-    *("leak", "guard", "force", "evaluate", "rows", "require_adapted", "quiet"),
-)
 _META = "sfboost.model"
 
 
@@ -27,27 +17,12 @@ def _apply_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise typer.BadParameter(f"there is no file {path}.") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise typer.BadParameter(f"{path} is no TOML file: {error}.") from None
-    model = values.pop("model", {})
-    values = {key.replace("-", "_"): value for key, value in values.items()}
-    _refuse_unknown(values, _KNOWN, f"{path} has")
-    _refuse_unknown(model, MODEL_SETTINGS, f"[model] of {path} has")
-    plain = {key: ",".join(value) if isinstance(value, list) else value for key, value in values.items()}
-    context.default_map = {**(context.default_map or {}), **plain}
+        values, model = read_settings(path)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    context.default_map = {**(context.default_map or {}), **values}
     context.meta[_META] = model
     return path
-
-
-def _refuse_unknown(values: dict[str, Any], known: tuple[str, ...], where: str) -> None:
-    for key in values:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else f"; there are {', '.join(known)}"
-            raise typer.BadParameter(f"{where} {key!r}, which is no setting{hint}.")
 
 
 def make_model(context: typer.Context) -> StableFeatureBoosting:
@@ -78,6 +53,9 @@ Delimiter = Annotated[
     str | None, typer.Option("--delimiter", help="Of CSV columns; by default read off the header.")
 ]
 Decimal = Annotated[str | None, typer.Option("--decimal", help="Decimal point of CSV numbers: . or ,")]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Of CSV text, e.g. cp1252; by default read off its bytes.")
+]
 Config = Annotated[
     Path | None,
     typer.Option(

@@ -9,11 +9,12 @@ import typer
 from rich.markup import escape
 
 from sfboost.cli import options as o
+from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
-from sfboost.cli.project import csv_types
 from sfboost.tables.dialect import Kind, kind_of_name
+from sfboost.tables.preparing import csv_types
 from sfboost.tables.reading import PIPE, Source, find, open_batches
 from sfboost.tables.writing import open_table
 
@@ -36,6 +37,7 @@ def predict(
     format: Format = None,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
@@ -47,13 +49,14 @@ def predict(
     """
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
     kind = check_format(format, output)
+    refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model)
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
-    source = find(new, delimiter=delimiter, decimal=decimal)
-    done = 0
+    source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    types, done = csv_types(project.roles, project.encoder), 0
     with (
-        open_batches(source, BATCH_ROWS, csv_types(project), needed_columns(project)) as (total, batches),
+        open_batches(source, BATCH_ROWS, types, needed_columns(project)) as (total, batches),
         voice.progress() as progress,
         open_table(output, kind) as write,
     ):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfboost.cli.project import Project, class_names
+from sfboost.cli.project import Project, check_id, prediction_columns
 from sfboost.tables.preparing import frame
 from sfboost.tables.roles import require_columns
 
@@ -20,11 +20,17 @@ def predict_batches(
     project: Project, batches: Iterable[pa.RecordBatch], name: str = "The table"
 ) -> Iterator[pa.RecordBatch]:
     """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities."""
+    check_id(project.roles.id, project.model.classes_)
     first = 1
     for batch in batches:
         if first == 1:
             wanted = [column.name for column in project.encoder.columns]
             require_columns(batch.schema.names, [*wanted, *_ids(project)], name)
+            for id in _ids(project):
+                if pa.types.is_nested(batch.schema.field(id).type):
+                    raise ValueError(
+                        f"The id {id!r} holds {batch.schema.field(id).type}: an id is one value."
+                    )
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)
             yield _predict(project, part, first)
@@ -56,9 +62,10 @@ def _predict(project: Project, batch: pa.RecordBatch, first: int) -> pa.RecordBa
         columns["row"] = pa.array(np.arange(first, first + len(X)))
     else:
         columns[project.roles.id] = batch.column(project.roles.id)
-    columns["prediction"] = pa.array(np.asarray(project.model.classes_)[best])
-    columns["decision"] = pa.array([decision]).take(pa.array(np.zeros(len(X), dtype=np.int32)))
-    for label, proba in (("adapted", joint), ("stable", stable)):
-        for k, name in enumerate(class_names(project)):
-            columns[f"{label}_{name}"] = pa.array(np.ascontiguousarray(proba[:, k]))
+    values = [
+        pa.array(np.asarray(project.model.classes_)[best]),
+        pa.array([decision]).take(pa.array(np.zeros(len(X), dtype=np.int32))),
+        *(pa.array(np.ascontiguousarray(column)) for proba in (joint, stable) for column in proba.T),
+    ]
+    columns |= zip(prediction_columns(project.model.classes_), values, strict=True)
     return pa.RecordBatch.from_pydict(columns)

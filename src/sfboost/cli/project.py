@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting
@@ -107,6 +106,7 @@ class Project:
 
 def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate: bool) -> Project:
     """Fit the model to labelled rows and keep what reports need."""
+    check_id(training.roles.id, np.unique(training.y))
     model = configure(training, settings)
     facts = describe_training(model, training.X, training.y, training.domain)
     if evaluate and len(training.domains) > 1:
@@ -183,12 +183,20 @@ def from_plain(values: Any, model: StableFeatureBoosting, adapted: AdaptedClassi
         raise ValueError(f"what it says of its table is malformed ({error!r})") from error
 
 
-def csv_types(project: Project) -> dict[str, pa.DataType]:
-    """Types of CSV columns: as in training; an id is text, so that 007 stays 007."""
-    id = project.roles.id
-    return project.encoder.types | ({} if id is None else {id: pa.string()})
-
-
 def class_names(project: Project) -> list[str]:
     """Classes as text, in the order of the probabilities."""
     return [str(name) for name in np.asarray(project.model.classes_).tolist()]
+
+
+def prediction_columns(classes: Any) -> list[str]:
+    """Columns of the predictions beside the id."""
+    names = np.asarray(classes).tolist()
+    return ["prediction", "decision", *(f"{kind}_{name}" for kind in ("adapted", "stable") for name in names)]
+
+
+def check_id(id: str | None, classes: Any) -> None:
+    """Refuse an id whose name the predictions need for a column of their own."""
+    if id in prediction_columns(classes):
+        raise ValueError(
+            f"The id {id!r} is also the name of a column of the predictions: rename it, or name another."
+        )

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Table as RichTable
 
+from sfboost.cli.pipes import Console
 from sfboost.cli.results import print_tables
 from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets.local_files import fetch_all

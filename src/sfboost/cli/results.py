@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from sfboost.cli.pipes import Console
 from sfboost.lab.experiments.committed import committed_records
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.record import Record

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sfboost.cli import options as o
+from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import leave, tell, write_report
@@ -44,6 +45,7 @@ def run(
     format: Format = None,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     config: o.Config = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
@@ -55,6 +57,7 @@ def run(
     """
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
     kind = check_format(format, output)
+    refuse_collisions({"TRAIN": train, "NEW": new, "--config": config}, {"-o": output, "--report": report})
     if (new is None) == (hold_out is None):
         raise ValueError(
             "Where are the new rows? Name a table NEW, or a domain of TRAIN with --hold-out; not both."
@@ -72,6 +75,7 @@ def run(
         categorical=categorical,
         delimiter=delimiter,
         decimal=decimal,
+        encoding=encoding,
         hold_out=hold_out,
     )
     with voice.waiting("Fitting"):
@@ -79,7 +83,7 @@ def run(
     if held is not None:
         here, name = take_new(held, project, f"{domain} = {hold_out}"), str(hold_out)
     else:
-        here, name = read_new(str(new), project, delimiter=delimiter, decimal=decimal)
+        here, name = read_new(str(new), project, delimiter=delimiter, decimal=decimal, encoding=encoding)
     with voice.waiting("Adapting"):
         project = project.adapt(here, guard=guard, leak=leak, force=force)
         facts = project.facts(

@@ -56,7 +56,9 @@ def kind_of_name(path: Path) -> Kind:
         ) from None
 
 
-def sniff(head: bytes, delimiter: str | None = None, decimal: str | None = None) -> Dialect:
+def sniff(
+    head: bytes, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
+) -> Dialect:
     r"""The dialect of a CSV file from its first bytes; what is given is not guessed.
 
     Examples
@@ -64,18 +66,41 @@ def sniff(head: bytes, delimiter: str | None = None, decimal: str | None = None)
     >>> sniff(b"age;height\n40;1,82\n50;1,75\n")
     Dialect(delimiter=';', decimal=',', encoding='utf-8')
     """
-    encoding = _encoding(head)
+    encoding = _encoding(head) if encoding is None else _check_encoding(encoding)
     text = head.decode(encoding, errors="ignore").lstrip("\ufeff")
     lines = [line for line in text.splitlines() if line.strip()][:200]
     header = re.sub(r'"[^"]*"', "", lines[0]) if lines else ""
-    if delimiter is None:
+    if delimiter is not None:
+        delimiter = _check_delimiter(delimiter)
+    else:
         delimiter = max(_DELIMITERS, key=lambda mark: (header.count(mark), mark == ","))
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"Got --decimal {decimal!r}: it is . or ,")
     if decimal is None:
         cells = [cell.strip().strip('"') for line in lines[1:] for cell in line.split(delimiter)]
         commas = sum(bool(re.fullmatch(r"[+-]?\d+,\d+", cell)) for cell in cells)
         points = sum(bool(re.fullmatch(r"[+-]?\d+\.\d+", cell)) for cell in cells)
         decimal = "," if delimiter != "," and commas > points else "."
     return Dialect(delimiter, decimal, encoding)
+
+
+def _check_delimiter(delimiter: str) -> str:
+    delimiter = "\t" if delimiter == r"\t" else delimiter
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise ValueError(f"Got --delimiter {delimiter!r}: it is one ASCII character, such as ; or |")
+    return delimiter
+
+
+def _check_encoding(encoding: str) -> str:
+    try:
+        b"a".decode(encoding)
+    except UnicodeDecodeError:
+        pass  # "a" alone is no UTF-16
+    except (LookupError, ValueError):
+        raise ValueError(
+            f"Got --encoding {encoding!r}: it is one that Python knows, such as utf-8, cp1252 or latin-1."
+        ) from None
+    return encoding
 
 
 def _encoding(head: bytes) -> str:

@@ -1,18 +1,21 @@
-"""Columns of a table as numbers, by a recipe that is plain data.
+"""Columns of a table as numbers, by a recipe that is plain data and says how the column is to be read.
 
-A number that is missing becomes the median of the training rows. Text becomes one column per category, except
-for the most frequent one: that is all zeros, and so are a missing and an unseen category. (No column says
-"was missing": who measures what is a habit of a domain, and a stable predictor must not learn it.)
+A truth value becomes 0 or 1. A number that is missing becomes the median of the training rows. Text becomes
+one column per category, except for the most frequent one: that is all zeros, and so are a missing and an
+unseen category. (No column says "was missing": who measures what is a habit of a domain, and a stable
+predictor must not learn it.)
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +26,7 @@ _MOST_CATEGORIES = 100
 _MOSTLY_NUMBERS = 0.5
 # A larger share of missing cells is told.
 _NOTEWORTHY = 0.1
+_TYPES = {"number": pa.float64(), "truth": pa.bool_(), "category": pa.string()}
 _NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
 
 
@@ -33,19 +37,22 @@ class Column:
     Attributes
     ----------
     fill : float or None
-        What a missing number becomes; None for text.
+        What a missing number or truth value becomes; None for a category.
     levels : tuple of str
-        Categories of a text column, the most frequent one (all zeros) first.
+        Categories, the most frequent one (all zeros) first.
+    kind : {"number", "truth", "category"}
+        What the column held in training, and is read as everywhere.
     """
 
     name: str
     fill: float | None = None
     levels: tuple[str, ...] = ()
+    kind: Literal["number", "truth", "category"] = "number"
 
     @property
     def is_number(self) -> bool:
-        """Whether the column holds numbers."""
-        return self.fill is not None
+        """Whether the column becomes one column of numbers."""
+        return self.kind != "category"
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -55,18 +62,26 @@ class Column:
     @property
     def arrow_type(self) -> pa.DataType:
         """What a CSV column is to be read as."""
-        return pa.float64() if self.is_number else pa.string()
+        return _TYPES[self.kind]
 
     def encode(self, values: Any) -> FloatArray:
         """The column as an array of shape (n, outputs)."""
         if not self.is_number:
-            text = as_text(values)
+            text = self.as_category(values)
             flags = [pc.fill_null(pc.equal(text, level), False) for level in self.levels[1:]]
             columns = [np.asarray(flag, dtype=np.float64) for flag in flags]
             return np.column_stack(columns) if columns else np.empty((len(values), 0))
         numbers = as_numbers(values, self.name)
         assert self.fill is not None
         return np.where(np.isfinite(numbers), numbers, self.fill)[:, None]
+
+    def as_category(self, values: Any) -> Any:
+        """The cells as text, truth values in the spelling of training."""
+        text = as_text(values, self.name)
+        if not pa.types.is_boolean(values.type):
+            return text
+        spelling = {level.lower(): level for level in self.levels}
+        return pc.if_else(values, spelling.get("true", "true"), spelling.get("false", "false"))
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,14 @@ class Encoder:
     def fit(cls, table: pa.Table, names: Iterable[str], categorical: Iterable[str] = ()) -> Self:
         """Recipes from training rows."""
         chosen = set(categorical)
-        return cls(tuple(_recipe(name, table.column(name), name in chosen) for name in names))
+        encoder = cls(tuple(_recipe(name, table.column(name), name in chosen) for name in names))
+        twice = [name for name, count in Counter(encoder.names).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"Two features would both be called {twice[0]!r}, since a category becomes a feature "
+                "COLUMN=CATEGORY: rename one of the columns."
+            )
+        return encoder
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,32 +142,51 @@ class Encoder:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        return cls(
-            tuple(Column(part["name"], part["fill"], tuple(part["levels"])) for part in values["columns"])
-        )
+        return cls(tuple(_column(part) for part in values["columns"]))
 
 
-def as_text(values: Any) -> Any:
-    """Categories as text: 3, 3.0 and "3.0" are the same category."""
+def _column(values: dict[str, Any]) -> Column:
+    # Files of earlier versions tell numbers and categories apart by `fill` alone.
+    kind = values.get("kind", "category" if values["fill"] is None else "number")
+    if kind not in _TYPES or (kind == "category") != (values["fill"] is None):
+        raise ValueError(f"column {values['name']!r} is of kind {kind!r} and filled with {values['fill']!r}")
+    return Column(values["name"], values["fill"], tuple(values["levels"]), kind)
+
+
+def as_text(values: Any, name: str = "") -> Any:
+    """Categories as text: 3, 3.0 and "3.0" are the same category; NaN is missing."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    return pc.replace_substring_regex(values.cast(pa.string()), r"^([+-]?\d+)\.0+$", r"\1")
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    try:
+        text = values.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise ValueError(
+            f"Column {name!r} holds {values.type}, which is neither number nor text: turn it into one."
+        ) from None
+    return pc.replace_substring_regex(text, r"^([+-]?\d+)\.0+$", r"\1")
 
 
 def as_numbers(values: Any, name: str) -> FloatArray:
     """Numbers with NaN for what is missing."""
-    if pa.types.is_decimal(values.type) or pa.types.is_boolean(values.type):
-        values = values.cast(pa.float64())
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
     try:
         numbers = values.cast(pa.float64(), safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ValueError(
-            f"Column {name!r} held numbers in training and is {values.type} here ({error}): mend those cells."
+            f"Column {name!r} held numbers in training and is {values.type} here: turn it into numbers."
         ) from None
     # Null becomes NaN; the array may be a view of Arrow's memory and is not written to.
     return np.asarray(
         numbers.to_numpy(**({} if isinstance(values, pa.ChunkedArray) else {"zero_copy_only": False}))
     )
+
+
+def says_nothing(column: Column, values: Any) -> bool:
+    """Whether no cell holds a value."""
+    return bool(_missing(column, values).all())
 
 
 def is_number_type(kind: pa.DataType) -> bool:
@@ -158,25 +199,28 @@ def is_number_type(kind: pa.DataType) -> bool:
     )
 
 
-def is_text_type(kind: pa.DataType) -> bool:
-    """Strings, and dictionaries of them."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+def is_category_type(kind: pa.DataType) -> bool:
+    """Strings, and dictionaries of anything that can be told apart."""
+    if pa.types.is_dictionary(kind):
+        return is_category_type(kind.value_type) or is_number_type(kind.value_type)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
     if values.null_count == len(values):
         return Column(name, fill=0.0)
-    if is_number_type(values.type) and not categorical:
+    truth = pa.types.is_boolean(values.type)
+    if truth or (is_number_type(values.type) and not categorical):
         numbers = as_numbers(values, name)
         finite = numbers[np.isfinite(numbers)]
-        return Column(name, fill=float(np.median(finite)) if len(finite) else 0.0)
-    if not is_text_type(values.type) and not is_number_type(values.type):
+        fill = float(np.median(finite)) if len(finite) else 0.0
+        return Column(name, fill=fill, kind="truth" if truth else "number")
+    if not is_category_type(values.type) and not is_number_type(values.type):
         raise ValueError(
             f"Column {name!r} holds {values.type}, which is neither number nor text: turn it into one, or "
             "leave it out with --drop."
         )
-    text = as_text(values)
+    text = as_text(values, name)
     if not categorical:
         _refuse_spoilt_numbers(name, text)
     counts = text.drop_null().value_counts().to_pylist()
@@ -186,7 +230,7 @@ def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
             f"no category (at most {_MOST_CATEGORIES}). Leave it out with --drop, or pass it on with --id."
         )
     counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
-    return Column(name, levels=tuple(entry["values"] for entry in counts))
+    return Column(name, levels=tuple(entry["values"] for entry in counts), kind="category")
 
 
 def _refuse_spoilt_numbers(name: str, text: Any) -> None:
@@ -200,14 +244,20 @@ def _refuse_spoilt_numbers(name: str, text: Any) -> None:
         )
 
 
+def _missing(column: Column, values: Any) -> npt.NDArray[np.bool_]:
+    if column.is_number:
+        return ~np.isfinite(as_numbers(values, column.name))  # infinity is no measurement either
+    return np.asarray(pc.is_null(column.as_category(values)))
+
+
 def _remarks(column: Column, values: Any) -> list[str]:
     remarks = []
-    missing = values.null_count / len(values)
+    missing = float(np.mean(_missing(column, values)))
     if missing > _NOTEWORTHY:
         fill = f"{column.fill:g}" if column.is_number else repr(column.levels[0])
         share = "every new row" if missing == 1.0 else f"{100 * missing:.0f} % of the new rows"
         remarks.append(f"Column {column.name!r} is missing in {share}: {fill} from training is put there.")
-    text = None if column.is_number or missing == 1.0 else as_text(values).drop_null()
+    text = None if column.is_number else column.as_category(values).drop_null()
     unseen = [] if text is None else sorted(set(pc.unique(text).to_pylist()) - set(column.levels))
     if unseen:
         share = f"{100 * np.mean(np.asarray(pc.is_in(text, pa.array(unseen)))):.1f} %"

@@ -11,10 +11,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfboost.tables.encoding import Encoder, as_text
+from sfboost.tables.encoding import Encoder, as_text, says_nothing
+from sfboost.tables.labels import known_labels, labels
 from sfboost.tables.roles import Roles, require_columns
 
-_MOST_CLASSES = 50
 _MANY_CANDIDATES = 40
 
 
@@ -66,29 +66,25 @@ def prepare_training(
     """Encode labelled rows; rows without a label are left out, and that is said."""
     require_columns(table.column_names, [roles.target, roles.domain, *roles.features, *categorical], name)
     remarks = []
-    known = pc.is_valid(table.column(roles.target))
-    if pa.types.is_floating(table.schema.field(roles.target).type):
-        known = pc.and_(known, pc.invert(pc.fill_null(pc.is_nan(table.column(roles.target)), True)))
+    known = pc.is_valid(as_text(table.column(roles.target), roles.target))
     n_unlabelled = table.num_rows - int(pc.sum(known).as_py() or 0)
     if n_unlabelled:
         table = table.filter(known)
         remarks.append(f"{n_unlabelled} rows of {name} have no {roles.target!r} and are left out.")
     if not table.num_rows:
         raise ValueError(f"Every row of {name} lacks its {roles.target!r}: training needs labels.")
-    where = table.column(roles.domain)
+    where = as_text(table.column(roles.domain), roles.domain)
     if where.null_count:
         raise ValueError(
             f"{where.null_count} rows of {name} have no {roles.domain!r}: fill it in, or drop those rows."
         )
-    domain = np.array(as_text(where).to_pylist(), dtype=object)
+    domain = np.array(where.to_pylist(), dtype=object)
     if len(set(domain.tolist())) == 1:
         remarks.append(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
     encoder = Encoder.fit(table, roles.features, categorical)
-    empty = [
-        column.name for column in encoder.columns if table.column(column.name).null_count == table.num_rows
-    ]
+    empty = [column.name for column in encoder.columns if says_nothing(column, table.column(column.name))]
     if empty:
         remarks.append(f"Columns {', '.join(empty)} are missing in every training row and say nothing.")
     if roles.search and len(encoder.names) > _MANY_CANDIDATES:
@@ -100,29 +96,6 @@ def prepare_training(
     return TrainingTable(roles, encoder, X, y, domain, tuple(remarks), table, categorical)
 
 
-def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:
-    """Classes of the rows: whole numbers, truth values or text."""
-    values = table.column(target)
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    found = np.array(values.to_pylist())
-    if found.dtype.kind == "f":
-        if not np.array_equal(found, np.round(found)):
-            raise ValueError(
-                f"The target {target!r} holds numbers such as {found[found != np.round(found)][0]:g}, not "
-                "classes: sfboost classifies. Turn it into classes first."
-            )
-        found = found.astype(np.int64)  # a missing label had turned whole numbers into floats
-    if found.dtype.kind == "O":
-        found = np.array(as_text(values).to_pylist())
-    if len(np.unique(found)) > _MOST_CLASSES:
-        raise ValueError(
-            f"The target {target!r} holds {len(np.unique(found))} different values: at most {_MOST_CLASSES} "
-            "classes can be told apart."
-        )
-    return found
-
-
 def prepare_new(
     table: pa.Table, roles: Roles, encoder: Encoder, classes: npt.NDArray[Any], name: str = "The table"
 ) -> NewRows:
@@ -130,20 +103,16 @@ def prepare_new(
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
     y = None
-    if roles.target in table.column_names and table.column(roles.target).null_count < table.num_rows:
-        by_text = {str(label): label for label in classes.tolist()}
-        given = as_text(table.column(roles.target)).to_pylist()
-        # A boolean class is True here and "true" in Arrow's text.
-        by_text |= {text.lower(): label for text, label in by_text.items() if isinstance(label, bool)}
-        y = np.array([by_text.get(text) for text in given], dtype=object)
-        strange = sorted({text for text in given if text is not None and text not in by_text})
+    texts = as_text(table.column(roles.target), roles.target) if roles.target in table.column_names else None
+    if texts is not None and texts.null_count < len(texts):
+        y, strange = known_labels(texts, classes)
         remarks.append(
             f"{name} has the target {roles.target!r}: its labels are used for scores alone, never to adapt."
         )
         if strange:
             remarks.append(f"Labels that training never saw are not scored: {', '.join(strange[:5])}.")
     if roles.domain in table.column_names:
-        domains = pc.unique(as_text(table.column(roles.domain))).drop_null().to_pylist()
+        domains = pc.unique(as_text(table.column(roles.domain), roles.domain)).drop_null().to_pylist()
         if len(domains) > 1:
             shown = ", ".join(domains[:4]) + (" …" if len(domains) > 4 else "")
             remarks.append(
@@ -157,6 +126,12 @@ def prepare_new(
                 f"{n_twice} values of the id {roles.id!r} occur more than once; every row is predicted."
             )
     return NewRows(table, frame(encoder, table), y, tuple(remarks))
+
+
+def csv_types(roles: Roles, encoder: Encoder) -> dict[str, pa.DataType]:
+    """What CSV columns of new rows are read as: features as in training, names as text (007 stays 007)."""
+    names = (roles.target, roles.domain, *([] if roles.id is None else [roles.id]))
+    return encoder.types | dict.fromkeys(names, pa.string())
 
 
 def frame(encoder: Encoder, rows: pa.Table | pa.RecordBatch) -> pd.DataFrame:

@@ -1,0 +1,40 @@
+"""Readers that leave early: `sfboost … | head -1` is no failure, and work that was asked for is done."""
+
+import subprocess
+import sys
+
+import pytest
+from hospitals import ROLES
+
+COMMAND = (sys.executable, "-c", "from sfboost.cli import main; main()")
+
+
+def unread(arguments, *, errors=subprocess.PIPE):
+    """Run a command whose standard output nobody reads; its exit code and complaints."""
+    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=errors) as process:
+        process.stdout.close()
+        complaints = b"" if process.stderr is None else process.stderr.read()
+    return process.returncode, complaints
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "{adapted}", "{new}", "--row", "1"),
+        ("explain", "{adapted}", "{new}", "--row", "1", "--json"),
+        ("predict", "{adapted}", "{new}", "-o", "-", "-q"),
+        ("evaluate", "{train}", *ROLES),
+        ("data", "list"),
+        ("fit", "--help"),
+        ("--version",),
+    ],
+)
+def test_a_reader_that_has_had_enough_is_no_error(files, arguments):
+    assert unread([part.format(**vars(files)) for part in arguments]) == (0, b"")
+
+
+def test_the_work_is_done_although_nobody_reads_the_notes(files, tmp_path):
+    out = tmp_path / "a.sfb"
+    code, _ = unread(["adapt", files.model, files.labelled, "-o", out], errors=subprocess.STDOUT)
+    assert code == 0
+    assert out.exists()

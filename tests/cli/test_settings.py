@@ -1,0 +1,52 @@
+"""A mistake in the TOML file is one sentence that names it."""
+
+import pytest
+
+TEXTS = {
+    'tarjet = "sick"\n': "did you mean 'target'",
+    "[model]\ncolour = 1\n": "which is no setting",
+    "target = \n": "is no TOML file",
+    'stable = ["age", 3]\n': "stable = ['age', 3]: it is to be text or a list of texts",
+    "stable = 3\n": "stable = 3: it is to be text or a list of texts",
+    "drop = [[]]\n": "drop = [[]]: it is to be text or a list of texts",
+    'target = ["sick"]\n': "target = ['sick']: it is to be text",
+    "target = 2024-01-01\n": "it is to be text",
+    "[target]\nname = 1\n": "target = {'name': 1}: it is to be text",
+    "model = 3\n": "model = 3: settings of the model stand under the line [model]",
+    "model = [3]\n": "model = [3]: settings of the model stand under the line [model]",
+    "quiet = [true]\n": "quiet = [True]: it is to be true or false",
+    'quiet = "yes"\n': "quiet = 'yes': it is to be true or false",
+    "force = 1\n": "force = 1: it is to be true or false",
+    "leak = true\n": "leak = true: it is to be a number",
+    'leak = "small"\n': "leak = 'small': it is to be a number",
+    "leak = nan\n": "leak = nan: it is to be a number",
+    "[model]\ncv = [1, 2]\n": "cv = [1, 2]: it is to be one value",
+    "[model]\ncv = 1\n": "cv",
+    '[model]\nrounds = "many"\n': "rounds=many makes no sense",
+    '[model]\nstandardize = "perhaps"\n': "standardize",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_mistake_in_the_toml_file_is_named(files, sfboost, tmp_path, text):
+    (tmp_path / "c.toml").write_text(text)
+    roles = ("--target", "sick", "--domain", "hospital", "--stable", "age,chol", "--no-evaluate")
+    fit = ("fit", files.train, *roles, "--id", "patient", "--config", tmp_path / "c.toml")
+    done = sfboost(*fit, "-o", tmp_path / "m.sfb", code=2)
+    assert TEXTS[text] in " ".join(done.stderr.replace("│", " ").split())
+    assert not (tmp_path / "m.sfb").exists()
+
+
+def test_a_folder_and_bytes_that_are_no_text_are_no_toml(files, sfboost, tmp_path):
+    (tmp_path / "c.toml").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path, tmp_path / "c.toml"):
+        done = sfboost("fit", files.train, "--config", path, "-o", tmp_path / "m.sfb", code=2)
+        assert "is no TOML file" in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_a_byte_order_mark_is_no_mistake(files, sfboost, tmp_path):
+    (tmp_path / "c.toml").write_text(
+        'target = "sick"\ndomain = "hospital"\nstable = "age"\ndrop = ["patient"]\nevaluate = false\n',
+        encoding="utf-8-sig",
+    )
+    sfboost("fit", files.train, "--config", tmp_path / "c.toml", "-o", tmp_path / "m.sfb")
