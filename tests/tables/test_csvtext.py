@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfboost.cli import csvtext
+from sfboost.tables import csvtext
 from sfboost.tables.csvtext import CsvText
 
 
