@@ -1,0 +1,92 @@
+"""The blind moments of one domain: what the unstable features say there, measured without its labels.
+
+Under complementarity E[h | X_S] = Σ_y f_S,y E[h | y] for any function h of X_U, so that M[h] = (FᵀF)⁻¹ Fᵀh
+are its class means. Where complementarity fails M is biased, and about as much in every domain: moments are
+compared with those of other domains, measured in the same way, never with what labels say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfboost.change.coordinates import Coordinates
+from sfboost.change.view import View
+from sfboost.marginal.probabilities import FloatArray
+
+# A feature that is constant in a domain has a spread of this many of its training units.
+_LEAST_SPREAD = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Each an array of values and one of robust standard errors, of the same shape.
+
+    Attributes
+    ----------
+    evidence : arrays of shape (1,)
+        How much the evidence of all unstable features together favours the class that f_S says.
+    meaning : arrays of shape (d,)
+        Blind class means of each feature along the direction that they have in training.
+    evidence_slope, slope : arrays of shapes (1,) and (d,)
+        Of the evidence, and of each feature, on what X_S predicts of them.
+    scale : arrays of shape (d,)
+        Log of each feature's standard deviation, in the units of training.
+    """
+
+    evidence: tuple[FloatArray, FloatArray]
+    meaning: tuple[FloatArray, FloatArray]
+    evidence_slope: tuple[FloatArray, FloatArray]
+    slope: tuple[FloatArray, FloatArray]
+    scale: tuple[FloatArray, FloatArray]
+
+
+def measure_moments(coordinates: Coordinates, view: View, stable: FloatArray | None = None) -> Moments:
+    """Measure a domain; `stable` are other stable probabilities than the view's own."""
+    F = np.exp(view.log_stable) if stable is None else stable
+    weight, n_classes = view.weight, F.shape[1]
+    U, evidence, design = coordinates.standardised(view), view.evidence, coordinates.design(view)
+    towards = (np.eye(n_classes) - 1.0 / n_classes) / n_classes
+    together, error = _class_means(F, evidence, towards, weight)
+    meaning, meaning_error = _class_means(F, U, coordinates.direction, weight)
+    spread = np.sqrt(weight @ (U - weight @ U) ** 2)
+    return Moments(
+        evidence=(together.sum(keepdims=True), np.sqrt((error.sum(axis=1) ** 2).sum(keepdims=True))),
+        meaning=(meaning, np.sqrt((meaning_error**2).sum(axis=0))),
+        evidence_slope=_slope(design @ coordinates.to_evidence, evidence, weight, together=True),
+        slope=_slope(design @ coordinates.to_unstable, U, weight),
+        scale=(
+            np.log(np.maximum(spread, _LEAST_SPREAD)),
+            np.full(len(spread), np.sqrt(0.5 * float(weight @ weight))),
+        ),
+    )
+
+
+def _class_means(
+    F: FloatArray, H: FloatArray, direction: FloatArray, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Σ_y direction[y, j] · M[H]_yj for every column j, and each row's part in its error."""
+    gram = (F * weight[:, None]).T @ F
+    gram += 1e-9 * np.eye(len(gram))
+    inverse = np.linalg.inv(gram)
+    means = inverse @ ((F * weight[:, None]).T @ H)
+    parts = weight[:, None] * (F @ inverse @ direction) * (H - F @ means)
+    return (direction * means).sum(axis=0), parts
+
+
+def _slope(
+    x: FloatArray, y: FloatArray, weight: FloatArray, together: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Slope of each column of y on that of x; of all columns at once if `together`."""
+    x, y = x - weight @ x, y - weight @ y
+    along = weight @ (x * x)
+    product = weight @ (x * y)
+    if together:
+        along, product = along.sum(keepdims=True), product.sum(keepdims=True)
+    along = np.maximum(along, np.finfo(np.float64).tiny)
+    slope = product / along
+    parts = weight[:, None] * x * (y - slope * x)
+    if together:
+        parts = parts.sum(axis=1, keepdims=True)
+    return slope, np.sqrt((parts**2).sum(axis=0)) / along

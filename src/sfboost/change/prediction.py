@@ -1,0 +1,102 @@
+"""Is a new domain's value one that the own domains lead to expect? A random-effects prediction.
+
+Own values differ by sampling error and from domain to domain. The second spread τ is estimated together with
+a prior guess, worth a few domains, that meanings vary by a quarter: two domains alone would say anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from sfboost.marginal.probabilities import FloatArray
+
+# What the prior guess of τ is worth, in domains.
+_PRIOR_DOMAINS = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What own domains lead to expect, and how the new value compares; arrays of one shape.
+
+    Attributes
+    ----------
+    p_value : array
+        Small if the new value says less than expected (or, two-sided, anything else).
+    ratio : array
+        New value over the expected one: how much of the meaning is left.
+    power : array
+        Expected value over its predictive error: below two, a loss could hardly be seen.
+    """
+
+    p_value: FloatArray
+    ratio: FloatArray
+    power: FloatArray
+
+
+def predict_new(
+    own: list[tuple[FloatArray, FloatArray]],
+    new: tuple[FloatArray, FloatArray],
+    *,
+    relative: float = 0.25,
+    absolute: float = 0.0,
+    two_sided: bool = False,
+) -> Prediction:
+    """Compare (value, standard error) of a new domain with those of own domains.
+
+    `relative` and `absolute` are the prior guess of τ, as a share of the mean and in its units.
+
+    Examples
+    --------
+    >>> own = [(np.array([1.0]), np.array([0.1])), (np.array([1.1]), np.array([0.1]))]
+    >>> same, turned = (predict_new(own, (np.array([v]), np.array([0.1]))) for v in (1.0, -1.0))
+    >>> bool(same.p_value[0] > 0.3), bool(turned.p_value[0] < 0.01)
+    (True, True)
+    """
+    values, errors = (np.array([pair[i] for pair in own]) for i in (0, 1))
+    # An own domain whose few rows happen to agree must not count for more than it knows.
+    errors = np.maximum(errors, np.median(errors, axis=0) / 2.0)
+    count = len(values)
+    mean = values.mean(axis=0)
+    between = np.maximum(values.var(axis=0, ddof=1) - (errors**2).mean(axis=0), 0.0) if count > 1 else 0.0
+    guess = (relative * mean) ** 2 + absolute**2
+    freedom = count - 1 + _PRIOR_DOMAINS
+    tau2 = ((count - 1) * between + _PRIOR_DOMAINS * guess) / freedom
+    precision = 1.0 / np.maximum(errors**2 + tau2, np.finfo(np.float64).tiny)
+    expected = (precision * values).sum(axis=0) / precision.sum(axis=0)
+    spread = np.sqrt(tau2 + 1.0 / precision.sum(axis=0) + new[1] ** 2)
+    spread = np.maximum(spread, np.finfo(np.float64).tiny)
+    t = (new[0] - expected) / spread
+    p = 2.0 * stats.t.sf(np.abs(t), freedom) if two_sided else stats.t.cdf(np.sign(expected) * t, freedom)
+    ratio = new[0] / np.where(expected == 0.0, 1.0, expected)
+    return Prediction(np.asarray(p), ratio, np.abs(expected) / spread)
+
+
+def combine(p_values: FloatArray) -> float:
+    """Cauchy combination of dependent p-values (Liu & Xie, 2020).
+
+    Examples
+    --------
+    >>> round(combine(np.array([0.03, 0.03])), 2)
+    0.03
+    """
+    # Beyond 0.9 one value would outweigh any number of small ones.
+    capped = np.clip(p_values, 1e-15, 0.9)
+    return float(stats.cauchy.sf(np.tan((0.5 - capped) * np.pi).mean()))
+
+
+def holm(p_values: FloatArray) -> FloatArray:
+    """P-values adjusted for their number, as Holm does.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04])).tolist()
+    [0.02, 0.04]
+    """
+    order = np.argsort(p_values)
+    adjusted = np.empty(len(p_values))
+    factors = np.arange(len(p_values), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * np.asarray(p_values)[order]), 1.0)
+    return adjusted

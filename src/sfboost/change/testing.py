@@ -1,0 +1,141 @@
+"""Has the meaning of the unstable features changed, and whose? A test without labels, blind against blind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.change.moments import Moments
+from sfboost.change.prediction import Prediction, combine, holm, predict_new
+from sfboost.change.reference import Reference, measure_domain
+from sfboost.change.result import Change, FeatureChange, Verdict
+from sfboost.change.view import View
+from sfboost.marginal.probabilities import FloatArray
+
+# A meaning near zero in all own domains may be a little different by chance: in training units.
+_MEANING_VARIES = 0.1
+# Log-units by which a feature's spread differs between any two domains: a factor of 1.4.
+_SCALE_VARIES = 0.35
+#: Below this power a loss of all meaning would hardly be seen.
+LEAST_POWER = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """The predictions of one reading of stability."""
+
+    evidence: Prediction
+    meaning: Prediction
+    evidence_slope: Prediction
+    slope: Prediction
+    scale: Prediction
+
+    def p_values(self, importance: FloatArray) -> FloatArray:
+        """One for each moment; of features the least, each judged at its share of the level."""
+
+        def least(prediction: Prediction) -> float:
+            return min(1.0, float((prediction.p_value / np.maximum(importance, 1e-6)).min()))
+
+        return np.array(
+            [
+                float(self.evidence.p_value[0]),
+                least(self.meaning),
+                float(self.evidence_slope.p_value[0]),
+                least(self.slope),
+                least(self.scale),
+            ]
+        )
+
+    def by_column(self) -> FloatArray:
+        """A p-value for each column of U."""
+        parts = np.array([self.meaning.p_value, self.slope.p_value, self.scale.p_value])
+        return np.array([combine(column) for column in parts.T])
+
+
+def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Change:
+    """Compare a new domain with the own ones.
+
+    It is called changed only if it is so under both readings of stability, P(Y | X_S) and P(X_S | Y): rows
+    whose X_S or class shares moved are not rows whose features changed their meaning.
+    """
+    if view.unstable.shape[1] != len(reference.names):
+        raise ValueError(
+            f"The new rows have {view.unstable.shape[1]} unstable columns, training had "
+            f"{len(reference.names)}: pass the same columns in the same order."
+        )
+    here = measure_domain("new", reference.coordinates, view, reference.prior)
+    readings = [
+        _compare([getattr(own, kind) for own in reference.domains], getattr(here, kind))
+        for kind in ("posterior", "likelihood")
+    ]
+    p_values = [combine(reading.p_values(reference.importance)) for reading in readings]
+    chosen = readings[int(np.argmax(p_values))]
+    p_value, power = max(p_values), float(chosen.evidence.power[0])
+    features = _features(reference, chosen)
+    verdict: Verdict = "changed" if p_value < level else "unchanged"
+    if len(reference.domains) < 2 or (verdict == "unchanged" and power < LEAST_POWER):
+        verdict = "cannot tell"
+    return Change(
+        verdict=verdict,
+        p_value=p_value,
+        power=power,
+        level=level,
+        ratio=float(chosen.evidence.ratio[0]),
+        value=float(here.posterior.evidence[0][0]),
+        own={str(own.name): float(own.posterior.evidence[0][0]) for own in reference.domains},
+        features=features,
+        changed=_changed(features, verdict, level),
+    )
+
+
+def _compare(own: list[Moments], new: Moments) -> _Comparison:
+    def predicted(name: str, **varies: float | bool) -> Prediction:
+        return predict_new([getattr(m, name) for m in own], getattr(new, name), **varies)  # type: ignore[arg-type]
+
+    return _Comparison(
+        evidence=predicted("evidence"),
+        meaning=predicted("meaning", absolute=_MEANING_VARIES),
+        evidence_slope=predicted("evidence_slope"),
+        slope=predicted("slope", absolute=_MEANING_VARIES),
+        scale=predicted("scale", relative=0.0, absolute=_SCALE_VARIES, two_sided=True),
+    )
+
+
+def _features(reference: Reference, found: _Comparison) -> tuple[FeatureChange, ...]:
+    """By feature: its least column, times their number; the meaning that is left by what measures it best."""
+    by_column = found.by_column()
+    better = found.meaning.power >= found.slope.power
+    ratio = np.where(better, found.meaning.ratio, found.slope.ratio)
+    power = np.where(better, found.meaning.power, found.slope.power)
+    made = []
+    for group in range(int(reference.groups.max()) + 1):
+        columns = np.flatnonzero(reference.groups == group)
+        worst = columns[by_column[columns].argmin()]
+        made.append(
+            FeatureChange(
+                name=reference.names[columns[0]],
+                columns=tuple(columns.tolist()),
+                p_value=min(1.0, float(by_column[worst]) * len(columns)),
+                ratio=float(ratio[worst]),
+                power=float(power[worst]),
+                rescaled=bool(found.scale.p_value[worst] * len(columns) < 0.01),
+                importance=float(reference.importance[columns].sum()),
+                left=tuple(ratio[columns].tolist()),
+            )
+        )
+    return tuple(made)
+
+
+def _changed(features: tuple[FeatureChange, ...], verdict: Verdict, level: float) -> tuple[str, ...]:
+    """Names of the features that a change is put down to; all of them if no single one stands out."""
+    if verdict != "changed":
+        return ()
+    p_values: npt.NDArray[np.float64] = np.array([feature.p_value for feature in features])
+    beyond = np.flatnonzero(holm(p_values) < level)
+    if not len(beyond) and p_values.min() < level:
+        beyond = np.array([int(p_values.argmin())])
+    if not len(beyond):
+        beyond = np.arange(len(features))
+    return tuple(features[j].name for j in beyond)

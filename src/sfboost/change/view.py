@@ -1,0 +1,83 @@
+"""The rows of one domain as every answer sees them: log f_S, U, log pooled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from sfboost.marginal import as_probability_matrix, floored_log
+from sfboost.marginal.probabilities import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Stable and unstable parts of the rows of one domain.
+
+    Attributes
+    ----------
+    log_stable : array of shape (n, K)
+        Log f_S. For a training domain that plays the new one, f_S was learned on the others.
+    unstable : array of shape (n, d)
+        X_U as numbers, raw.
+    log_pooled : array of shape (n, K)
+        Log-probabilities of one classifier of all features, trained as if nothing changed.
+    features : array of shape (n, p)
+        What X_U is predicted from: X_S as numbers, or the centred log f_S where X_S is not at hand.
+    weight : array of shape (n,)
+        Row weights that sum to one.
+    """
+
+    log_stable: FloatArray
+    unstable: FloatArray
+    log_pooled: FloatArray
+    features: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        stable_proba: Any,
+        X_unstable: Any,
+        pooled_proba: Any,
+        features: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Check arrays and put them together.
+
+        Examples
+        --------
+        >>> View.of([0.2, 0.7], [[1.0], [2.0]], [0.1, 0.9]).log_stable.shape
+        (2, 2)
+        """
+        stable = floored_log(as_probability_matrix(stable_proba))
+        pooled = floored_log(as_probability_matrix(pooled_proba, n_classes=stable.shape[1]))
+        unstable = np.asarray(X_unstable, dtype=np.float64)
+        features = centred(stable) if features is None else np.asarray(features, dtype=np.float64)
+        for name, part in (("X_unstable", unstable), ("pooled_proba", pooled), ("features", features)):
+            if part.ndim != 2 or len(part) != len(stable):
+                raise ValueError(
+                    f"{name} has shape {part.shape}, but stable_proba has {len(stable)} rows: pass one row "
+                    "of each for every row of the domain."
+                )
+            if not np.isfinite(part).all():
+                raise ValueError(f"{name} holds NaN or infinity: impute or drop those rows first.")
+        weight = (
+            np.ones(len(stable)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        )
+        return cls(stable, unstable, pooled, features, weight / weight.sum())
+
+    @property
+    def evidence(self) -> FloatArray:
+        """What the unstable features add in the pooled answer: log pooled − log f_S, centred over classes.
+
+        For a pooled classifier that is linear in log space it is its U-part; for any other one it is still
+        what the answer is computed with, so that a change that breaks the answer is seen in it.
+        """
+        return centred(self.log_pooled - self.log_stable)
+
+
+def centred(log_proba: FloatArray) -> FloatArray:
+    """Log-probabilities whose mean over classes is zero."""
+    return log_proba - log_proba.mean(axis=1, keepdims=True)
