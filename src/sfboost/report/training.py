@@ -13,9 +13,9 @@ from sfboost.boosting import DomainEvaluation, DomainSummary, StableFeatureBoost
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.calibration import ReliabilityCurve
 from sfboost.diagnostics import diagnose
+from sfboost.diagnostics.prior import BalanceSketch
+from sfboost.diagnostics.support import SupportSketch
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.report.balance import BalanceSketch
-from sfboost.report.support import SupportSketch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,12 +122,7 @@ def describe_training(
         checks=[_finite(result.to_dict()) for result in checks],
         evaluation=[] if evaluation is None else evaluation_rows(evaluation),
         support=SupportSketch.fit(np.asarray(model.stable_columns_.take(X), dtype=np.float64)),
-        balance=BalanceSketch(
-            mean=tuple(rows.stable.mean(axis=0).tolist()),
-            covariance=tuple(tuple(row) for row in np.cov(rows.stable.T).tolist()),
-            shares={str(summary.name): tuple(summary.class_balance.tolist()) for summary in model.domains_},
-            n_rows=len(rows.stable),
-        ),
+        balance=BalanceSketch.of(rows),
     )
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from sfboost.diagnostics import diagnose, make_new_rows
 from sfboost.diagnostics.inputs import TrainingRows
-from sfboost.report.balance import BalanceSketch
-from sfboost.report.support import SupportSketch
+from sfboost.diagnostics.prior import BalanceSketch
+from sfboost.diagnostics.support import SupportSketch
 
 
 @pytest.fixture(scope="module")
