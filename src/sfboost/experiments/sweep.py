@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.experiments.engines import Engine, InProcessEngine
+from sfboost.experiments.origin import origin
 from sfboost.experiments.record import Record, Records, versions
 from sfboost.experiments.store import Contents, Store
 from sfboost.experiments.work import Group, Task
@@ -112,7 +113,7 @@ def _again(task: Task, engine: Engine, store: Store, before: Records) -> None:
         if deaths == _CHANCES:
             # Two in a row: what kills is what the group shares.
             lost = task.todo if given_up else (first,)
-            store.append([Record(run, None, 0.0, versions(), _DIED) for run in lost])
+            store.append([Record(run, None, 0.0, versions(), _DIED, origin()) for run in lost])
             task = Task(task.group, task.folder, task.skip | {run.id for run in lost})
             deaths, given_up = 0, given_up + 1
 
