@@ -8,7 +8,7 @@ from engine_runs import make_groups
 
 from sfboost.experiments import Measured, Record, Store, sweep
 from sfboost.experiments.canary import compare, furthest, repeat, sample
-from sfboost.experiments.committed import committed_records, keep_outcome, last_outcome
+from sfboost.experiments.committed import keep_outcome, last_outcome
 from sfboost.experiments.origin import origin
 from sfboost.experiments.registry import planned_groups
 

@@ -17,6 +17,8 @@ from sfboost.experiments.work import Group
 
 #: Accuracies that differ by more than this many points differ in the digit that tables show.
 TOLERANCE = 0.05
+#: What a record says of its commit: that of the code, or for old ones that which first held them.
+_HOW = {"made": "commit", "packed": "packed"}
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,9 @@ def when(made: Mapping[str, str]) -> str:
     >>> when({"commit": "d65f593", "date": "2026-11-16"}), when({"packed": "42156fb"})
     ('made at commit d65f593 on 2026-11-16', 'packed at commit 42156fb')
     """
-    found = [
-        f"{how} at commit {made[by]}" for how, by in (("made", "commit"), ("packed", "packed")) if by in made
-    ]
-    return " ".join([*(found or ["made by an unknown commit"]), *([f"on {made['date']}"] * ("date" in made))])
+    named = (f"{how} at commit {made[key]}" for how, key in _HOW.items() if key in made)
+    words = next(named, "made at an unknown commit")
+    return f"{words} on {made['date']}" if "date" in made else words
 
 
 def repeat(groups: Sequence[Group], records: Records, folder: Path, engine: Engine | None = None) -> Outcome:
