@@ -8,7 +8,7 @@ from engine_runs import make_groups
 
 from sfboost.experiments import Measured, Record, Store, sweep
 from sfboost.experiments.canary import compare, furthest, repeat, sample
-from sfboost.experiments.committed import keep_outcome, last_outcome
+from sfboost.experiments.committed import committed_records, keep_outcome, last_outcome
 from sfboost.experiments.origin import origin
 from sfboost.experiments.registry import planned_groups
 
@@ -87,6 +87,15 @@ def test_an_outcome_is_kept_for_the_records_it_is_about_alone(tmp_path, monkeypa
     assert last_outcome("small") == outcome
     (tmp_path / "small.jsonl.gz").write_bytes(b"others")
     assert last_outcome("small") is None
+
+
+@pytest.mark.parametrize("protocol", ["corrections", "sample-size"])
+def test_a_few_committed_records_are_what_this_code_gives(protocol, tmp_path):
+    """The short canary: `sfboost results check` repeats more. Figures that differ: run the records again."""
+    records = committed_records(protocol)
+    outcome = repeat(sample(planned_groups(protocol), records, seconds=4), records, tmp_path)
+    assert outcome.runs >= 9
+    assert not outcome.stale, outcome.words()
 
 
 def test_the_largest_difference_over_places_counts():
