@@ -14,9 +14,7 @@ if all(find_spec(name) for name in ("typer", "pandas", "pyarrow", "jinja2")):
 else:  # the [app] extra is not here; the two files that say so by themselves remain
     collect_ignore = [
         f"test_{name}.py"
-        for name in (
-            *("bad_input", "commands", "dialect", "encoding", "reading", "roles", "tutorial", "writing"),
-        )
+        for name in (*("bad_input", "commands", "dialect", "encoding", "reading", "roles", "writing"),)
     ]
 
 
