@@ -5,11 +5,14 @@ python studies/study_records.py
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from sfboost.lab.experiments import ablations, synthetic
+from sfboost.lab.experiments import ablations, colored, synthetic
 from sfboost.lab.experiments.committed import committed_records
 from sfboost.lab.experiments.frozen_features import rows as picture_rows
 from sfboost.lab.experiments.pacs import columns
@@ -20,6 +23,8 @@ from sfboost.lab.experiments.tables import chosen_records, make_table
 def main() -> None:
     without_largest_weight()
     blind_choice_on_pacs()
+    components_on_pacs()
+    our_correction_on_colored_mnist()
     held_out_and_calibration()
 
 
@@ -53,6 +58,41 @@ def blind_choice_on_pacs() -> None:
             scores = [LEAVE_ONE_OUT.score(chosen[seed].run, records) for chosen in both]
             preferred.append(scores[0].accuracy > scores[1].accuracy)
     print(f"PACS: embeddings preferred in {sum(preferred)} of {len(preferred)} cases")
+
+
+def components_on_pacs() -> None:
+    """What each number of components gains on PACS, and how often the stable predictor is kept."""
+    records = committed_records("pacs")
+    found: dict[tuple[str, int], list[tuple[float, bool]]] = defaultdict(list)
+    for record in records.values():
+        run = record.run
+        if run.adapter == "sfb-components" and run.left_out is None:
+            place = f"test-{run.data['test']}"
+            gain = 100 * (record.value(place) - records[run.unadapted().id].value(place))
+            kept = record.measured.diagnostics["decision"][place] == "kept stable"
+            found[run.data["test"], run.adapter_hyper["n_components"]].append((gain, kept))
+    for (style, n), seeds in sorted(found.items()):
+        gains, kept = zip(*seeds, strict=True)
+        print(f"PACS, {style}, {n:2} components: gain {min(gains):.1f} to {max(gains):.1f}, kept {sum(kept)}")
+
+
+def our_correction_on_colored_mnist() -> None:
+    """What stress domains choose for SFB (ours), and what each correction has at agreement 0.1."""
+    records = committed_records(ablations.PROTOCOL)
+    column, chosen = ablations.COLUMNS[0], Counter[str]()
+    for record in chosen_records(ablations.SFB_OURS, column, records).values():
+        chosen[_correction(record.run.adapter_hyper)] += 1
+    print(f"ColoredMNIST, SFB (ours): stress domains choose {dict(chosen)}")
+    for told in colored.OURS["sfb-flat"]:
+        row = replace(ablations.SFB_OURS, rule=None, adapter_hyper=told)
+        values = [
+            100 * record.value(column.place) for record in chosen_records(row, column, records).values()
+        ]
+        print(f"ColoredMNIST, SFB (ours), {_correction(told)}: {np.mean(values):.2f} ({len(values)} seeds)")
+
+
+def _correction(told: Mapping[str, Any]) -> str:
+    return f"{told['correction']}, rounds {told.get('rounds')}"
 
 
 def held_out_and_calibration() -> None:

@@ -1,5 +1,7 @@
 """`StableFeatureBoosting`: the scikit-learn contract, calibration, and what `fit` keeps."""
 
+import warnings
+
 import numpy as np
 import pytest
 from joints import draw_anticausal
@@ -18,6 +20,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfboost import AdaptedClassifier, StableFeatureBoosting, adapted_scorer
 from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning
+
+# Many facts here need one domain alone; that this is said has a test of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:sample_domain was not given")
 
 
 @parametrize_with_checks([StableFeatureBoosting(), StableFeatureBoosting(method="paper", calibration="ece")])
@@ -162,7 +167,12 @@ class TestWhatFitKeeps:
             7,
             3,
         ]
-        assert [d.name for d in StableFeatureBoosting([0]).fit(X, y).domains_] == ["all"]
+        with pytest.warns(AdaptationWarning, match="sample_domain was not given"):
+            assert [d.name for d in StableFeatureBoosting([0]).fit(X, y).domains_] == ["all"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            named = StableFeatureBoosting([0]).fit(X, y, sample_domain=["north"] * len(y))
+        assert [d.name for d in named.domains_] == ["north"]
 
 
 class TestCalibration:
@@ -268,6 +278,12 @@ class TestScikitLearn:
             )
             search.fit(X, y, sample_domain=domain, groups=domain)
         assert search.best_params_ == {"correction": "likelihood"}
+
+    def test_a_search_that_forgets_the_domains_is_told(self):
+        X, y, domain = hospitals(60)
+        search = GridSearchCV(StableFeatureBoosting([0], [1]), {"cv": [2]}, cv=LeaveOneGroupOut())
+        with pytest.warns(AdaptationWarning, match="sample_domain=domain"):
+            search.fit(X, y, groups=domain)
 
     def test_cross_validation_inside_a_pipeline(self):
         X, y, _ = hospitals(200)

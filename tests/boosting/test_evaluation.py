@@ -139,6 +139,7 @@ def test_scores_of_several_classes():
     assert np.isnan(score_predictions(np.zeros(300, dtype=int), proba)["auroc"])
 
 
+@pytest.mark.filterwarnings("ignore:sample_domain was not given")
 def test_the_scorer_adapts_to_each_domain_and_negates_losses():
     X, y, domain = wards(n=3000)
     rest = domain == "agreement 0.9"

@@ -40,6 +40,7 @@ def test_a_selector_with_other_settings_may_be_given_and_stays_unfitted(coins):
     assert not hasattr(mine, "support_")
 
 
+@pytest.mark.filterwarnings("ignore:sample_domain was not given")
 def test_where_nothing_can_be_told_fit_refuses_with_the_selectors_sentence(coins):
     X, y, domain, *_ = coins
     with pytest.raises(ValueError, match="one domain only"):

@@ -34,7 +34,14 @@ from sfboost.boosting.columns import find_stable, require_finite_numbers, resolv
 from sfboost.boosting.diagnosing import alarm_of, diagnose_model, training_rows
 from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
-from sfboost.boosting.rows import Splits, check_domain, check_frozen_classes, make_splits, rows_by_domain
+from sfboost.boosting.rows import (
+    ONE_DOMAIN,
+    Splits,
+    check_domain,
+    check_frozen_classes,
+    make_splits,
+    rows_by_domain,
+)
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, training_leak, training_leaks
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin, fit_with_weight
@@ -190,14 +197,16 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels of any type.
         sample_domain : array-like of shape (n,), optional
-            Domain of each row, strings or integers. None is one domain, which is fine when the stable
-            columns are known.
+            Domain of each row, strings or integers. None counts all rows as one domain, with a warning:
+            say so by the same name for each row if there is one alone.
         sample_weight : array-like of shape (n,), optional
         """
         self._validate_params()
         settings = self._settings()
         X = self._check_input(X, reset=True)
         domain = check_domain(sample_domain, X.shape[0])
+        if sample_domain is None:
+            warnings.warn(ONE_DOMAIN, AdaptationWarning, stacklevel=2)
         y, weight = self._check_labels(y, X), None
         used = np.arange(X.shape[0])
         if sample_weight is not None:

@@ -16,6 +16,13 @@ IntArray = npt.NDArray[np.intp]
 Splits = list[tuple[IntArray, IntArray]]
 
 
+ONE_DOMAIN = (
+    "sample_domain was not given, so all rows count as one training domain, and what differs between domains "
+    "cannot be seen: pass the domain of each row, to GridSearchCV as search.fit(X, y, groups=domain, "
+    "sample_domain=domain). If there is one domain alone, pass its name for every row."
+)
+
+
 def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
     """Domain of each row as an object array; one domain if None."""
     if sample_domain is None:

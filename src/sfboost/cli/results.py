@@ -1,8 +1,10 @@
-"""``sfboost results``: show, export, pack. Tables from records, without running anything."""
+"""``sfboost results``: tables from records, without running anything; and whether the records still hold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -11,15 +13,17 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from sfboost.cli.pipes import Console
-from sfboost.lab.experiments.committed import committed_records
+from sfboost.lab.experiments.canary import repeat, sample, when
+from sfboost.lab.experiments.committed import committed_records, keep_outcome, last_outcome
+from sfboost.lab.experiments.engines import make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.record import Record
-from sfboost.lab.experiments.registry import find_experiment, planned_runs
+from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment, planned_groups, planned_runs
 from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.lab.experiments.store import Store, write_records
 from sfboost.lab.experiments.tables import Table
 
-app = typer.Typer(help="Results: show, export, pack.", no_args_is_help=True)
+app = typer.Typer(help="Results: show, export, pack, check.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of an experiment; `sfboost reproduce list` shows them.")]
 Folder = Annotated[
@@ -33,6 +37,10 @@ def show(name: Name, folder: Folder = None, quick: Quick = False) -> None:
     """Print the tables of an experiment, ours beside the paper's."""
     experiment, records = _records(name, folder, quick)
     print_tables(experiment.tables(records), quick=quick)
+    typer.echo(_made(records.values()))
+    if folder is None:
+        outcome = last_outcome(experiment.protocols[0])
+        typer.echo(outcome.words() if outcome else f"`sfboost results check {name}` repeats some of them.")
 
 
 @app.command()
@@ -77,6 +85,72 @@ def pack(
     typer.echo(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
 
 
+@app.command()
+def unpack(
+    name: Name,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Results folder.")],
+    without: Annotated[
+        str, typer.Option(help="Adapters, with commas, whose records are left out: they are to be run again.")
+    ] = "",
+) -> None:
+    """Write the committed records of an experiment to a results folder; `sfboost reproduce` does the rest."""
+    _, records = _records(name, None, False)
+    left_out = without.split(",")
+    kept = [record for record in records.values() if record.run.adapter not in left_out]
+    Store(out).append(kept)
+    typer.echo(f"Wrote {len(kept)} of {len(records)} records to {out}")
+
+
+@app.command()
+def check(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]…", help="Experiments; by default all that have records and data."),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Repeat runs that took about this long in all, for each protocol.")
+    ] = 600,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one per core.")] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the outcome beside the records, for `results show`.")
+    ] = False,
+) -> None:
+    """Do some of the recorded runs again; figures that differ mean that the records are stale.
+
+    A sample of each trainer and adapter on each data set, as far as the seconds go. Ends with 1 if any
+    differ.
+    """
+    try:
+        experiments = [find_experiment(name) for name in names or EXPERIMENTS]
+    except KeyError as error:
+        _stop(str(error.args[0]))
+    if not names:
+        experiments = [experiment for experiment in experiments if experiment.here()]
+    stale = False
+    for protocol in dict.fromkeys(experiment.protocols[0] for experiment in experiments):
+        records = committed_records(protocol)
+        if not records:
+            typer.echo(f"{protocol}: no records come with sfboost")
+            continue
+        try:
+            groups = sample(planned_groups(protocol), records, seconds)
+        except ModuleNotFoundError as error:
+            _stop(_needs(protocol, error))
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = repeat(groups, records, Path(folder), make_engine("joblib", jobs=jobs))
+        typer.echo(f"{protocol}: {outcome.words()}")
+        stale |= outcome.stale
+        if keep:
+            typer.echo(f"Wrote {keep_outcome(protocol, outcome)}")
+    raise typer.Exit(1 if stale else 0)
+
+
+def _made(records: Iterable[Record]) -> str:
+    """Which code made the records, the largest part first."""
+    found = Counter(when(record.made) for record in records)
+    return "Records: " + "; ".join(f"{n} {words}" for words, n in found.most_common()) + "."
+
+
 def print_tables(tables: Sequence[Table], *, quick: bool = False) -> None:
     """Print tables for people."""
     screen = Console()
@@ -102,9 +176,13 @@ def _records(name: str, folder: Path | None, quick: bool) -> tuple[Experiment, d
         _stop(str(error.args[0]))
     records = committed_records(experiment.protocols[0]) if folder is None else Store(folder).read().records
     found = {i: r for i, r in experiment.own(records, quick=quick).items() if r.ok}
-    seeds = 1 + max((record.run.seed for record in found.values()), default=0)
-    planned = planned_runs(experiment.protocols[0], quick=quick, seeds=seeds)
-    found = {i: record for i, record in found.items() if i in planned}
+    if folder is not None:  # it may hold runs of an earlier plan; what is committed was packed without them
+        seeds = 1 + max((record.run.seed for record in found.values()), default=0)
+        try:
+            planned = planned_runs(experiment.protocols[0], quick=quick, seeds=seeds)
+        except ModuleNotFoundError as error:
+            _stop(_needs(name, error))
+        found = {i: record for i, record in found.items() if i in planned}
     if not found:
         where = "come with sfboost" if folder is None else f"are in {folder}"
         command = f"sfboost reproduce {name}{' --quick' * quick}"
@@ -113,6 +191,10 @@ def _records(name: str, folder: Path | None, quick: bool) -> tuple[Experiment, d
             "with --from."
         )
     return experiment, found
+
+
+def _needs(name: str, error: ModuleNotFoundError) -> str:
+    return f"{name} needs {error.name}: pip install 'sfboost[all]' brings every extra."
 
 
 def _stop(sentence: str) -> NoReturn:

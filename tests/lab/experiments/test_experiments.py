@@ -6,6 +6,7 @@ pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost.lab.experiments import Measured, Record
 from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment, planned_runs
+from sfboost.lab.experiments.rendering import chosen_by, label
 
 AGREEMENTS = [f"{k / 10}" for k in range(11)]
 
@@ -73,6 +74,39 @@ def test_the_paper_and_ours_are_two_rows(folder, name):
     if any("SFB" in label for label in labels):
         assert any("(paper)" in label for label in labels)
         assert any("(ours)" in label for label in labels)
+
+
+def shown(folder, name):
+    """How each row of an experiment is called, and how it was chosen."""
+    experiment = find_experiment(name)
+    tables = experiment.tables(experiment.own(folder, quick=False))
+    return {label(row): chosen_by(row) for table in tables for row, _ in table.rows}
+
+
+def test_a_way_that_was_found_on_test_labels_is_an_oracle(folder):
+    pacs = shown(folder, "pacs")
+    assert "SFB (ours)" not in pacs
+    assert "found on test accuracies" in pacs["SFB (ours) (ORACLE)"]
+    for name in ("cmnist", "cmnist-domains", "ablations"):  # here the training domains decide
+        assert shown(folder, name)["SFB (ours)"] == "stress domains"
+    synthetic = shown(folder, "synthetic")
+    assert synthetic["SFB (ours)"] == "validation domain"
+    assert "adaptation found on test accuracies" in synthetic["SFB (ours), always post-hoc (ORACLE)"]
+
+
+def test_baselines_that_were_moved_towards_the_paper_say_so(folder):
+    extended = shown(folder, "cmnist-extended")
+    for title in ("ERM", "GroupDRO", "IGA"):
+        assert "moved towards the paper's value" in extended[f"{title} (ORACLE)"]
+    for title in ("SD", "EQRM", "Fishr", "IRM"):
+        assert "coloured like the test domain" in extended[f"{title} (ORACLE)"]
+    assert "moved towards the paper's value" in shown(folder, "cmnist-domains")["ERM (ORACLE)"]
+
+
+def test_pacs_says_what_its_errors_are_over(folder):
+    experiment = find_experiment("pacs")
+    for table in experiment.tables(experiment.own(folder, quick=False)):
+        assert "every seed is scored on the same test pictures" in table.note
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

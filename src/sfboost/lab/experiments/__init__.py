@@ -1,8 +1,8 @@
 """The paper by one command: runs, records, engines, rules of choice, tables.
 
-Layering, lowest first: `run` · `record` · `store`, `cache` · `work` · `engines` · `sweep` · `rules` ·
-`paper` · `tables` · `rendering`, `figures`, `experiment` · `ablated`, `places` · `methods` · `measuring` ·
-the experiments, one file each · `registry` · `committed`, `page`.
+Layering, lowest first: `run` · `record`, `origin` · `store`, `cache` · `work` · `engines` · `sweep` ·
+`canary` · `rules` · `paper` · `tables` · `rendering`, `figures`, `experiment` · `ablated`, `places` ·
+`methods` · `measuring` · the experiments, one file each · `registry` · `committed`, `page`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 from sfboost.lab.experiments.cmnist import ORACLE_CHOICE, PAPER
 from sfboost.lab.experiments.cmnist_shared import (
     DATASET,
-    OURS,
+    OUR_CHOICE,
     PAPER_ADAPTER,
     PAPER_HEAD,
     PROTOCOL,
@@ -18,6 +18,7 @@ from sfboost.lab.experiments.cmnist_shared import (
     adapted,
     group,
     models,
+    our_adaptations,
     parts,
 )
 from sfboost.lab.experiments.experiment import Experiment
@@ -73,7 +74,7 @@ def plan(seeds: int, quick: bool) -> list[Group]:
             runs += [adapted(model, PAPER_ADAPTER, **{**on, "steps": steps}) for on in VARIANTS.values()]
             runs.append(adapted(model, "sfb-paper-labels", **{**PAPER_HEAD, "steps": steps}))
             if stable is None:
-                runs.append(adapted(model, "sfb-flat", **OURS["sfb-flat"]))
+                runs += our_adaptations(model, "sfb-flat")
     return [group(runs) for runs in groups.values()]
 
 
@@ -107,14 +108,7 @@ def rows(whose: str) -> dict[str, Row]:
 
 
 #: Our features with our own adaptation.
-SFB_OURS = Row(
-    "SFB (ours)",
-    "sfb",
-    "sfb-flat",
-    test_access="unlabelled",
-    hyper=PAPER,
-    adapter_hyper=OURS["sfb-flat"],
-)
+SFB_OURS = Row("SFB (ours)", "sfb", "sfb-flat", test_access="unlabelled", hyper=PAPER, **OUR_CHOICE)
 
 
 def tables(records: Records) -> list[Table]:

@@ -11,10 +11,12 @@ from typing import Any
 from sfboost.lab.experiments.cmnist_shared import (
     DATASET,
     FEW_SEEDS,
+    MOVED,
     ONE_NETWORK,
-    OURS,
+    OUR_CHOICE,
     PAPER_ADAPTER,
     PROTOCOL,
+    SHORTENED,
     STEADY_IRM,
     adapted,
     group,
@@ -53,18 +55,18 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
     seen: dict[str, Any] = {"test_access": "unlabelled", "paper": "SFB"}
     theirs = {"adapter_hyper": parts(rounds), **seen, **ORACLE_CHOICE}
     made = []
-    for label, hyper in (
-        ("SFB (paper)", PAPER),
-        ("SFB (paper), published steps", {**PAPER, "stable": {"weight": STEADY_IRM["weight"]}}),
-        ("SFB (paper), one network", {"split": "shared"}),
+    for label, hyper, remark in (
+        ("SFB (paper)", PAPER, MOVED["irm"]),
+        ("SFB (paper), published steps", {**PAPER, "stable": {"weight": STEADY_IRM["weight"]}}, ""),
+        ("SFB (paper), one network", {"split": "shared"}, SHORTENED),
     ):
-        row = Row(label, "sfb-paper", PAPER_ADAPTER, hyper=hyper, **theirs)
+        row = Row(label, "sfb-paper", PAPER_ADAPTER, hyper=hyper, remark=remark, **theirs)
         stable = replace(row, label=f"{label}, no adaptation", unadapted=True, test_access="none")
         made += [replace(stable, paper="SFB no adpt."), row]
     irm = {"stability": "irm"}
     made.append(Row("SFB (ours), no adaptation", "sfb", hyper=irm, paper="SFB no adpt."))
-    for label, adapter in (("SFB (ours)", "sfb-flat"), ("SFB (ours, leak-corrected)", "sfb-leak")):
-        made.append(Row(label, "sfb", adapter, hyper=irm, adapter_hyper=OURS[adapter], **seen))
+    made.append(Row("SFB (ours)", "sfb", "sfb-flat", hyper=irm, **OUR_CHOICE, **seen))
+    made.append(Row("SFB (ours, leak-corrected)", "sfb", "sfb-leak", hyper=irm, **seen))
     # How the paper's head reads Φ_U, and for how long, was found while looking at the test domain.
     mixed = {"hyper": irm, "adapter_hyper": parts(rounds), "knows": True, **seen}
     return (*made, Row("Features of ours, adaptation of the paper", "sfb", PAPER_ADAPTER, **mixed))
@@ -73,7 +75,10 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
 def rows(trainers: tuple[str, ...]) -> tuple[Row, ...]:
     """Return the rows: baselines, SFB, both oracles."""
     return (
-        *(Row(TITLES[name], name, paper=TITLES[name], **ORACLE_CHOICE) for name in trainers),
+        *(
+            Row(TITLES[name], name, paper=TITLES[name], remark=MOVED.get(name, ""), **ORACLE_CHOICE)
+            for name in trainers
+        ),
         *sfb_rows(),
         Row("Oracle, no adaptation", "erm", paper="Oracle no adpt.", **RANDOM, **ORACLE_CHOICE),
         Row("Oracle", "erm", test_access="labelled", paper="Oracle", data=LIKE_TEST, **ORACLE_CHOICE),

@@ -11,6 +11,7 @@ from sfboost.lab.experiments.cmnist_shared import (
     AGREEMENTS,
     DATASET,
     FEW_SEEDS,
+    MOVED,
     ONE_NETWORK,
     PAPER_ADAPTER,
     PROTOCOL,
@@ -50,6 +51,12 @@ _LABELS: dict[str, dict[str, Any]] = {
 OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "erm": {"t3a": {"filter_size": None}, **_LABELS},
     "irm": {"t3a": {"filter_size": 1000}, **_LABELS},
+}
+#: What tables say of that.
+ADAPTERS_FOUND = {
+    "t3a": "rows kept found on test accuracies",
+    "pl-last": "threshold and rate found on test accuracies",
+    "pl-all": "threshold found on test accuracies",
 }
 #: The curves of Figure 2, right: what is left of SFB without rounds, calibration, correction.
 PARTS: dict[str, dict[str, Any]] = {
@@ -96,6 +103,7 @@ def rows(records: Records) -> tuple[Row, ...]:
             test_access="none" if adapter == "none" else "unlabelled",
             paper=f"{trainer.upper()}{suffix}",
             hyper={} if quick else setting,
+            remark="; ".join(told for told in (_remark(trainer), ADAPTERS_FOUND.get(adapter, "")) if told),
             **ORACLE_CHOICE,
         )
         for trainer, setting in BASELINES.items()
@@ -105,6 +113,10 @@ def rows(records: Records) -> tuple[Row, ...]:
     # This table of the paper has no row without adaptation.
     boosted = [replace(r, paper=None) if r.paper == "SFB no adpt." else r for r in sfb_rows(ROUNDS)]
     return (*baselines, *boosted, grey)
+
+
+def _remark(trainer: str) -> str:
+    return MOVED["erm"] if trainer == "erm" else ""
 
 
 def tables(records: Records) -> list[Table]:

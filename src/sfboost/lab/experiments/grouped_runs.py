@@ -13,6 +13,7 @@ from typing import Any
 import numpy.typing as npt
 
 from sfboost.lab.experiments.cache import Arrays, Cache
+from sfboost.lab.experiments.origin import origin
 from sfboost.lab.experiments.record import Measured, Record, versions
 from sfboost.lab.experiments.run import Run, digest
 from sfboost.lab.experiments.store import Store
@@ -125,7 +126,7 @@ def execute(task: Task, orphaned: Callable[[], bool] = lambda: False) -> int:
             measured, error = _find(task.group.measure)(run, session), None
         except Exception:
             measured, error = None, traceback.format_exc()
-        store.append([Record(run, measured, time.perf_counter() - start, versions(), error)])
+        store.append([Record(run, measured, time.perf_counter() - start, versions(), error, origin())])
         written += 1
     return written
 

@@ -49,7 +49,7 @@ def tables(records: Records) -> list[Table]:
     }
     return [
         make_table(paper.title, rows(LEAVE_ONE_OUT), where, records, paper, note=NOTE),
-        paired_table("PACS, what adapting gains", gains, where, records, paper),
+        paired_table("PACS, what adapting gains", gains, where, records, paper, note=NOTE),
     ]
 
 

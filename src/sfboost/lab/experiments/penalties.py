@@ -10,13 +10,14 @@ from sfboost.lab.experiments.cmnist import ORACLE_CHOICE
 from sfboost.lab.experiments.cmnist_shared import (
     DATASET,
     FEW_SEEDS,
-    OURS,
+    MOVED,
+    OUR_CHOICE,
     PAPER_ADAPTER,
     PROTOCOL,
-    adapted,
     group,
     groups,
     models,
+    our_adaptations,
     paper_runs,
     parts,
 )
@@ -28,7 +29,6 @@ from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.tables import Cell, Column, Row, Table, make_table
 
 ROUNDS = 5
-FLAT = OURS["sfb-flat"]
 #: Title → the penalty's name; λ is swept as for the baseline of the same penalty.
 PENALTIES = {"IRM": "irm", "V-REx": "vrex", "EQRM": "eqrm", "CLOvE": "clove"}
 #: EQRM's is a deviation, not a variance: its gradient does not fade where the risks are equal but for noise.
@@ -49,7 +49,7 @@ def plan(seeds: int, quick: bool) -> list[Group]:
             if penalty != "irm" and seed >= FEW_SEEDS:
                 continue
             for model in models("sfb", seed, quick, [OUR_WEIGHTS.get(penalty, {}) | {"stability": penalty}]):
-                ours.append(group([model, adapted(model, "sfb-flat", **FLAT)]))
+                ours.append(group([model, *our_adaptations(model, "sfb-flat")]))
         # In turns: what begins together should not pretrain the same twice.
         pairs = zip_longest(groups(theirs, quick), ours)
         made += [one for pair in pairs for one in pair if one is not None]
@@ -61,8 +61,8 @@ def _row(title: str, who: str, unadapted: bool) -> Row:
     options["unadapted"] = unadapted
     options["test_access"] = "none" if unadapted else "unlabelled"
     if who == "ours":
-        return Row(f"{title}, SFB (ours)", "sfb", "sfb-flat", adapter_hyper=FLAT, **options)
-    options |= {"adapter_hyper": parts(ROUNDS), **ORACLE_CHOICE}
+        return Row(f"{title}, SFB (ours)", "sfb", "sfb-flat", **OUR_CHOICE, **options)
+    options |= {"adapter_hyper": parts(ROUNDS), "remark": MOVED.get(PENALTIES[title], ""), **ORACLE_CHOICE}
     return Row(f"{title}, SFB (paper)", "sfb-paper", PAPER_ADAPTER, **options)
 
 

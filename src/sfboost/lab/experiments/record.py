@@ -62,6 +62,9 @@ class Measured:
 class Record:
     """A run and what it gave, or why it failed. Written once, never changed.
 
+    `made` names the commit of the code and the date (`origin`). Records older than that name the commit that
+    first held them as "packed".
+
     Examples
     --------
     >>> run = Run("ac", "erm", seed=0, protocol="doc")
@@ -75,6 +78,7 @@ class Record:
     seconds: float
     versions: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
+    made: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -107,6 +111,7 @@ class Record:
             plain["seconds"],
             plain["versions"],
             plain["error"],
+            plain.get("made", {}),
         )
 
     def _plain(self) -> dict[str, Any]:
@@ -119,6 +124,7 @@ class Record:
             "seconds": round(self.seconds, 4),
             "versions": dict(self.versions),
             "error": self.error,
+            "made": dict(self.made),
         }
 
 

@@ -6,6 +6,7 @@ import difflib
 import importlib
 
 from sfboost.lab.experiments.experiment import Experiment
+from sfboost.lab.experiments.grouped_runs import Group
 
 _HERE = "sfboost.lab.experiments."
 
@@ -42,15 +43,27 @@ def find_experiment(name: str) -> Experiment:
     return found
 
 
+def planned_groups(protocol: str, *, quick: bool = False, seeds: int = 0) -> list[Group]:
+    """Return the groups of the experiments of one protocol, each once; of more seeds than usual if told.
+
+    Examples
+    --------
+    >>> len(planned_groups("corrections"))  # three data sets, fifty seeds
+    150
+    """
+    family = [find_experiment(name) for name in EXPERIMENTS]
+    own = [experiment for experiment in family if experiment.protocols[0] == protocol]
+    plans = [e.plan(max(seeds, e.quick_seeds if quick else e.seeds), quick) for e in own]
+    return list(dict.fromkeys(group for plan in plans for group in plan))
+
+
 def planned_runs(protocol: str, *, quick: bool = False, seeds: int = 0) -> set[str]:
-    """Return the ids of all runs of the experiments of one protocol; of more seeds than usual if told.
+    """Return the ids of all runs of these groups.
 
     Examples
     --------
     >>> len(planned_runs("corrections")) == len(planned_runs("corrections", quick=True))
     False
     """
-    family = [find_experiment(name) for name in EXPERIMENTS]
-    own = [experiment for experiment in family if experiment.protocols[0] == protocol]
-    plans = [e.plan(max(seeds, e.quick_seeds if quick else e.seeds), quick) for e in own]
-    return {run.id for plan in plans for group in plan for run in group.runs}
+    groups = planned_groups(protocol, quick=quick, seeds=seeds)
+    return {run.id for group in groups for run in group.runs}

@@ -41,14 +41,15 @@ def label(row: Row) -> str:
 
 
 def chosen_by(row: Row) -> str:
-    """Return how a row's hyper-parameters were chosen.
+    """Return how a row's hyper-parameters were chosen, and what was fixed before that in no blind way.
 
     Examples
     --------
-    >>> chosen_by(Row("ERM", "erm"))
-    'fixed'
+    >>> chosen_by(Row("ERM", "erm")), chosen_by(Row("ERM", "erm", remark="steps moved"))
+    ('fixed', 'fixed; steps moved')
     """
-    return "fixed" if row.rule is None else row.rule.name
+    rule = "fixed" if row.rule is None else row.rule.name
+    return f"{rule}; {row.remark}" if row.remark else rule
 
 
 def words(cell: Cell) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sfboost.lab.experiments.engines import Engine, InProcessEngine
 from sfboost.lab.experiments.grouped_runs import Group, Task
+from sfboost.lab.experiments.origin import origin
 from sfboost.lab.experiments.record import Record, Records, versions
 from sfboost.lab.experiments.store import Contents, Store
 
@@ -112,7 +113,7 @@ def _again(task: Task, engine: Engine, store: Store, before: Records) -> None:
         if deaths == _CHANCES:
             # Two in a row: what kills is what the group shares.
             lost = task.todo if given_up else (first,)
-            store.append([Record(run, None, 0.0, versions(), _DIED) for run in lost])
+            store.append([Record(run, None, 0.0, versions(), _DIED, origin()) for run in lost])
             task = Task(task.group, task.folder, task.skip | {run.id for run in lost})
             deaths, given_up = 0, given_up + 1
 

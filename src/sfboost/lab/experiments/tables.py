@@ -80,7 +80,9 @@ class Row:
     across_seeds : bool
         One choice for all seeds.
     knows : bool
-        Uses knowledge that nobody has in practice.
+        Uses knowledge that nobody has in practice, or a setting that was found while looking at test labels.
+    remark : str
+        How fixed settings were found, where that was not blind; tables show it beside the rule of choice.
     """
 
     label: str
@@ -95,6 +97,7 @@ class Row:
     data: Mapping[str, Any] = field(default_factory=dict)
     across_seeds: bool = False
     knows: bool = False
+    remark: str = ""
 
     @property
     def oracle(self) -> bool:
@@ -180,6 +183,8 @@ def paired_table(
     columns: Sequence[Column],
     records: Mapping[str, Record],
     paper: PaperTable | None = None,
+    *,
+    note: str = "",
 ) -> Table:
     """Return what the second row of each pair has more than the first, over the seeds that both have.
 
@@ -209,8 +214,8 @@ def paired_table(
             cells.append(Cell(tuple(gain for gain in gains if not math.isnan(gain)), beside))
         oracle = any(row.oracle for row in both)
         made.append((replace(both[1], label=label, knows=oracle), tuple(cells)))
-    note = "Differences in points, paired over seeds."
-    return Table(title, tuple(c.label for c in columns), tuple(made), note)
+    notes = ["Differences in points, paired over seeds.", note]
+    return Table(title, tuple(c.label for c in columns), tuple(made), " ".join(n for n in notes if n))
 
 
 def chosen_records(row: Row, column: Column, records: Mapping[str, Record]) -> dict[int, Record]:

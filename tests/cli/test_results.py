@@ -1,0 +1,95 @@
+"""Showing and checking records by the command."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("typer", reason="the [app] extra brings the command")
+
+from typer.testing import CliRunner
+
+from sfboost.cli.app import app
+from sfboost.lab.experiments import Store
+from sfboost.lab.experiments import committed as committed_module
+from sfboost.lab.experiments.committed import committed_records
+from sfboost.lab.experiments.store import write_records
+
+WITHOUT_TORCH = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"torch", "safetensors", "pooch", "PIL", "ray"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+import json
+from typer.testing import CliRunner
+from sfboost.cli.app import app
+from sfboost.lab.experiments.registry import EXPERIMENTS
+done = {name: CliRunner().invoke(app, ["results", "show", name]) for name in EXPERIMENTS}
+print(json.dumps({name: [d.exit_code, d.output] for name, d in done.items()}))
+"""
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_every_experiment_is_shown_without_torch():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
+    shown = json.loads(done.stdout)
+    without_records = {name for name, (code, _) in shown.items() if code != 0}
+    assert without_records == {"camelyon17"}
+    assert "No records of 'camelyon17' come with sfboost" in shown["camelyon17"][1]
+    for name in set(shown) - without_records:
+        assert "SFB" in shown[name][1]
+        assert "at commit" in shown[name][1]
+
+
+@pytest.fixture
+def few(tmp_path, monkeypatch):
+    """A few committed records of `sample-size`, in a place of their own."""
+    kept = [
+        r
+        for r in committed_records("sample-size").values()
+        if r.run.seed == 0 and r.run.data == {"n_test": 30}
+    ]
+    folder = tmp_path / "committed"
+    write_records(kept, folder / "sample-size.jsonl.gz")
+    monkeypatch.setattr(committed_module, "_RECORDS", folder)
+    return folder
+
+
+def test_what_a_check_found_is_said_when_the_records_are_shown(few):
+    assert "`sfboost results check sample-size`" in invoke("results", "show", "sample-size").output
+    file = few / "sample-size.jsonl.gz"
+    records = committed_records("sample-size")
+    moved = [
+        replace(
+            r, measured=replace(r.measured, metrics={"test-0.1": {"accuracy": r.value("test-0.1") - 0.1}})
+        )
+        if r.run.adapter == "none"
+        else r
+        for r in records.values()
+    ]
+    write_records(moved, file)
+    found = invoke("results", "check", "sample-size", "--seconds", 0, "--jobs", 1, "--keep")
+    assert found.exit_code == 1
+    assert "STALE: of 9 runs" in found.output
+    assert "1 of sfb-columns;" in found.output
+    assert "STALE: of 9 runs" in invoke("results", "show", "sample-size").output
+
+
+def test_records_are_unpacked_without_what_is_to_be_run_again(few, tmp_path):
+    out = tmp_path / "results"
+    done = invoke("results", "unpack", "sample-size", "--out", out, "--without", "sfb,sfb-labels")
+    assert "of 9 records" in done.output
+    assert {r.run.adapter for r in Store(out).read().records.values()} == {"none", "sfb-paper"}
+
+
+def test_a_check_of_an_unknown_experiment_is_answered_by_a_sentence():
+    done = invoke("results", "check", "sample-sise")
+    assert done.exit_code == 2
+    assert "Did you mean 'sample-size'?" in done.output
