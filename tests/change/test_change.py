@@ -13,8 +13,8 @@ PRIOR = (0.5, 0.5)
 def rows(rng, n, slopes=(1.5, 0.8), prior=PRIOR, leak=0.0, moved=0.0):
     """Gaussian features whose class means are ± half a slope; f_S and the pooled classifier are exact.
 
-    The pooled classifier believes in the slopes (1.5, 0.8) whatever they are here; `leak` is the slope of U on
-    X_S within a class, the same everywhere.
+    The pooled classifier believes in the slopes (1.5, 0.8) whatever they are here; `leak` is the slope of U
+    on X_S within a class, the same everywhere.
     """
     n_classes = len(prior)
     y = rng.choice(n_classes, n, p=prior)

@@ -76,17 +76,14 @@ def test_the_sample_has_every_kind_before_it_repeats_one():
     assert len(sample(groups, records, seconds=0)) == 1
 
 
-def test_an_outcome_is_kept_for_the_records_it_is_about_alone(tmp_path, monkeypatch):
-    import sfboost.lab.experiments.committed as module
-
-    monkeypatch.setattr(module, "_RECORDS", tmp_path)
+def test_an_outcome_is_kept_for_the_records_it_is_about_alone(tmp_path):
     (tmp_path / "small.jsonl.gz").write_bytes(b"records")
     outcome = compare({}, {}, not_repeated=("irm",))
-    assert last_outcome("small") is None
-    keep_outcome("small", outcome)
-    assert last_outcome("small") == outcome
+    assert last_outcome("small", tmp_path) is None
+    keep_outcome("small", outcome, tmp_path)
+    assert last_outcome("small", tmp_path) == outcome
     (tmp_path / "small.jsonl.gz").write_bytes(b"others")
-    assert last_outcome("small") is None
+    assert last_outcome("small", tmp_path) is None
 
 
 @pytest.mark.parametrize("protocol", ["corrections", "sample-size"])
