@@ -13,7 +13,7 @@ from sfboost.marginal.probabilities import FloatArray
 
 # The largest directions are the ones that hold a solver up, and some rows show them well enough.
 _DIRECTIONS = 32
-_ROWS = 1000
+_ROWS = 2000
 # Of the largest variance: a direction with less is treated as if it had so much.
 _LEAST_SHARE = 1e-8
 
