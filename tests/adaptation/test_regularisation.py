@@ -5,6 +5,9 @@ import pytest
 from scipy import sparse
 
 from sfboost import adapt
+from sfboost.adaptation import regularisation
+from sfboost.adaptation.fitting import fit_unstable
+from sfboost.marginal import log_likelihood_rows, log_weights
 
 
 def draw(n_rows, n_classes=4, seed=0):
@@ -46,3 +49,35 @@ def test_labels_belong_to_the_rows_that_are_ordered():
     there = adapt(stable[order], X[order], y=known[order], force=True).cross_fit
     np.testing.assert_allclose(here.gains, there.gains, atol=1e-9)
     assert here.gain != pytest.approx(adapt(stable, X, force=True).cross_fit.gain, abs=1e-6)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_the_gain_is_that_of_rows_that_a_head_did_not_see(container, monkeypatch):
+    stable, X = draw(601)
+    X[:, 0] = np.arange(601.0) / 601
+    fits = []
+
+    def remember(problem, *args, **kwargs):
+        fits.append((problem.X, fit_unstable(problem, *args, **kwargs)))
+        return fits[-1][1]
+
+    monkeypatch.setattr(regularisation, "fit_unstable", remember)
+    cross = adapt(stable, container(X), force=True, l2=0.1, standardize=False).cross_fit
+    evidence = log_weights(stable, stable.mean(axis=0))
+    scores, times_left_out = np.zeros(601), np.zeros(601)
+    for rows, model in fits:
+        seen = rows.toarray() if sparse.issparse(rows) else rows
+        unseen = ~np.isin(X[:, 0], seen[:, 0])
+        scores[unseen] = log_likelihood_rows(model.log_proba(X[unseen]), evidence[unseen])
+        times_left_out += unseen
+    np.testing.assert_array_equal(times_left_out, 1)
+    assert cross.gain == pytest.approx(scores.mean(), abs=1e-12)
+
+
+def test_penalties_that_are_clearly_too_weak_are_not_tried():
+    rng = np.random.default_rng(0)
+    stable, _ = draw(400)
+    cross = adapt(stable, rng.normal(size=(400, 60)), force=True).cross_fit
+    assert 1 < len(cross.strengths) < len(regularisation.STRENGTHS)
+    assert cross.strengths == regularisation.STRENGTHS[-len(cross.strengths) :]
+    assert cross.gains[0] < cross.gain == max(cross.gains)

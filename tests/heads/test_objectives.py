@@ -74,3 +74,30 @@ def test_huge_logits_stay_finite(k):
 def test_one_column_of_log_odds_is_the_softmax_of_two():
     z = RNG.normal(size=(N, 1)) * 5
     np.testing.assert_allclose(log_proba_from_logits(z), log_softmax(full(z), axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("name", ["soft", "signed", "likelihood", "joint", "forward"])
+def test_blocks_of_rows_add_up(k, name):
+    objective, _ = cases(k)[name]
+    logits = RNG.normal(size=(N, n_logit_columns(k)))
+    whole, by_logit = objective.value_and_gradient(logits)
+    parts = [objective.value_and_gradient(logits[rows], rows) for rows in (slice(0, 5), slice(5, N))]
+    assert sum(value for value, _ in parts) == pytest.approx(whole, abs=1e-13)
+    np.testing.assert_allclose(np.vstack([gradient for _, gradient in parts]), by_logit, atol=1e-15)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("rule", [-500.0, -1e4])
+def test_a_head_that_is_certain_of_what_the_evidence_rules_out(k, rule):
+    """Their product underflows; the likelihood is still the difference of the logarithms."""
+    above = np.full((1, k), rule)
+    above[0, 0] = 0.0
+    logits = np.full((1, n_logit_columns(k)), 900.0)
+    if k > 2:
+        logits[0, 0] = 0.0
+    value, gradient = LogLikelihood(above, np.ones(1)).value_and_gradient(logits)
+    expected = -np.logaddexp(0.0, 900.0 + rule + np.log(k - 1)) + 900.0 + np.log(k - 1)
+    assert value == pytest.approx(expected, rel=1e-12)
+    wanted = softmax(full(logits), axis=1) - softmax(full(logits) + above, axis=1)
+    np.testing.assert_allclose(gradient, wanted[:, -logits.shape[1] :], atol=1e-12)

@@ -43,7 +43,15 @@ def test_every_head_and_everything_an_adaptation_holds_is_listed():
                     missing.append(name)
     # Never part of a fitted model.
     assert sorted(missing) == sorted(
-        ["Explanation", "Problem", "SoftLabelMixin", "StressDomain", "StressTable"]
+        [
+            "Coordinates",
+            "Explanation",
+            "Problem",
+            "SoftLabelMixin",
+            "StressDomain",
+            "StressTable",
+            "Whitening",
+        ]
     )
 
 

@@ -18,6 +18,7 @@ from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
 from sfboost.heads.linear import LinearFit
 from sfboost.heads.objectives import CrossEntropy, ForwardCrossEntropy, LogLikelihood
+from sfboost.heads.whitening import Whitening
 from sfboost.marginal import (
     correct_posthoc,
     floored_log,
@@ -30,6 +31,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 # Rows on which the likelihood is maximised first when there are many more.
 _START_ROWS = 20_000
+# A start needs fewer digits than what is fitted from it.
+_START_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +79,18 @@ def fit_unstable(
     *,
     start: LinearFit | None = None,
     tol: float = 1e-7,
+    whitening: Whitening | None = None,
 ) -> UnstableModel:
-    """Fit f_U as `settings` say; `start` and `tol` are for our logistic head."""
+    """Fit f_U as `settings` say; `start`, `tol` and `whitening` are for our logistic head."""
     if problem.all_labelled and settings.labelled_risk == "unstable":
         labels = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
         head = settings.make_head(l2, tol)
         if isinstance(head, SoftLogisticRegression):
             share = problem.weight / problem.weight.sum()
-            return UnstableModel(head.fit_objective(problem.X, CrossEntropy(labels, share), start))
+            return UnstableModel(head.fit_objective(problem.X, CrossEntropy(labels, share), start, whitening))
         return UnstableModel(head.fit_soft(problem.X, labels, problem.weight))
     if settings.direct:
-        return _maximise_likelihood(problem, settings, l2, start, tol)
+        return _maximise_likelihood(problem, settings, l2, start, tol, whitening)
     if settings.correction == "posthoc-repeated":
         return _repeated_posthoc(problem, settings, l2)
     model = _with_history(_first_round(problem, settings, l2), problem)
@@ -135,7 +139,12 @@ def _temperature(
 
 
 def _maximise_likelihood(
-    problem: Problem, settings: Settings, l2: float | None, start: LinearFit | None, tol: float
+    problem: Problem,
+    settings: Settings,
+    l2: float | None,
+    start: LinearFit | None,
+    tol: float,
+    whitening: Whitening | None,
 ) -> UnstableModel:
     """Maximise ℓ directly. It is not concave in the parameters, so the start is fixed: the soft-label head.
 
@@ -144,19 +153,22 @@ def _maximise_likelihood(
     head = settings.make_head(l2, tol)
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
     n_rows = len(problem.stable)
+    whitening = whitening or Whitening.of(problem.X, problem.weight)
+    share = problem.weight / problem.weight.sum()
     if start is None and n_rows > 2 * _START_ROWS:
         some = np.linspace(0, n_rows - 1, _START_ROWS).astype(np.intp)
-        start = _maximise_likelihood(problem.take(some), settings, l2, None, tol).linear_fit
+        start = _maximise_likelihood(problem.take(some), settings, l2, None, tol, whitening).linear_fit
     elif start is None:
-        soft = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
-        start = head.fit_soft(problem.X, soft, problem.weight).linear_fit_
+        soft = CrossEntropy(problem.fix_labels(problem.stable, np.eye(problem.n_classes)), share)
+        rough = settings.make_head(l2, max(tol, _START_TOLERANCE))
+        assert isinstance(rough, SoftLogisticRegression)
+        start = rough.fit_objective(problem.X, soft, None, whitening).linear_fit_
     below = None
     if settings.labelled_risk == "joint" and len(problem.labelled):
         # Unlabelled rows keep ℓ; labelled ones are compared with the combination (Eq. 3.2).
         below = np.zeros_like(problem.log_weights)
         below[problem.labelled] = problem.log_weights[problem.labelled]
-    share = problem.weight / problem.weight.sum()
-    head.fit_objective(problem.X, LogLikelihood(problem.class_evidence, share, below), start)
+    head.fit_objective(problem.X, LogLikelihood(problem.class_evidence, share, below), start, whitening)
     if below is not None:
         return _with_history(UnstableModel(head), problem)
     # The objective is −ℓ plus the penalty: no second pass over the rows is needed.

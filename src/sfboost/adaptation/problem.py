@@ -124,8 +124,8 @@ class Problem:
         """Weighted mean of ℓ over the rows."""
         return float(self.weight @ self.log_likelihood_rows(log_unstable) / self.weight.sum())
 
-    def take(self, rows: IntArray) -> Problem:
-        """The problem of some of the rows."""
+    def take(self, rows: IntArray | slice) -> Problem:
+        """The problem of some of the rows; a slice of dense rows is not copied."""
         return replace(
             self,
             stable=self.stable[rows],

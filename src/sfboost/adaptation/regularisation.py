@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.adaptation.problem import IntArray, Problem
 from sfboost.adaptation.settings import Settings
+from sfboost.heads.linear import LinearFit
+from sfboost.heads.whitening import Whitening
 from sfboost.marginal import log_likelihood_rows
 from sfboost.marginal.probabilities import FloatArray
 
@@ -19,7 +23,9 @@ _FOLDS = 3
 _MOST_ROWS = 10_000
 _MOST_VALUES = 2_000_000
 # Ranking penalties needs fewer digits than the final fit.
-_TOLERANCE = 1e-5
+_TOLERANCE = 1e-4
+# Standard errors of the difference by which a penalty is worse than a stronger one.
+_CLEARLY = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +43,7 @@ class CrossFit:
     n_rows : int
         Rows that were used.
     strengths, gains : tuples of float
-        The candidates (l2 times rows) and the mean held-out ℓ of each.
+        The candidates tried (l2 times rows) and the mean held-out ℓ of each.
     """
 
     l2: float
@@ -52,18 +58,35 @@ def cross_fit(problem: Problem, settings: Settings) -> CrossFit:
     """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows."""
     rng = np.random.default_rng(settings.random_state)
     rows = _some_rows(problem, rng)
-    part = problem.take(rows)
-    folds = rng.permutation(len(part.stable)) % _FOLDS
+    folds = rng.permutation(len(rows)) % _FOLDS
+    rows = rows[np.argsort(folds, kind="stable")]
+    edges = [0, *np.cumsum(np.bincount(folds, minlength=_FOLDS)).tolist()]
+    # The first fold stands at the end too, so that all rows but any one fold's are one slice.
+    ring = problem.take(np.concatenate([rows, rows[: edges[1]]]))
+    part = ring.take(slice(0, len(rows)))
     n = float(part.weight.sum())
     tries = STRENGTHS if settings.l2 is None else (settings.l2 * float(problem.weight.sum()),)
-    scores = _held_out(part, settings, [strength / n for strength in tries], folds)
     share = part.weight / n
-    gains = [float(share @ score) for score in scores]
-    best = int(np.argmax(gains))
-    spread = float(share @ (scores[best] - gains[best]) ** 2)
-    error = float(np.sqrt(spread * float(share @ share)))
-    l2 = tries[best] / float(problem.weight.sum())
-    return CrossFit(l2, gains[best], error, len(rows), tuple(tries), tuple(gains))
+    # From the strongest penalty on, until one is clearly too weak: the weaker, the slower and the worse.
+    tried: list[FloatArray] = []
+    for scores in _held_out(ring, part, settings, [strength / n for strength in reversed(tries)], edges):
+        tried.insert(0, scores)
+        best = max(tried, key=lambda scores: float(share @ scores))
+        worse, error = _mean_and_error(best - scores, share)
+        if worse > _CLEARLY * error:
+            break
+    strengths = tries[len(tries) - len(tried) :]
+    means, errors = zip(*(_mean_and_error(scores, share) for scores in tried), strict=True)
+    chosen = int(np.argmax(means))
+    l2 = strengths[chosen] / float(problem.weight.sum())
+    return CrossFit(l2, means[chosen], errors[chosen], len(rows), strengths, means)
+
+
+def _mean_and_error(values: FloatArray, share: FloatArray) -> tuple[float, float]:
+    """Weighted mean of independent rows, and its standard error."""
+    mean = float(share @ values)
+    spread = float(share @ (values - mean) ** 2)
+    return mean, float(np.sqrt(spread * float(share @ share)))
 
 
 def _some_rows(problem: Problem, rng: np.random.Generator) -> IntArray:
@@ -83,20 +106,29 @@ def _some_rows(problem: Problem, rng: np.random.Generator) -> IntArray:
     return order[np.sort(rng.choice(n_rows, most, replace=False))]
 
 
-def _held_out(problem: Problem, settings: Settings, penalties: list[float], folds: IntArray) -> FloatArray:
-    """ℓ of each row (columns) for each penalty (rows), under a head fitted without the row's fold.
+def _held_out(
+    ring: Problem, part: Problem, settings: Settings, penalties: list[float], edges: list[int]
+) -> Iterator[FloatArray]:
+    """ℓ of each row of `part` under a head fitted without the row's fold, one penalty after the other.
 
-    Each fit starts from the one with the next larger penalty. A row is judged with the prior of all rows;
+    Each fit starts from the one with the penalty before. A row is judged with the prior of all rows;
     whatever `labelled_risk` is, a labelled row is judged by f_U.
     """
-    scores = np.empty((len(penalties), len(problem.stable)))
-    for fold in range(_FOLDS):
-        inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        train, X_outside = problem.take(inside), problem.take(outside).X
-        start = None
-        for i in reversed(range(len(penalties))):
-            model = fit_unstable(train, settings, penalties[i], start=start, tol=_TOLERANCE)
-            start = model.linear_fit
-            log_unstable = model.log_proba(X_outside)
-            scores[i, outside] = log_likelihood_rows(log_unstable, problem.class_evidence[outside])
-    return scores
+    n_rows = len(part.stable)
+    outside = [slice(first, last) for first, last in pairwise(edges)]
+    after = [fold.stop % n_rows for fold in outside]
+    inside = [
+        ring.take(slice(first, first + n_rows - (fold.stop - fold.start)))
+        for first, fold in zip(after, outside, strict=True)
+    ]
+    whitening = Whitening.of(part.X, part.weight)
+    starts: list[LinearFit | None] = [None] * _FOLDS
+    for penalty in penalties:
+        scores = np.empty(n_rows)
+        for i, rows in enumerate(outside):
+            model = fit_unstable(
+                inside[i], settings, penalty, start=starts[i], tol=_TOLERANCE, whitening=whitening
+            )
+            starts[i] = model.linear_fit
+            scores[rows] = log_likelihood_rows(model.log_proba(part.X[rows]), part.class_evidence[rows])
+        yield scores

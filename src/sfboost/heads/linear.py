@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,13 +16,16 @@ from scipy.special import softmax
 from threadpoolctl import ThreadpoolController
 
 from sfboost.heads.objectives import CrossEntropy, Objective
+from sfboost.heads.whitening import Whitening
 from sfboost.marginal.probabilities import FloatArray
 
 # Newton's Hessian costs n (d K)² / 2: below this many parameters it beats L-BFGS's many passes.
 _NEWTON_PARAMETERS = 120
 _NARROW = 64
-# Rows per block of the Hessian, so that its weighted copy of the rows stays small.
-_BLOCK = 32768
+# Numbers per block of rows: it stays in the processor's cache for the logits and for the gradient, and what
+# is computed row by row never needs much memory.
+_BLOCK = 2**19
+_HESSIAN_ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +52,7 @@ def fit_linear(
     solver: str = "auto",
     max_iterations: int = 1000,
     tolerance: float = 1e-7,
+    whitening: Whitening | None = None,
 ) -> LinearFit:
     """Minimise objective(X W + b) + l2/2 · ‖W‖².
 
@@ -55,19 +60,20 @@ def fit_linear(
     ----------
     X : dense array or sparse matrix of shape (n, d)
     solver : {"auto", "newton", "lbfgs"}
-        Newton needs the cross-entropy (convex) and dense rows; "auto" takes it where the number of
-        parameters is small.
+        Newton needs the cross-entropy (convex); "auto" takes it where the number of parameters is small.
     tolerance : float
         Largest absolute entry of the gradient at the end.
+    whitening : Whitening, optional
+        Of rows like these, to spare its computation; it does not change the optimum.
     """
     columns = objective.n_columns
     if start is None:
         start = LinearFit(np.zeros((X.shape[1], columns)), np.zeros(columns), np.inf, 0, False)
     else:
         start = replace(start, converged=False)
-    convex = isinstance(objective, CrossEntropy) and not sparse.issparse(X)
+    convex = isinstance(objective, CrossEntropy)
     if solver == "newton" and not convex:
-        raise ValueError('solver="newton" needs dense rows and the cross-entropy: use solver="lbfgs".')
+        raise ValueError('solver="newton" needs the cross-entropy, which is convex: use solver="lbfgs".')
     if solver == "auto":
         solver = "newton" if convex and (X.shape[1] + 1) * columns <= _NEWTON_PARAMETERS else "lbfgs"
     fit = start
@@ -75,7 +81,8 @@ def fit_linear(
         if solver == "newton":
             fit = _newton(X, objective, l2, start, max_iterations, tolerance)
         if not fit.converged:
-            fit = _lbfgs(X, objective, l2, fit, max_iterations, tolerance)
+            whitening = whitening or Whitening.of(X, objective.weight)
+            fit = _lbfgs(X, objective, l2, fit, max_iterations, tolerance, whitening)
     # The mean of K intercepts is free; centring makes the fit unique.
     shift = fit.intercept.mean() if columns > 1 else 0.0
     return replace(fit, intercept=fit.intercept - shift)
@@ -93,41 +100,76 @@ def _threads_for(n_features: int) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def _evaluate(
-    X: Any, objective: Objective, l2: float, coef: FloatArray, intercept: FloatArray
-) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-    """Value, gradient in W, gradient in b, and the logits."""
-    logits = np.asarray(X @ coef) + intercept
-    value, gradient = objective.value_and_gradient(logits)
-    value += 0.5 * l2 * float(np.vdot(coef, coef))
-    return value, np.asarray(X.T @ gradient) + l2 * coef, gradient.sum(axis=0), logits
+def _blocks(X: Any, columns: int) -> Iterator[slice]:
+    """Slices of the rows; sparse rows come in one, since slicing them copies."""
+    n_rows = X.shape[0]
+    size = n_rows if sparse.issparse(X) else max(64, _BLOCK // (X.shape[1] + columns))
+    for first in range(0, n_rows, size):
+        yield slice(first, first + size)
+
+
+def _evaluate(X: Any, objective: Objective, l2: float, theta: FloatArray) -> tuple[float, FloatArray]:
+    """Value, and gradient in theta of shape (columns, d + 1): a row of W and its intercept per column."""
+    coef = np.ascontiguousarray(theta[:, :-1])
+    gradient = np.zeros_like(theta)
+    gradient[:, :-1] = l2 * coef
+    value = 0.5 * l2 * float(np.vdot(coef, coef))
+    for rows in _blocks(X, len(theta)):
+        block = X[rows] if rows.stop < X.shape[0] or rows.start else X
+        logits = np.asarray(coef @ block.T)
+        logits += theta[:, -1:]
+        part, by_logit = objective.value_and_gradient(logits.T, rows)
+        value += part
+        gradient[:, :-1] += by_logit.T @ block
+        gradient[:, -1] += by_logit.sum(axis=0)
+    return value, gradient
 
 
 def _lbfgs(
-    X: Any, objective: Objective, l2: float, start: LinearFit, max_iterations: int, tolerance: float
+    X: Any,
+    objective: Objective,
+    l2: float,
+    start: LinearFit,
+    max_iterations: int,
+    tolerance: float,
+    whitening: Whitening,
 ) -> LinearFit:
-    shape = start.coef.shape
+    """L-BFGS in whitened coordinates, stopped by the gradient in the plain ones."""
+    theta = np.vstack([start.coef, start.intercept]).T
+    classes = max(len(theta), 2)
+    # The curvature of the loss at even odds is (K − 1)/K² in every class.
+    coordinates = whitening.at(l2 * classes**2 / (classes - 1))
+    largest = np.inf
 
-    def unpack(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return theta[: -shape[1]].reshape(shape), theta[-shape[1] :]
+    def loss(white: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal largest
+        value, gradient = _evaluate(X, objective, l2, coordinates.to_plain(white.reshape(theta.shape)))
+        largest = np.abs(gradient).max()
+        return value, coordinates.gradient(gradient).ravel()
 
-    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, by_coef, by_intercept, _ = _evaluate(X, objective, l2, *unpack(theta))
-        return value, np.concatenate([by_coef.ravel(), by_intercept])
+    def stop(_: FloatArray) -> None:
+        if largest <= tolerance:
+            raise StopIteration
 
+    white = coordinates.to_white(theta).ravel()
+    first = [loss(white)]
+    if largest <= tolerance:
+        return replace(start, value=first[0][0], n_iterations=0, converged=True)
     found = minimize(
-        loss,
-        np.concatenate([start.coef.ravel(), start.intercept]),
+        lambda white: first.pop() if first else loss(white),
+        white,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": max_iterations, "gtol": tolerance, "ftol": 1e-13, "maxcor": 20},
+        callback=stop,
+        options={"maxiter": max_iterations, "gtol": 0.0, "ftol": 10.0 * tolerance**2, "maxcor": 20},
     )
-    coef, intercept = unpack(found.x)
-    return LinearFit(coef, intercept, float(found.fun), int(found.nit), bool(found.success))
+    theta = coordinates.to_plain(found.x.reshape(theta.shape))
+    converged = bool(found.success) or bool(largest <= tolerance)
+    return LinearFit(theta[:, :-1].T, theta[:, -1], float(found.fun), int(found.nit), converged)
 
 
 def _newton(
-    X: FloatArray,
+    X: Any,
     objective: Objective,
     l2: float,
     start: LinearFit,
@@ -135,39 +177,39 @@ def _newton(
     tolerance: float,
 ) -> LinearFit:
     """Damped Newton steps; stops unconverged where the Hessian cannot be factorised."""
-    coef, intercept = start.coef, start.intercept
-    value, by_coef, by_intercept, logits = _evaluate(X, objective, l2, coef, intercept)
+    theta = np.vstack([start.coef, start.intercept]).T
+    value, gradient = _evaluate(X, objective, l2, theta)
     for iteration in range(max_iterations):
-        gradient = np.vstack([by_coef, by_intercept])
         if np.abs(gradient).max() <= tolerance:
-            return LinearFit(coef, intercept, value, iteration, True)
-        hessian = _hessian(X, logits, objective.weight, l2)
+            return LinearFit(theta[:, :-1].T, theta[:, -1], value, iteration, True)
+        hessian = _hessian(X, theta, objective.weight, l2)
         try:
-            step = cho_solve(cho_factor(hessian), gradient.T.ravel()).reshape(gradient.T.shape).T
+            step = cho_solve(cho_factor(hessian), gradient.ravel()).reshape(gradient.shape)
         except LinAlgError:
             break
         slope, size = float(np.vdot(step, gradient)), 1.0
         while size > 1e-4:
-            trial = coef - size * step[:-1], intercept - size * step[-1]
-            new = _evaluate(X, objective, l2, *trial)
+            trial = theta - size * step
+            new = _evaluate(X, objective, l2, trial)
             if new[0] <= value - 1e-4 * size * slope + 1e-14 * abs(value):
                 break
             size *= 0.5
         else:
             break
-        coef, intercept = trial
-        value, by_coef, by_intercept, logits = new
-    return LinearFit(coef, intercept, value, iteration, False)
+        theta = trial
+        value, gradient = new
+    return LinearFit(theta[:, :-1].T, theta[:, -1], value, iteration, False)
 
 
-def _hessian(X: FloatArray, logits: FloatArray, weight: FloatArray, l2: float) -> FloatArray:
+def _hessian(X: Any, theta: FloatArray, weight: FloatArray, l2: float) -> FloatArray:
     """Hessian of the penalised cross-entropy; parameters ordered by column, intercept last in each."""
-    width, columns = X.shape[1] + 1, logits.shape[1]
+    columns, width = theta.shape
     blocks = np.zeros((columns, columns, width, width))
-    for first in range(0, len(X), _BLOCK):
-        rows = slice(first, first + _BLOCK)
-        design = np.column_stack([X[rows], np.ones(len(X[rows]))])
-        curvature = _curvature(logits[rows]) * weight[rows, None, None]
+    for first in range(0, X.shape[0], _HESSIAN_ROWS):
+        rows = slice(first, first + _HESSIAN_ROWS)
+        some = X[rows].toarray() if sparse.issparse(X) else X[rows]
+        design = np.column_stack([some, np.ones(len(some))])
+        curvature = _curvature(design @ theta.T) * weight[rows, None, None]
         for k in range(columns):
             for m in range(k + 1):
                 blocks[k, m] += (design * curvature[:, k, m, None]).T @ design

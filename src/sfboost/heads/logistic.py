@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sfboost.heads.base import SoftLabelMixin, normalised_weight
 from sfboost.heads.linear import LinearFit, fit_linear
 from sfboost.heads.objectives import CrossEntropy, Objective, log_proba_from_logits, n_logit_columns
+from sfboost.heads.whitening import Whitening
 from sfboost.marginal.probabilities import FloatArray
 
 
@@ -87,7 +88,13 @@ class SoftLogisticRegression(SoftLabelMixin):
             X, CrossEntropy(targets, normalised_weight(sample_weight, X.shape[0])), start
         )
 
-    def fit_objective(self, X: Any, objective: Objective, start: LinearFit | None = None) -> Self:
+    def fit_objective(
+        self,
+        X: Any,
+        objective: Objective,
+        start: LinearFit | None = None,
+        whitening: Whitening | None = None,
+    ) -> Self:
         """Minimise any objective of the logits (likelihood, forward, …) plus this head's penalty."""
         solver = self.solver if isinstance(objective, CrossEntropy) else "lbfgs"
         self._fit = fit_linear(
@@ -98,6 +105,7 @@ class SoftLogisticRegression(SoftLabelMixin):
             solver=solver,
             max_iterations=self.max_iter,
             tolerance=self.tol,
+            whitening=whitening,
         )
         self.coef_, self.intercept_ = self._fit.coef.T.copy(), self._fit.intercept.copy()
         self.n_iter_, self.objective_ = self._fit.n_iterations, self._fit.value

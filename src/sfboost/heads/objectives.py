@@ -2,6 +2,9 @@
 
 With two classes a head has one logit column z (the log-odds of the second class); with K > 2 it has
 K columns. Each loss returns its value and its gradient in the logits.
+
+Inside, arrays are (K, rows): sums over classes then run along contiguous rows. Logits and gradients keep the
+shape (rows, columns); column-major ones are read and written without a copy.
 """
 
 from __future__ import annotations
@@ -9,9 +12,13 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 
 from sfboost.marginal.probabilities import FloatArray
+
+_ALL = slice(None)
+# Below this a sum of products of exponentials may have lost digits to underflow.
+_LEAST_SUM = 1e-200
 
 
 class Objective(Protocol):
@@ -23,8 +30,8 @@ class Objective(Protocol):
     def n_columns(self) -> int:
         """Number of logit columns."""
 
-    def value_and_gradient(self, logits: FloatArray) -> tuple[float, FloatArray]:
-        """Weighted sum over rows, and its gradient with the shape of `logits`."""
+    def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
+        """Weighted sum over `rows`, and its gradient with the shape of `logits`, the logits of these rows."""
 
 
 def n_logit_columns(n_classes: int) -> int:
@@ -40,28 +47,25 @@ def log_proba_from_logits(logits: FloatArray) -> FloatArray:
     return log_softmax(logits, axis=1)
 
 
-def _one_plus_and_sigmoid(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """1 + e^−|z| and 1 / (1 + e^−z), sharing the one exponential that both need.
-
-    softplus(z) = max(z, 0) + log(1 + e^−|z|), and the argument of that logarithm is between 1 and 2.
-    """
-    small = np.abs(z)
-    np.negative(small, out=small)
-    np.exp(small, out=small)
-    sigmoid = np.where(z >= 0.0, 1.0, small)
-    small += 1.0
-    sigmoid /= small
-    return small, sigmoid
+def _by_class(logits: FloatArray) -> FloatArray:
+    """The logits of every class, of shape (K, n); of two classes the first one has zero."""
+    if logits.shape[1] > 1:
+        return logits.T
+    both = np.zeros((2, len(logits)))
+    both[1] = logits[:, 0]
+    return both
 
 
 def _log_sum_and_softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logarithm of Σ_y e^z and the softmax of each row, sharing the one exponential that both need."""
-    largest = z.max(axis=1, keepdims=True)
+    """Logarithm of Σ_y e^z and the softmax over classes, sharing the one exponential that both need."""
+    largest = z.max(axis=0)
     proba = z - largest
     np.exp(proba, out=proba)
-    total = proba.sum(axis=1, keepdims=True)
+    total = proba.sum(axis=0)
     proba /= total
-    return np.log(total[:, 0]) + largest[:, 0], proba
+    np.log(total, out=total)
+    total += largest
+    return total, proba
 
 
 class CrossEntropy:
@@ -73,26 +77,42 @@ class CrossEntropy:
 
     def __init__(self, targets: FloatArray, weight: FloatArray) -> None:
         self.weight = weight
-        self.targets = targets[:, 1:] if targets.shape[1] == 2 else targets
-        self.n_columns = self.targets.shape[1]
+        self.targets = np.ascontiguousarray(targets.T)
+        self.n_columns = n_logit_columns(targets.shape[1])
 
-    def value_and_gradient(self, logits: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """See `Objective`."""
-        weight, targets = self.weight, self.targets
-        if self.n_columns == 1:
-            z = logits[:, 0]
-            one_plus, gradient = _one_plus_and_sigmoid(z)
-            rows = np.log(one_plus, out=one_plus)
-            rows += np.maximum(z, 0.0)
-            rows -= targets[:, 0] * z
-            gradient -= targets[:, 0]
-            gradient *= weight
-            return float(weight @ rows), gradient[:, None]
-        total, gradient = _log_sum_and_softmax(logits)
-        rows = total - np.einsum("ij,ij->i", targets, logits)
+        weight, targets, z = self.weight[rows], self.targets[:, rows], _by_class(logits)
+        loss, gradient = _log_sum_and_softmax(z)
+        loss -= np.einsum("ij,ij->j", targets, z)
         gradient -= targets
-        gradient *= weight[:, None]
-        return float(weight @ rows), gradient
+        gradient *= weight
+        return float(weight @ loss), gradient[-self.n_columns :].T
+
+
+class _Tilt:
+    """The class weights e^a of each row: what they make of probabilities f."""
+
+    def __init__(self, log_weights: FloatArray) -> None:
+        self.log_weights = log_weights
+        self.largest = log_weights.max(axis=1)
+        self.weights = np.subtract(log_weights.T, self.largest, order="C")
+        np.exp(self.weights, out=self.weights)
+
+    def apply(self, proba: FloatArray, z: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Logarithm of Σ_y f_y e^a_y, and f_y e^a_y divided by that sum, for f = `proba` = softmax(`z`)."""
+        tilted = proba * self.weights[:, rows]
+        total = tilted.sum(axis=0)
+        lost = np.flatnonzero(total < _LEAST_SUM)
+        total[lost] = 1.0
+        tilted /= total
+        log_total = np.log(total, out=total)
+        log_total += self.largest[rows]
+        if len(lost):  # f and e^a contradict each other: only their logarithms can be added
+            sums, log_proba = z[:, lost] + self.log_weights[rows][lost].T, logsumexp(z[:, lost], axis=0)
+            log_sums, tilted[:, lost] = _log_sum_and_softmax(sums)
+            log_total[lost] = log_sums - log_proba
+        return log_total, tilted
 
 
 class LogLikelihood:
@@ -106,37 +126,20 @@ class LogLikelihood:
     def __init__(self, above: FloatArray, weight: FloatArray, below: FloatArray | None = None) -> None:
         self.weight = weight
         self.n_columns = n_logit_columns(above.shape[1])
-        if self.n_columns == 1:
-            # Only the difference of the two classes matters for the gradient.
-            self.constant = -float(weight @ above[:, 0])
-            self.above = above[:, 1] - above[:, 0]
-            self.below = None
-            if below is not None:
-                self.constant += float(weight @ below[:, 0])
-                self.below = below[:, 1] - below[:, 0]
-        else:
-            self.constant, self.above, self.below = 0.0, above, below
+        self.above = _Tilt(above)
+        self.below = None if below is None else _Tilt(below)
 
-    def value_and_gradient(self, logits: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """See `Objective`."""
-        z = logits[:, 0] if self.n_columns == 1 else logits
-        below = z if self.below is None else z + self.below
-        above = z + self.above
-        if self.n_columns == 1:
-            total, gradient = _one_plus_and_sigmoid(below)
-            kept, posterior = _one_plus_and_sigmoid(above)
-            total /= kept
-            rows = np.log(total, out=total)
-            rows += np.maximum(below, 0.0)
-            rows -= np.maximum(above, 0.0)
-            gradient -= posterior
-            gradient *= self.weight
-            return self.constant + float(self.weight @ rows), gradient[:, None]
-        total, gradient = _log_sum_and_softmax(below)
-        kept, posterior = _log_sum_and_softmax(above)
-        gradient -= posterior
-        gradient *= self.weight[:, None]
-        return self.constant + float(self.weight @ (total - kept)), gradient
+        weight, z = self.weight[rows], _by_class(logits)
+        _, proba = _log_sum_and_softmax(z)
+        gain, posterior = self.above.apply(proba, z, rows)
+        if self.below is not None:
+            expected, proba = self.below.apply(proba, z, rows)
+            gain -= expected
+        proba -= posterior
+        proba *= weight
+        return -float(weight @ gain), proba[-self.n_columns :].T
 
 
 class ForwardCrossEntropy:
@@ -144,16 +147,16 @@ class ForwardCrossEntropy:
 
     def __init__(self, targets: FloatArray, confusion: FloatArray, weight: FloatArray) -> None:
         self.weight = weight
-        self.targets = targets
+        self.targets = np.ascontiguousarray(targets.T)
         self.confusion = confusion
         self.n_columns = n_logit_columns(targets.shape[1])
 
-    def value_and_gradient(self, logits: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """See `Objective`."""
-        full = np.column_stack([np.zeros(len(logits)), logits]) if self.n_columns == 1 else logits
-        _, fitted = _log_sum_and_softmax(full)
-        seen = np.maximum(fitted @ self.confusion.T, np.finfo(np.float64).tiny)
-        value = -float(self.weight @ np.einsum("ij,ij->i", self.targets, np.log(seen)))
-        slope = -(self.targets / seen) @ self.confusion
-        gradient = fitted * (slope - np.einsum("ij,ij->i", fitted, slope)[:, None]) * self.weight[:, None]
-        return value, gradient[:, 1:] if self.n_columns == 1 else gradient
+        weight, targets = self.weight[rows], self.targets[:, rows]
+        _, fitted = _log_sum_and_softmax(_by_class(logits))
+        seen = np.maximum(self.confusion @ fitted, np.finfo(np.float64).tiny)
+        value = -float(weight @ np.einsum("ij,ij->j", targets, np.log(seen)))
+        slope = -self.confusion.T @ (targets / seen)
+        gradient = fitted * (slope - np.einsum("ij,ij->j", fitted, slope)) * weight
+        return value, gradient[-self.n_columns :].T
