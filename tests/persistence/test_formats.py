@@ -44,3 +44,21 @@ def test_the_current_format_has_its_files():
         "foreign",
         "network",
     }
+
+
+@pytest.mark.filterwarnings(
+    "ignore::sfboost.SavedModelWarning", "ignore::sklearn.exceptions.InconsistentVersionWarning"
+)
+def test_a_leak_model_saved_without_its_class_shares_finds_them_again():
+    """The file is of a version that flattened to equal class shares; its rows have 20 % of one class."""
+    pytest.importorskip("torch", reason="needs the extra with torch")
+    model = sfboost.load(FOLDER / "v1-flattened-network.sfb")
+    _, _, labels, domain = model.validation_
+    shares = np.mean([(labels[domain == name] == "well").mean() for name in model.domains_])
+    assert shares == pytest.approx(0.2, abs=0.02)
+    np.testing.assert_allclose(model.leak_model_.prior, [1 - shares, shares], atol=0.01)
+    rows = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    log_proba, unstable = model._calibrated(rows)
+    equal = model.leak_model_.flatten(np.exp(log_proba), unstable, prior=[0.5, 0.5])
+    odds = model.leak_model_.prior / 0.5 * equal
+    np.testing.assert_allclose(model.predict_proba(rows), odds / odds.sum(axis=1, keepdims=True), atol=1e-9)

@@ -32,7 +32,7 @@ from sfboost.adaptation.settings import GUARDS, Settings, resolve
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.marginal import as_probability_matrix, posterior
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, as_class_shares
 
 
 def adapt(
@@ -237,12 +237,7 @@ def _check_source_prior(source_prior: Any, settings: Settings, n_classes: int) -
             'stability="likelihood" needs source_prior: pass the class shares of the rows that '
             "stable_proba was calibrated on."
         )
-    prior = np.asarray(source_prior, dtype=np.float64)
-    if prior.shape != (n_classes,) or not (prior > 0.0).all() or abs(prior.sum() - 1.0) > 1e-4:
-        raise ValueError(
-            f"source_prior={source_prior!r} must be {n_classes} positive shares that sum to one."
-        )
-    return prior / prior.sum()
+    return as_class_shares(source_prior, n_classes, name="source_prior")
 
 
 def _class_shares(problem: Problem, unstable: UnstableModel | None) -> FloatArray:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import recall_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -52,8 +53,8 @@ IntArray = npt.NDArray[np.intp]
 
 # A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
 _LEAST_PROBABILITY = 1e-6
-# A prefit classifier that is right this often has probably seen the rows before.
-_SUSPICIOUS_ACCURACY = 0.98
+# A prefit classifier that is right this often about every class has probably seen the rows before.
+_SUSPICIOUS_RECALL = 0.98
 
 
 class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
@@ -283,7 +284,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         self.stable_ = self._fit_on(X, y, weight, every)
         if isinstance(self.stable_, FrozenEstimator):
             raw = self._raw_log_proba(self.stable_, X)
-            if (raw.argmax(axis=1) == y).mean() > _SUSPICIOUS_ACCURACY:
+            if recall_score(y, raw.argmax(axis=1), average="macro") > _SUSPICIOUS_RECALL:
                 warnings.warn(
                     "The prefit stable classifier is right about nearly every row: were these rows used to "
                     "fit it? Calibration and the refusal to adapt need rows that are new to it.",

@@ -50,6 +50,11 @@ class Cells:
         """Return the cell of each row."""
         return np.asarray(self._clusters.predict(self._scores(X)), dtype=np.intp)
 
+    def sizes(self) -> FloatArray:
+        """Return the share of the clustered rows in each cell."""
+        labels = self._clusters[-1].labels_
+        return np.asarray(np.bincount(labels, minlength=self.n_cells) / len(labels))
+
 
 class ScoreModel:
     """w_y(t, u) in each cell u: a spline logistic model of Y given T over the cell's class shares."""

@@ -15,6 +15,11 @@ is refused.
 In the new domain q_u = Pr[Y | U = u] maximises Σ_i log Σ_y q_u,y w_y(t_i, u) cell by cell, a concave
 problem, with w_y(t, u) = P(T = t | Y = y, U = u) up to a factor free of y: the training Pr[Y = y | t, u] /
 Pr[Y = y | u]. Then Pr[Y = y | t, u] ∝ q_u,y w_y(t, u).
+
+`LeakModel.flatten` puts one p, the class shares of the training domains, in place of every q_u: Pr[Y = y | t]
+of a world where Y and U are independent. Where T is one-to-one with X_S in each cell that is the training
+domains' Pr[Y | X_S]; where T does not leak it is T itself. Flattening so takes no side on how a new domain's
+class shares came about: `sfboost.adapt` estimates them, from P(Y | X_S) or from P(X_S | Y) as it is told.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ from sfboost.leakage.cells import (
     share_error,
 )
 from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstable_guess
-from sfboost.marginal.probabilities import FloatArray, as_probability_matrix
+from sfboost.marginal.probabilities import FloatArray, as_class_shares, as_probability_matrix
 
 IntArray = npt.NDArray[np.intp]
 
@@ -85,6 +90,8 @@ class LeakModel:
         Coarseness of U.
     disagreement : Disagreement
         The test of the assumption on the training domains.
+    prior : array of shape (K,)
+        Class shares of the training domains, each of which counts once.
     """
 
     classes: npt.NDArray[Any]
@@ -92,6 +99,14 @@ class LeakModel:
     disagreement: Disagreement
     _cells: Cells
     _scores: ScoreModel
+    prior: FloatArray
+
+    @classmethod
+    def _from_saved_state(cls, state: dict[str, Any]) -> LeakModel:
+        if "prior" not in state:
+            # Early files do not have it; the cells of the rows that were clustered and their shares do.
+            state["prior"] = state["_cells"].sizes() @ np.array(state["_scores"]._shares)
+        return cls(**state)
 
     def adapt(self, stable_proba: Any, X_unstable: Any) -> LeakAdaptation:
         """Learn Pr[Y | U] of a new domain from unlabelled rows.
@@ -112,13 +127,24 @@ class LeakModel:
         sizes = np.bincount(cell, minlength=self.n_cells) / len(cell)
         return LeakAdaptation(self, shares, sizes, len(cell))
 
-    def flatten(self, stable_proba: Any, X_unstable: Any) -> FloatArray:
+    def flatten(self, stable_proba: Any, X_unstable: Any, *, prior: Any = None) -> FloatArray:
         """Take the leak out of a score: Pr[Y | T] as it would be were Y independent of U, of shape (n, K).
 
-        With equal class shares; the result is what the paper's correction wants of f_S.
+        The result is what the paper's correction wants of f_S. A calibrated score without a leak stays what
+        it is.
+
+        Parameters
+        ----------
+        stable_proba, X_unstable : array-like
+            As in `adapt`.
+        prior : array-like of shape (K,), optional
+            Class shares; those of the training domains by default. Under label shift `adapt(...).prior` has
+            those of the new domain.
         """
         weights, _ = self._weights(stable_proba, X_unstable)
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        shares = self.prior if prior is None else as_class_shares(prior, len(self.classes))
+        joint = weights * shares
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def _weights(self, stable_proba: Any, X_unstable: Any) -> tuple[FloatArray, IntArray]:
         proba = as_probability_matrix(stable_proba, n_classes=len(self.classes))
@@ -250,8 +276,9 @@ def fit_leak_model(
             f"({tolerance:g} is accepted). "
             "Use the paper's correction (sfboost.adapt), or force=True."
         )
-    scores = ScoreModel(odds, cell, codes, _domain_weight(domain), int(n_cells), len(classes))
-    return LeakModel(classes, int(n_cells), disagreement, cells, scores)
+    weight = _domain_weight(domain)
+    scores = ScoreModel(odds, cell, codes, weight, int(n_cells), len(classes))
+    return LeakModel(classes, int(n_cells), disagreement, cells, scores, _class_shares(codes, weight))
 
 
 def choose_cells(
@@ -336,9 +363,11 @@ def _untested_model(
 ) -> LeakModel:
     """A model for the choice of cells alone; whether the domains agree is asked once that is made."""
     cells = Cells(X, y, domain, n_cells, seed)
-    scores = ScoreModel(log_odds(proba), cells.assign(X), y, _domain_weight(domain), n_cells, proba.shape[1])
+    weight = _domain_weight(domain)
+    scores = ScoreModel(log_odds(proba), cells.assign(X), y, weight, n_cells, proba.shape[1])
     untested = Disagreement((), np.empty(0), np.empty(0), 0.0)
-    return LeakModel(np.arange(proba.shape[1]), n_cells, untested, cells, scores)
+    shares = _class_shares(y, weight)
+    return LeakModel(np.arange(proba.shape[1]), n_cells, untested, cells, scores, shares)
 
 
 def _adapter(model: LeakModel) -> Adapter:
@@ -364,6 +393,10 @@ def _check_rows(
             "at least two, or "
             "use the paper's correction (sfboost.adapt)."
         )
+
+
+def _class_shares(y: IntArray, weight: FloatArray) -> FloatArray:
+    return np.asarray(np.bincount(y, weight) / weight.sum())
 
 
 def _domain_weight(domain: npt.NDArray[Any]) -> FloatArray:

@@ -55,6 +55,20 @@ def as_probability_matrix(
     return matrix / matrix.sum(axis=1, keepdims=True)
 
 
+def as_class_shares(shares: Any, n_classes: int, *, name: str = "prior") -> FloatArray:
+    """Return `shares` as K positive float64 numbers that sum to one.
+
+    Examples
+    --------
+    >>> as_class_shares([0.9, 0.1], 2)
+    array([0.9, 0.1])
+    """
+    array = np.asarray(shares, dtype=np.float64)
+    if array.shape != (n_classes,) or not (array > 0.0).all() or abs(array.sum() - 1.0) > _ROW_SUM_TOLERANCE:
+        raise ValueError(f"{name}={shares!r} must be {n_classes} positive shares that sum to one.")
+    return array / array.sum()
+
+
 def _check_rows(matrix: FloatArray, name: str) -> None:
     if not np.isfinite(matrix).all():
         row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])

@@ -183,7 +183,10 @@ def trunk_width(trunk: nn.Module, row: Tensor) -> int:
 
 
 def guess_classes(network: SplitNetwork, source: Source) -> np.ndarray:
-    """Return Û of every row: the class that the unstable head of its own domain finds most likely.
+    """Return Û of every row: the class that the unstable head of its own domain raises most above its share.
+
+    Where all classes are equally frequent that is the likeliest one; a rare class is never the likeliest
+    where the unstable features alone speak for it.
 
     Examples
     --------
@@ -195,10 +198,11 @@ def guess_classes(network: SplitNetwork, source: Source) -> np.ndarray:
     """
     guess = np.zeros(len(source.labels), dtype=int)
     network.eval()
-    heads = zip(network.unstable_weight, network.unstable_bias, strict=True)
+    heads = zip(network.unstable_weight, network.unstable_bias, source.log_prior(), strict=True)
     with torch.no_grad():
-        for rows, (weight, bias) in zip(source.domain_rows, heads, strict=True):
+        for rows, (weight, bias, log_prior) in zip(source.domain_rows, heads, strict=True):
             for part in np.array_split(rows, max(1, len(rows) // _CHUNK)):
                 logits = network.unstable_features(source.rows(part)) @ weight.T + bias
-                guess[part] = network.all_classes(logits).argmax(1).cpu().numpy()
+                raised = network.all_classes(logits) - log_prior.to(logits)
+                guess[part] = raised.argmax(1).cpu().numpy()
     return guess

@@ -15,6 +15,7 @@ from torch import nn
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.leakage.model import LeakModel
+from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.persistence import Savable
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
@@ -28,6 +29,8 @@ from sfboost.torch.saved import restore_networks, saved_state
 
 # Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
 _ENOUGH_TO_FLATTEN = 200
+# Nats. A Φ_U that carries the stable part takes it out of f_S: the loss is then many times this.
+_WORST_COST = 0.01
 _PLAN = tuple(Plan.__dataclass_fields__)
 # What does not change the result: a checkpoint may be continued with other values of these.
 _NOT_IDENTITY = ("verbose", "checkpoint", "checkpoint_every", "device")
@@ -88,7 +91,8 @@ class SFBClassifier(Savable, FittedPredictor):
     flatten : bool or "auto"
         Take what f_S still says about Φ_U out of it, as measured on the held-out rows (see
         `sfboost.leakage.model.LeakModel.flatten`). "auto" does so with "separate" where two or more
-        domains hold out 200 rows of every class and agree about the leak. False is the paper.
+        domains hold out 200 rows of every class and agree about the leak, unless it costs more than 0.01
+        nats of log loss on stress domains. False is the paper.
     freeze_trunk : bool
         Do not train the network; run it once and train on its cached output.
     device : str
@@ -375,6 +379,15 @@ class SFBClassifier(Savable, FittedPredictor):
         if self.split == "shared" or len(names) < 2 or fewest < _ENOUGH_TO_FLATTEN:
             return None
         try:
-            return self.leak_model()
+            model = self.leak_model()
+            return None if self._stress_cost(model, y) > _WORST_COST else model
         except ValueError:  # the domains disagree, or a cell of Φ_U is almost empty
             return None
+
+    def _stress_cost(self, model: LeakModel, y: npt.NDArray[np.intp]) -> float:
+        """Nats of log loss a row that flattening costs on stress domains of the held-out rows."""
+        proba, unstable, _, domain = self.validation_
+        domains = stress_domains(y, unstable_guess(unstable, y, domain))
+        candidates = {"as it is": lambda p, X: p, "flattened": model.flatten}
+        before, after = stress_test(candidates, proba, unstable, y, domains).log_loss.mean(axis=1)
+        return float(after - before)

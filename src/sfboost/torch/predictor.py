@@ -36,6 +36,14 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
 
+    @property
+    def source_prior_(self) -> FloatArray:
+        """Class shares of the rows that f_S was calibrated on; each domain counts once."""
+        _, _, y, domain = self.validation_
+        return np.mean(
+            [(y[domain == d][:, None] == self.classes_).mean(axis=0) for d in np.unique(domain)], 0
+        )
+
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
         device, dtype = torch.device(self.device), self.precision_.dtype
@@ -99,7 +107,8 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         **options
             For `sfboost.adapt`, or for `sfboost.leakage.model.fit_leak_model`. The correction is
             "posthoc" if neither `method` nor `correction` is given: on learned features, which leak, it
-            did better than the likelihood (`docs/decisions/split.md`).
+            did better than the likelihood (`docs/decisions/split.md`). With ``stability="likelihood"``,
+            label shift, `source_prior` is `source_prior_`.
 
         Returns
         -------
@@ -113,7 +122,9 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
             raise ValueError(f"noise must be 'complementary' or 'train', got {noise!r}.")
         stable, unstable = self.stable_and_unstable(X)
         options.setdefault("evidence", self.evidence_)
-        if "method" not in options:
+        if options.get("stability") == "likelihood":
+            options.setdefault("source_prior", self.source_prior_)
+        elif "method" not in options:
             options.setdefault("correction", "posthoc")
         return AdaptedSFBClassifier(self, adapt(np.exp(stable), unstable, classes=self.classes_, **options))
 

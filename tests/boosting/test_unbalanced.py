@@ -1,0 +1,36 @@
+"""`StableFeatureBoosting` on tables where classes are rare."""
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
+from unbalanced import PRIORS, Family, columns
+
+from sfboost import StableFeatureBoosting
+
+every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+
+
+@every_prior
+@pytest.mark.parametrize("agreement", [0.1, 0.5])
+def test_the_estimator_on_a_table_does_not_fall_below_the_stable_columns(prior, agreement):
+    family, rng, k = Family(prior), np.random.default_rng(0), len(prior)
+    named, unstable, y, domain = family.training(4000, rng)
+    X = np.hstack([columns(named, k), columns(unstable, k)])
+    own = list(range(X.shape[1] // 2))
+    model = StableFeatureBoosting(own).fit(X, y, sample_domain=domain)
+    named, unstable, y = family.draw(8000, agreement, rng)
+    X = np.hstack([columns(named, k), columns(unstable, k)])
+    assert np.abs(model.predict_proba(X) - family.stable(named)).mean() < 0.01
+    before, after = (np.mean(m.predict(X) == y) for m in (model, model.adapt(X, guard=None)))
+    assert before == pytest.approx(family.stable_ceiling(), abs=0.015)
+    assert after > family.ceiling(agreement) - 0.02
+
+
+def test_a_prefit_classifier_that_names_the_frequent_class_is_not_suspected(recwarn):
+    rng = np.random.default_rng(0)
+    y = (np.arange(4000) % 500 == 0).astype(int)
+    X = y[:, None] + rng.normal(size=(4000, 2))
+    prefit = FrozenEstimator(DummyClassifier().fit(X, y))
+    StableFeatureBoosting([0], stable=prefit).fit(X, y, sample_domain=np.repeat([0, 1], 2000))
+    assert not [w for w in recwarn if "nearly every row" in str(w.message)]

@@ -1,0 +1,35 @@
+"""The page of a new hospital where one patient in ten is ill."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from unbalanced import BINARY, PRIORS, Family
+
+from sfboost import StableFeatureBoosting
+from sfboost.report import describe_training, make_facts, render
+
+
+def table(named, unstable, rng):
+    noise = 0.1 * rng.normal(size=(len(named), 2))
+    return pd.DataFrame(np.column_stack([named, unstable]) + noise, columns=["age", "ward"])
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_the_page_tells_the_rare_class_its_share_and_the_reversed_feature(name):
+    family, rng = Family(PRIORS[name], accuracy=0.9), np.random.default_rng(0)
+    named, unstable, y, domain = family.training(3000, rng)
+    X, labels = table(named, unstable, rng), np.array(["no", "yes"])[y]
+    model = StableFeatureBoosting(["age"], ["ward"])
+    described = describe_training(model, X, labels, domain, model.evaluate(X, labels, domain))
+    named, unstable, y = family.draw(6000, 0.1, rng)
+    new = table(named, unstable, rng)
+    facts = make_facts(model.adapt(new), described, new, y=np.array(["no", "yes"])[y])
+    np.testing.assert_allclose(facts.prior, np.bincount(y) / len(y), atol=0.02)
+    adapted, stable = (facts.scores.by_method[m] for m in ("adapted", "stable"))
+    assert adapted["accuracy"] >= stable["accuracy"]
+    assert adapted["balanced_accuracy"] > stable["balanced_accuracy"]
+    assert adapted["log_loss"] < stable["log_loss"]
+    balance = {check.name: check.verdict for check in facts.checks if check.where == "new domain"}
+    assert balance["prior drift"] == "holds"
+    assert "ward says the opposite here" in facts.headline.sentence
+    assert f"{100 * facts.prior[1]:.1f}" in render(facts)

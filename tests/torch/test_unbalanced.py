@@ -1,0 +1,133 @@
+"""SFBClassifier where classes are rare: what it learns, flattens, and finds in a new domain."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from unbalanced import BINARY, PRIORS, Family, columns  # noqa: E402
+
+from sfboost.torch import SFBClassifier  # noqa: E402
+from sfboost.torch.batches import ArraySource  # noqa: E402
+from sfboost.torch.building import chance_risk, guess_classes  # noqa: E402
+from sfboost.torch.split_network import SplitNetwork  # noqa: E402
+
+every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+
+
+def inputs(named, unstable):
+    """Two signs, as a network of two binary features sees them."""
+    return np.column_stack([named, unstable]) * 2.0 - 1.0
+
+
+@pytest.fixture(scope="module", params=BINARY)
+def learned(request):
+    family = Family(PRIORS[request.param])
+    named, unstable, y, domain = family.training(8000, np.random.default_rng(3))
+    model = SFBClassifier(
+        network="small", learning_rate=0.01, steps=300, unstable_steps=200, batch_size=256,
+        validation_fraction=0.5, random_state=0,
+    )  # fmt: skip
+    return family, model.fit(inputs(named, unstable), y, sample_domain=domain)
+
+
+def test_the_default_predictor_is_the_posterior_of_the_stable_feature(learned):
+    family, model = learned
+    assert model.leak_model_ is not None  # enough held-out rows of the rare class: f_S is flattened
+    for agreement in (0.9, 0.5, 0.1):
+        named, unstable, y = family.draw(8000, agreement, np.random.default_rng(7))
+        X = inputs(named, unstable)
+        assert np.abs(model.predict_proba(X) - family.stable(named)).mean() < 0.02
+        assert model.score(X, y) > max(np.bincount(y)) / len(y) - 0.01
+    np.testing.assert_allclose(model.source_prior_, family.prior, atol=0.01)
+
+
+def test_leak_correction_reaches_the_ceiling_where_the_feature_is_reversed(learned):
+    family, model = learned
+    named, unstable, y = family.draw(8000, 0.1, np.random.default_rng(8))
+    X = inputs(named, unstable)
+    adapted = model.adapt(X, noise="train")
+    assert adapted.score(X, y) > family.ceiling(0.1) - 0.015
+    np.testing.assert_allclose(adapted.prior_, np.bincount(y) / len(y), atol=0.04)
+
+
+def test_adapting_never_costs_more_than_the_noise_of_the_stable_predictor(learned):
+    family, model = learned
+    for agreement in (0.9, 0.1):
+        named, unstable, y = family.draw(8000, agreement, np.random.default_rng(8))
+        X = inputs(named, unstable)
+        adapted = model.adapt(X)
+        assert adapted.score(X, y) > model.score(X, y) - 0.01
+        np.testing.assert_allclose(adapted.prior_, np.bincount(y) / len(y), atol=0.02)
+
+
+def test_label_shift_is_estimated_on_the_flattened_score(learned):
+    family, model = learned
+    there = (0.6, 0.4)
+    named, unstable, y = family.draw(8000, 0.1, np.random.default_rng(9), prior=there)
+    X = inputs(named, unstable)
+    shift, paper = model.adapt(X, stability="likelihood"), model.adapt(X)
+    assert abs(shift.prior_[1] - 0.4) < 0.2 < abs(paper.prior_[1] - 0.4)
+    assert shift.score(X, y) > paper.score(X, y) + 0.1
+
+
+@every_prior
+def test_the_first_guess_is_what_the_unstable_features_name(prior):
+    """A network whose unstable logits are exactly log Pr[Y | X_U] of each domain."""
+    family, k, agreements = Family(prior), len(prior), (0.9, 0.7)
+    _, unstable, y, domain = family.training(2000, np.random.default_rng(0), agreements)
+    net = SplitNetwork(
+        torch.nn.Identity(), n_features=k, n_classes=k, n_domains=2,
+        unstable_trunk=torch.nn.Identity(),
+    )  # fmt: skip
+    heads = np.stack([np.log(family.joint(a).by_unstable).T for a in agreements])  # (domains, K, cells)
+    if k == 2:  # one column of log-odds
+        heads = heads[:, 1:] - heads[:, :1]
+    with torch.no_grad():
+        net.unstable_weight.copy_(torch.from_numpy(heads))
+        net.unstable_bias.zero_()
+    source = ArraySource(torch.eye(k)[unstable], y, domain, k, 2)
+    np.testing.assert_array_equal(guess_classes(net, source), unstable)
+
+
+@every_prior
+def test_balanced_rows_keep_the_class_shares_and_make_label_and_guess_independent(prior):
+    family, k = Family(prior), len(prior)
+    _, unstable, y, domain = family.training(8000, np.random.default_rng(0))
+    source = ArraySource(torch.from_numpy(np.column_stack([unstable, y])), y, domain, k, 2)
+    source.balance(unstable)
+    batch = source.batch(None, 0, 0)
+    guess, label = batch.x[: batch.sizes[0]].numpy().T
+    table = np.zeros((k, k))
+    np.add.at(table, (guess, label), 1 / len(label))
+    np.testing.assert_allclose(table.sum(axis=0), np.bincount(y[domain == 0]) / 8000, atol=0.005)
+    np.testing.assert_allclose(table, np.outer(table.sum(axis=1), table.sum(axis=0)), atol=0.005)
+
+
+@every_prior
+def test_chance_is_the_entropy_of_the_class_shares(prior):
+    y = np.repeat(np.arange(len(prior)), np.rint(np.array(prior) * 1000).astype(int))
+    source = ArraySource(torch.zeros(1000, 1), y, np.zeros(1000, int), len(prior), 1)
+    assert chance_risk(source) == pytest.approx(-np.sum(np.array(prior) * np.log(prior)), rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_many_skewed_classes_are_flattened_only_where_that_does_no_harm(seed):
+    """K = 5. With seed 0 Φ_U takes up the stable feature, and flattening would halve the accuracy."""
+    family = Family(PRIORS["K = 5"])
+    rng = np.random.default_rng(3)
+
+    def rows(named, unstable):
+        return np.hstack([columns(named, 5), columns(unstable, 5)]) * 2.0 - 1.0
+
+    named, unstable, y, domain = family.training(30_000, rng, (0.95, 0.8))
+    model = SFBClassifier(
+        network="small", learning_rate=0.01, steps=200, unstable_steps=100, batch_size=1024,
+        validation_fraction=0.5, random_state=seed,
+    ).fit(rows(named, unstable), y, sample_domain=domain)  # fmt: skip
+    for agreement in (0.9, 0.1):
+        named, unstable, y = family.draw(8000, agreement, rng)
+        X = rows(named, unstable)
+        unflattened = np.exp(model._calibrated(X)[0]).argmax(axis=1)
+        assert model.score(X, y) > np.mean(unflattened == y) - 0.02
+        assert model.score(X, y) > 0.65
