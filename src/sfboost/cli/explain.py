@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
-from rich.markup import escape
 
 from sfboost.adaptation import Explanation
 from sfboost.cli import options as o
@@ -18,6 +19,7 @@ from sfboost.cli.reading import find, read
 from sfboost.cli.roles import require_columns
 from sfboost.cli.speech import Voice, speaking
 from sfboost.cli.tables import frame
+from sfboost.report.plain import plain
 
 
 @speaking
@@ -44,11 +46,11 @@ def explain(
     number = _position(table, project, row, id)
     X = frame(project.encoder, table.slice(number - 1, 1))
     explanation = adapted.explain(X)
-    lines = [
-        f"row {number}: [bold]{escape(str(explanation.prediction))}[/] ({adapted.decision_})",
-        escape(str(explanation)),
-    ]
-    voice.result({"row": number, "decision": adapted.decision_} | _values(explanation), "\n".join(lines))
+    voice.result(
+        {"row": number, "decision": adapted.decision_} | _values(explanation),
+        (f"row {number}: ", (str(explanation.prediction), "bold"), f" ({adapted.decision_})"),
+        *_table(explanation),
+    )
 
 
 def _position(table: pa.Table, project: Project, row: int | None, id: str | None) -> int:
@@ -65,6 +67,14 @@ def _position(table: pa.Table, project: Project, row: int | None, id: str | None
     if found < 0:
         raise ValueError(f"No row has {project.roles.id} = {id!r}.")
     return int(found) + 1
+
+
+def _table(explanation: Explanation) -> list[str]:
+    # Of several lines: a line break in a name must not make one more.
+    classes = [plain(str(name)) for name in np.asarray(explanation.classes).tolist()]
+    features = tuple(plain(name) for name in explanation.feature_names)
+    shown = replace(explanation, classes=np.array(classes, dtype=object), feature_names=features)
+    return str(shown).split("\n")
 
 
 def _values(explanation: Explanation) -> dict[str, object]:

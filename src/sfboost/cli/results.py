@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as RichTable
+from rich.text import Text
 
+from sfboost.cli.speech import cell, give, say, speaking
 from sfboost.experiments.committed import committed_records
 from sfboost.experiments.experiment import Experiment
 from sfboost.experiments.record import Record
@@ -18,6 +19,7 @@ from sfboost.experiments.registry import find_experiment, planned_runs
 from sfboost.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.experiments.store import Store, write_records
 from sfboost.experiments.tables import Table
+from sfboost.persistence.whole import write_whole
 
 app = typer.Typer(help="Results: show, export, pack.", no_args_is_help=True)
 
@@ -29,6 +31,7 @@ Quick = Annotated[bool, typer.Option("--quick", help="The quick version.")]
 
 
 @app.command()
+@speaking
 def show(name: Name, folder: Folder = None, quick: Quick = False) -> None:
     """Print the tables of an experiment, ours beside the paper's."""
     experiment, records = _records(name, folder, quick)
@@ -36,6 +39,7 @@ def show(name: Name, folder: Folder = None, quick: Quick = False) -> None:
 
 
 @app.command()
+@speaking
 def export(
     name: Name,
     folder: Folder = None,
@@ -46,20 +50,18 @@ def export(
     """Write the tables of an experiment as Markdown, CSV or LaTeX."""
     format = {"latex": "tex", "markdown": "md"}.get(format, format)
     if format not in FORMATS:
-        _stop(f"Got --format {format!r}; there are {', '.join(FORMATS)}.")
+        raise ValueError(f"Got --format {format!r}; there are {', '.join(FORMATS)}.")
     experiment, records = _records(name, folder, quick)
     text = to_text(experiment.tables(records), format, quick=quick)
     if out is None:
-        typer.echo(text, nl=False)
+        give(text)
         return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        _stop(f"Could not write {out}: {error.strerror or error}.")
-    typer.echo(f"Wrote {out}")
+    write_whole(out, text.encode())
+    say(f"Wrote {out}")
 
 
 @app.command()
+@speaking
 def pack(
     name: Name,
     folder: Annotated[Path, typer.Option("--from", help="Results folder.")],
@@ -74,24 +76,22 @@ def pack(
     planned = planned_runs(experiment.protocols[0], quick=quick)
     records = {name: record for name, record in found.items() if name in planned}
     write_records(records.values(), out)
-    typer.echo(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
+    say(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
 
 
 def print_tables(tables: Sequence[Table], *, quick: bool = False) -> None:
     """Print tables for people."""
-    screen = Console()
+    terminal = Console()
     for table in tables:
         # A file is as wide as the table wants to be.
-        console = screen if screen.is_terminal else Console(width=max(160, 90 + 32 * len(table.columns)))
+        console = terminal if terminal.is_terminal else Console(width=max(160, 90 + 32 * len(table.columns)))
         title = f"{table.title} (QUICK: few seeds, short training, small grids)" if quick else table.title
-        shown = RichTable(
-            "method", "test labels", "chosen by", title=escape(title), caption=escape(table.note)
-        )
+        shown = RichTable("method", "test labels", "chosen by", title=cell(title), caption=cell(table.note))
         for column in table.columns:
-            shown.add_column(column)
+            shown.add_column(cell(column))
         for row, cells in table.rows:
-            texts = [words(cell).replace("; ", "\n") for cell in cells]
-            shown.add_row(escape(label(row)), row.test_access, chosen_by(row), *texts)
+            texts = [Text("\n").join(map(cell, words(value).split("; "))) for value in cells]
+            shown.add_row(*map(cell, (label(row), row.test_access, chosen_by(row))), *texts)
         console.print(shown)
 
 
@@ -99,7 +99,7 @@ def _records(name: str, folder: Path | None, quick: bool) -> tuple[Experiment, d
     try:
         experiment = find_experiment(name)
     except KeyError as error:
-        _stop(str(error.args[0]))
+        raise ValueError(str(error.args[0])) from None
     records = committed_records(experiment.protocols[0]) if folder is None else Store(folder).read().records
     found = {i: r for i, r in experiment.own(records, quick=quick).items() if r.ok}
     seeds = 1 + max((record.run.seed for record in found.values()), default=0)
@@ -108,13 +108,8 @@ def _records(name: str, folder: Path | None, quick: bool) -> tuple[Experiment, d
     if not found:
         where = "come with sfboost" if folder is None else f"are in {folder}"
         command = f"sfboost reproduce {name}{' --quick' * quick}"
-        _stop(
+        raise ValueError(
             f"No {'quick ' * quick}records of {name!r} {where}. `{command}` makes them; then give its folder "
             "with --from."
         )
     return experiment, found
-
-
-def _stop(sentence: str) -> NoReturn:
-    typer.echo(sentence, err=True)
-    raise typer.Exit(2)

@@ -14,7 +14,7 @@ from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import learn
 from sfboost.cli.reading import PIPE
 from sfboost.cli.speech import Voice, speaking
-from sfboost.cli.writing import open_table
+from sfboost.cli.writing import open_table, resolve
 
 
 @speaking
@@ -53,6 +53,7 @@ def run(
 
     If the new rows have the target column, its labels score the predictions and are never used to adapt.
     """
+    output = resolve(output)
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
     kind = check_format(format, output)
     if (new is None) == (hold_out is None):
