@@ -37,7 +37,7 @@ print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, guard=None).decision
 def test_importing_leaves_global_state_alone():
     code = (
         "import numpy, sklearn; before = (sklearn.get_config(), repr(numpy.random.get_state()),"
-        " numpy.geterr()); import sfboost;"
+        " numpy.geterr()); import sfboost; sfboost.StableFeatureBoosting;"
         "print(before == (sklearn.get_config(), repr(numpy.random.get_state()), numpy.geterr()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

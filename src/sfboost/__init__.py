@@ -5,10 +5,14 @@
 '0.1.0'
 """
 
-from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Explanation, adapt
-from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
-from sfboost.persistence import SavedModelError, SavedModelWarning, load
-from sfboost.selection import StableFeatureSelector
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Explanation, adapt
+    from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
+    from sfboost.persistence import SavedModelError, SavedModelWarning, load
+    from sfboost.selection import StableFeatureSelector
 
 __version__ = "0.1.0"
 
@@ -28,3 +32,24 @@ __all__ = [
     "adapted_scorer",
     "load",
 ]
+
+_ROOMS = ("adaptation", "boosting", "persistence", "selection")
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that the command can answer Ctrl-C while scikit-learn is still loading."""
+    if name in __all__:
+        rooms = (import_module(f"sfboost.{room}") for room in _ROOMS)
+        found = next(getattr(room, name) for room in rooms if name in room.__all__)
+        return globals().setdefault(name, found)
+    if not name.startswith("_"):
+        try:
+            return import_module(f"sfboost.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"sfboost.{name}":
+                raise
+    raise AttributeError(f"module 'sfboost' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from sfboost.cli.app import app
 from sfboost.lab.experiments import Store
-from sfboost.lab.experiments import committed as committed_module
 from sfboost.lab.experiments.committed import committed_records
 from sfboost.lab.experiments.store import write_records
 
@@ -33,6 +32,9 @@ print(json.dumps({name: [d.exit_code, d.output] for name, d in done.items()}))
 """
 
 
+SHOW = ("results", "show", "sample-size")
+
+
 def invoke(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
@@ -42,14 +44,14 @@ def test_every_experiment_is_shown_without_torch():
     shown = json.loads(done.stdout)
     without_records = {name for name, (code, _) in shown.items() if code != 0}
     assert without_records == {"camelyon17"}
-    assert "No records of 'camelyon17' come with sfboost" in shown["camelyon17"][1]
+    assert "No records of 'camelyon17' are in" in shown["camelyon17"][1]
     for name in set(shown) - without_records:
         assert "SFB" in shown[name][1]
         assert "at commit" in shown[name][1]
 
 
 @pytest.fixture
-def few(tmp_path, monkeypatch):
+def few(tmp_path):
     """A few committed records of `sample-size`, in a place of their own."""
     kept = [
         r
@@ -58,14 +60,13 @@ def few(tmp_path, monkeypatch):
     ]
     folder = tmp_path / "committed"
     write_records(kept, folder / "sample-size.jsonl.gz")
-    monkeypatch.setattr(committed_module, "_RECORDS", folder)
     return folder
 
 
 def test_what_a_check_found_is_said_when_the_records_are_shown(few):
-    assert "`sfboost results check sample-size`" in invoke("results", "show", "sample-size").output
+    assert "`sfboost results check sample-size`" in invoke(*SHOW, "--records", few).output
     file = few / "sample-size.jsonl.gz"
-    records = committed_records("sample-size")
+    records = committed_records("sample-size", few)
     moved = [
         replace(
             r, measured=replace(r.measured, metrics={"test-0.1": {"accuracy": r.value("test-0.1") - 0.1}})
@@ -75,16 +76,18 @@ def test_what_a_check_found_is_said_when_the_records_are_shown(few):
         for r in records.values()
     ]
     write_records(moved, file)
-    found = invoke("results", "check", "sample-size", "--seconds", 0, "--jobs", 1, "--keep")
+    found = invoke("results", "check", "sample-size", "--seconds", 0, "--jobs", 1, "--keep", "--records", few)
     assert found.exit_code == 1
     assert "STALE: of 9 runs" in found.output
     assert "1 of sfb-columns;" in found.output
-    assert "STALE: of 9 runs" in invoke("results", "show", "sample-size").output
+    assert "STALE: of 9 runs" in invoke(*SHOW, "--records", few).output
 
 
 def test_records_are_unpacked_without_what_is_to_be_run_again(few, tmp_path):
     out = tmp_path / "results"
-    done = invoke("results", "unpack", "sample-size", "--out", out, "--without", "sfb,sfb-labels")
+    done = invoke(
+        "results", "unpack", "sample-size", "--out", out, "--without", "sfb,sfb-labels", "--records", few
+    )
     assert "of 9 records" in done.output
     assert {r.run.adapter for r in Store(out).read().records.values()} == {"none", "sfb-paper"}
 
@@ -93,3 +96,9 @@ def test_a_check_of_an_unknown_experiment_is_answered_by_a_sentence():
     done = invoke("results", "check", "sample-sise")
     assert done.exit_code == 2
     assert "Did you mean 'sample-size'?" in done.output
+
+
+def test_an_installed_package_has_no_records_and_says_where_they_are(tmp_path):
+    done = invoke(*SHOW, "--records", tmp_path / "nowhere")
+    assert done.exit_code == 2
+    assert "they are in the repository" in done.output

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfboost.persistence.archive import pack, unpack, write_atomically
+from sfboost.persistence.archive import pack, unpack
 from sfboost.persistence.errors import SavedModelError
 
 NAMES = st.from_regex(r"parts/[0-9]{1,4}\.npy", fullmatch=True)
@@ -108,28 +108,10 @@ def test_an_encrypted_part_is_refused():
         unpack(seal(bytes(body)))
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "model.sfb"
-    write_atomically(path, b"old")
-
-    def full(descriptor):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["model.sfb"]
-
-
-def test_a_link_stays_a_link(tmp_path):
-    (tmp_path / "real.sfb").write_bytes(b"old")
-    (tmp_path / "link.sfb").symlink_to("real.sfb")
-    write_atomically(tmp_path / "link.sfb", b"new")
-    assert (tmp_path / "link.sfb").is_symlink()
-    assert (tmp_path / "real.sfb").read_bytes() == b"new"
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist: make it first"):
-        write_atomically(tmp_path / "no" / "model.sfb", b"")
+def test_a_long_list_of_members_is_refused_before_it_is_read():
+    body = bytearray(zipped([("parts/0.npy", b"x" * 10)])[:-64])
+    entry, end = body.rindex(b"PK\x01\x02"), body.rindex(b"PK\x05\x06")
+    one, tail = bytes(body[entry:end]), body[end:]
+    struct.pack_into("<I", tail, 12, 100_001 * len(one))
+    with pytest.raises(SavedModelError, match="more than 100000 parts"):
+        unpack(seal(bytes(body[:entry]) + one * 100_001 + bytes(tail)))

@@ -284,3 +284,31 @@ def test_an_old_skops_is_refused(monkeypatch):
 def test_trees_and_functions_are_not_trusted_by_default():
     assert not {TREE, HIST_TREE} & set(TRUSTED)
     assert all(name.startswith(("sklearn.", "numpy.dtype")) for name in TRUSTED)
+
+
+COLLIDING = [i * (2**61 - 1) for i in range(1001)]
+
+
+@pytest.mark.parametrize("many", [dict.fromkeys(COLLIDING, 0), set(COLLIDING)], ids=["dict", "set"])
+def test_keys_that_share_a_hash_are_refused_in_a_part_too(many):
+    with pytest.raises(SavedModelError, match="more than 1000 keys that are no text"):
+        load_foreign(skops_io.dumps(many), ())
+
+
+def test_keys_cannot_pass_for_text_under_the_identity_of_a_number():
+    data = skops_io.dumps({"first": {1: 0}, "second": {"a": 0}})
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        schema = json.loads(archive.read("schema.json"))
+    first, second = (schema["content"][name]["key_types"]["content"][0] for name in ("first", "second"))
+    second["__id__"] = first["__id__"]
+    members = io.BytesIO()
+    with zipfile.ZipFile(members, "w") as archive:
+        archive.writestr("schema.json", json.dumps(schema))
+    with pytest.raises(SavedModelError, match="two things of one identity"):
+        load_foreign(members.getvalue(), ())
+
+
+def test_a_large_vocabulary_is_no_attack():
+    words = {f"word{i}": i for i in range(5000)}
+    assert load_foreign(skops_io.dumps(words), ()) == words
+    assert load_foreign(skops_io.dumps(set(words)), ()) == set(words)

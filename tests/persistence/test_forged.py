@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+import tracemalloc
 from contextlib import suppress
 
 import numpy as np
@@ -187,3 +188,47 @@ def test_no_unpickler_is_ever_called(tmp_path, monkeypatch, model, adaptation, n
 def _pickled(folder):
     np.save(folder / "pickled.npy", np.array([{}], dtype=object), allow_pickle=True)
     return folder / "pickled.npy"
+
+
+def test_keys_that_share_a_hash_are_refused_and_the_keys_that_models_have_are_not(forger):
+    def keys(given):
+        return {"dict": [[key, 0] for key in given]}
+
+    forger.tree["state"]["guard"] = keys(range(1000))
+    assert from_bytes(forger.write()).guard == dict.fromkeys(range(1000), 0)
+    forger.tree["state"]["guard"] = keys(i * (2**61 - 1) for i in range(60_000))
+    refused(forger.write(), "more than 1000 keys that are no text")
+    forger.tree["state"]["guard"] = keys({"tuple": [i, 0.5]} for i in range(1001))
+    refused(forger.write(), "more than 1000 keys that are no text")
+
+
+def peak_of(data, match):
+    """Bytes that loading took at most, before it refused."""
+    tracemalloc.start()
+    try:
+        refused(data, match)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("atom", ["[]", "{}", '{"":0}'])
+def test_what_is_small_in_a_file_and_large_in_memory_is_refused_before_it_is_built(forger, atom):
+    forger.tree["state"]["guard"] = "HERE"
+    parts = forger.parts
+    bomb = json.dumps(forger.tree).replace('"HERE"', "[" + ",".join([atom] * 2_000_000) + "]").encode()
+    manifest = forger.manifest | {"parts": {}}
+    for name, part in {"model.json": bomb, **parts}.items():
+        manifest["parts"][name] = {"sha256": hashlib.sha256(part).hexdigest(), "size": len(part)}
+    data = pack({"manifest.json": json.dumps(manifest).encode(), "model.json": bomb, **parts})
+    assert peak_of(data, "lists, objects and keys") < 5 * len(data)
+
+
+def test_a_manifest_can_be_a_bomb_no_more_than_a_tree():
+    data = pack({"manifest.json": b"[" + b"[]," * 2_000_000 + b"0]"})
+    assert peak_of(data, r"manifest\.json has more than 1000000 lists") < 5 * len(data)
+
+
+def test_a_list_of_fields_is_no_number_type(forger):
+    forger.tree["state"]["guard"] = {"dtype": "f8," * 20}
+    refused(forger.write(), "numbers of type")

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from sfboost.tables.reading import find, read
-from sfboost.tables.writing import open_table, whole_file
+from sfboost.tables.writing import open_table, whole_output
 
 BATCH = pa.RecordBatch.from_pydict({"id": ["a", "b"], "p": [0.25, 0.75]})
 
@@ -33,7 +33,7 @@ def test_the_file_is_whole_or_as_it_was_before(tmp_path):
 
 
 def test_a_page_is_whole_too(tmp_path):
-    with whole_file(tmp_path / "page.html") as part:
+    with whole_output(tmp_path / "page.html") as part:
         part.write_text("<p>")
         assert not (tmp_path / "page.html").exists()
     assert (tmp_path / "page.html").read_text() == "<p>"

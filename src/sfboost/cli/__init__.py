@@ -5,19 +5,32 @@ Layer 8: words in, words out; the work is done in the rooms below.
 
 import sys
 
+from sfboost.cli.interruption import INTERRUPTED, Interrupted, catch_signals, was_interrupted
+
 
 def main() -> None:
     """Run the command, or say which extra it needs."""
     try:
+        catch_signals()
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):  # a letter that the terminal does not have is no error
+                stream.reconfigure(errors="backslashreplace")
         from sfboost.cli.app import app
+
+        app()
+    except KeyboardInterrupt as stop:
+        _leave(stop.code if isinstance(stop, Interrupted) else INTERRUPTED)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("sfboost"):
             raise
         sys.exit(f"The sfboost command needs {error.name}: pip install 'sfboost[app]'")
-    try:
-        app()
-    except SystemExit as end:
-        # Who reads the help through `head` has had enough, and that is no failure.
-        if isinstance(end.__context__, BrokenPipeError):
-            sys.exit(0)
-        raise
+    except Exception:
+        if not was_interrupted():
+            raise
+        _leave(INTERRUPTED)
+
+
+def _leave(code: int) -> None:
+    """End an interruption that came before any command began; later ones are told in `boundary`."""
+    sys.stderr.write("error: Interrupted; no file was changed.\n")
+    sys.exit(code)

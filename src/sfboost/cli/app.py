@@ -21,9 +21,11 @@ from sfboost.cli import (
     results,
     run,
 )
-from sfboost.cli.console import EXIT_CODES
+from sfboost.cli.boundary import Boundary
+from sfboost.cli.console import EXIT_CODES, say
 
 app = typer.Typer(
+    cls=Boundary,
     help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
     no_args_is_help=True,
     add_completion=False,
@@ -50,7 +52,7 @@ app.add_typer(results.app, name="results")
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"sfboost {__version__}")
+        say(f"sfboost {__version__}")
         raise typer.Exit
 
 

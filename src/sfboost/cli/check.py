@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from sfboost.cli import options as o
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import Line, Voice, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure
 from sfboost.diagnostics import Diagnosis
@@ -65,20 +64,20 @@ def check(
         X_new = here.X
     with voice.waiting("Checking"):
         diagnosis = model.diagnose(training.X, training.y, training.domain, X_new, level=level)
-    voice.result(diagnosis.to_dict(), _words(diagnosis))
+    voice.result(diagnosis.to_dict(), *_words(diagnosis))
 
 
-def _words(diagnosis: Diagnosis) -> str:
-    lines = []
+def _words(diagnosis: Diagnosis) -> list[Line]:
+    lines: list[Line] = []
     for result in diagnosis:
-        lines.append(f"[bold]{result.check}[/]: [{_COLOURS[result.verdict]}]{result.verdict}[/]")
+        lines.append(((result.check, "bold"), ": ", (result.verdict, _COLOURS[result.verdict])))
         question = QUESTIONS.get(result.check.removesuffix(", new domain"))
-        lines += [] if question is None else [f"  [dim]{question}[/]"]
-        lines.append(f"  {escape(result.sentence)}")
+        lines += [] if question is None else [((f"  {question}", "dim"),)]
+        lines.append(f"  {result.sentence}")
         if result.remedy:
-            lines.append(f"  → {escape(result.remedy)}")
+            lines.append(f"  → {result.remedy}")
     if diagnosis.skipped:
         lines.append(
             f"not run without rows of a new domain: {', '.join(name for name, _ in diagnosis.skipped)}"
         )
-    return "\n".join(lines)
+    return lines

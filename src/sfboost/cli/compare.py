@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sfboost.cli.pipes import Console
+from sfboost.cli.console import complain, say, screen, speaking
 from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost.lab.baselines.table_one import (
     PARTS,
@@ -23,6 +23,7 @@ from sfboost.lab.baselines.table_one import (
 _ASKS = {"none": "nothing", "unlabelled": "unlabelled rows", "labelled": "labels"}
 
 
+@speaking
 def compare(
     system: Annotated[
         list[str] | None,
@@ -43,29 +44,24 @@ def compare(
     On data with a stable, a complementary and another part. A part is used if permuting it costs more than 3
     standard errors of accuracy; robust is who loses less than 5 points where the unstable parts are reversed.
     """
-    # A pipe is not a screen of 80 columns: tables for scripts are not cut.
-    console = Console() if Console().is_terminal else Console(width=160)
     if names:
-        console.print("trainers: " + ", ".join(TRAINERS))
-        console.print("adapters: " + ", ".join(ADAPTERS))
+        say("trainers: " + ", ".join(TRAINERS), "adapters: " + ", ".join(ADAPTERS))
         return
     measured = []
     try:
         chosen = SYSTEMS if not system else tuple(_system(given) for given in system)
-        with console.status("") as status:
+        with screen().status("") as status:
             for row in table_one(chosen, seeds=range(seeds), n_rows=rows):
                 measured.append(row)
                 status.update(f"{len(measured)} of {len(chosen)}: {row.title}")
     except ModuleNotFoundError as error:
-        typer.echo(
-            f"{error}: learned systems need it. Install sfboost[torch], or name others with -s.", err=True
-        )
+        complain(f"{error}: learned systems need it. Install sfboost[torch], or name others with -s.")
         raise typer.Exit(1) from None
     except (KeyError, ValueError, ImportError) as error:
-        typer.echo(str(error.args[0]) if error.args else str(error), err=True)
+        complain(str(error.args[0]) if error.args else str(error))
         raise typer.Exit(1) from None
-    console.print(make_table(measured, numbers=numbers))
-    console.print(
+    screen().print(make_table(measured, numbers=numbers))
+    say(
         f"Used: permuting the part in a domain like the training ones costs more than {USED_FROM:g} standard "
         f"errors of accuracy. Robust: loses less than {ROBUST_BELOW:g} points where the unstable parts are "
         "reversed."

@@ -2,6 +2,9 @@
 
 Results go to standard output, everything else to standard error. 0: done. 1: something unexpected. 2: wrong
 usage or bad input. 3: `--require-adapted` was asked and the stable predictor was kept.
+
+Every word goes out through `say`, `cell` or `give`, which write out what cannot be seen. There is no markup:
+in a name it would be somebody else's.
 """
 
 from __future__ import annotations
@@ -22,15 +25,57 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 from sfboost.adaptation import AdaptationWarning
-from sfboost.cli.pipes import Console, silence
+from sfboost.cli.interruption import was_interrupted
+from sfboost.cli.pipes import Console
+from sfboost.tables.foreign_text import is_unseen, plain
 
-UNEXPECTED, BAD_INPUT, NOT_ADAPTED, INTERRUPTED = 1, 2, 3, 130
+UNEXPECTED, BAD_INPUT, NOT_ADAPTED = 1, 2, 3
+#: One line: words, and pairs of words and their style.
+Line = str | tuple[str | tuple[str, str], ...]
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected; 2 wrong usage or bad input; "
     "3 the stable predictor was kept although --require-adapted was given."
 )
+
+
+def say(*lines: Line, error: bool = False) -> None:
+    """Print lines. A line break within one is part of somebody's name, and written out."""
+    # Not wrapped: a pipe is no screen, and a terminal wraps by itself.
+    console = Console(stderr=error, soft_wrap=True, highlight=False)
+    for line in lines:
+        console.print(cell(line))
+
+
+def cell(line: Line) -> Text:
+    r"""Words for a table or a bar of rich.
+
+    Examples
+    --------
+    >>> cell(("x[/]", ("\x1b[2J", "bold"))).plain
+    'x[/]\\x1b[2J'
+    """
+    parts = (line,) if isinstance(line, str) else line
+    return Text.assemble(
+        *(plain(part) if isinstance(part, str) else (plain(part[0]), part[1]) for part in parts)
+    )
+
+
+def give(text: str) -> None:
+    """Print what a program may read, such as a path or a table: as it is, but for terminals."""
+    sys.stdout.write(plain(text, keep="\n") if sys.stdout.isatty() else text)
+
+
+def complain(sentence: str) -> None:
+    """Say what is wrong."""
+    say((("error:", "red"), f" {sentence}"), error=True)
+
+
+def screen(*, error: bool = False) -> Console:
+    """Where rich draws tables. A pipe is not a screen of 80 columns: tables for scripts are not cut."""
+    console = Console(stderr=error)
+    return console if console.is_terminal else Console(stderr=error, width=160)
 
 
 @dataclass(frozen=True)
@@ -55,18 +100,16 @@ class Voice:
         """Say something on the side."""
         if not self.quiet:
             for sentence in sentences:
-                self._print(f"[yellow]note:[/] {_plain(sentence)}", error=True)
+                say((("note:", "yellow"), f" {sentence}"), error=True)
 
-    def result(self, values: dict[str, Any], text: str) -> None:
-        """Give the result: `values` with --json, else `text` (rich markup)."""
+    def result(self, values: dict[str, Any], *lines: Line) -> None:
+        """Give the result: `values` with --json, else `lines`."""
         if self.as_json:
-            print(json.dumps(_finite(values), ensure_ascii=False, allow_nan=False))
+            text = json.dumps(_finite(values), ensure_ascii=False, allow_nan=False)
+            # JSON has its own way of writing out.
+            print("".join(json.dumps(letter)[1:-1] if is_unseen(letter) else letter for letter in text))
         elif not self.quiet:
-            self._print(text, error=self.to_pipe)
-
-    def _print(self, text: str, *, error: bool) -> None:
-        # Not wrapped: a pipe is no screen, and a terminal wraps by itself.
-        Console(stderr=error, soft_wrap=True, highlight=False).print(text)
+            say(*lines, error=self.to_pipe)
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -81,7 +124,12 @@ class Voice:
     def progress(self) -> Progress:
         """A bar with rate and time left, on a terminal."""
         console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), _Rate(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            _Rate(),
+            TimeRemainingColumn(),
+        )
         return Progress(*columns, console=console, disable=self.quiet or not console.is_terminal)
 
 
@@ -92,58 +140,32 @@ class _Rate(ProgressColumn):
 
 
 def speaking(command: Command) -> Command:
-    """Turn errors into a sentence and an exit code; `--debug` shows the traceback."""
+    """Turn errors into a sentence and an exit code, warnings into notes; `--debug` shows the traceback."""
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> Any:
-        debug = options.get("debug") or os.environ.get("SFBOOST_DEBUG")
+        voice = Voice(quiet=bool(options.get("quiet")))
         try:
             with warnings.catch_warnings():
                 # The decision and its reason are part of the result.
                 warnings.simplefilter("ignore", AdaptationWarning)
-                warnings.showwarning = _noting(Voice(quiet=bool(options.get("quiet"))))
+                warnings.showwarning = lambda message, *where, **more: voice.note(str(message))
                 return command(*args, **options)
-        except BrokenPipeError:
-            # The reader has had enough, as `head` has. Python must not complain when it flushes at exit.
-            silence(sys.stdout)
-            return None
-        except KeyboardInterrupt:
-            _stop("Interrupted; no file was changed.", INTERRUPTED)
-        except (ValueError, OSError, ImportError) as error:
-            if debug:
-                traceback.print_exc()
-            _stop(str(error), BAD_INPUT)
-        except (typer.Exit, typer.Abort):
-            raise
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise  # to the boundary
         except Exception as error:
-            if debug:
-                traceback.print_exc()
-            _stop(
-                f"Unexpected {type(error).__name__}: {error}\nThis is a fault of sfboost: please report it "
-                "with what --debug shows.",
-                UNEXPECTED,
-            )
+            if was_interrupted():
+                raise KeyboardInterrupt from error
+            if options.get("debug") or os.environ.get("SFBOOST_DEBUG"):
+                say(*(f"  {line}" for line in traceback.format_exc().splitlines()), error=True)
+            if isinstance(error, (ValueError, OSError, ImportError)):
+                complain(str(error))
+                raise typer.Exit(BAD_INPUT) from None
+            complain(f"Unexpected {type(error).__name__}: {error}")
+            say("This is a fault of sfboost: please report it with what --debug shows.", error=True)
+            raise typer.Exit(UNEXPECTED) from None
 
     return run  # type: ignore[return-value]
-
-
-def _noting(voice: Voice) -> Callable[..., None]:
-    """Warnings of the libraries below as notes: without the path of a file that no reader can mend."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        voice.note(str(message))
-
-    return show
-
-
-def _stop(sentence: str, code: int) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"[red]error:[/] {_plain(sentence)}")
-    raise typer.Exit(code)
-
-
-def _plain(text: str) -> str:
-    """Text without meaning as rich markup."""
-    return text.replace("[", r"\[")
 
 
 def _finite(value: Any) -> Any:

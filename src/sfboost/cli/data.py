@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
-from sfboost.cli.console import BAD_INPUT
-from sfboost.cli.pipes import Console
+from sfboost.cli.console import cell, give, say, screen, speaking
 from sfboost.datasets import Dataset
 from sfboost.lab.datasets import export, find, load, names, write_sheet
 from sfboost.lab.datasets.local_files import fetch_all, held
 from sfboost.lab.datasets.sheet import label_rates
+from sfboost.tables.foreign_text import plain
 
 app = typer.Typer(help="Data sets: list, show, fetch, path, export.", no_args_is_help=True)
 
@@ -36,6 +35,7 @@ FEATURES = ("efficientnet_lite0",)
 
 
 @app.command("list")
+@speaking
 def list_command(data_dir: DataDir = None) -> None:
     """List the data sets, what they need, and whether it is here."""
     table = Table("name", "kind", "what", "needs", "here")
@@ -43,11 +43,12 @@ def list_command(data_dir: DataDir = None) -> None:
         entry = find(name)
         here = held(name, data_dir)
         state = "yes" if all(holding.path for holding in here) else "no"
-        table.add_row(entry.name, entry.kind, escape(entry.summary), escape(entry.needs), state)
-    _console().print(table)
+        table.add_row(*map(cell, (entry.name, entry.kind, entry.summary, entry.needs, state)))
+    screen().print(table)
 
 
 @app.command()
+@speaking
 def show(
     name: Name,
     out: Annotated[Path | None, typer.Option(help="Where to write; .png, .pdf or .svg.")] = None,
@@ -59,14 +60,15 @@ def show(
     """Write a sheet of examples (images) or of marginals and label rates (tables), by domain."""
     with _sentences():
         dataset = load(name, data_dir=data_dir, random_state=seed, **_parse(option))
-        _console().print(_summary(dataset))
+        screen().print(_summary(dataset))
         written = write_sheet(
             dataset, out or Path(f"{dataset.name}.png"), n_examples=examples, random_state=seed
         )
-    typer.echo(f"Wrote {written}")
+    say(f"Wrote {written}")
 
 
 @app.command()
+@speaking
 def fetch(name: Name, data_dir: DataDir = None) -> None:
     """Get the files of a data set, from the folder, the cache or a mirror, and check them."""
     with _sentences(), _progress() as progress:
@@ -74,32 +76,38 @@ def fetch(name: Name, data_dir: DataDir = None) -> None:
 
         def told(file: str, done: int, total: int) -> None:
             if file not in tasks:
-                tasks[file] = progress.add_task(file, total=total or None)
+                tasks[file] = progress.add_task(plain(file), total=total or None)
             progress.update(tasks[file], completed=done)
 
         got = fetch_all(name, data_dir, told)
     if not got:
-        typer.echo(f"{find(name).name} needs no file.")
+        say(f"{find(name).name} needs no file.")
     for holding in got:
-        typer.echo(f"{holding.path}  {_verdict(holding.genuine)}")
+        say(f"{holding.path}  {_verdict(holding.genuine)}")
     if any(holding.genuine is False for holding in got):
-        _stop("A file differs from the known one. Remove it and fetch again, or keep it if it is meant to.")
+        raise ValueError(
+            "A file differs from the known one. Remove it and fetch again, or keep it if it is meant to."
+        )
 
 
 @app.command()
+@speaking
 def path(name: Name, data_dir: DataDir = None) -> None:
     """Print where the files of a data set are, one per line; fail if one is missing."""
     with _sentences():
         here = held(name, data_dir)
     for holding in here:
         if holding.path:
-            typer.echo(holding.path)
+            give(f"{holding.path}\n")
     missing = [holding.name for holding in here if holding.path is None]
     if missing:
-        _stop(f"Not here: {', '.join(missing)}. `sfboost data fetch {name}` gets them or says more.")
+        raise ValueError(
+            f"Not here: {', '.join(missing)}. `sfboost data fetch {name}` gets them or says more."
+        )
 
 
 @app.command("export")
+@speaking
 def export_command(
     name: Name,
     out: Annotated[Path | None, typer.Option(help="Parquet file; by default NAME.parquet.")] = None,
@@ -122,7 +130,7 @@ def export_command(
             dataset = _with_features(dataset, features, feature_size, jobs or os.cpu_count() or 1)
         written = export(dataset, out or Path(f"{dataset.name}.parquet"))
     n_rows = sum(len(domain) for domain in dataset.domains)
-    typer.echo(f"Wrote {written}: {n_rows} rows of {len(dataset.domains)} domains")
+    say(f"Wrote {written}: {n_rows} rows of {len(dataset.domains)} domains")
 
 
 def _with_features(dataset: Dataset, features: str, size: int, jobs: int) -> Dataset:
@@ -140,12 +148,12 @@ def _with_features(dataset: Dataset, features: str, size: int, jobs: int) -> Dat
 
 
 def _summary(dataset: Dataset) -> Table:
-    table = Table("domain", "role", "rows", *(str(label) for label in dataset.classes), title=dataset.name)
+    names = (Column(cell(str(label))) for label in dataset.classes)
+    table = Table("domain", "role", "rows", *names, title=cell(dataset.name))
     for domain, rates in label_rates(dataset).items():
         roles = [r for r in ("train", "validate", "oracle", "test") if domain in getattr(dataset, r)]
-        table.add_row(
-            domain, ", ".join(roles), str(len(dataset.domain(domain))), *(f"{rate:.3f}" for rate in rates)
-        )
+        n_rows = str(len(dataset.domain(domain)))
+        table.add_row(cell(domain), ", ".join(roles), n_rows, *(f"{rate:.3f}" for rate in rates))
     return table
 
 
@@ -168,23 +176,18 @@ def _parse(options: list[str] | None) -> dict[str, Any]:
 
 @contextmanager
 def _sentences() -> Iterator[None]:
-    """Turn an error that a user can mend into one sentence."""
+    """A name or an option that is not known is the user's to mend."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, OSError, ImportError) as error:
-        _stop(str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error))
-
-
-def _stop(sentence: str) -> None:
-    typer.echo(sentence, err=True)
-    raise typer.Exit(BAD_INPUT)
-
-
-def _console() -> Console:
-    # A pipe is not a screen of 80 columns: tables for scripts are not cut.
-    return Console() if Console().is_terminal else Console(width=160)
+    except (KeyError, TypeError) as error:
+        raise ValueError(str(error.args[0]) if error.args else str(error)) from error
 
 
 def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=screen(error=True))

@@ -15,8 +15,10 @@ from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.boosting.evaluation import compare_on_domain, fit_pooled
+from sfboost.cli.console import say, screen, speaking
 from sfboost.cli.pipes import Console
 from sfboost.datasets import colored_digits
+from sfboost.tables.writing import whole_output
 
 #: Method, what the table calls it, and how the figure draws it.
 METHODS = (
@@ -28,6 +30,7 @@ METHODS = (
 _HEADLINE = 0.1
 
 
+@speaking
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("sfboost-demo"),
     repeats: Annotated[int, typer.Option(min=1, help="Splits and colourings to average over.")] = 4,
@@ -38,24 +41,27 @@ def demo(
     Digits below 5 against the others, with 25 % of the labels flipped, coloured so that the colour agrees
     with the label: in 90 and 80 % of the training rows, and from 100 down to 0 % in the new domain.
     """
-    console = Console()
-    console.print(
+    say(
         "Real handwritten digits, coloured. In training the colour agrees with the label in 90 % and 80 % of "
         "the rows; in the new domain in 100 % down to 0 %. No label of the new domain is used, except by the "
         "last column. A quarter of the labels is flipped: shape alone cannot be right more than 75 % of the "
-        "time.\n"
+        "time.",
+        "",
     )
-    accuracy = run(repeats, console)
-    console.print(make_table(accuracy))
+    accuracy = run(repeats, screen())
+    screen().print(make_table(accuracy))
     figure = draw(accuracy, out / "demo.png")
     row = accuracy[_HEADLINE]
-    console.print(
-        f"\nAt agreement {_HEADLINE} the colour means the opposite of what it meant in training: the pooled "
+    told = (
+        f"At agreement {_HEADLINE} the colour means the opposite of what it meant in training: the pooled "
         f"classifier is right in {row['pooled']:.0f} % of the rows, the stable one in {row['stable']:.0f} %, "
-        f"the adapted one in [bold]{row['adapted']:.0f} %[/bold]; with labels it would be "
-        f"{row['labelled']:.0f} %."
+        "the adapted one in "
     )
-    console.print(f"Figure: {figure}")
+    say(
+        "",
+        (told, (f"{row['adapted']:.0f} %", "bold"), f"; with labels it would be {row['labelled']:.0f} %."),
+        f"Figure: {figure}",
+    )
     if show and has_screen():
         typer.launch(str(figure))
 
@@ -129,8 +135,8 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
     )
     axes.legend(loc="lower left")
     axes.grid(alpha=0.3)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with whole_output(path) as part:
+        figure.savefig(part, dpi=150)
     return path
 
 

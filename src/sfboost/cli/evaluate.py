@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import typer
-from rich.markup import escape
 
 from sfboost.boosting import DomainEvaluation
 from sfboost.cli import options as o
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import Line, Voice, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import evaluate_domains
 from sfboost.report.training import evaluation_rows
 from sfboost.report.verdict import in_words
+from sfboost.tables.foreign_text import plain
 
 
 @speaking
@@ -57,21 +59,20 @@ def evaluate(
     with voice.waiting("Letting each domain play the new one"):
         evaluation = evaluate_domains(training, o.make_model(context))
     values = {"gain": evaluation.gain, "domains": evaluation_rows(evaluation)}
-    voice.result(values, _words(evaluation))
+    voice.result(values, *_words(evaluation))
 
 
-def _words(evaluation: DomainEvaluation) -> str:
-    lines = [escape(str(evaluation)).replace("labelled", "  ORACLE", 1)]
+def _words(evaluation: DomainEvaluation) -> list[Line]:
+    # A table of several lines: a line break in a name must not make one more.
+    shown = DomainEvaluation(tuple(replace(d, domain=plain(str(d.domain))) for d in evaluation.domains))
+    lines: list[Line] = [*str(shown).replace("labelled", "  ORACLE", 1).split("\n")]
     lines += [
-        escape(f"{domain.domain}: {domain.decision}, {in_words(domain.reason)}")
+        f"{domain.domain}: {domain.decision}, {in_words(domain.reason)}"
         for domain in evaluation.domains
         if domain.decision != "adapted"
     ]
     points = 100 * evaluation.gain
     gains = [d.scores["adapted"]["accuracy"] - d.scores["stable"]["accuracy"] for d in evaluation.domains]
     worst = 100 * np.nanmin(gains)
-    lines.append(
-        f"[bold]Adapting would have changed accuracy by {points:+.1f} points on average, {worst:+.1f} at "
-        "worst.[/]"
-    )
-    return "\n".join(lines)
+    told = f"Adapting would have changed accuracy by {points:+.1f} points on average, {worst:+.1f} at worst."
+    return [*lines, ((told, "bold"),)]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
-from rich.markup import escape
 
 from sfboost.adaptation import Explanation
 from sfboost.cli import options as o
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import load_project
 from sfboost.cli.project import Project
+from sfboost.tables.foreign_text import plain
 from sfboost.tables.preparing import csv_types, frame
 from sfboost.tables.reading import find, read
 from sfboost.tables.roles import require_columns
@@ -45,11 +47,11 @@ def explain(
     number = _position(table, project, row, id)
     X = frame(project.encoder, table.slice(number - 1, 1))
     explanation = adapted.explain(X)
-    lines = [
-        f"row {number}: [bold]{escape(str(explanation.prediction))}[/] ({adapted.decision_})",
-        escape(str(explanation)),
-    ]
-    voice.result({"row": number, "decision": adapted.decision_} | _values(explanation), "\n".join(lines))
+    voice.result(
+        {"row": number, "decision": adapted.decision_} | _values(explanation),
+        (f"row {number}: ", (str(explanation.prediction), "bold"), f" ({adapted.decision_})"),
+        *_table(explanation),
+    )
 
 
 def _position(table: pa.Table, project: Project, row: int | None, id: str | None) -> int:
@@ -66,6 +68,14 @@ def _position(table: pa.Table, project: Project, row: int | None, id: str | None
     if found < 0:
         raise ValueError(f"No row has {project.roles.id} = {id!r}.")
     return int(found) + 1
+
+
+def _table(explanation: Explanation) -> list[str]:
+    # Of several lines: a line break in a name must not make one more.
+    classes = [plain(str(name)) for name in np.asarray(explanation.classes).tolist()]
+    features = tuple(plain(name) for name in explanation.feature_names)
+    shown = replace(explanation, classes=np.array(classes, dtype=object), feature_names=features)
+    return str(shown).split("\n")
 
 
 def _values(explanation: Explanation) -> dict[str, object]:

@@ -9,6 +9,7 @@ import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.cli.project import Project, as_plain, from_plain
 from sfboost.tables.dialect import ENDINGS
+from sfboost.tables.writing import is_stream
 
 
 def save_project(project: Project, path: Path) -> None:
@@ -24,7 +25,7 @@ def save_project(project: Project, path: Path) -> None:
 
 def check_model_name(path: Path) -> None:
     """Refuse a name that a table has, or that has no ending, before any work is done."""
-    if path.suffix in ("", *ENDINGS):
+    if path.suffix in ("", *ENDINGS) and not is_stream(path):
         raise ValueError(f"{path} is to be a model file: call it {path.with_suffix('.sfb')}.")
 
 

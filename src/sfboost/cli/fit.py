@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import Line, Voice, speaking
 from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import Project, class_names, learn
@@ -61,7 +60,7 @@ def fit(
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
         save_project(project, output)
-    voice.result(_values(project, output), _words(project, output))
+    voice.result(_values(project, output), *_words(project, output))
 
 
 def _values(project: Project, output: Path) -> dict[str, object]:
@@ -78,19 +77,18 @@ def _values(project: Project, output: Path) -> dict[str, object]:
     }
 
 
-def _words(project: Project, output: Path) -> str:
+def _words(project: Project, output: Path) -> list[Line]:
     facts, model = project.training, project.model
     domains = ", ".join(f"{domain.name} ({domain.n_rows})" for domain in facts.domains)
-    lines = [
+    lines: list[Line] = [
         f"fitted to {sum(domain.n_rows for domain in facts.domains)} rows of {len(facts.domains)} domains: "
-        f"{escape(domains)}",
-        f"stable: {escape(', '.join(model.stable_columns_.names))}",
+        f"{domains}",
+        f"stable: {', '.join(model.stable_columns_.names)}",
         f"the stable predictor beats the class balance by {model.evidence_.gain:.3f} ± "
         f"{model.evidence_.standard_error:.3f} nats on held-out rows",
     ]
     violated = [check["check"] for check in facts.checks if check["verdict"] == "violated"]
     if violated:
-        lines.append(
-            f"[yellow]violated in training: {escape(', '.join(violated))}[/] (`sfboost check` says more)"
-        )
-    return "\n".join([*lines, f"model: {escape(str(output))}"])
+        words = f"violated in training: {', '.join(violated)}"
+        lines.append(((words, "yellow"), " (`sfboost check` says more)"))
+    return [*lines, f"model: {output}"]

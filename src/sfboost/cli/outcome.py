@@ -6,28 +6,28 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.markup import escape
 
-from sfboost.cli.console import NOT_ADAPTED, Voice
+from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.project import Project
 from sfboost.report import ReportFacts, render
-from sfboost.tables.writing import whole_file
+from sfboost.tables.writing import whole_output
 
 _COLOURS = {"adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
 def write_report(facts: ReportFacts, path: Path) -> None:
     """Write the page, whole or not at all."""
-    with whole_file(path) as part:
+    with whole_output(path) as part:
         part.write_text(render(facts), encoding="utf-8")
 
 
 def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str]) -> None:
     """The decision, why, the scores if labels were given, and the files."""
     voice.note(*facts.remarks)
-    lines = [
-        f"[bold {_COLOURS[facts.headline.kind]}]{facts.headline.kind}[/]: {escape(facts.headline.sentence)}",
-        escape(facts.headline.because),
+    kind = facts.headline.kind
+    lines: list[Line] = [
+        ((kind, f"bold {_COLOURS[kind]}"), f": {facts.headline.sentence}"),
+        facts.headline.because,
     ]
     if facts.scores is not None:
         scores = ", ".join(
@@ -37,9 +37,9 @@ def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, 
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
-        lines.append(f"assumptions in doubt: {escape(names)}")
-    lines += [f"{what}: {escape(path)}" for what, path in written.items()]
-    voice.result(as_values(project, facts) | {"files": written}, "\n".join(lines))
+        lines.append(f"assumptions in doubt: {names}")
+    lines += [f"{what}: {path}" for what, path in written.items()]
+    voice.result(as_values(project, facts) | {"files": written}, *lines)
 
 
 def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
@@ -16,7 +15,7 @@ from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
 from sfboost.tables.reading import PIPE, Source, find, open_batches
-from sfboost.tables.writing import open_table
+from sfboost.tables.writing import is_stream, open_table, resolve
 
 PredictionTable = Annotated[
     str,
@@ -47,6 +46,7 @@ def predict(
     Each row gets the class, the adapted and the stable probabilities and the decision (adapted, blended, kept
     stable, not adapted). The file appears when it is complete.
     """
+    output = resolve(output)
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
     kind = check_format(format, output)
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
@@ -70,14 +70,14 @@ def predict(
     decision = "not adapted" if project.adapted is None else project.adapted.decision_
     voice.result(
         {"rows": done, "decision": decision, "file": output},
-        f"predicted {done} rows ({decision}): {escape(output)}",
+        f"predicted {done} rows ({decision}): {output}",
     )
 
 
 def check_format(name: str | None, output: str) -> Kind:
-    """The format that is asked for, by name or by the ending of the file; a pipe gets CSV."""
+    """The format that is asked for, by name or by the ending of the file; a pipe or device gets CSV."""
     if name is None:
-        return "csv" if output == PIPE else kind_of_name(Path(output))
+        return "csv" if output == PIPE or is_stream(Path(output)) else kind_of_name(Path(output))
     if name in ("csv", "parquet", "arrow"):
         return name  # type: ignore[return-value]
     raise ValueError(f"--format {name} is not known: use csv, parquet or arrow.")

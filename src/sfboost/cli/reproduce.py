@@ -8,19 +8,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Table as RichTable
 
+from sfboost.cli.console import cell, say, screen, speaking
 from sfboost.cli.pipes import Console
 from sfboost.cli.results import print_tables
 from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets.local_files import fetch_all
-from sfboost.lab.experiments.engines import ENGINES, make_engine
+from sfboost.lab.experiments.engines import ENGINES, Engine, make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.page import write_page, write_tables
 from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment
@@ -31,6 +31,7 @@ _LINE_EVERY = 30.0  # seconds between two lines where there is no screen to draw
 STOPPED = 130  # what a shell expects after Ctrl-C
 
 
+@speaking
 def reproduce(
     names: Annotated[
         list[str] | None,
@@ -62,27 +63,42 @@ def reproduce(
         experiments = _find(names)
         chosen = make_engine(engine, jobs=jobs, threads=threads)
     except (KeyError, ValueError, ImportError, MissingDataError) as error:
-        _stop(str(error.args[0]))
+        raise ValueError(str(error.args[0])) from error
+    try:
+        failed = _run(experiments, chosen, out, seeds=seeds, quick=quick, retry_failed=retry_failed)
+    except KeyboardInterrupt:
+        say("", f"Stopped. What was finished is in {out}; the same command goes on from there.", error=True)
+        raise typer.Exit(STOPPED) from None
+    except FolderInUseError as error:
+        raise ValueError(str(error)) from error
+    raise typer.Exit(1 if failed else 0)
+
+
+def _run(
+    experiments: list[Experiment],
+    engine: Engine,
+    out: Path,
+    *,
+    seeds: int | None,
+    quick: bool,
+    retry_failed: bool,
+) -> int:
+    """Do the runs and write tables, figures and the page; return how many failed."""
     failed, done = 0, {}
     for experiment in experiments:
         try:
             groups = experiment.plan(seeds or (experiment.quick_seeds if quick else experiment.seeds), quick)
             with _watching(experiment.name, Store(out)) as told, _stopped_politely():
-                contents = sweep(groups, out, chosen, retry_failed=retry_failed, on_start=told)
-        except KeyboardInterrupt:
-            typer.echo(
-                f"\nStopped. What was finished is in {out}; the same command goes on from there.", err=True
-            )
-            raise typer.Exit(STOPPED) from None
+                contents = sweep(groups, out, engine, retry_failed=retry_failed, on_start=told)
         except ModuleNotFoundError as error:
-            _stop(f"{experiment.name} needs {error.name}: pip install 'sfboost[all]' brings every extra.")
-        except (FolderInUseError, ImportError, OSError) as error:
-            _stop(str(error))
+            raise ImportError(
+                f"{experiment.name} needs {error.name}: pip install 'sfboost[all]' brings every extra."
+            ) from error
         failed += _finish(experiment, contents, out, quick)
         done.update(contents.records)  # the folder may hold runs of an earlier plan as well
     write_page(experiments, done, out, quick=quick)
-    typer.echo(f"Page of all: {out / 'index.html'}")
-    raise typer.Exit(1 if failed else 0)
+    say(f"Page of all: {out / 'index.html'}")
+    return failed
 
 
 def _find(names: list[str]) -> list[Experiment]:
@@ -90,7 +106,7 @@ def _find(names: list[str]) -> list[Experiment]:
         every = [find_experiment(name) for name in EXPERIMENTS]
         for experiment in every:
             if not experiment.here():
-                typer.echo(f"Left out: {experiment.name}, which needs {experiment.needs}.", err=True)
+                say(f"Left out: {experiment.name}, which needs {experiment.needs}.", error=True)
         return [experiment for experiment in every if experiment.here()]
     found = [find_experiment(name) for name in (EXPERIMENTS if "all" in names else names)]
     for experiment in found:
@@ -104,18 +120,16 @@ def _finish(experiment: Experiment, contents: Contents, out: Path, quick: bool) 
     tables = experiment.tables({name: record for name, record in records.items() if record.ok})
     print_tables(tables, quick=quick)
     for path in write_tables(experiment, tables, records, out, quick=quick):
-        typer.echo(f"Wrote {path}")
+        say(f"Wrote {path}")
     for line in contents.damaged:
-        typer.echo(
-            f"The record at {line} was changed after it was written; its run was done again.", err=True
-        )
+        say(f"The record at {line} was changed after it was written; its run was done again.", error=True)
     failures = [record for record in records.values() if not record.ok]
     if failures:
         last = (failures[0].error or "").strip().splitlines()[-1]
-        typer.echo(
-            f"{len(failures)} of {len(records)} runs failed, the first with: {last}\n"
+        say(
+            f"{len(failures)} of {len(records)} runs failed, the first with: {last}",
             "Their tracebacks are in the records; --retry-failed does them again.",
-            err=True,
+            error=True,
         )
     return len(failures)
 
@@ -125,15 +139,20 @@ def _list() -> None:
     for name in EXPERIMENTS:
         experiment = find_experiment(name)
         here = "yes" if experiment.here() else "no"
-        table.add_row(name, experiment.summary, str(experiment.seeds), escape(experiment.needs), here)
-    Console(width=None if Console().is_terminal else 160).print(table)
+        table.add_row(name, experiment.summary, str(experiment.seeds), cell(experiment.needs), here)
+    screen().print(table)
 
 
 @contextmanager
 def _watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
     """Show progress while the sweep works; the lines that reach the folder are what is counted."""
     console, tail, over = Console(stderr=True), Tail(store), threading.Event()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(name, total=None)
         start = Progress(0, 0)
@@ -143,7 +162,9 @@ def _watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
             start = progress
             bar.update(task, total=progress.total, completed=progress.before)
             if progress.before:
-                console.print(f"{progress.before} of {progress.total} runs are in {store.folder} already.")
+                console.print(
+                    cell(f"{progress.before} of {progress.total} runs are in {store.folder} already.")
+                )
 
         def watch() -> None:
             done, began, next_line = 0, time.monotonic(), _LINE_EVERY
@@ -183,8 +204,3 @@ def _line(name: str, start: Progress, done: int, seconds: float) -> str:
     left = start.total - start.before - done
     eta = f"about {left * seconds / done / 60:.0f} min left" if done else "no run finished yet"
     return f"{name}: {start.before + done} of {start.total} runs, {seconds / 60:.1f} min, {eta}"
-
-
-def _stop(sentence: str) -> NoReturn:
-    typer.echo(sentence, err=True)
-    raise typer.Exit(2)

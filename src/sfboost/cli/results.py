@@ -6,15 +6,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table as RichTable
+from rich.text import Text
 
+from sfboost.cli.console import cell, give, say, speaking
 from sfboost.cli.pipes import Console
 from sfboost.lab.experiments.canary import repeat, sample, when
-from sfboost.lab.experiments.committed import committed_records, keep_outcome, last_outcome
+from sfboost.lab.experiments.committed import CHECKOUT, committed_records, keep_outcome, last_outcome
 from sfboost.lab.experiments.engines import make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.record import Record
@@ -22,31 +23,38 @@ from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment, plann
 from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.lab.experiments.store import Store, write_records
 from sfboost.lab.experiments.tables import Table
+from sfboost.persistence.whole import write_whole
 
 app = typer.Typer(help="Results: show, export, pack, check.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name of an experiment; `sfboost reproduce list` shows them.")]
 Folder = Annotated[
-    Path | None, typer.Option("--from", help="Results folder; by default the records that come with sfboost.")
+    Path | None, typer.Option("--from", help="Results folder; by default the records of the repository.")
+]
+Records = Annotated[
+    Path, typer.Option("--records", help="Folder of committed records; by default that of the checkout.")
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="The quick version.")]
 
 
 @app.command()
-def show(name: Name, folder: Folder = None, quick: Quick = False) -> None:
+@speaking
+def show(name: Name, folder: Folder = None, kept: Records = CHECKOUT, quick: Quick = False) -> None:
     """Print the tables of an experiment, ours beside the paper's."""
-    experiment, records = _records(name, folder, quick)
+    experiment, records = _records(name, folder, kept, quick)
     print_tables(experiment.tables(records), quick=quick)
-    typer.echo(_made(records.values()))
+    say(_made(records.values()))
     if folder is None:
-        outcome = last_outcome(experiment.protocols[0])
-        typer.echo(outcome.words() if outcome else f"`sfboost results check {name}` repeats some of them.")
+        outcome = last_outcome(experiment.protocols[0], kept)
+        say(outcome.words() if outcome else f"`sfboost results check {name}` repeats some of them.")
 
 
 @app.command()
+@speaking
 def export(
     name: Name,
     folder: Folder = None,
+    kept: Records = CHECKOUT,
     quick: Quick = False,
     format: Annotated[str, typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}.")] = "md",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File; by default the screen.")] = None,
@@ -54,20 +62,18 @@ def export(
     """Write the tables of an experiment as Markdown, CSV or LaTeX."""
     format = {"latex": "tex", "markdown": "md"}.get(format, format)
     if format not in FORMATS:
-        _stop(f"Got --format {format!r}; there are {', '.join(FORMATS)}.")
-    experiment, records = _records(name, folder, quick)
+        raise ValueError(f"Got --format {format!r}; there are {', '.join(FORMATS)}.")
+    experiment, records = _records(name, folder, kept, quick)
     text = to_text(experiment.tables(records), format, quick=quick)
     if out is None:
-        typer.echo(text, nl=False)
+        give(text)
         return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        _stop(f"Could not write {out}: {error.strerror or error}.")
-    typer.echo(f"Wrote {out}")
+    write_whole(out, text.encode())
+    say(f"Wrote {out}")
 
 
 @app.command()
+@speaking
 def pack(
     name: Name,
     folder: Annotated[Path, typer.Option("--from", help="Results folder.")],
@@ -78,30 +84,33 @@ def pack(
 
     Runs that the experiments of today no longer plan are left out.
     """
-    experiment, found = _records(name, folder, quick)
+    experiment, found = _records(name, folder, CHECKOUT, quick)
     planned = planned_runs(experiment.protocols[0], quick=quick)
     records = {name: record for name, record in found.items() if name in planned}
     write_records(records.values(), out)
-    typer.echo(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
+    say(f"Wrote {out}: {len(records)} records, {out.stat().st_size / 1e6:.2f} MB")
 
 
 @app.command()
+@speaking
 def unpack(
     name: Name,
     out: Annotated[Path, typer.Option("--out", "-o", help="Results folder.")],
+    kept: Records = CHECKOUT,
     without: Annotated[
         str, typer.Option(help="Adapters, with commas, whose records are left out: they are to be run again.")
     ] = "",
 ) -> None:
     """Write the committed records of an experiment to a results folder; `sfboost reproduce` does the rest."""
-    _, records = _records(name, None, False)
+    _, records = _records(name, None, kept, False)
     left_out = without.split(",")
-    kept = [record for record in records.values() if record.run.adapter not in left_out]
-    Store(out).append(kept)
-    typer.echo(f"Wrote {len(kept)} of {len(records)} records to {out}")
+    wanted = [record for record in records.values() if record.run.adapter not in left_out]
+    Store(out).append(wanted)
+    say(f"Wrote {len(wanted)} of {len(records)} records to {out}")
 
 
 @app.command()
+@speaking
 def check(
     names: Annotated[
         list[str] | None,
@@ -111,6 +120,7 @@ def check(
         float, typer.Option(min=0, help="Repeat runs that took about this long in all, for each protocol.")
     ] = 600,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one per core.")] = None,
+    kept: Records = CHECKOUT,
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the outcome beside the records, for `results show`.")
     ] = False,
@@ -123,25 +133,25 @@ def check(
     try:
         experiments = [find_experiment(name) for name in names or EXPERIMENTS]
     except KeyError as error:
-        _stop(str(error.args[0]))
+        raise ValueError(str(error.args[0])) from None
     if not names:
         experiments = [experiment for experiment in experiments if experiment.here()]
     stale = False
     for protocol in dict.fromkeys(experiment.protocols[0] for experiment in experiments):
-        records = committed_records(protocol)
+        records = committed_records(protocol, kept)
         if not records:
-            typer.echo(f"{protocol}: no records come with sfboost")
+            say(f"{protocol}: no records in {kept}")
             continue
         try:
             groups = sample(planned_groups(protocol), records, seconds)
         except ModuleNotFoundError as error:
-            _stop(_needs(protocol, error))
+            raise ValueError(_needs(protocol, error)) from None
         with tempfile.TemporaryDirectory() as folder:
             outcome = repeat(groups, records, Path(folder), make_engine("joblib", jobs=jobs))
-        typer.echo(f"{protocol}: {outcome.words()}")
+        say(f"{protocol}: {outcome.words()}")
         stale |= outcome.stale
         if keep:
-            typer.echo(f"Wrote {keep_outcome(protocol, outcome)}")
+            say(f"Wrote {keep_outcome(protocol, outcome, kept)}")
     raise typer.Exit(1 if stale else 0)
 
 
@@ -153,40 +163,45 @@ def _made(records: Iterable[Record]) -> str:
 
 def print_tables(tables: Sequence[Table], *, quick: bool = False) -> None:
     """Print tables for people."""
-    screen = Console()
+    terminal = Console()
     for table in tables:
         # A file is as wide as the table wants to be.
-        console = screen if screen.is_terminal else Console(width=max(160, 90 + 32 * len(table.columns)))
+        console = terminal if terminal.is_terminal else Console(width=max(160, 90 + 32 * len(table.columns)))
         title = f"{table.title} (QUICK: few seeds, short training, small grids)" if quick else table.title
-        shown = RichTable(
-            "method", "test labels", "chosen by", title=escape(title), caption=escape(table.note)
-        )
+        shown = RichTable("method", "test labels", "chosen by", title=cell(title), caption=cell(table.note))
         for column in table.columns:
-            shown.add_column(column)
+            shown.add_column(cell(column))
         for row, cells in table.rows:
-            texts = [words(cell).replace("; ", "\n") for cell in cells]
-            shown.add_row(escape(label(row)), row.test_access, chosen_by(row), *texts)
+            texts = [Text("\n").join(map(cell, words(value).split("; "))) for value in cells]
+            shown.add_row(*map(cell, (label(row), row.test_access, chosen_by(row))), *texts)
         console.print(shown)
 
 
-def _records(name: str, folder: Path | None, quick: bool) -> tuple[Experiment, dict[str, Record]]:
+def _records(name: str, folder: Path | None, kept: Path, quick: bool) -> tuple[Experiment, dict[str, Record]]:
     try:
         experiment = find_experiment(name)
     except KeyError as error:
-        _stop(str(error.args[0]))
-    records = committed_records(experiment.protocols[0]) if folder is None else Store(folder).read().records
-    found = {i: r for i, r in experiment.own(records, quick=quick).items() if r.ok}
+        raise ValueError(str(error.args[0])) from None
+    if folder is None and not kept.is_dir():
+        raise ValueError(
+            f"There are no records in {kept}: they are in the repository, not in the package. Name their folder "
+            "with --records, or a results folder with --from."
+        )
+    found = (
+        committed_records(experiment.protocols[0], kept) if folder is None else Store(folder).read().records
+    )
+    found = {i: r for i, r in experiment.own(found, quick=quick).items() if r.ok}
     if folder is not None:  # it may hold runs of an earlier plan; what is committed was packed without them
         seeds = 1 + max((record.run.seed for record in found.values()), default=0)
         try:
             planned = planned_runs(experiment.protocols[0], quick=quick, seeds=seeds)
         except ModuleNotFoundError as error:
-            _stop(_needs(name, error))
+            raise ValueError(_needs(name, error)) from None
         found = {i: record for i, record in found.items() if i in planned}
     if not found:
-        where = "come with sfboost" if folder is None else f"are in {folder}"
+        where = f"are in {kept if folder is None else folder}"
         command = f"sfboost reproduce {name}{' --quick' * quick}"
-        _stop(
+        raise ValueError(
             f"No {'quick ' * quick}records of {name!r} {where}. `{command}` makes them; then give its folder "
             "with --from."
         )
@@ -195,8 +210,3 @@ def _records(name: str, folder: Path | None, quick: bool) -> tuple[Experiment, d
 
 def _needs(name: str, error: ModuleNotFoundError) -> str:
     return f"{name} needs {error.name}: pip install 'sfboost[all]' brings every extra."
-
-
-def _stop(sentence: str) -> NoReturn:
-    typer.echo(sentence, err=True)
-    raise typer.Exit(2)

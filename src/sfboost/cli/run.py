@@ -15,7 +15,7 @@ from sfboost.cli.predict import Format, PredictionTable, check_format
 from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import learn
 from sfboost.tables.reading import PIPE
-from sfboost.tables.writing import open_table
+from sfboost.tables.writing import open_table, resolve
 
 
 @speaking
@@ -55,6 +55,7 @@ def run(
 
     If the new rows have the target column, its labels score the predictions and are never used to adapt.
     """
+    output = resolve(output)
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
     kind = check_format(format, output)
     refuse_collisions({"TRAIN": train, "NEW": new, "--config": config}, {"-o": output, "--report": report})

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
+from sfboost.persistence.whole import put_in_place
+
 GIB = 2**30
 _CHUNK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -144,7 +146,7 @@ def unpack(archive: Path, target: Path, limits: Limits | None = None) -> Path:
                     # Both readers stop at the size that was counted, whatever follows in the archive.
                     shutil.copyfileobj(source, out, _CHUNK)
         try:
-            root.rename(target)
+            put_in_place(root, target)
         except OSError:
             # Another process was first; its content is the same.
             if not target.is_dir():

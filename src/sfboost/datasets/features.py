@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from numpy.typing import NDArray
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence, Picture, decode_all
 from sfboost.datasets.sources import cache_folder
+from sfboost.persistence.whole import whole_file
 
 Floats = NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -181,15 +180,8 @@ def _known(file: Path, n_rows: int) -> Floats | None:
 
 def _keep(file: Path, features: Floats) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as part:
-        try:
-            np.save(part, features, allow_pickle=False)
-            part.flush()
-            os.fsync(part.fileno())
-            Path(part.name).replace(file)
-        except BaseException:
-            Path(part.name).unlink(missing_ok=True)
-            raise
+    with whole_file(file) as part:
+        np.save(part, features, allow_pickle=False)
 
 
 def _weights_file() -> Path:

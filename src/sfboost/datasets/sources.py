@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.datasets.archives import UnsafeArchiveError, content_hash, copy_unpacked
+from sfboost.persistence.whole import put_in_place
 
 DATA_VARIABLE = "SFBOOST_DATA"
 CACHE_VARIABLE = "SFBOOST_CACHE"
@@ -246,7 +247,7 @@ def _download(url: str, file: File, progress: Progress | None) -> Path:
         copy_unpacked(raw, unpacked, max_bytes=file.size)
         if not verify(file, unpacked):
             raise OSError(f"its sha256 is {content_hash(unpacked)} where {file.sha256} is needed; refused")
-        unpacked.replace(target)
+        put_in_place(unpacked, target)
     return target
 
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
-import secrets
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 from reprlib import repr as shortened
 
 from sfboost.persistence.errors import SavedModelError
@@ -22,6 +19,7 @@ from sfboost.persistence.errors import SavedModelError
 _SEAL = 64  # hexadecimal digits of SHA-256
 _HEAD = b"PK\x03\x04"
 _NAME = re.compile(r"[a-z]+(/[0-9]+)?\.[a-z]+")
+_ENTRY = b"PK\x01\x02"  # begins each entry of the list of members
 _MOST_PARTS = 100_000
 
 
@@ -67,10 +65,10 @@ def _seal(body: bytes) -> bytes:
 
 def read_stored(data: bytes, names: re.Pattern[str] = _NAME) -> dict[str, bytes]:
     """Members of an uncompressed zip: stored bytes cannot swell beyond the length of the file."""
+    if data.count(_ENTRY) > _MOST_PARTS:  # before an object is made of each
+        raise SavedModelError(f"it has more than {_MOST_PARTS} parts")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
-        if len(members) > _MOST_PARTS:
-            raise SavedModelError(f"it has {len(members)} parts, more than {_MOST_PARTS}")
         if len({member.filename for member in members}) < len(members):
             raise SavedModelError("two of its parts have the same name")
         for member in members:
@@ -83,19 +81,3 @@ def read_stored(data: bytes, names: re.Pattern[str] = _NAME) -> dict[str, bytes]
         if sum(member.file_size for member in members) > len(data):
             raise SavedModelError("its parts claim to be larger than the file")
         return {member.filename: archive.read(member) for member in members}
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` at `path`: a reader sees the old file or the new one, never half of it."""
-    path = path.resolve()
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist: make it first, or save elsewhere.")
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.part"
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -14,8 +14,11 @@ from sfboost.persistence.foreign import load_foreign
 from sfboost.persistence.objects import make_object
 from sfboost.persistence.registry import type_of
 from sfboost.persistence.tensors import dtype_of, tensors_from_bytes
+from sfboost.persistence.trees import check_keys
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+_LONGEST_DTYPE = 32  # a list of fields by commas would be parsed one by one
 
 
 class Decoder:
@@ -40,12 +43,12 @@ class Decoder:
         self._readers: dict[str, Callable[[Any], Any]] = {
             "float": lambda name: _FLOATS[name],
             "tuple": lambda items: tuple(self._list(items)),
-            "dict": lambda pairs: {self.decode(key): self.decode(value) for key, value in pairs},
+            "dict": self._dict,
             "slice": lambda ends: slice(*self._list(ends)),
             "array": self._array,
             "scalar": lambda part: self._array(part)[()],
-            "dtype": lambda name: np.dtype(str(name)),
-            "number": lambda name: np.dtype(str(name)).type,
+            "dtype": _dtype,
+            "number": lambda name: _dtype(name).type,
             "skops": lambda part: load_foreign(self._part(part, ".skops"), self.trusted),
             "tensors": lambda part: tensors_from_bytes(self._part(part, ".safetensors")),
             "torch": dtype_of,
@@ -73,6 +76,11 @@ class Decoder:
             raise SavedModelError(f"it has a {type(items).__name__} where a list should be")
         return [self.decode(item) for item in items]
 
+    def _dict(self, pairs: Any) -> dict[Any, Any]:
+        keys = [self.decode(key) for key, _ in pairs]
+        check_keys(keys)
+        return {key: self.decode(value) for key, (_, value) in zip(keys, pairs, strict=True)}
+
     def _part(self, name: Any, ending: str) -> bytes:
         if not isinstance(name, str) or name not in self.unused or not name.endswith(ending):
             raise SavedModelError(f"it names a part {shortened(name)} that it does not have, or twice")
@@ -87,3 +95,9 @@ class Decoder:
         for i, item in enumerate(items):  # at once, numpy would look into lists
             array[i] = item
         return array.reshape([int(n) for n in shape])
+
+
+def _dtype(name: Any) -> np.dtype[Any]:
+    if not isinstance(name, str) or len(name) > _LONGEST_DTYPE:
+        raise SavedModelError(f"it holds numbers of type {shortened(name)}")
+    return np.dtype(name)

@@ -7,9 +7,8 @@ followed by compiled code that does not check them, so that a forged tree can cr
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -18,6 +17,7 @@ from sfboost.persistence.archive import read_stored
 from sfboost.persistence.arrays import check_header
 from sfboost.persistence.errors import SavedModelError
 from sfboost.persistence.objects import check_state
+from sfboost.persistence.trees import check_keys, parse
 
 #: Types that skops does not trust by itself: private parts of public estimators, in plain Python, that only
 #: hold what those were given. Names that this scikit-learn does not have do no harm.
@@ -87,7 +87,7 @@ def load_foreign(data: bytes, trusted: Collection[str]) -> Any:
 
 def _check(data: bytes, trusted: Collection[str]) -> None:
     members = read_stored(data, _MEMBER)
-    skops_io, schema = _skops(), json.loads(members["schema.json"])
+    skops_io, schema = _skops(), parse(members["schema.json"], "scikit-learn part")
     if type(schema["protocol"]) is not int or schema["protocol"] < _OLDEST_PROTOCOL:
         raise SavedModelError("a scikit-learn part is in an old format of skops")
     for name, content in members.items():
@@ -95,7 +95,9 @@ def _check(data: bytes, trusted: Collection[str]) -> None:
             check_header(content)
         if name.endswith(".npz"):
             raise SavedModelError("a scikit-learn part holds a sparse matrix, which is stored compressed")
-    _check_reads(schema, {name: len(content) for name, content in members.items()})
+    entries = list(_entries(schema))
+    _check_reads(entries, {name: len(content) for name, content in members.items()})
+    _check_keys(entries)
     missing = sorted(set(skops_io.get_untrusted_types(data=data)) - {*TRUSTED, *trusted})
     if missing:
         trees = [_TREES[name] for name in missing if name in _TREES]
@@ -109,21 +111,50 @@ def _check(data: bytes, trusted: Collection[str]) -> None:
         )
 
 
-def _check_reads(schema: Any, sizes: dict[str, int]) -> None:
-    """Refuse a part that reads one array over and over: skops does so for entries without an identity."""
-    seen, left, stack = set(), sum(sizes.values()), [schema]
+def _entries(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every object in the description of a part."""
+    stack = [schema]
     while stack:
         entry = stack.pop()
         if isinstance(entry, dict):
-            identity = entry.get("__id__") or id(entry)
-            if "file" in entry and identity not in seen:
-                left -= sizes[entry["file"]]
-                seen.add(identity)
+            yield entry
             stack.extend(entry.values())
         elif isinstance(entry, list):
             stack.extend(entry)
+
+
+def _check_reads(entries: Iterable[dict[str, Any]], sizes: dict[str, int]) -> None:
+    """Refuse a part that reads one array over and over: skops does so for entries without an identity."""
+    seen, left = set(), sum(sizes.values())
+    for entry in entries:
+        identity = entry.get("__id__") or id(entry)
+        if "file" in entry and identity not in seen:
+            left -= sizes[entry["file"]]
+            seen.add(identity)
     if left < 0:
         raise SavedModelError("a scikit-learn part reads an array more than once")
+
+
+def _check_keys(entries: Iterable[dict[str, Any]]) -> None:
+    """Refuse large dicts and sets of numbers, and key types that skops would take from another entry."""
+    kinds: dict[Any, Any] = {}
+    for entry in entries:
+        loader, content = entry.get("__loader__"), entry.get("content")
+        if loader in ("TypeNode", "JsonNode", "ListNode") and "__id__" in entry:
+            inside = [item.get("__class__") for item in content] if isinstance(content, list) else content
+            kind = (entry.get("__class__"), loader, inside)
+            if kinds.setdefault(entry["__id__"], kind) != kind:
+                raise SavedModelError("a scikit-learn part has two things of one identity")
+        if loader == "SetNode":
+            check_keys(None if not _is_text(item) else "" for item in content or ())
+        if loader == "DictNode":
+            types = entry["key_types"]["content"]
+            texts = sum(item["__class__"] in ("str", "str_") for item in types)
+            check_keys([None] * (len(content or ()) - texts))
+
+
+def _is_text(entry: Any) -> bool:
+    return entry.get("__loader__") == "JsonNode" and str(entry.get("content")).startswith('"')
 
 
 def _skops() -> Any:

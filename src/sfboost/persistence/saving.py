@@ -13,12 +13,14 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from sfboost.persistence.archive import pack, unpack, write_atomically
+from sfboost.persistence.archive import pack, unpack
 from sfboost.persistence.decode import Decoder
 from sfboost.persistence.encode import Encoder
 from sfboost.persistence.errors import SavedModelError, SavedModelWarning
 from sfboost.persistence.foreign import type_names
 from sfboost.persistence.registry import KINDS, name_of
+from sfboost.persistence.trees import parse
+from sfboost.persistence.whole import write_whole
 
 FORMAT = "sfboost-model"
 #: Version of the format. A reader knows this one and all before it.
@@ -35,7 +37,8 @@ class Savable:
         Parameters
         ----------
         path : path
-            Usually ends in ``.sfb``. An existing file is replaced whole, or not at all.
+            Usually ends in ``.sfb``. An existing file is replaced whole, or not at all, and keeps its mode;
+            a link is followed.
         trusted : list of types or of their full names
             What may be saved beyond the default list; `load` has to be told the same. See
             ``docs/saved-models.md``.
@@ -49,7 +52,7 @@ class Savable:
             from_bytes(data, names)  # what is saved can be loaded
         except SavedModelError as error:
             raise SavedModelError(f"The model cannot be saved: {error}.") from error.__cause__
-        write_atomically(Path(path), data)
+        write_whole(path, data)
 
 
 def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:
@@ -106,7 +109,7 @@ def from_bytes(data: bytes, trusted: Collection[str] = ()) -> Any:
     try:
         parts = unpack(data)
         manifest = _take_manifest(parts)
-        tree = json.loads(parts.pop(_TREE))
+        tree = parse(parts.pop(_TREE), _TREE)
         if not isinstance(tree, dict) or tree.get("object") != manifest["kind"]:
             raise SavedModelError(f"it holds something else than the {manifest['kind']} that it says")
         decoder = Decoder(parts, trusted)
@@ -122,7 +125,7 @@ def from_bytes(data: bytes, trusted: Collection[str] = ()) -> Any:
 
 
 def _take_manifest(parts: dict[str, bytes]) -> dict[str, Any]:
-    manifest = json.loads(parts.pop(_MANIFEST, b"{}"))
+    manifest = parse(parts.pop(_MANIFEST, b"{}"), _MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise SavedModelError("it is no saved model: there is no manifest of sfboost in it")
     schema, written = manifest["schema"], manifest["versions"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from sfboost.boosting.metrics import LOSSES
 from sfboost.report.facts import ReportFacts
 from sfboost.report.questions import QUESTIONS, SYMBOLS
 from sfboost.report.svg import draw_leak, draw_reliability, draw_shares, draw_slopes
+from sfboost.tables.foreign_text import plain
 
 _METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -24,7 +27,7 @@ _METRIC_NAMES = {
 def render(facts: ReportFacts) -> str:
     """The page. Everything that came from a table is escaped."""
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"percent": _percent, "number": _number}
     room = files("sfboost.report")
@@ -48,6 +51,10 @@ def render(facts: ReportFacts) -> str:
         reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
         leak_drawing=draw_leak(facts.leak, facts.break_even) if guarded else None,  # type: ignore[arg-type]
     )
+
+
+def _shown(value: Any) -> Any:
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _percent(value: float | None, digits: int = 1) -> str:

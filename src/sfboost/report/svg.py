@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup, escape
 
 from sfboost.report.slopes import FeatureStory
+from sfboost.tables.foreign_text import plain
 
 # Narrow, so that words stay readable on a phone; a screen shows it larger.
 _WIDTH, _SCALE = 420.0, 1.35
@@ -29,13 +30,13 @@ class Canvas:
     def __init__(self, width: float, height: float, title: str) -> None:
         self._parts = [
             f'<svg viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{_SCALE * width:.0f}px" '
-            f'role="img" aria-label="{escape(title)}"><title>{escape(title)}</title>'
+            f'role="img" aria-label="{_shown(title)}"><title>{_shown(title)}</title>'
         ]
 
     def text(self, x: float, y: float, words: str, cls: str = "", anchor: str = "start") -> None:
         """Words at a point."""
         self._parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" class="{cls}" text-anchor="{anchor}">{escape(words)}</text>'
+            f'<text x="{x:.1f}" y="{y:.1f}" class="{cls}" text-anchor="{anchor}">{_shown(words)}</text>'
         )
 
     def line(self, x1: float, y1: float, x2: float, y2: float, cls: str = "axis") -> None:
@@ -45,12 +46,12 @@ class Canvas:
     def bar(self, x: float, y: float, width: float, height: float, cls: str, title: str = "") -> None:
         """A filled rectangle, with words that show when pointed at."""
         place = f'x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.0):.1f}" height="{height:.1f}"'
-        self._parts.append(f'<rect {place} class="{cls}"><title>{escape(title)}</title></rect>')
+        self._parts.append(f'<rect {place} class="{cls}"><title>{_shown(title)}</title></rect>')
 
     def dot(self, x: float, y: float, radius: float, cls: str, title: str = "") -> None:
         """A disc."""
         place = f'cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"'
-        self._parts.append(f'<circle {place} class="{cls}"><title>{escape(title)}</title></circle>')
+        self._parts.append(f'<circle {place} class="{cls}"><title>{_shown(title)}</title></circle>')
 
     def path(self, points: Sequence[tuple[float, float]], cls: str) -> None:
         """A line through points."""
@@ -73,7 +74,7 @@ class Canvas:
             return
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in outlines[shape % _SHAPES])
         self._parts.append(
-            f'<polygon points="{points}" class="{cls}"><title>{escape(title)}</title></polygon>'
+            f'<polygon points="{points}" class="{cls}"><title>{_shown(title)}</title></polygon>'
         )
 
     def markup(self) -> Markup:
@@ -186,6 +187,10 @@ def draw_leak(leak: float, break_even: float) -> Markup:
         canvas.line(x(break_even), 26.0, x(break_even), 48.0, "axis")
     _label(canvas, x(break_even) if break_even < 1.0 else right, 64.0, limit, width)
     return canvas.markup()
+
+
+def _shown(words: str) -> Markup:
+    return escape(plain(words))
 
 
 def _label(canvas: Canvas, x: float, y: float, words: str, width: float) -> None:

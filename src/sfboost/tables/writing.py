@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
+from sfboost.persistence.whole import note_stream, whole_file
 from sfboost.tables.dialect import Kind
+from sfboost.tables.foreign_text import plain
 from sfboost.tables.reading import PIPE
 
 Write = Callable[[pa.RecordBatch], None]
@@ -28,6 +30,7 @@ def open_table(where: str, kind: Kind) -> Iterator[Write]:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open_table(f"{folder}/two.csv", "csv") as write:
     ...         write(pa.RecordBatch.from_pydict({"age": [40, 50]}))
@@ -35,22 +38,50 @@ def open_table(where: str, kind: Kind) -> Iterator[Write]:
     ['"age"', '40', '50']
     """
     if where == PIPE:
+        if sys.stdout.isatty() and kind != "csv":
+            raise ValueError(f"A terminal shows no {kind} table: use --format csv, or write to a file.")
+        note_stream("standard output")
         with _sink(sys.stdout.buffer, kind, seekable=False) as write:
-            yield write
+            yield (lambda batch: write(_shown(batch))) if sys.stdout.isatty() else write
         sys.stdout.buffer.flush()
         return
-    with whole_file(Path(where)) as part, _sink(part, kind) as write:
+    with whole_output(Path(where)) as part, _sink(part, kind) as write:
         yield write
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[Path]:
-    """A path to write to, beside `target`, that takes its name at the end."""
+def whole_output(target: Path) -> Iterator[Path]:
+    """A path to write to that is put in place at the end; folders are made."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".incoming-", dir=target.parent) as incoming:
-        part = Path(incoming, "part")
+    with whole_file(target) as part:
         yield part
-        part.replace(target)
+
+
+def resolve(output: str) -> str:
+    """`-` where the output is the same as standard output, as /dev/stdout is: words must not get into it."""
+    with suppress(OSError, ValueError):  # not there yet, or standard output is no file
+        here, there = os.fstat(sys.stdout.fileno()), Path(output).stat()
+        if os.path.samestat(here, there) and not Path(output).samefile(os.devnull):
+            return PIPE
+    return output
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a pipe or a device is there, whose name says nothing of what it takes."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _shown(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch for a terminal: names and cells must not write to it what it would obey."""
+    columns = [
+        column
+        if pa.types.is_primitive(column.type)
+        else pa.array(
+            [None if cell is None else plain(str(cell)) for cell in column.to_pylist()], pa.string()
+        )
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, [plain(name) for name in batch.schema.names])
 
 
 @contextmanager

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from sfboost.persistence.whole import whole_file
 
 _FORMAT = "sfboost-training-1"
 
@@ -41,13 +41,8 @@ def save_checkpoint(path: str | Path, tensors: Mapping[str, Tensor], meta: Mappi
     path.parent.mkdir(parents=True, exist_ok=True)
     # safetensors refuses tensors that share memory; clones do not.
     whole = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    os.close(handle)
-    try:
-        save_file(whole, temporary, metadata={"format": _FORMAT, "meta": json.dumps(dict(meta))})
-        Path(temporary).replace(path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with whole_file(path) as part:
+        save_file(whole, part, metadata={"format": _FORMAT, "meta": json.dumps(dict(meta))})
 
 
 def load_checkpoint(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -7,7 +7,6 @@ metadata of the file, so that :func:`read_exported` gives the data set back.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from sfboost.datasets.coloring import COLORS
 from sfboost.datasets.contract import ROLES, Dataset, Domain
 from sfboost.datasets.images import ImageSequence
 from sfboost.datasets.tables import UNLABELLED, from_table
+from sfboost.persistence.whole import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,8 +49,7 @@ def export(dataset: Dataset, path: str | Path) -> Path:
         raise ImportError("Parquet needs pyarrow: pip install 'sfboost[app]'.") from error
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".incoming-", dir=target.parent) as incoming:
-        part = Path(incoming, "part")
+    with whole_file(target) as part:
         writer = None
         try:
             for table in _pieces(dataset):
@@ -59,7 +58,6 @@ def export(dataset: Dataset, path: str | Path) -> Path:
         finally:
             if writer is not None:
                 writer.close()
-        part.replace(target)
     return target
 
 

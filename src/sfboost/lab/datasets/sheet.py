@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.datasets.images import ImageSequence
 from sfboost.lab.datasets.export import column_names
+from sfboost.persistence.whole import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,8 @@ def write_sheet(dataset: Dataset, path: str | Path, *, n_examples: int = 10, ran
     figure = _examples(dataset, n_examples, random_state) if is_image else _marginals(dataset)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(target, dpi=130)
+    with whole_file(target) as part:
+        figure.savefig(part, dpi=130)
     return target
 
 

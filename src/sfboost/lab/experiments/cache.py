@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.lab.experiments.run import digest
+from sfboost.persistence.whole import whole_file
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -47,10 +47,8 @@ class Cache:
             return found
         made = {name: np.asarray(value) for name, value in make().items()}
         self.folder.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.stem}-{uuid.uuid4().hex[:8]}.part")
-        with beside.open("wb") as file:
-            np.savez(file, allow_pickle=False, **made)
-        beside.replace(path)
+        with whole_file(path) as part:
+            np.savez(part, allow_pickle=False, **made)
         return made
 
 

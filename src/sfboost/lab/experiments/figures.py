@@ -10,6 +10,7 @@ import numpy as np
 
 from sfboost.lab.experiments.rendering import label
 from sfboost.lab.experiments.tables import Table
+from sfboost.persistence.whole import whole_file
 
 _COLOURS = (
     *("#2166ac", "#b2182b", "#1b7837", "#762a83", "#e08214", "#555555", "#35978f", "#c51b7d"),
@@ -110,5 +111,6 @@ def _save(figure: Any, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     # No date in the file: the same records give the same bytes.
     metadata = {"Software": None} if path.suffix == ".png" else {}
-    figure.savefig(path, dpi=150, metadata=metadata)
+    with whole_file(path) as part:
+        figure.savefig(part, dpi=150, metadata=metadata)
     return path

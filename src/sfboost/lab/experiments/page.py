@@ -11,6 +11,7 @@ from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.record import Record
 from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.lab.experiments.tables import Table
+from sfboost.persistence.whole import write_whole
 
 
 def write_tables(
@@ -27,7 +28,7 @@ def write_tables(
     written = []
     for suffix in FORMATS:
         path = out / f"{stem}.{suffix}"
-        path.write_text(to_text(tables, suffix, quick=quick), encoding="utf-8")
+        write_whole(path, to_text(tables, suffix, quick=quick).encode())
         written.append(path)
     if experiment.figure is not None:
         good = {name: record for name, record in records.items() if record.ok}
@@ -57,5 +58,5 @@ def write_page(
     template = Environment(autoescape=True).from_string(source)
     page = template.render(parts=parts, quick=quick, label=label, words=words, chosen_by=chosen_by)
     path = out / "index.html"
-    path.write_text(page, encoding="utf-8")
+    write_whole(path, page.encode())
     return path

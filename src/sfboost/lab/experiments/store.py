@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.lab.experiments.record import Record
+from sfboost.persistence.whole import write_whole
 
 
 class FolderInUseError(RuntimeError):
@@ -164,9 +165,7 @@ def write_records(records: Iterable[Record], path: Path) -> Path:
     """
     data = "".join(record.to_line() for record in sorted(records, key=lambda r: r.run.id)).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}")
-    beside.write_bytes(gzip.compress(data, 9, mtime=0) if path.suffix == ".gz" else data)
-    beside.replace(path)
+    write_whole(path, gzip.compress(data, 9, mtime=0) if path.suffix == ".gz" else data)
     return path
 
 

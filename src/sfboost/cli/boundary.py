@@ -1,0 +1,78 @@
+"""Where the command ends: wrong usage, a reader who has had enough, an interruption."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from sfboost.cli.console import UNEXPECTED, complain, say
+from sfboost.cli.interruption import INTERRUPTED, Interrupted, let_go
+from sfboost.cli.pipes import silence
+from sfboost.persistence.whole import Placement, watch_placements
+
+
+class Boundary(TyperGroup):
+    """The whole command. All that it says on its way out goes through `speech`, as everything does."""
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run one command and end the process."""
+        with watch_placements() as placed:
+            try:
+                code = self._run(sys.argv[1:] if args is None else list(args), prog_name or "sfboost")
+                let_go()
+            except KeyboardInterrupt as stop:
+                complain(farewell(placed))
+                code = stop.code if isinstance(stop, Interrupted) else INTERRUPTED
+        sys.exit(code)
+
+    def _run(self, args: list[str], name: str) -> int:
+        try:
+            with self.make_context(name, args) as context:
+                self.invoke(context)
+                sys.stdout.flush()
+        except typer.Exit as end:
+            return int(end.exit_code)
+        except typer.Abort:
+            return UNEXPECTED
+        except BrokenPipeError:
+            # The reader has had enough, as `head` has. Python must not complain when it flushes at exit.
+            silence(sys.stdout)
+        except Exception as error:
+            if not hasattr(error, "format_message"):
+                raise
+            return _wrong_usage(error)
+        return 0
+
+
+def farewell(placed: Sequence[Placement]) -> str:
+    """What an interruption leaves behind, read off the disk.
+
+    Examples
+    --------
+    >>> farewell([])
+    'Interrupted; no file was changed.'
+    """
+    whole = [str(placement.target) for placement in placed if placement.part and placement.happened()]
+    begun = [str(placement.target) for placement in placed if placement.part is None]
+    told = [f"written before that: {', '.join(dict.fromkeys(whole))}"] if whole else ["no file was changed"]
+    told += [f"what went to {', '.join(begun)} may be cut short"] if begun else []
+    return f"Interrupted; {'; '.join(told)}."
+
+
+def _wrong_usage(error: Any) -> int:
+    sentence, context = error.format_message(), getattr(error, "ctx", None)
+    if sentence:  # without a command, help was printed in its place
+        if context is not None:
+            say(
+                *context.get_usage().splitlines(),
+                f"Try '{context.command_path} --help' for help.",
+                error=True,
+            )
+        complain(sentence)
+    return int(error.exit_code)

@@ -1,0 +1,59 @@
+"""Ctrl-C and requests to end: the command stops, cleans up behind itself, and says what is true.
+
+Only the standard library is needed here, since an interruption may come before anything else is imported.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import Any, NoReturn
+
+#: What ends the command: Ctrl-C, a request (of a batch system, of `kill`), a terminal that was closed.
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+#: `timeout` and some shells send the same signal twice; later, a person is tired of waiting.
+_PATIENCE = 1.0
+INTERRUPTED = 128 + signal.SIGINT
+
+_caught = {"number": 0, "since": 0.0}
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal to end; `code` is what a shell expects afterwards."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.code = 128 + number
+
+
+def catch_signals() -> None:
+    """Turn the signals that end a process into an `Interrupted`; those that it was told to ignore stay so."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def was_interrupted() -> bool:
+    """Whether a signal came. Compiled code may turn its exception into another one."""
+    return bool(_caught["number"])
+
+
+def let_go() -> None:
+    """From here on a signal ends the process at once and without a word."""
+    for number in _SIGNALS:
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    if not was_interrupted():
+        _caught.update(number=number, since=time.monotonic())
+        raise Interrupted(number)
+    if time.monotonic() - _caught["since"] > _PATIENCE:
+        _die(number)
+
+
+def _die(number: int) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+    raise Interrupted(number)

@@ -1,0 +1,188 @@
+"""Files written whole or not at all: the one way in which this library puts a file somewhere.
+
+What is written lies beside its target, under a name of our own, and takes the target's name at the end. Links
+are followed, a file keeps its mode and owner, and a pipe or a device, which must not be replaced, gets the
+bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+_PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+_OURS = re.compile(r"\.incoming-[0-9a-f]{16}(\..*)?")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Something that was about to be put in place.
+
+    Attributes
+    ----------
+    target : path
+    part : os.stat_result or None
+        Of what takes the name of `target`; None if its bytes go into what is there.
+    """
+
+    target: Path
+    part: os.stat_result | None
+
+    def happened(self) -> bool:
+        """Whether it is in place, or bytes may have gone in: read off the disk, so true at any moment."""
+        if self.part is None:
+            return True
+        try:
+            return os.path.samestat(self.part, self.target.stat())
+        except OSError:
+            return False
+
+
+_watched: ContextVar[list[Placement] | None] = ContextVar("watched", default=None)
+
+
+@contextmanager
+def watch_placements() -> Iterator[list[Placement]]:
+    """A list of all that is put in place meanwhile.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder, watch_placements() as placed:
+    ...     write_whole(Path(folder, "a"), b"1")
+    ...     [placement.happened() for placement in placed]
+    [True]
+    """
+    placed: list[Placement] = []
+    before = _watched.set(placed)
+    try:
+        yield placed
+    finally:
+        _watched.reset(before)
+
+
+def put_in_place(part: Path, target: Path) -> None:
+    """Give `part`, a file or a folder, the name `target`."""
+    _note(Placement(target, part.stat()))
+    part.replace(target)
+
+
+def note_stream(name: str) -> None:
+    """Say that bytes begin to go to a stream, where they cannot be taken back."""
+    _note(Placement(Path(name), None))
+
+
+@contextmanager
+def whole_file(target: str | Path) -> Iterator[Path]:
+    """A path to write to, with the ending of `target`, which is put in place at the end.
+
+    If anything fails, what was there before stays.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole_file(Path(folder, "page.html")) as part:
+    ...         _ = part.write_text("<p>")
+    ...         Path(folder, "page.html").exists()
+    ...     Path(folder, "page.html").read_text()
+    False
+    '<p>'
+    """
+    target = Path(target)
+    there = _what_is_there(target)
+    if there is not None and not stat.S_ISREG(there.st_mode):
+        with _part_in(Path(tempfile.gettempdir()), target.suffix) as part:
+            part.chmod(_PRIVATE)
+            yield part
+            with part.open("rb") as source, target.open("wb", buffering=0) as sink:
+                note_stream(str(target))
+                shutil.copyfileobj(source, sink)
+        return
+    target = Path(os.path.realpath(target))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"The folder {target.parent} does not exist: make it first, or save elsewhere."
+        )
+    with _part_in(target.parent, target.suffix) as part:
+        if there is not None:  # nobody sees more of the part than of the file
+            part.chmod(stat.S_IMODE(there.st_mode) | _PRIVATE)
+        yield part
+        if there is not None:
+            _keep_owner_and_mode(part, there)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        put_in_place(part, target)
+
+
+def write_whole(target: str | Path, data: bytes) -> None:
+    """Put `data` at `target`: a reader sees the old file or the new one, never half of it."""
+    with whole_file(target) as part:
+        part.write_bytes(data)
+
+
+def _what_is_there(target: Path) -> os.stat_result | None:
+    try:
+        there = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(there.st_mode):
+        raise IsADirectoryError(f"{target} is a folder: name a file in it.")
+    if stat.S_ISBLK(there.st_mode):
+        raise OSError(errno.EINVAL, f"{target} is a disk: name a file on it")
+    return there
+
+
+def _keep_owner_and_mode(part: Path, there: os.stat_result) -> None:
+    if hasattr(os, "chown"):
+        for owner in ((-1, there.st_gid), (there.st_uid, -1)):
+            with suppress(PermissionError):  # only root can give files away
+                os.chown(part, *owner)
+    part.chmod(stat.S_IMODE(there.st_mode))
+
+
+@contextmanager
+def _part_in(folder: Path, suffix: str) -> Iterator[Path]:
+    for left in folder.glob(".incoming-*"):
+        if _OURS.fullmatch(left.name) and left.is_file() and not left.is_symlink():
+            _remove_if_orphaned(left)
+    part = folder / f".incoming-{secrets.token_hex(8)}{suffix}"
+    try:
+        with part.open("xb") as held:
+            _lock(held)
+            yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _remove_if_orphaned(part: Path) -> None:
+    """Remove what a process that was killed left behind."""
+    with suppress(OSError), part.open("rb") as file:
+        if _lock(file):
+            part.unlink()
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Whether the lock could be had. It ends with its process, however that ends: so it tells who lives."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):  # Windows, another process, a file system without locks
+        return False
+    return True
+
+
+def _note(placement: Placement) -> None:
+    watched = _watched.get()
+    if watched is not None:
+        watched.append(placement)
