@@ -84,7 +84,9 @@ def test_columns_of_a_table_come_back_as_their_names():
 
 
 @pytest.mark.parametrize(
-    "value", [{1, 2}, b"bytes", object(), len, 1j, range(3), np.zeros(1, "i4,f8")], ids=repr
+    "value",
+    [{1, 2}, b"bytes", object(), len, 1j, range(3), np.zeros(1, "i4,f8")],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_has_no_place_is_refused_by_name(value):
     with pytest.raises(SavedModelError, match=r"here\["):

@@ -184,13 +184,12 @@ def _records(name: str, folder: Path | None, kept: Path, quick: bool) -> tuple[E
         raise ValueError(str(error.args[0])) from None
     if folder is None and not kept.is_dir():
         raise ValueError(
-            f"There are no records in {kept}: they are in the repository, not in the package. Name their folder "
-            "with --records, or a results folder with --from."
+            f"There are no records in {kept}: they are in the repository, not in the package. Name their "
+            "folder with --records, or a results folder with --from."
         )
-    found = (
-        committed_records(experiment.protocols[0], kept) if folder is None else Store(folder).read().records
-    )
-    found = {i: r for i, r in experiment.own(found, quick=quick).items() if r.ok}
+    protocol = experiment.protocols[0]
+    stored = committed_records(protocol, kept) if folder is None else Store(folder).read().records
+    found = {i: r for i, r in experiment.own(stored, quick=quick).items() if r.ok}
     if folder is not None:  # it may hold runs of an earlier plan; what is committed was packed without them
         seeds = 1 + max((record.run.seed for record in found.values()), default=0)
         try:
