@@ -2,7 +2,7 @@
 
 Both sides take turns in one run; the ratio is the median over the repeats. Rows are Gaussian classes, with
 independent features or (`--decay`) with the falling spectrum of embeddings. "exact" is the penalised
-likelihood of the same penalty after `fit_linear` without any tolerance, from where `adapt` stopped.
+likelihood of the same penalty after `fit_linear` to 1e-12 from where `adapt` stopped: the same local optimum.
 
 Run: OMP_NUM_THREADS=1 python benchmarks/bench_adapt.py [--decay 0.7] [--repeats 3] [--shapes 5000x2048x10]
 """
