@@ -115,7 +115,7 @@ def test_results_are_exported_in_every_format_and_packed(tmp_path):
         (["reproduce", "syntetic"], "Did you mean 'synthetic'?"),
         (["reproduce", "small", "--engine", "dask"], "there are joblib, ray, in-process"),
         (["results", "show", "smal"], "Did you mean 'small'?"),
-        (["results", "show", "small"], "No records of 'small' come with sfboost."),
+        (["results", "show", "small"], "No records of 'small' are in"),
         (["results", "show", "small", "--from", "nowhere"], "No records of 'small' are in nowhere."),
         (["results", "export", "small", "-f", "xls"], "there are md, csv, tex"),
     ],

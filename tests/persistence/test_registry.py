@@ -33,7 +33,7 @@ def test_no_function_is_in_the_list():
 def test_every_head_and_everything_an_adaptation_holds_is_listed():
     """A new result type that is not listed would make saving fail for users, not for us."""
     missing = []
-    for room in ("adaptation", "heads", "calibration"):
+    for room in ("adaptation", "leakage", "heads", "calibration"):
         for module in pkgutil.iter_modules([f"{sfboost.__path__[0]}/{room}"]):
             found = vars(importlib.import_module(f"sfboost.{room}.{module.name}"))
             for name, value in found.items():

@@ -43,6 +43,11 @@ class Boundary(TyperGroup):
         except BrokenPipeError:
             # The reader has had enough, as `head` has. Python must not complain when it flushes at exit.
             silence(sys.stdout)
+        except SystemExit as end:
+            # Help is printed by rich, which ends the process with 1 when its reader has left.
+            if not isinstance(end.__context__, BrokenPipeError):
+                raise
+            silence(sys.stdout)
         except Exception as error:
             if not hasattr(error, "format_message"):
                 raise
