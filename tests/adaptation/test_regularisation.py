@@ -46,3 +46,27 @@ def test_labels_belong_to_the_rows_that_are_ordered():
     there = adapt(stable[order], X[order], y=known[order], force=True).cross_fit
     np.testing.assert_allclose(here.gains, there.gains, atol=1e-9)
     assert here.gain != pytest.approx(adapt(stable, X, force=True).cross_fit.gain, abs=1e-6)
+
+
+def test_a_row_of_weight_two_is_that_row_twice_for_a_given_penalty():
+    stable, X = draw(600)
+    weight = np.random.default_rng(0).integers(1, 4, 600)
+    rows = np.repeat(np.arange(600), weight)
+    weighted = adapt(stable, X, sample_weight=weight, l2=1e-3, force=True)
+    copied = adapt(stable[rows], X[rows], l2=1e-3, force=True)
+    np.testing.assert_allclose(weighted.predict_proba(stable, X), copied.predict_proba(stable, X), atol=1e-4)
+
+
+def test_the_chosen_penalty_counts_a_weighted_row_as_one_observation():
+    """Only ratios of weights matter; unequal ones make the rows worth (Σw)² / Σw², copies make them more."""
+    stable, X = draw(600)
+    weight = np.random.default_rng(0).integers(1, 4, 600)
+    rows = np.repeat(np.arange(600), weight)
+    chosen = [adapt(stable, X, sample_weight=w, force=True).cross_fit for w in (weight, 10.0 * weight)]
+    assert chosen[0].l2 == pytest.approx(chosen[1].l2)
+    unweighted, equal = (
+        adapt(stable, X, sample_weight=w, force=True).cross_fit for w in (None, np.full(600, 3))
+    )
+    assert unweighted.l2 == equal.l2
+    assert chosen[0].n_rows == 600
+    assert adapt(stable[rows], X[rows], force=True).cross_fit.n_rows == weight.sum()
