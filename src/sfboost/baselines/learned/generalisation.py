@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from sfboost.baselines.contract import LabelledRows, Method
+from sfboost.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Method
 from sfboost.baselines.learned.network import NetworkPredictor, Problem, copied, pose, predictor_of, train_one
 from sfboost.torch import penalties
 from sfboost.torch.building import seed_of
@@ -32,16 +32,6 @@ _COLORED_MNIST = {
 }
 _SYNTHETIC = {"network": "small", "learning_rate": 1e-2, "pretrain_steps": 100, "steps": 400}
 _PACS = {"network": "linear", "learning_rate": 1e-3, "steps": 500, "batch_size": 128}
-SYNTHETIC_FAMILIES = (
-    "synthetic",
-    "ac",
-    "ce_dd",
-    "ce",
-    "covariate_shift",
-    "multiclass_ac",
-    "three_parts",
-    "gaussian",
-)
 
 
 def published(
@@ -57,6 +47,9 @@ def published(
     >>> published(colored_mnist={"steps": 600})["colored_mnist"]["steps"]
     600
     """
+    unknown = sorted(set(families) - set(SYNTHETIC_FAMILIES))
+    if unknown:
+        raise ValueError(f"No synthetic family {unknown}: there are {', '.join(SYNTHETIC_FAMILIES)}.")
     made = {name: {**_SYNTHETIC, **synthetic, **families.get(name, {})} for name in SYNTHETIC_FAMILIES}
     return {**made, "colored_mnist": {**_COLORED_MNIST, **colored_mnist}, "pacs": {**_PACS, **pacs}}
 
