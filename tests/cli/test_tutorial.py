@@ -47,8 +47,8 @@ def test_the_tutorial_prints_what_it_says(tmp_path, monkeypatch):
         if done.exit_code not in (0, 2):
             printed.append(f"[exit code {done.exit_code}]")
         assert agrees(printed, expected), f"$ {command}\n" + "\n".join(printed)
-    report = (tmp_path / "va.html").read_text(encoding="utf-8")
-    for figure in ("0.746", "0.750", "0.510", "0.548", "0.076", "0.110"):  # what the page quotes from it
+    report = (tmp_path / "cleveland.html").read_text(encoding="utf-8")
+    for figure in ("0.845", "0.867", "0.517", "0.488", "0.077", "0.081"):  # what the page quotes from it
         assert f"<td>{figure}</td>" in report
     assert "thalach" in report.partition("As a table")[2].partition("</table>")[0]
     rows = pd.read_parquet(tmp_path / "heart.parquet").query("label == 'yes'")
