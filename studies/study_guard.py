@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from sfboost import AdaptationWarning, StableFeatureBoosting
-from sfboost.diagnostics import make_new_rows, random_dials, simulate
+from sfboost.boosting.diagnosing import new_rows
+from sfboost.diagnostics import random_dials, simulate
 from sfboost.diagnostics.feasibility import feasibility
 from sfboost.diagnostics.linearity import linearity_test
 from sfboost.marginal import PseudoLabelStatistics, log_combine
@@ -50,7 +51,7 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
     if fitted is not None:
         log_unstable = fitted.log_proba(adaptation.standardizer.apply(new.X_unstable))
         plain = log_combine(stable, log_unstable, adaptation.divisor)
-    rows = make_new_rows(stable, new.X_unstable, new.X_stable)
+    rows = new_rows(model, new.X)
     linear = linearity_test(rows)
     confusion = PseudoLabelStatistics.from_proba(stable).confusion
     singular = np.linalg.cond(confusion) > 1e6

@@ -1,5 +1,8 @@
 """When the stable predictor is kept, and what a user is told."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from joints import GaussianFamily, draw_anticausal
@@ -56,7 +59,7 @@ def test_a_constant_stable_predictor_claims_nothing():
 def test_evidence_from_training_decides_where_confidence_is_only_a_claim():
     """A confident f_S trained on noise claims much; held-out rows show that it knows nothing."""
     stable, X = rows(1000)
-    with pytest.warns(AdaptationRefused, match=r"500 held-out training rows .* 0\.0010 ± 0\.0020 nats"):
+    with pytest.warns(AdaptationRefused, match=r"500 held-out training rows .* 0\.001 ± 0\.002 nats"):
         adapt(stable, X, evidence=StableEvidence(0.001, 0.002, 500))
     assert adapt(stable, X, evidence=StableEvidence(0.1, 0.01, 500)).decision.kind == "adapted"
     assert adapt(stable, X, y=[0, 1] * 500, evidence=StableEvidence(0, 1, 9)).decision.kind == "adapted"
@@ -93,7 +96,7 @@ def test_enough_labels_need_no_evidence():
 def test_the_number_of_effective_labels_is_exact():
     stable, X = rows(80)
     y = np.where(np.arange(80) < 4, np.arange(80) % 2, -1)
-    worth = round(76 * np.var(stable) / (stable.mean() * (1 - stable.mean())) + 4)
+    worth = int(76 * np.var(stable) / (stable.mean() * (1 - stable.mean())) + 4)
     with pytest.warns(AdaptationRefused, match=f"80 rows are worth {worth} labels"):
         adapt(stable, X, y=y)
 
@@ -129,3 +132,44 @@ def test_a_constant_stable_predictor_leaves_the_prior():
     for correction in ("likelihood", "posthoc"):
         forced = adapt(np.full(600, 0.3), X, correction=correction, force=True)
         np.testing.assert_allclose(forced.unstable_proba(X)[:, 1], 0.3, atol=1e-3)
+
+
+@pytest.mark.parametrize("n", range(438, 444))
+def test_the_labels_that_are_told_are_those_that_are_decided_by(n):
+    """Ten parameters and a row more or less around 110 labels: never "110, and 110 are needed"."""
+    stable, X = np.tile([0.25, 0.75], n)[:n], np.random.default_rng(0).normal(size=(n, 10))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        adaptation = adapt(stable, X)
+    worth = int(re.search(r"worth (\d+) labels", adaptation.decision.reason).group(1))
+    assert (worth >= 110) == (adaptation.decision.kind == "adapted")
+    assert any("need 110" in str(warning.message) for warning in told) == (worth < 110)
+
+
+def test_what_the_refusal_says_to_pass_does_adapt():
+    few, X_few = rows(100)
+    stable, X = rows(1000)
+    for f, Z, options in (
+        (few, X_few, {}),
+        (few, X_few, {"guard": "auto", "leak": 0.6}),
+        (stable, X, {"guard": "auto", "leak": 0.6}),
+        (stable, X, {"guard": "auto", "leak": 0.6, "force": True}),
+        (stable, X, {"guard": "auto", "alarm": "X_U follows f_S"}),
+    ):
+        with pytest.warns(AdaptationRefused) as caught:
+            assert adapt(f, Z, **options).decision.kind == "kept stable"
+        advice = str(caught[-1].message).rsplit("Pass ", 1)[1]
+        followed = options | ({"force": True} if "force=True" in advice else {})
+        if "guard=None" in advice:
+            followed |= {"guard": None, "leak": None}
+        assert adapt(f, Z, **followed).decision.kind == "adapted"
+
+
+def test_an_expected_count_of_almost_one_row_is_told_as_less_than_one():
+    stable, X = rows(1000)
+    rare = np.full(1000, 0.999e-3)
+    three = np.column_stack([(1 - stable) * (1 - rare), stable * (1 - rare), rare])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdaptationWarning)
+        notes = adapt(three, X, classes=["ill", "well", "rare"]).warnings
+    assert any("expected count of 0.99 in the new domain, less than one row" in note for note in notes)

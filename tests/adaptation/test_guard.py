@@ -237,7 +237,7 @@ def test_rows_of_weight_zero_raise_no_alarm():
     copies = new.copy()
     copies[:, 2] = 3.0 * copies[:, 0]  # X_U follows X_S
     rows, weight = np.vstack([new, copies]), np.repeat([1.0, 0.0], 2000)
-    with pytest.warns(AdaptationRefused, match="X_U follows X_S"):
+    with pytest.warns(AdaptationRefused, match="X_U follows f_S"):
         model.adapt(rows)
     assert model.adapt(rows, sample_weight=weight).reason_ == model.adapt(new).reason_
 

@@ -143,6 +143,22 @@ def test_the_joint_form_with_some_labels_leaves_the_other_rows_to_the_likelihood
     assert risk(found) == pytest.approx(best.fun, abs=1e-8)
 
 
+@pytest.mark.parametrize("chosen", ["positives", "negatives", "by f_S", "at random"])
+def test_which_rows_are_labelled_does_not_move_the_class_shares(chosen):
+    rng = np.random.default_rng(0)
+    x = rng.normal(-0.8, 1.0, 6000)
+    stable = 1 / (1 + np.exp(-1.5 * x))
+    y = (rng.random(6000) < stable).astype(int)
+    X = (1.0 - 2.0 * y)[:, None] + rng.normal(size=(6000, 1))
+    picked = {"positives": y == 1, "negatives": y == 0, "by f_S": stable > 0.5, "at random": y >= 0}[chosen]
+    labels = np.where(picked & (rng.random(6000) < 0.3), y, -1)
+    adaptation = adapt(stable, X, y=labels, uncertainty=True)
+    assert adaptation.n_labelled > 300
+    assert adaptation.prior[1] == pytest.approx(y.mean(), abs=0.015)
+    low, high = adaptation.uncertainty.prior.interval(0.999)
+    assert low[1] < y.mean() < high[1]
+
+
 class TestReadingLabels:
     names = np.array(["ill", "well"])
 

@@ -81,3 +81,27 @@ def test_penalties_that_are_clearly_too_weak_are_not_tried():
     assert 1 < len(cross.strengths) < len(regularisation.STRENGTHS)
     assert cross.strengths == regularisation.STRENGTHS[-len(cross.strengths) :]
     assert cross.gains[0] < cross.gain == max(cross.gains)
+
+
+def test_a_row_of_weight_two_is_that_row_twice_for_a_given_penalty():
+    stable, X = draw(600)
+    weight = np.random.default_rng(0).integers(1, 4, 600)
+    rows = np.repeat(np.arange(600), weight)
+    weighted = adapt(stable, X, sample_weight=weight, l2=1e-3, force=True)
+    copied = adapt(stable[rows], X[rows], l2=1e-3, force=True)
+    np.testing.assert_allclose(weighted.predict_proba(stable, X), copied.predict_proba(stable, X), atol=1e-4)
+
+
+def test_the_chosen_penalty_counts_a_weighted_row_as_one_observation():
+    """Only ratios of weights matter; unequal ones make the rows worth (Σw)² / Σw², copies make them more."""
+    stable, X = draw(600)
+    weight = np.random.default_rng(0).integers(1, 4, 600)
+    rows = np.repeat(np.arange(600), weight)
+    chosen = [adapt(stable, X, sample_weight=w, force=True).cross_fit for w in (weight, 10.0 * weight)]
+    assert chosen[0].l2 == pytest.approx(chosen[1].l2)
+    unweighted, equal = (
+        adapt(stable, X, sample_weight=w, force=True).cross_fit for w in (None, np.full(600, 3))
+    )
+    assert unweighted.l2 == equal.l2
+    assert chosen[0].n_rows == 600
+    assert adapt(stable[rows], X[rows], force=True).cross_fit.n_rows == weight.sum()

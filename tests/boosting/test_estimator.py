@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfboost import AdaptedClassifier, StableFeatureBoosting, adapted_scorer
 from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning
+from sfboost.diagnostics import Dials, simulate
 
 # Many facts here need one domain alone; that this is said has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:sample_domain was not given")
@@ -363,6 +364,20 @@ def frame_with(**columns):
     return pandas.DataFrame({"a": X[:, 0], "b": X[:, 1]} | columns), y
 
 
+class OwnEncoding(LogisticRegression):
+    """A classifier that reads text by itself, in a way that nobody else can see."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(self._encode(X), y, sample_weight)
+
+    def predict_proba(self, X):
+        return super().predict_proba(self._encode(X))
+
+    @staticmethod
+    def _encode(X):
+        return (np.asarray(X) == "green").astype(float)
+
+
 class TestPipelinesOfTheUser:
     """Text and missing values are the business of the pipelines that a user passes."""
 
@@ -390,6 +405,62 @@ class TestPipelinesOfTheUser:
         assert kept.explain(frame.iloc[[0]]).prediction in (0, 1)
         domain = np.arange(len(y)) % 2
         assert model.evaluate(frame, y, domain).mean("pooled") > 0.84
+
+    @staticmethod
+    def leaking(n, seed, words):
+        """X_U copies the stable column in half of the rows: as text or as a number."""
+        pandas = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
+        X, y = draw_anticausal(n, 0.5, seed)
+        copied = np.random.default_rng(seed).random(n) < 0.5
+        colour = np.where(copied, X[:, 0], X[:, 1])
+        column = np.where(colour > 0, "green", "red") if words else colour
+        return pandas.DataFrame({"a": X[:, 0], "colour": column}), y
+
+    def test_the_leak_into_text_is_measured_as_the_head_reads_it(self):
+        kept = []
+        for words in (False, True):
+            frame, y = self.leaking(3000, 0, words)
+            head = make_pipeline(OneHotEncoder(), LogisticRegression())
+            model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
+            model.fit(frame, y, sample_domain=np.arange(3000) % 2)
+            with pytest.warns(AdaptationRefused, match="training domains"):
+                kept.append((model, model.adapt(self.leaking(2000, 1, words)[0])))
+        (numbers, _), (text, adapted) = kept
+        assert adapted.decision_ == "kept stable"
+        assert [leak.lower for leak in text.leaks_] == pytest.approx([leak.lower for leak in numbers.leaks_])
+        assert min(leak.lower for leak in text.leaks_) > 0.05
+
+    def test_a_leak_that_cannot_be_measured_is_not_zero(self):
+        frame, y = self.leaking(3000, 0, words=True)
+        head = OwnEncoding()
+        model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
+        model.fit(frame, y, sample_domain=np.arange(3000) % 2)
+        assert model.leaks_ is None
+        with pytest.warns(AdaptationRefused, match="could not be measured .*pass leak=δ"):
+            kept = model.adapt(frame)
+        np.testing.assert_allclose(kept.predict_proba(frame), model.predict_proba(frame))
+        assert model.adapt(frame, leak=0.0).adaptation.guard.leak_source == "given"
+        assert model.adapt(frame, guard=None).decision_ == "adapted"
+
+    def test_training_domains_too_small_to_measure_a_leak_are_not_taken_for_none(self):
+        X, y = draw_anticausal(2000, 0.1, seed=0)
+        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=np.arange(2000) // 20)
+        with pytest.warns(AdaptationRefused, match="no training domain has 30 held-out rows"):
+            model.adapt(X)
+
+    def test_no_accuracy_is_claimed_where_the_new_rows_contradict_it(self):
+        problem = simulate(Dials(n_rows=3000, new_leak=0.9, covariate_shift=0.3), seed=3)
+        X, y, domain = problem.training_rows()
+        model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
+        leaking = model.adapt(problem.new.X, guard=None, uncertainty=True).adaptation.uncertainty
+        assert leaking.accuracy is None
+        assert leaking.stable_accuracy is None
+        assert leaking.coef is not None
+        assert "no accuracy without labels: X_U follows f_S" in str(leaking)
+        clean = simulate(Dials(n_rows=3000, covariate_shift=0.3), seed=3).new.X
+        believed = model.adapt(clean, guard=None, uncertainty=True).adaptation.uncertainty
+        assert believed.accuracy is not None
+        assert believed.withheld == ""
 
     def test_the_pooled_classifier_sees_every_column_and_may_be_given(self):
         X, y, domain = hospitals(400, (0.9, 0.9))

@@ -12,6 +12,7 @@ from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from torch import nn  # noqa: E402
 
+from sfboost import AdaptationRefused  # noqa: E402
 from sfboost.torch import SFBClassifier, TrainingDivergedError  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 
@@ -55,6 +56,43 @@ def test_the_stable_predictor_is_right_three_times_in_four_whatever_the_agreemen
 def test_adaptation_without_labels_reaches_the_ceiling_where_the_feature_is_reversed(learned, options):
     X, y = _anti_causal(0.1, 4000, np.random.default_rng(8))
     assert (learned.adapt(X, **options).predict(X) == y).mean() > 0.87
+
+
+def test_the_guard_is_on_by_default_and_allows_for_the_leak_of_the_held_out_rows(learned):
+    X, _ = _anti_causal(0.1, 4000, np.random.default_rng(8))
+    guarded, given = learned.adapt(X), learned.adapt(X, leak=0.001)
+    assert guarded.adaptation.guard.leak_source == "training domains"
+    assert given.leak_ == 0.001
+    for unguarded in (learned.adapt(X, guard=None), learned.adapt(X, method="paper")):
+        assert unguarded.adaptation.guard is None
+        assert unguarded.leak_ is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdaptationRefused)
+        assert learned.adapt(X, method="paper", leak=0.001).leak_ == 0.001
+    with pytest.raises(ValueError, match="noise='train' measures the leak"):
+        learned.adapt(X, noise="train", leak=0.1)
+
+
+def test_a_learned_f_s_that_shows_the_unstable_feature_is_not_adapted():
+    """On real-valued features a briefly trained f_S leaks; unguarded, adapting loses ten points and more."""
+    rng = np.random.default_rng(1)
+
+    def draw(slope, n=2000):
+        y = rng.integers(0, 2, n)
+        return (2 * y - 1)[:, None] * [0.8, slope] + rng.normal(size=(n, 2)), y
+
+    (X1, y1), (X2, y2), (X, y) = draw(1.5), draw(0.5), draw(-1.5)
+    model = SFBClassifier(
+        network="small", learning_rate=0.01, steps=200, unstable_steps=100, batch_size=256, random_state=0
+    ).fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 2000))
+    with pytest.warns(AdaptationRefused, match="X_U follows f_S within a class"):
+        kept = model.adapt(X)
+    assert kept.decision_ == "kept stable"
+    assert "X_U follows f_S" in kept.reason_
+    np.testing.assert_allclose(kept.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    unguarded = model.adapt(X, guard=None, uncertainty=True)
+    assert unguarded.score(X, y) < model.score(X, y) - 0.05
+    assert unguarded.adaptation.uncertainty.accuracy is None  # it would claim more than .8
 
 
 def test_adapting_returns_a_new_object_and_leaves_the_model_as_it_was(learned):
@@ -103,14 +141,14 @@ def test_string_labels_data_frames_and_tensors_give_the_same_model():
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     np.testing.assert_array_equal(one.predict_proba(X), three.predict_proba(X))
     assert set(one.predict(X)) <= {"no", "yes"}
-    assert one.adapt(X, force=True).predict(X).dtype.kind == "U"
+    assert one.adapt(X, guard=None, force=True).predict(X).dtype.kind == "U"
 
 
 def test_inputs_are_never_written_to():
     X, y, d = _training()
     for array in (X, y, d):
         array.setflags(write=False)
-    SFBClassifier(**FAST).fit(X, y, sample_domain=d).adapt(X, force=True)
+    SFBClassifier(**FAST).fit(X, y, sample_domain=d).adapt(X, guard=None, force=True)
 
 
 class _Rows(torch.utils.data.Dataset):

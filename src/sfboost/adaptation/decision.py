@@ -13,8 +13,8 @@ from sfboost.adaptation.problem import Problem
 #: What was done: the unstable features are used, not used, or used in part.
 DecisionKind = Literal["adapted", "kept stable", "blended"]
 
-FEWEST_LABELS = 30.0
-LABELS_PER_PARAMETER = 10.0
+FEWEST_LABELS = 30
+LABELS_PER_PARAMETER = 10
 # A contrast of classes worth less than one label is, for these rows, a missing rank of E[f_S f_Sᵀ].
 _LEAST_CONTRAST = 1.0
 
@@ -24,7 +24,7 @@ class AdaptationWarning(UserWarning):
 
 
 class AdaptationRefused(AdaptationWarning):
-    """The stable predictor was kept; `force=True` adapts all the same."""
+    """The stable predictor was kept; the message says what to pass to adapt all the same."""
 
 
 @dataclass(frozen=True)
@@ -63,26 +63,32 @@ def n_parameters(problem: Problem) -> int:
 
 def decide(problem: Problem, evidence: StableEvidence | None, *, force: bool) -> Decision:
     """Refuse where f_S is not shown to be informative, or the rows are too few for the head."""
-    worth = effective_labels(problem)
+    # Whole labels, rounded down: what is said and what is decided are the same number.
+    worth = int(effective_labels(problem) * (1.0 + 1e-9))
     needed = max(FEWEST_LABELS, LABELS_PER_PARAMETER * n_parameters(problem))
     refusals = []
     enough_labels = float(problem.weight[problem.labelled].sum()) >= needed
     if evidence is not None and not evidence.convincing and not (enough_labels or problem.all_labelled):
         refusals.append(
             f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance "
-            f"by {evidence.gain:.4f} ± {evidence.standard_error:.4f} nats of log loss: not shown to be "
+            f"by {evidence.gain:.2g} ± {evidence.standard_error:.2g} nats of log loss: not shown to be "
             "informative"
         )
     if worth < needed:
         refusals.append(
-            f"{len(problem.stable)} rows are worth {worth:.0f} labels (informativeness "
+            f"{len(problem.stable)} rows are worth {worth} labels (informativeness "
             f"{problem.statistics.informativeness:.3f}), and {n_parameters(problem)} parameters need "
-            f"{needed:.0f}"
+            f"{needed}"
         )
     if refusals and not force:
         return Decision("kept stable", "; ".join(refusals))
-    reason = f"{len(problem.stable)} rows are worth {worth:.0f} labels"
+    reason = f"{len(problem.stable)} rows are worth {worth} labels"
     return Decision("adapted", f"forced, although {'; '.join(refusals)}" if refusals else reason)
+
+
+def _down(count: float) -> str:
+    """Two digits, rounded down: .999 of a row is less than one."""
+    return f"{np.floor(100.0 * count) / 100.0:.2g}"
 
 
 def notes_on_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
@@ -92,8 +98,8 @@ def notes_on_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
     """
     counts = problem.prior * problem.weight.sum()
     sentences = [
-        f"Class {name} has an expected count of {count:.2g} in the new domain: what the unstable features "
-        "say of it is not learned."
+        f"Class {name} has an expected count of {_down(count)} in the new domain, less than one row: what "
+        "the unstable features say of it is not learned."
         for name, count in zip(classes, counts, strict=True)
         if count < 1.0
     ]

@@ -75,11 +75,15 @@ def adapt(
     X_unstable : array-like, sparse matrix or DataFrame of shape (n, d)
         Unstable features of the same rows.
     y : array-like of shape (n,), optional
-        Labels where they are known; None, NaN or (if it is not a class) -1 elsewhere.
+        Labels where they are known; None, NaN or (if it is not a class) -1 elsewhere. The class shares stay
+        those that f_S implies for all rows, whichever are labelled, until every row is; what the unstable
+        features mean is learned best if the labelled rows were not chosen by their label.
     classes : array-like of shape (K,), optional
         Names of the columns of `stable_proba`; 0..K-1 by default.
     sample_weight : array-like of shape (n,), optional
-        Relative weights of the rows; their scale does not matter.
+        Relative weights of the rows; their scale does not matter. For a given `l2` a row of weight two is
+        that row twice. With l2="auto" it is not: a weighted row is one observation, so it is on one side of
+        every split and the rows are worth (Σw)² / Σw²; copies of a row are not told from new rows.
     method : {"default", "paper"}
         "paper" is Algorithm 1 (2 for K > 2): soft labels, a few Adam steps, post-hoc correction.
         "default" maximises the likelihood that EM climbs, with an L2 penalty chosen without labels.
@@ -113,14 +117,16 @@ def adapt(
     leak_source : str
         Where `leak` comes from, for the record.
     alarm : str, optional
-        Why these rows contradict the assumptions: the guard then keeps the stable predictor. See
-        `sfboost.diagnostics.new_domain_alarm`.
+        Why these rows contradict the assumptions: the guard then keeps the stable predictor, and no accuracy
+        is claimed without labels. See `sfboost.diagnostics.new_domain_alarm`.
     uncertainty : bool
-        Also compute standard errors; see `Adaptation.uncertainty`.
+        Also compute standard errors; see `Adaptation.uncertainty`. Its accuracies believe the assumptions,
+        which this function cannot check: pass `alarm`.
     evidence : StableEvidence, optional
         How much the stable predictor beat the class balance on held-out training rows.
     force : bool
-        Adapt even where the rows are too few or the stable predictor is not shown to be informative.
+        Adapt even where the rows are too few, the stable predictor is not shown to be informative, or there
+        is an alarm. The guard's band stays: guard=None takes it away.
     random_state : int
         Seed of the folds that choose the penalty, and of sampled pseudo-labels.
 
@@ -194,8 +200,12 @@ def adapt(
         if decision.kind == "kept stable":
             unstable, withheld = None, unstable
     if decision.kind == "kept stable":
+        # What the guard keeps, `force` does not change: its band stays.
+        needed = [] if force or withheld is not None else ["force=True"]
+        needed += [] if guard is None else ["guard=None"]
         warnings.warn(
-            f"The stable predictor was kept: {decision.reason}. Pass force=True to adapt all the same.",
+            f"The stable predictor was kept: {decision.reason}. Pass {' and '.join(needed)} to adapt all the "
+            "same.",
             AdaptationRefused,
             stacklevel=2,
         )
@@ -215,7 +225,7 @@ def adapt(
         warnings=tuple(notes),
         guard=band,
         withheld=withheld,
-        uncertainty=uncertainty_of(problem, settings, unstable, standardizer) if uncertainty else None,
+        uncertainty=uncertainty_of(problem, settings, unstable, standardizer, alarm) if uncertainty else None,
     )
 
 

@@ -173,6 +173,6 @@ def verdict(guard: Guard, problem: Problem, model: UnstableModel) -> tuple[Decis
     if not (careful != base).any():
         return "kept stable", f"{origin}: no answer of the stable predictor changes beyond doubt"
     share = (
-        f"{100 * survived:.0f} % of the {int(changed.sum())} answers that adapting changes are beyond doubt"
+        f"{int(100 * survived)} % of the {int(changed.sum())} answers that adapting changes are beyond doubt"
     )
     return ("adapted" if survived >= _MOST_ANSWERS else "blended"), f"{origin}: {share}"

@@ -73,16 +73,16 @@ class Problem:
 
     @cached_property
     def prior(self) -> FloatArray:
-        """The p of w = f_S / p. If not given: known labels as they are, the other rows by f_S."""
+        """The p of w = f_S / p. If not given: the mean of f_S, or the labels if every row has one.
+
+        Some labels do not enter: rows that were labelled because of their class would pull it, and nothing
+        here tells how they were chosen.
+        """
         if self.given_prior is not None:
             return self.given_prior
-        if not len(self.labelled):
+        if not self.all_labelled:
             return self.statistics.prior
-        # Summed apart, never subtracted: a class without mass must come out as exactly zero.
-        unknown = np.flatnonzero(self.known == UNKNOWN)
-        total = self.weight[unknown] @ self.stable[unknown]
-        total += np.bincount(self.known[self.labelled], self.weight[self.labelled], self.n_classes)
-        return total / total.sum()
+        return np.asarray(np.bincount(self.known, self.weight, self.n_classes) / self.weight.sum())
 
     @property
     def prior_is_estimated(self) -> bool:

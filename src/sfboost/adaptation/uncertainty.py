@@ -78,6 +78,8 @@ class Uncertainty:
         predictor. They believe f_S and the head: a leak is not in them.
     head_covariance : array of shape (P, P) or None
         Of the head's parameters on standardised features: columns first, intercept last in each.
+    withheld : str
+        Why no accuracy is given although it could be computed: the rows contradict what it believes.
     """
 
     prior: Estimate
@@ -88,6 +90,7 @@ class Uncertainty:
     accuracy: Estimate | None = None
     stable_accuracy: Estimate | None = None
     head_covariance: FloatArray | None = None
+    withheld: str = ""
 
     def __str__(self) -> str:
         lines = ["Uncertainty (conditional on the stable predictor), 95 % intervals"]
@@ -98,6 +101,8 @@ class Uncertainty:
                 lines.append(
                     f"  {name:<16} {float(estimate.value):.4f}  [{float(low):.4f}, {float(high):.4f}]"
                 )
+        if self.withheld:
+            lines.append(f"  no accuracy without labels: {self.withheld}")
         return "\n".join(lines)
 
 
@@ -116,8 +121,9 @@ def uncertainty_of(
     settings: Settings,
     model: UnstableModel | None,
     standardizer: Standardizer | None,
+    alarm: str | None = None,
 ) -> Uncertainty:
-    """Standard errors of an adaptation of `problem`; what cannot be had is None."""
+    """Standard errors of an adaptation of `problem`; what cannot be had, or not be believed, is None."""
     share = problem.weight / problem.weight.sum()
     rows = _moment_rows(problem)
     moments = share @ rows
@@ -130,6 +136,8 @@ def uncertainty_of(
     weighted = stack.influence * share[:, None]
     covariance = weighted.T @ weighted
     coef, intercept = _raw_units(head, covariance, standardizer)
+    if alarm:
+        return Uncertainty(*basics, coef, intercept, head_covariance=covariance, withheld=alarm)
     return Uncertainty(
         *basics, coef, intercept, *_accuracies(problem, model, stack), head_covariance=covariance
     )
@@ -166,7 +174,7 @@ def has_equations(problem: Problem, settings: Settings, model: UnstableModel) ->
 
 def _moment_rows(problem: Problem) -> FloatArray:
     """One row of (class contribution, f fᵀ): their means are the prior and E[f fᵀ]."""
-    classes = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
+    classes = np.eye(problem.n_classes)[problem.known] if problem.all_labelled else problem.stable
     cross = problem.stable[:, :, None] * problem.stable[:, None, :]
     return np.column_stack([classes, problem.stable, cross.reshape(len(classes), -1)])
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.checks import check_weight
 from sfboost.boosting.rows import check_domain, make_splits
-from sfboost.diagnostics import Diagnosis, NewRows, TrainingRows, diagnose, make_new_rows, new_domain_alarm
+from sfboost.diagnostics import (
+    Diagnosis,
+    DomainLeak,
+    NewRows,
+    TrainingRows,
+    diagnose,
+    new_domain_alarm,
+    training_leak,
+)
+from sfboost.heads import SoftLabelClassifier
 from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
@@ -22,6 +35,10 @@ IntArray = npt.NDArray[np.intp]
 
 # Columns that the leak is measured in.
 _MOST_COLUMNS = 50
+UNMEASURED = (
+    "how much of the unstable features the stable predictor shows within a class could not be measured "
+    "({why}): pass leak=δ if you know a bound, or guard=None to adapt unguarded"
+)
 
 
 def training_rows(
@@ -32,13 +49,23 @@ def training_rows(
     X_unstable: Any,
     X_stable: Any = None,
     weight: FloatArray | None = None,
+    head: Any = None,
 ) -> TrainingRows:
-    """Held-out rows for the diagnostics; features that are not numbers are left out."""
-    unstable, features = (
-        None if X is None else numbers(_safe_indexing(X, held_out)) for X in (X_unstable, X_stable)
-    )
+    """Held-out rows for the diagnostics; features that are not numbers, even to the head, are left out."""
+    unstable = None if X_unstable is None else head_numbers(_safe_indexing(X_unstable, held_out), head)
+    features = None if X_stable is None else numbers(_safe_indexing(X_stable, held_out))
     weight = None if weight is None else weight[held_out]
     return TrainingRows(stable, y[held_out], domain[held_out], unstable, features, weight)
+
+
+def head_numbers(X: Any, head: Any) -> FloatArray | None:
+    """Unstable features as the head reads them: after all steps of its pipeline but the last."""
+    pipeline = head.estimator if isinstance(head, SoftLabelClassifier) else head
+    if isinstance(pipeline, Pipeline) and len(pipeline) > 1:
+        # A step may want labels, which a new domain has not: then the columns are taken as they are.
+        with suppress(TypeError, ValueError):
+            X = clone(pipeline[:-1]).fit_transform(X)
+    return numbers(X)
 
 
 def numbers(X: Any) -> FloatArray | None:
@@ -67,17 +94,26 @@ def held_out_rows(model: StableFeatureBoosting, X: Any, y: Any, sample_domain: A
     held_out, raw = model._fit_stable(stable_X, labels, domain, None, splits)
     unstable_X = model.unstable_columns_.take(X) if len(model.unstable_columns_) else None
     return training_rows(
-        np.exp(model.temperature_.apply(raw)), labels, domain, held_out, unstable_X, stable_X
+        np.exp(model.temperature_.apply(raw)),
+        labels,
+        domain,
+        held_out,
+        unstable_X,
+        stable_X,
+        head=model.unstable,
     )
 
 
 def new_rows(model: StableFeatureBoosting, X: Any) -> NewRows:
     """Rows of a new domain as the diagnostics want them."""
     X = model._check_input(X, reset=False)
-    return make_new_rows(
+    unstable = model.unstable_columns_
+    return NewRows(
         np.exp(model._stable_log_proba(X)),
-        numbers(model.unstable_columns_.take(X)) if len(model.unstable_columns_) else None,
+        head_numbers(unstable.take(X), model.unstable) if len(unstable) else None,
         numbers(model.stable_columns_.take(X)),
+        # Files of earlier versions have none.
+        getattr(model, "recalibration_", None),
     )
 
 
@@ -90,13 +126,33 @@ def diagnose_model(
     return diagnose(training, new, level=level, random_state=model.random_state or 0)
 
 
-def alarm_of(model: StableFeatureBoosting, X: Any, sample_weight: Any = None) -> str | None:
-    """Why the rows of a new domain contradict complementarity, or None; label shift is not judged.
+def guard_options(leaks: tuple[DomainLeak, ...] | None, new: NewRows, leak: float | None) -> dict[str, Any]:
+    """What the guard allows for in a new domain, and why it must keep the stable predictor, if it must.
+
+    That is so if the rows contradict complementarity, or if δ is neither given nor measured: a leak that no
+    one has looked at is not zero.
+    """
+    if leak is not None:
+        return {"leak": leak, "alarm": new_domain_alarm(new)}
+    if not leaks:
+        text = "they are no numbers, and no pipeline as `unstable` encodes them in steps before its last"
+        few = "no training domain has 30 held-out rows of two classes"
+        return {"alarm": UNMEASURED.format(why=text if leaks is None else few)}
+    return {
+        "leak": training_leak(leaks),
+        "leak_source": "training domains",
+        "alarm": new_domain_alarm(new),
+    }
+
+
+def guard_of(model: StableFeatureBoosting, X: Any, sample_weight: Any, leak: float | None) -> dict[str, Any]:
+    """`guard_options` for the rows of a new domain; label shift is not judged.
 
     A row of weight zero is no row; every other one counts once, since weights are no observations.
     """
-    if model.stability == "likelihood":
-        return None
     if sample_weight is not None:
         X = _safe_indexing(X, np.flatnonzero(check_weight(sample_weight, X.shape[0])))
-    return new_domain_alarm(new_rows(model, X))
+    new = new_rows(model, X)
+    if model.stability == "likelihood":
+        new = replace(new, X_unstable=None)
+    return guard_options(model.leaks_, new, leak)

@@ -32,7 +32,7 @@ from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import find_stable, require_finite_numbers, resolve_columns
-from sfboost.boosting.diagnosing import alarm_of, diagnose_model, training_rows
+from sfboost.boosting.diagnosing import diagnose_model, guard_of, training_rows
 from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
 from sfboost.boosting.rows import (
@@ -44,7 +44,7 @@ from sfboost.boosting.rows import (
     rows_by_domain,
 )
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.diagnostics import Diagnosis, training_leak, training_leaks
+from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
@@ -108,7 +108,10 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         How much the stable predictor beats the class balance on held-out rows.
     leaks_ : tuple of DomainLeak, or None
         How much of X_U the stable predictor shows within a class, by training domain: what the guard
-        allows for in a new one. None if the unstable features are not numbers.
+        allows for in a new one. Measured on what the steps of a pipeline before its last make of them; None
+        if these are not numbers either.
+    recalibration_ : Recalibration
+        How far the held-out stable probabilities are from the labels, by their height.
     source_prior_ : array of shape (K,)
         Mean of the held-out stable probabilities.
     stable_columns_, unstable_columns_ : Columns
@@ -235,7 +238,10 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         share = rows_weight[held_out] / rows_weight[held_out].sum()
         self.source_prior_ = share @ np.exp(calibrated)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
-        rows = training_rows(np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight)
+        rows = training_rows(
+            np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight, head=self.unstable
+        )
+        self.recalibration_ = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
         self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
         self.domains_ = tuple(
             Parallel(n_jobs=self.n_jobs)(
@@ -395,9 +401,10 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             leak is given.
         leak : float, optional
             δ that the guard allows for. None is the largest leak of the training domains (`leaks_`), as far
-            as it is beyond sampling error.
+            as it is beyond sampling error; where it could not be measured the stable predictor is kept.
         force : bool
-            Adapt even where the stable predictor is not shown to be informative or rows are few.
+            Adapt even where the stable predictor is not shown to be informative, rows are few, or the guard
+            has an alarm. The guard's band stays: guard=None takes it away.
         **changes
             Any other option of `sfboost.adapt`, for this call only.
 
@@ -430,9 +437,10 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         if (options | changes)["method"] == "paper" and leak is None:
             guard = options["guard"] = None
         if guard is not None:
-            options["alarm"] = alarm_of(self, X, sample_weight)
-            if leak is None and self.leaks_ is not None:
-                options |= {"leak": training_leak(self.leaks_), "leak_source": "training domains"}
+            options |= guard_of(self, X, sample_weight, leak)
+        elif changes.get("uncertainty"):
+            # Accuracies without labels are claims that these rows may contradict, guard or not.
+            options["alarm"] = guard_of(self, X, sample_weight, 0.0)["alarm"]
         adaptation = adapt(
             np.exp(self._stable_log_proba(X)),
             self.unstable_columns_.take(X),

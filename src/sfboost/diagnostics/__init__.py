@@ -11,6 +11,7 @@ from sfboost.diagnostics.independence import conditional_independence
 from sfboost.diagnostics.inputs import Material, NewRows, TrainingRows, make_new_rows, make_training_rows
 from sfboost.diagnostics.kind import InterceptSlope, intercept_slope
 from sfboost.diagnostics.leak import DomainLeak, domain_leak, training_leak
+from sfboost.diagnostics.recalibration import Recalibration
 from sfboost.diagnostics.report import Diagnosis, diagnose
 from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
 from sfboost.diagnostics.simulation import Dials, SimulatedDomain, SimulatedProblem, random_dials, simulate
@@ -26,6 +27,7 @@ __all__ = [
     "InterceptSlope",
     "Material",
     "NewRows",
+    "Recalibration",
     "SimulatedDomain",
     "SimulatedProblem",
     "TrainingRows",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfboost.diagnostics.feasibility import feasibility
+from sfboost.diagnostics.feasibility import NOTICEABLE, feasibility
 from sfboost.diagnostics.inputs import NewRows
 from sfboost.diagnostics.linearity import linearity_test
 from sfboost.marginal import PseudoLabelStatistics
@@ -18,8 +18,9 @@ def new_domain_alarm(new: NewRows, random_state: int = 0) -> str | None:
     """A sentence if the unlabelled rows contradict complementarity clearly, else None.
 
     Where f_S has many levels: the linearity test at level .001, and at least a tenth of the dependence of
-    X_U on X_S left unexplained by the class. Where f_S is saturated only infeasibility can be seen (level
-    .01), and a leak that stays feasible cannot.
+    X_U on f_S left unexplained by the class. Where f_S is saturated only infeasibility can be seen (level
+    .01, and a probability below −.05), and a leak that stays feasible cannot. X_S itself is not looked at:
+    what f_S leaves out of it may follow X_U without harm.
 
     Examples
     --------
@@ -28,7 +29,7 @@ def new_domain_alarm(new: NewRows, random_state: int = 0) -> str | None:
     >>> new_domain_alarm(make_new_rows(good.posterior, good.X_unstable)) is None
     True
     >>> new_domain_alarm(make_new_rows(bad.posterior, bad.X_unstable))[:48]
-    'X_U follows X_S within a class in the new domain'
+    'X_U follows f_S within a class in the new domain'
     """
     if new.X_unstable is None or len(new.stable) < 100:
         return None
@@ -37,14 +38,15 @@ def new_domain_alarm(new: NewRows, random_state: int = 0) -> str | None:
         test, share = outcome
         if test.p_value < _LINEARITY_LEVEL and share > _UNEXPLAINED:
             return (
-                f"X_U follows X_S within a class in the new domain ({100 * share:.0f} % of their dependence "
-                f"is not explained by the class, p = {test.p_value:.1g}), or f_S is not calibrated there"
+                f"X_U follows f_S within a class in the new domain ({100 * share:.0f} % of their dependence "
+                f"is not explained by the class, p = {test.p_value:.1g}), or f_S errs otherwise there than "
+                "in training"
             )
         return None
     confusion = PseudoLabelStatistics.from_proba(new.stable).confusion
     if np.linalg.cond(confusion) > 1e6:
         return None
     lowest, _, p_value, _ = feasibility(new, confusion, random_state)
-    if p_value < _FEASIBILITY_LEVEL:
+    if p_value < _FEASIBILITY_LEVEL and lowest < -NOTICEABLE:
         return f"the corrected Pr[Y | X_U] falls to {lowest:.2f} in the new domain: no class explains X_U"
     return None

@@ -7,12 +7,14 @@ from scipy.stats import chi2
 
 from sfboost.diagnostics.inputs import Material, TrainingRows
 from sfboost.diagnostics.moments import holm
-from sfboost.diagnostics.result import CheckResult, Verdict
+from sfboost.diagnostics.result import CheckResult, judge
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
 #: Relative error of s that changes Pr[Y | X_U] noticeably.
 _TOLERABLE = 0.15
+#: Error of a class share that does.
+_TOLERABLE_GAP = 0.05
 
 
 def check_calibration(material: Material) -> CheckResult:
@@ -46,8 +48,14 @@ def check_calibration(material: Material) -> CheckResult:
     remedy = (
         "Calibrate f_S on held-out domains (calibration='nll', cv=LeaveOneGroupOut(), calibration_bias=True)."
     )
-    rejected = [errors[name][0] for name, p in adjusted.items() if p < material.level]
-    verdict: Verdict = "violated" if max(abs(value) for value in rejected) > _TOLERABLE else "doubtful"
+    gaps = {name: _share_gap(training, rows) for name, rows in training.by_domain}
+    effect = max(
+        max(abs(errors[name][0]) / _TOLERABLE, gaps[name] / _TOLERABLE_GAP)
+        for name, p in adjusted.items()
+        if p < material.level
+    )
+    verdict = judge(smallest, effect, level=material.level, matters=1.0)
+    remedy = "" if verdict == "holds" else remedy
     return CheckResult("calibration", verdict, found, remedy, *result)
 
 
@@ -70,6 +78,11 @@ def _p_value(training: TrainingRows, rows: np.ndarray) -> float:
         return 1.0
     statistic = float(((vectors[:, kept].T @ total) ** 2 / values[kept]).sum())
     return float(chi2.sf(statistic, int(kept.sum())))
+
+
+def _share_gap(training: TrainingRows, rows: np.ndarray) -> float:
+    """The largest difference between a class's share and the mean of f_S."""
+    return float(np.abs((training.onehot[rows] - training.stable[rows]).mean(axis=0)).max())
 
 
 def _relative_error(training: TrainingRows, rows: np.ndarray) -> tuple[float, float]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import t as t_distribution
 
-from sfboost.diagnostics.independence import principal_components
+from sfboost.diagnostics.independence import coarse, principal_components
 from sfboost.diagnostics.inputs import Material, NewRows
-from sfboost.diagnostics.result import CheckResult
+from sfboost.diagnostics.result import CheckResult, judge
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
+#: How far below zero a corrected probability matters: an f_S that is slightly off reaches a little below.
+NOTICEABLE = 0.05
 _MOST_BINS = 10
 _FEWEST_IN_BIN = 100
 _FOLDS = 2
@@ -32,9 +34,10 @@ def check_feasibility(material: Material) -> CheckResult:
         f"The smallest corrected Pr[Y | X_U] over {n_bins} bins is {lowest:.3f} ± {error:.3f} "
         f"(adjusted p = {p_value:.3f})."
     )
-    if p_value < material.level:
+    verdict = judge(p_value, -lowest, level=material.level, matters=NOTICEABLE)
+    if verdict != "holds":
         remedy = "X_U repeats X_S within a class, or f_S is underconfident: recalibrate or keep f_S."
-        return CheckResult("feasibility, new domain", "violated", found, remedy, lowest, error, p_value)
+        return CheckResult("feasibility, new domain", verdict, found, remedy, lowest, error, p_value)
     found = f"{found} Feasible, which does not prove complementarity."
     return CheckResult("feasibility, new domain", "holds", found, "", lowest, error, p_value)
 
@@ -66,7 +69,7 @@ def _bins(new: NewRows, seed: int) -> FloatArray:
     The regression is cross-fitted: a bin must not be chosen by the f_S that it is then judged by.
     """
     X = new.unstable
-    values, place = np.unique(X, axis=0, return_inverse=True)
+    values, place = np.unique(np.column_stack([coarse(u) for u in X.T]), axis=0, return_inverse=True)
     n_bins = max(2, min(_MOST_BINS, len(X) // _FEWEST_IN_BIN))
     if len(values) <= _MOST_BINS:
         return place.reshape(-1).astype(np.float64)

@@ -40,10 +40,11 @@ def check_gain(material: Material) -> CheckResult:
         f"Held-out likelihood {gain:.4f} ± {error:.4f} nats a row; {len(new.stable)} rows are worth "
         f"{labels:.0f} labels to the likelihood."
     )
-    if p_value < material.level and gain > 0.0:
+    negligible = gain + norm.isf(material.level) * error < _NEGLIGIBLE
+    if p_value < material.level and gain > 0.0 and not negligible:
         return CheckResult("anything to gain", "holds", found, "", gain, error, p_value, details)
-    if gain + norm.isf(material.level) * error < _NEGLIGIBLE:
-        found = f"Nothing to gain: X_U says nothing of X_S. {found}"
+    if negligible:
+        found = f"Nothing to gain: X_U says next to nothing of X_S. {found}"
         remedy = "Keep the stable predictor, or label some rows of the new domain."
         return CheckResult("anything to gain", "violated", found, remedy, gain, error, p_value, details)
     remedy = "Collect more unlabelled rows of the new domain."

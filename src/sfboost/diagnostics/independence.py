@@ -17,11 +17,13 @@ from sfboost.diagnostics.moments import MomentTest, zero_mean_test
 from sfboost.marginal.probabilities import FloatArray
 
 _FEW_LEVELS = 6
+# In standard deviations: values nearer than this are one level.
+_RESOLUTION = 0.2
 _MOST_COLUMNS = 5
 
 
 def basis(X: FloatArray, *, squares: bool = True) -> FloatArray:
-    """Indicators of columns with at most six levels; the others standardised, with their squares.
+    """Indicators of columns with at most six clearly distinct levels; the others standardised, and squares.
 
     More than five columns are replaced by their five first principal components.
 
@@ -37,9 +39,10 @@ def basis(X: FloatArray, *, squares: bool = True) -> FloatArray:
         X = principal_components(X, _MOST_COLUMNS)
     parts = []
     for column in X.T:
-        levels = np.unique(column)
+        near = coarse(column)
+        levels = np.unique(near)
         if len(levels) <= _FEW_LEVELS:
-            parts += [(column == level).astype(np.float64) for level in levels[1:]]
+            parts += [(near == level).astype(np.float64) for level in levels[1:]]
             continue
         standard = (column - column.mean()) / column.std()
         parts.append(standard)
@@ -47,6 +50,22 @@ def basis(X: FloatArray, *, squares: bool = True) -> FloatArray:
             # Winsorised: one wild value must not carry the whole test.
             parts.append(np.minimum(standard**2, 9.0))
     return np.column_stack(parts) if parts else np.empty((len(X), 0))
+
+
+def coarse(values: FloatArray) -> FloatArray:
+    """Values less than a fifth of their standard deviation apart, from the smallest on, made their mean.
+
+    Examples
+    --------
+    >>> coarse(np.array([0.0, 1.0, 1.002])).round(3)
+    array([0.   , 1.001, 1.001])
+    """
+    levels, width = np.unique(values), _RESOLUTION * float(values.std())
+    starts = [0]
+    while (following := int(np.searchsorted(levels, levels[starts[-1]] + width, side="right"))) < len(levels):
+        starts.append(following)
+    place = np.searchsorted(levels[starts], values, side="right") - 1
+    return np.asarray((np.bincount(place, values) / np.bincount(place))[place])
 
 
 def principal_components(X: FloatArray, n_components: int) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.adaptation.checks import check_unstable
+from sfboost.diagnostics.recalibration import Recalibration
 from sfboost.marginal import as_probability_matrix
 from sfboost.marginal.probabilities import FloatArray
 
@@ -69,11 +70,15 @@ class TrainingRows:
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """Unlabelled rows of the new domain: f_S, and X_U and X_S if they are there."""
+    """Unlabelled rows of the new domain: f_S, and X_U and X_S if they are there.
+
+    Without a recalibration, the checks take f_S to be Pr[Y | f_S].
+    """
 
     stable: FloatArray
     X_unstable: FloatArray | None = None
     X_stable: FloatArray | None = None
+    recalibration: Recalibration | None = None
 
     @property
     def unstable(self) -> FloatArray:
@@ -110,6 +115,16 @@ class Material:
     def fresh(self) -> NewRows:
         """The new rows, which must be there."""
         return _there(self.new, "new rows")
+
+    @cached_property
+    def judged(self) -> NewRows:
+        """The new rows with what the training labels, if there are any, say of f_S."""
+        if self.fresh.recalibration is not None or self.training is None:
+            return self.fresh
+        rows = self.training
+        return replace(
+            self.fresh, recalibration=Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
+        )
 
 
 def _there(part: Part | None, name: str) -> Part:

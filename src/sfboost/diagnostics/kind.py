@@ -14,6 +14,8 @@ from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
 
 _FEWEST_ROWS = 50
+#: A slope this near to 0 or 1 is that, however small its error.
+_NEGLIGIBLE = 0.1
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,10 @@ def check_kind_of_stability(material: Material) -> CheckResult:
         found = "The class shares of the training domains do not differ as X_S does, or there is one domain."
         remedy = "Decide by knowledge: causes of Y say 'posterior', effects of Y say 'likelihood'."
         return CheckResult("kind of stability", "cannot tell", found, remedy)
-    posterior, likelihood = (p >= material.level for p in (outcome.p_posterior, outcome.p_likelihood))
+    posterior, likelihood = (
+        p >= material.level or abs(outcome.slope - value) <= _NEGLIGIBLE
+        for p, value in ((outcome.p_posterior, 0.0), (outcome.p_likelihood, 1.0))
+    )
     found = (
         f"Domain intercepts follow the log class shares with slope {outcome.slope:.2f} ± "
         f"{outcome.standard_error:.2f} (0: P(Y | X_S) is stable, 1: P(X_S | Y) is)."

@@ -112,7 +112,8 @@ def _projection(centred: FloatArray, Z: FloatArray, share: FloatArray) -> tuple[
     `share` are weights that sum to one. Squared in the noise, they make it that of weighted means.
     """
     gram = (Z * share[:, None]).T @ Z
-    inverse = np.linalg.pinv(gram, hermitian=True)
+    # One-hot columns depend on each other: without a clear limit rounding would count as a direction.
+    inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
     squares, errors = [], []
     for column in centred.T:
         slope = inverse @ (Z.T @ (share * column))

@@ -23,11 +23,11 @@ class MomentTest:
     p_value: float
 
 
-def zero_mean_test(rows: FloatArray, *, lost: int = 0) -> MomentTest:
+def zero_mean_test(rows: FloatArray, *, lost: int = 0, doubt: FloatArray | None = None) -> MomentTest:
     """Whether the mean of `rows` (n, q) is zero, by T² = n m̄ᵀ S⁻¹ m̄ against its F law.
 
     Directions without variance are left out: they cannot be tested. `lost` are degrees of freedom that
-    were used up in making the rows.
+    were used up in making the rows; `doubt` is a covariance of the mean that does not come from these rows.
 
     Examples
     --------
@@ -41,7 +41,10 @@ def zero_mean_test(rows: FloatArray, *, lost: int = 0) -> MomentTest:
         return MomentTest(0.0, 0, 1.0)
     mean = rows.mean(axis=0)
     centred = rows - mean
-    values, vectors = np.linalg.eigh(centred.T @ centred / n_rows)
+    covariance = centred.T @ centred / n_rows
+    if doubt is not None:
+        covariance = covariance + n_rows * doubt
+    values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-10 * max(float(values.max()), 1e-300)
     # More directions than a twentieth of the rows, and their covariance is mostly noise: keep the largest.
     most = max(1, n_rows // 20)

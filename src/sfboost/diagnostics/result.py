@@ -13,6 +13,25 @@ Verdict = Literal["holds", "doubtful", "violated", "cannot tell"]
 VERDICTS: tuple[Verdict, ...] = ("holds", "cannot tell", "doubtful", "violated")
 
 
+#: An effect this many times smaller than what matters is none, whatever the test says.
+_NEGLIGIBLE = 5.0
+
+
+def judge(p_value: float, size: float, *, level: float, matters: float) -> Verdict:
+    """The verdict of a test *and* an effect size: with enough rows a test alone rejects everything.
+
+    Examples
+    --------
+    >>> [judge(1e-9, size, level=0.05, matters=0.1) for size in (0.0001, 0.05, 0.5)]
+    ['holds', 'doubtful', 'violated']
+    >>> judge(0.2, 0.5, level=0.05, matters=0.1)
+    'holds'
+    """
+    if p_value >= level or size <= matters / _NEGLIGIBLE:
+        return "holds"
+    return "violated" if size > matters else "doubtful"
+
+
 @dataclass(frozen=True)
 class CheckResult:
     """The outcome of one check. Prints as a line; exports to dict and JSON; plots.

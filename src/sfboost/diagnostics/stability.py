@@ -9,7 +9,7 @@ import numpy as np
 from sfboost.diagnostics.independence import principal_components
 from sfboost.diagnostics.inputs import Material, TrainingRows
 from sfboost.diagnostics.moments import holm, zero_mean_test
-from sfboost.diagnostics.result import CheckResult, Verdict
+from sfboost.diagnostics.result import CheckResult, judge
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
 
@@ -31,11 +31,11 @@ def check_stability(material: Material) -> CheckResult:
         return CheckResult("stability", "cannot tell", found, "Pass rows of more training domains.")
     common = _CommonErrors.of(training)
     tests = {name: _domain_test(training, rows, common) for name, rows in large}
-    adjusted = holm({name: p for name, (p, _, _) in tests.items()})
+    adjusted = holm({name: test[0] for name, test in tests.items()})
     worst = max(tests, key=lambda name: tests[name][1])
     size, error = tests[worst][1], tests[worst][2]
     smallest = min(adjusted.values())
-    details = {"p_by_domain": adjusted, "by_domain": {name: d for name, (_, d, _) in tests.items()}}
+    details = {"p_by_domain": adjusted, "by_domain": {name: test[1] for name, test in tests.items()}}
     found = (
         f"The largest risk difference is {size:.3f} ± {error:.3f} in domain {worst} (smallest adjusted p "
         f"over {len(tests)} domains: {smallest:.3f})."
@@ -46,8 +46,10 @@ def check_stability(material: Material) -> CheckResult:
             remedy = "Pass more rows: a noticeable difference would not be seen."
             return CheckResult("stability", "cannot tell", found, remedy, *result)
         return CheckResult("stability", "holds", found, "", *result)
+    effect = max(test[3] for name, test in tests.items() if adjusted[name] < material.level)
+    verdict = judge(smallest, effect, level=material.level, matters=_NOTICEABLE)
     remedy = "Drop stable columns whose meaning changes; see 'kind of stability' for label shift."
-    verdict: Verdict = "violated" if size > _NOTICEABLE else "doubtful"
+    remedy = "" if verdict == "holds" else remedy
     return CheckResult("stability", verdict, found, remedy, *result)
 
 
@@ -84,16 +86,17 @@ def _basis(design: FloatArray) -> FloatArray:
 
 def _domain_test(
     training: TrainingRows, rows: np.ndarray, common: _CommonErrors
-) -> tuple[float, float, float]:
-    """p-value, risk difference and its error of one domain against the others.
+) -> tuple[float, float, float, float]:
+    """p-value, risk difference, its error, and the largest effect of one domain against the others.
 
     Moments: (Y − f) times (1, log f) within the domain, the common part removed, so that what f_S gets wrong
-    everywhere is not held against one domain.
+    everywhere is not held against one domain. The effect is the risk difference, or how much the risk varies
+    with log f within the domain (one standard deviation of it), whichever is larger.
     """
     inside = np.zeros(len(training.y))
     inside[rows] = 1.0
     logs = common.logs
-    moments, differences, errors = [], [], []
+    moments, differences, errors, tilts = [], [], [], []
     for k in range(1 if training.n_classes == 2 else 0, training.n_classes):
         risk = training.onehot[:, k] - training.stable[:, k]
         column = min(max(k - 1, 0), logs.shape[1] - 1)
@@ -106,11 +109,13 @@ def _domain_test(
         differences.append(abs(float(moments[-1 if not k else -2].mean())) / max(scale, 1e-12))
         spread = float((cleaned[:, 0] * risk).std(ddof=1))
         errors.append(spread / np.sqrt(len(risk)) / max(scale, 1e-12))
+        slope = float((cleaned[:, 1] * risk).sum()) / max(float((cleaned[:, 1] * own[:, 1]).sum()), 1e-12)
+        tilts.append(abs(slope) * float(own[rows, 1].std()))
     if training.n_classes > 2:
         del moments[0]  # the classes' residuals sum to zero
     test = zero_mean_test(np.column_stack(moments), lost=common.n_columns)
     worst = int(np.argmax(differences))
-    return test.p_value, differences[worst], errors[worst]
+    return test.p_value, differences[worst], errors[worst], max(*differences, *tilts)
 
 
 def _common_design(training: TrainingRows, logs: FloatArray) -> FloatArray:

@@ -24,6 +24,7 @@ TYPES: dict[str, str] = {
     "DomainSummary": "sfboost.boosting",
     "HeldOutCalibration": "sfboost.boosting",
     "DomainLeak": "sfboost.diagnostics.leak",
+    "Recalibration": "sfboost.diagnostics.recalibration",
     "StableFeatureSelector": "sfboost.selection",
     "Selection": "sfboost.selection.result",
     "ColumnVerdict": "sfboost.selection.result",

@@ -9,7 +9,7 @@ from sfboost.report.changes import Changes
 from sfboost.report.slopes import ClassStory
 
 _WORDS = (
-    ("X_U follows X_S", "the unstable features follow the stable ones"),
+    ("X_U follows f_S", "the unstable features follow the stable predictor"),
     ("X_U", "the unstable features"),
     ("X_S", "the stable features"),
     ("f_S", "the stable predictor"),
@@ -42,8 +42,8 @@ def in_words(reason: str) -> str:
 
     Examples
     --------
-    >>> in_words("X_U follows X_S within a class, or f_S is not calibrated")
-    'the unstable features follow the stable ones within a class, or the stable predictor is not calibrated'
+    >>> in_words("X_U follows f_S within a class, or f_S errs")
+    'the unstable features follow the stable predictor within a class, or the stable predictor errs'
     """
     for symbol, words in _WORDS:
         reason = reason.replace(symbol, words)

@@ -57,5 +57,18 @@ class AdaptedSFBClassifier(Savable, ClassifierMixin, BaseEstimator):
         """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
         return self.adaptation.decision.kind if isinstance(self.adaptation, Adaptation) else "leak-corrected"
 
+    @property
+    def reason_(self) -> str:
+        """Why that was decided."""
+        if isinstance(self.adaptation, Adaptation):
+            return self.adaptation.decision.reason
+        return "pseudo-labels err as measured in the training domains"
+
+    @property
+    def leak_(self) -> float | None:
+        """δ that the guard allowed for, or None without a guard."""
+        guard = getattr(self.adaptation, "guard", None)
+        return None if guard is None else guard.leak
+
     def __sklearn_is_fitted__(self) -> bool:
         return True

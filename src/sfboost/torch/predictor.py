@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from sfboost.adaptation import StableEvidence, adapt
+from sfboost.adaptation.checks import check_weight
+from sfboost.boosting.diagnosing import guard_options, numbers
 from sfboost.calibration import Temperature
+from sfboost.diagnostics import NewRows, Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.adapted import AdaptedSFBClassifier
@@ -94,13 +97,37 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def adapt(self, X: Any, *, noise: str = "complementary", **options: Any) -> AdaptedSFBClassifier:
+    def adapt(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        noise: str = "complementary",
+        guard: str | None = "auto",
+        leak: float | None = None,
+        force: bool = False,
+        **options: Any,
+    ) -> AdaptedSFBClassifier:
         """Learn from unlabelled rows of a new domain what Φ_U means there; this model is not changed.
 
         Parameters
         ----------
         X : array-like, tensor or Dataset
             Rows of the new domain.
+        y : array-like of shape (n,), optional
+            Labels where they are known; None or NaN elsewhere.
+        sample_weight : array-like of shape (n,), optional
+        guard : {"auto", None}, default="auto"
+            "auto" allows for the leak of f_S and for sampling error, and may blend or keep f_S (`decision_`).
+            None is the paper, and what method="paper" gets unless a leak is given. With noise="train" there
+            is no guard: the leak is what is corrected, and the training domains must agree about it.
+        leak : float, optional
+            δ that the guard allows for. None is the largest leak of the training domains, on held-out rows,
+            as far as it is beyond sampling error.
+        force : bool
+            Adapt even where f_S is not shown to be informative, rows are few, the guard has an alarm, or
+            (noise="train") the domains disagree. The guard's band stays: guard=None takes it away.
         noise : {"complementary", "train"}
             How pseudo-labels err. "complementary": independently of Φ_U given the label (the paper).
             "train": as measured on the labelled training domains (`sfboost.leakage.model`).
@@ -115,9 +142,15 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         AdaptedSFBClassifier
         """
         if noise == "train":
+            if leak is not None or y is not None or sample_weight is not None:
+                raise ValueError(
+                    "noise='train' measures the leak and learns without labels and weights: leave out leak, "
+                    "y and sample_weight, or use noise='complementary'."
+                )
             # The leak model knows the score as it was before flattening.
             stable, unstable = self._calibrated(X)
-            return AdaptedSFBClassifier(self, self.leak_model(**options).adapt(np.exp(stable), unstable))
+            model = self.leak_model(force=force, **options)
+            return AdaptedSFBClassifier(self, model.adapt(np.exp(stable), unstable))
         if noise != "complementary":
             raise ValueError(f"noise must be 'complementary' or 'train', got {noise!r}.")
         stable, unstable = self.stable_and_unstable(X)
@@ -126,7 +159,41 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
             options.setdefault("source_prior", self.source_prior_)
         elif "method" not in options:
             options.setdefault("correction", "posthoc")
-        return AdaptedSFBClassifier(self, adapt(np.exp(stable), unstable, classes=self.classes_, **options))
+        if options.get("method") == "paper" and leak is None:
+            guard = None
+        if guard is not None:
+            options = self._guard_options(np.exp(stable), unstable, sample_weight, leak) | options
+        elif options.get("uncertainty"):
+            asked = self._guard_options(np.exp(stable), unstable, sample_weight, 0.0)
+            options = {"alarm": asked["alarm"]} | options
+        adaptation = adapt(
+            np.exp(stable),
+            unstable,
+            y=y,
+            classes=self.classes_,
+            sample_weight=sample_weight,
+            guard=guard,
+            force=force,
+            **options,
+        )
+        return AdaptedSFBClassifier(self, adaptation)
+
+    def _guard_options(
+        self, stable: FloatArray, unstable: FloatArray, sample_weight: Any, leak: float | None
+    ) -> dict[str, Any]:
+        """The leak of f_S as adapted with (flattened if it is), on the held-out training rows."""
+        proba, features, labels, domain = self.validation_
+        if self.leak_model_ is not None:
+            proba = self.leak_model_.flatten(proba, features)
+        held_out = TrainingRows(
+            proba, np.searchsorted(self.classes_, labels), domain.astype(object), numbers(features)
+        )
+        errors = Recalibration.fit(held_out.stable, held_out.y, held_out.domain)
+        used = np.arange(len(stable))
+        if sample_weight is not None:
+            used = np.flatnonzero(check_weight(sample_weight, len(stable)))
+        new = NewRows(stable[used], numbers(unstable[used]), recalibration=errors)
+        return guard_options(training_leaks(held_out), new, leak)
 
     def leak_model(self, **options: Any) -> LeakModel:
         """Learn P(f_S | Y, Φ_U) on the held-out training rows; see `fit_leak_model`."""

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from sfboost.datasets import Domain  # noqa: E402
 from sfboost.lab.baselines import ADAPTERS, TRAINERS, LabelledRows  # noqa: E402
-from sfboost.lab.baselines.contract import LinearHead, most_access  # noqa: E402
+from sfboost.lab.baselines.contract import SETTINGS, LinearHead, most_access  # noqa: E402
 from sfboost.lab.baselines.harness import Cached, domain_rows, fit, run  # noqa: E402
 from sfboost.lab.baselines.pooled import EstimatorPredictor, Pooled  # noqa: E402
 from sfboost.lab.datasets import load  # noqa: E402
@@ -185,3 +185,27 @@ def test_the_per_domain_ensemble_is_the_mean_of_its_members():
     np.testing.assert_allclose(predictor.predict_proba(X), by_hand)
     assert len(predictor.estimators) == 2
     assert predictor.head is None
+
+
+def test_a_setting_that_no_one_published_is_refused_by_name():
+    with pytest.raises(
+        ValueError, match=r"No published setting 'colored_mnst'\. Did you mean 'colored_mnist'"
+    ):
+        TRAINERS["sfb"].preset("colored_mnst")
+    for kind in (TRAINERS["pooled"], ADAPTERS["t3a"]):
+        with pytest.raises(ValueError, match="No published setting 'nope'"):
+            kind.preset("nope")
+        assert kind.preset("ac") == kind()  # a known setting without values of its own
+
+
+def test_every_preset_has_a_known_name():
+    named = {setting for name in TRAINERS for setting in TRAINERS[name].presets}
+    named |= {setting for name in ADAPTERS for setting in ADAPTERS[name].presets}
+    assert named == set(SETTINGS)
+
+
+def test_a_family_that_does_not_exist_has_no_published_values():
+    from sfboost.lab.baselines.learned.generalisation import published
+
+    with pytest.raises(ValueError, match="No synthetic family"):
+        published(nope={"steps": 1})

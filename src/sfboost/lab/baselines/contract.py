@@ -6,6 +6,7 @@ The harness hands over no more than that, and every table shows it. Nothing here
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
@@ -18,6 +19,19 @@ Floats = npt.NDArray[np.float64]
 TestAccess = Literal["none", "unlabelled", "labelled"]
 ACCESS: tuple[TestAccess, ...] = ("none", "unlabelled", "labelled")
 """From the least to the most that a method may see of the test domain."""
+
+SYNTHETIC_FAMILIES = (
+    "synthetic",
+    "ac",
+    "ce_dd",
+    "ce",
+    "covariate_shift",
+    "multiclass_ac",
+    "three_parts",
+    "gaussian",
+)
+SETTINGS = (*SYNTHETIC_FAMILIES, "colored_mnist", "pacs")
+"""The names that `Method.preset` knows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +168,12 @@ class Method:
     def preset(cls, setting: str, **changes: Any) -> Self:
         """Return the method with the hyper-parameters of a published setting, and changes to them.
 
-        A setting that this method has no values for gives its defaults.
+        A known setting that this method has no values of its own for gives its defaults.
         """
+        if setting not in SETTINGS:
+            close = difflib.get_close_matches(setting, SETTINGS, n=1)
+            hint = f"Did you mean {close[0]!r}? " if close else ""
+            raise ValueError(f"No published setting {setting!r}. {hint}There are: {', '.join(SETTINGS)}.")
         return cls(**{**cls.presets.get(setting, {}), **changes})
 
 

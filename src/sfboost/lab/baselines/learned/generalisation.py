@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from sfboost.lab.baselines.contract import LabelledRows, Method
+from sfboost.lab.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Method
 from sfboost.lab.baselines.learned.network import (
     NetworkPredictor,
     Problem,
@@ -39,16 +39,6 @@ _COLORED_MNIST = {
 }
 _SYNTHETIC = {"network": "small", "learning_rate": 1e-2, "pretrain_steps": 100, "steps": 400}
 _PACS = {"network": "linear", "learning_rate": 1e-3, "steps": 500, "batch_size": 128}
-SYNTHETIC_FAMILIES = (
-    "synthetic",
-    "ac",
-    "ce_dd",
-    "ce",
-    "covariate_shift",
-    "multiclass_ac",
-    "three_parts",
-    "gaussian",
-)
 
 
 def published(
@@ -64,6 +54,9 @@ def published(
     >>> published(colored_mnist={"steps": 600})["colored_mnist"]["steps"]
     600
     """
+    unknown = sorted(set(families) - set(SYNTHETIC_FAMILIES))
+    if unknown:
+        raise ValueError(f"No synthetic family {unknown}: there are {', '.join(SYNTHETIC_FAMILIES)}.")
     made = {name: {**_SYNTHETIC, **synthetic, **families.get(name, {})} for name in SYNTHETIC_FAMILIES}
     return {**made, "colored_mnist": {**_COLORED_MNIST, **colored_mnist}, "pacs": {**_PACS, **pacs}}
 

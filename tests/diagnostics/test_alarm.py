@@ -1,0 +1,192 @@
+"""The alarm's null is f_S ⟂ X_U | Y, whatever the learner; and a verdict needs a size beside a test."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from sfboost import AdaptationRefused, StableFeatureBoosting
+from sfboost.diagnostics import Material, NewRows, Recalibration, make_new_rows, make_training_rows
+from sfboost.diagnostics.alarm import new_domain_alarm
+from sfboost.diagnostics.calibration import check_calibration
+from sfboost.diagnostics.complementarity import check_complementarity
+from sfboost.diagnostics.feasibility import check_feasibility
+from sfboost.diagnostics.gain import check_gain
+from sfboost.diagnostics.informativeness import check_lower_bound
+from sfboost.diagnostics.kind import check_kind_of_stability
+from sfboost.diagnostics.linearity import check_linearity, linearity_test
+from sfboost.diagnostics.stability import check_stability
+
+LEARNERS = {
+    "tree": lambda: DecisionTreeClassifier(max_depth=5, min_samples_leaf=20, random_state=0),
+    "forest": lambda: RandomForestClassifier(15, min_samples_leaf=4, random_state=0),
+    "boosting": lambda: HistGradientBoostingClassifier(max_iter=20, random_state=0),
+    "logistic": LogisticRegression,
+}
+
+
+def draw(n, rng, *, base=0.0, leak=0.0, agreement=1.0):
+    """Rows of one domain; without a leak X_U depends on the label alone, so complementarity is exact."""
+    X = rng.normal(0.3 * rng.normal(), 1.0, size=(n, 4))
+    log_odds = 1.2 * X[:, 0] + np.sin(2 * X[:, 1]) + 0.4 * X[:, 0] * X[:, 2] + base
+    y = (rng.random(n) < expit(log_odds)).astype(int)
+    return X, agreement * (2 * y - 1)[:, None] + leak * log_odds[:, None] + rng.normal(size=(n, 1)), y
+
+
+def new_rows(learner, seed, **changes):
+    """f_S fitted to one half of the training rows, its errors measured on the other."""
+    rng = np.random.default_rng(seed)
+    base = changes.get("base", 0.0)
+    (X1, _, y1), (X2, _, y2) = (draw(1200, rng, base=base) for _ in range(2))
+    fitted = learner().fit(np.vstack([X1[:600], X2[:600]]), np.r_[y1[:600], y2[:600]])
+    held_out, labels = np.vstack([X1[600:], X2[600:]]), np.r_[y1[600:], y2[600:]]
+    errors = Recalibration.fit(fitted.predict_proba(held_out), labels, np.repeat([0, 1], 600))
+    X, U, _ = draw(changes.pop("n", 2000), rng, agreement=-1.0, **changes)
+    return NewRows(fitted.predict_proba(X), U, X, errors)
+
+
+@pytest.mark.parametrize("base", [0.0, -3.7], ids=["balanced", "five percent positive"])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_with_exact_complementarity_no_learner_raises_the_alarm(name, base):
+    """30 draws: more than 6 rejections at level .05, or one at .001, have a chance of 4 in 10 000."""
+    rows = [new_rows(LEARNERS[name], seed, base=base) for seed in range(30)]
+    p_values = np.array([linearity_test(new)[0].p_value for new in rows])
+    assert (p_values < 0.05).sum() <= 6
+    assert sum(new_domain_alarm(new) is not None for new in rows) <= 1
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_leak_in_the_new_domain_is_seen_with_every_learner(name):
+    rows = [new_rows(LEARNERS[name], seed, leak=-1.2, n=4000) for seed in range(6)]
+    assert sum(new_domain_alarm(new) is not None for new in rows) >= 5
+
+
+def test_what_f_s_leaves_out_of_x_s_may_follow_x_u():
+    """The method uses f_S alone: a column that f_S does not show cannot mislead it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2))
+    posterior = expit(1.5 * X[:, 0])
+    y = (rng.random(4000) < posterior).astype(int)
+    U = (2 * y - 1) + X[:, 1] + rng.normal(size=4000)
+    assert new_domain_alarm(make_new_rows(posterior, U, X)) is None
+
+
+def test_a_decision_tree_adapts_where_complementarity_is_exact():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        parts = [draw(1500, rng, agreement=a) for a in (2.0, 1.0)]
+        table = np.vstack([np.column_stack(part[:2]) for part in parts])
+        model = StableFeatureBoosting([0, 1, 2, 3], stable=LEARNERS["tree"]())
+        model.fit(table, np.concatenate([part[2] for part in parts]), np.repeat(["a", "b"], 1500))
+        X, U, y = draw(3000, rng, agreement=-2.0)
+        new = np.column_stack([X, U])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", AdaptationRefused)
+            adapted = model.adapt(new)
+        assert adapted.score(new, y) > model.score(new, y) + 0.1
+
+
+def test_the_recalibration_finds_the_true_probability_and_its_interval_covers_it():
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(40):
+        claimed = rng.uniform(0.05, 0.95, 4000)
+        y = (rng.random(4000) < claimed**2).astype(int)
+        found = Recalibration.fit(np.column_stack([1 - claimed, claimed]), y, np.arange(4000) % 2)
+        cell = found.cell_of(np.column_stack([1 - claimed, claimed]))
+        truth = np.array([(claimed**2 - claimed)[cell == j].mean() for j in range(len(found.shift))])
+        off = np.abs(found.shift[:, 1] - truth) / np.sqrt(found.covariance[:, 1, 1])
+        covered.append((off < 1.96).mean())
+        np.testing.assert_allclose(found.shift.sum(axis=1), 0.0, atol=1e-12)
+    assert 0.93 <= np.mean(covered) <= 0.99
+
+
+def test_domains_that_disagree_widen_the_recalibration():
+    rng = np.random.default_rng(0)
+    claimed = rng.uniform(0.2, 0.8, 8000)
+    domain = np.arange(8000) % 2
+    stable = np.column_stack([1 - claimed, claimed])
+    alike = Recalibration.fit(stable, (rng.random(8000) < claimed).astype(int), domain)
+    apart = Recalibration.fit(
+        stable, (rng.random(8000) < claimed + np.where(domain, 0.1, -0.1)).astype(int), domain
+    )
+    # Two domains at ±.1: a variance of .02 between them, counted one and a half times.
+    assert apart.covariance[:, 1, 1].mean() == pytest.approx(0.03, rel=0.25)
+    assert alike.covariance[:, 1, 1].mean() < 0.002
+
+
+def test_a_tree_of_three_leaves_has_three_cells_that_hold_its_levels_apart():
+    stable = np.repeat([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]], [500, 300, 200], axis=0)
+    y = np.random.default_rng(0).integers(0, 2, 1000)
+    found = Recalibration.fit(stable, y, np.zeros(1000))
+    assert len(np.unique(found.cell_of(stable))) == 3
+
+
+# -- a test and a size ----------------------------------------------------------------------------------
+
+
+def very_many(*, leak=0.0, sharpness=1.0, offsets=(0.0, 0.0, 0.0)):
+    """600 000 rows that satisfy everything but for a hair-breadth, which a test of this size sees."""
+    rng = np.random.default_rng(0)
+    n = 600_000
+    domain = np.arange(n) % 3
+    x = rng.normal(np.array([-0.3, 0.0, 0.3])[domain], 1.0)
+    y = (rng.random(n) < expit(2.0 * x)).astype(int)
+    U = (2 * y - 1) + leak * x + rng.normal(size=n)
+    f = expit(2.0 * sharpness * x + np.array(offsets)[domain])
+    return Material(make_training_rows(f, y, domain, U), make_new_rows(f, U))
+
+
+@pytest.mark.parametrize(
+    ("check", "breadth"),
+    [
+        (check_linearity, {"sharpness": 1.1}),
+        (check_complementarity, {"leak": 0.02}),
+        (check_calibration, {"sharpness": 1.01}),
+        (check_calibration, {"offsets": (0.02, 0.0, -0.02)}),
+        (check_stability, {"offsets": (0.02, 0.0, -0.02)}),
+    ],
+)
+def test_what_only_very_many_rows_can_see_is_no_violation(check, breadth):
+    material = very_many(**breadth)
+    if check is check_linearity:
+        material = Material(None, material.new)
+    result = check(material)
+    assert result.p_value < 1e-3  # the test alone would reject
+    assert (result.verdict, result.remedy) == ("holds", "")
+
+
+def test_a_slope_near_zero_is_zero_however_small_its_error():
+    result = check_kind_of_stability(very_many(offsets=(0.02, 0.0, -0.02)))
+    assert 0.0 < abs(result.statistic) < 0.1
+    assert result.p_value < 0.05
+    assert result.verdict == "holds"
+
+
+def test_a_class_that_x_u_shows_fully_is_neither_infeasible_nor_beyond_the_bound():
+    """E[f_S | u] is then at its limits, and a hair of underconfidence lies beyond them."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600_000)
+    f = np.where(rng.random(600_000) < 0.75, y, 1 - y) * 0.49 + 0.255
+    rows = Material(None, make_new_rows(f, y[:, None].astype(float)))
+    feasible = check_feasibility(rows)
+    assert feasible.p_value < 1e-6
+    assert -0.02 < feasible.statistic < 0.0
+    assert feasible.verdict in ("holds", "doubtful")
+    assert check_lower_bound(rows).verdict == "holds"
+    assert new_domain_alarm(rows.new) is None
+
+
+def test_a_gain_that_no_one_would_notice_is_nothing_to_gain():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400_000)
+    f = np.where(rng.random(400_000) < 0.75, y, 1 - y) * 0.5 + 0.25
+    U = 0.04 * (2 * y - 1)[:, None] + rng.normal(size=(400_000, 1))
+    result = check_gain(Material(None, make_new_rows(f, U)))
+    assert result.p_value < 0.01
+    assert result.verdict == "violated"
+    assert "Nothing to gain" in result.sentence
