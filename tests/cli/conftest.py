@@ -16,6 +16,7 @@ else:  # the [app] extra is not here; the two files that say so by themselves re
         f"test_{name}.py"
         for name in (
             *("bad_input", "commands", "dialect", "encoding", "reading", "roles", "tutorial", "writing"),
+            *("hostile_names", "interruption", "outputs"),
         )
     ]
 
