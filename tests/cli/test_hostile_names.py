@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
@@ -10,6 +9,8 @@ from contextlib import suppress
 
 import pytest
 from hospitals import ROLES, reversed_hospital, training
+
+pty = pytest.importorskip("pty", reason="no terminals of that kind here")
 
 EVIL = "x\\[/]\x1b]0;owned\x07\x9b2J\u202e\nnote: all is well\r[bold]:heart:"
 SCRIPT = """

@@ -6,6 +6,8 @@ Only the standard library is needed here, since an interruption may come before 
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 import time
 from typing import Any, NoReturn
 
@@ -15,7 +17,7 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 _PATIENCE = 1.0
 INTERRUPTED = 128 + signal.SIGINT
 
-_caught = {"number": 0, "since": 0.0}
+_caught: dict[str, Any] = {"number": 0, "since": 0.0}
 
 
 class Interrupted(KeyboardInterrupt):
@@ -31,6 +33,7 @@ def catch_signals() -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    sys.unraisablehook = _send_again
 
 
 def was_interrupted() -> bool:
@@ -51,6 +54,16 @@ def _interrupt(number: int, frame: Any) -> None:
         raise Interrupted(number)
     if time.monotonic() - _caught["since"] > _PATIENCE:
         _die(number)
+
+
+def _send_again(lost: Any) -> None:
+    """Where Python cannot raise, as when it frees an object, the signal comes again a moment later."""
+    if not isinstance(lost.exc_value, Interrupted):
+        sys.__unraisablehook__(lost)
+        return
+    number = _caught["number"]
+    _caught["number"] = 0
+    threading.Timer(0.01, signal.raise_signal, [number]).start()
 
 
 def _die(number: int) -> NoReturn:

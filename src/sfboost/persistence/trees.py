@@ -12,8 +12,8 @@ from sfboost.persistence.errors import SavedModelError
 # bytes for each list, object and key.
 _FREE = 1_000_000
 _BYTES_EACH = 8
-# Text is hashed with a secret of the process. Numbers are not, so that all keys can share one hash, and a
-# dict of n such keys takes n² steps.
+# Text is hashed with a secret of the process. Numbers are not, so all keys can share one hash, and n such
+# keys take n² steps.
 _MOST_KEYS = 1000
 
 

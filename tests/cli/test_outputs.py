@@ -1,0 +1,83 @@
+"""Where outputs go, for every command that writes: into what is there, through links, with the modes kept."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and modes are another matter there")
+
+FIT = (
+    "fit",
+    "{train}",
+    "--target",
+    "sick",
+    "--domain",
+    "hospital",
+    "--stable",
+    "age,sex,chol",
+    "--no-evaluate",
+)
+COMMANDS = {
+    "fit": ((*FIT, "--id", "patient", "-o", "{out}"), b"PK"),
+    "adapt": (("adapt", "{model}", "{new}", "-o", "{out}"), b"PK"),
+    "report": (
+        ("adapt", "{model}", "{new}", "-o", "{folder}/a.sfb", "--report", "{out}"),
+        b"<!doctype html>",
+    ),
+    "predict": (("predict", "{model}", "{new}", "-o", "{out}"), b'"patient",'),
+    "data export": (("data", "export", "ac", "--out", "{out}"), b"PAR1"),
+    "data show": (("data", "show", "ac", "--out", "{out}"), b"\x89PNG"),
+    "results export": (("results", "export", "synthetic", "-o", "{out}"), b"**Synthetic"),
+}
+ENDINGS = {"fit": ".sfb", "adapt": ".sfb", "report": ".html", "predict": ".csv", "data show": ".png"}
+
+
+@pytest.fixture(params=COMMANDS)
+def command(request, files, tmp_path, sfboost):
+    """Run a command so that it writes to a path; with the first bytes that it must write."""
+    words, start = COMMANDS[request.param]
+
+    def run(out):
+        places = {**vars(files), "out": out, "folder": tmp_path}
+        sfboost(*(word.format(**places) for word in words))
+
+    run.start, run.ending = start, ENDINGS.get(request.param, ".x")
+    return run
+
+
+def test_a_pipe_is_written_into_and_stays_a_pipe(command, tmp_path):
+    pipe, got = tmp_path / f"pipe{command.ending}", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    command(pipe)
+    reader.join(60)
+    assert got, "the pipe got nothing"
+    assert got[0].startswith(command.start)
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+def test_a_link_is_followed_and_the_mode_of_its_file_kept(command, tmp_path):
+    real, link = tmp_path / f"real{command.ending}", tmp_path / f"link{command.ending}"
+    real.write_bytes(b"old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    command(link)
+    assert link.is_symlink()
+    assert real.read_bytes().startswith(command.start)
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_standard_output_by_another_name_gets_the_table_and_no_word(files, tmp_path):
+    """As in `sfboost predict … -o /dev/fd/1 > table.csv`; a fault could replace /dev/stdout for everybody."""
+    table = tmp_path / "table.csv"
+    code = "from sfboost.cli import main; main()"
+    command = [sys.executable, "-c", code, "predict", files.model, files.new, "-o", "/dev/fd/1"]
+    with table.open("wb") as out:
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
+    assert len(table.read_text().splitlines()) == 801
+    assert "predicted 800 rows" in done.stderr
