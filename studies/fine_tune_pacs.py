@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from sfboost.datasets.images import decode_all
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.embeddings import SFBComponents
-from sfboost.lab.baselines.learned.generalisation import ERM
+from sfboost.lab.baselines.learned.generalisation import ERMTrainer
 from sfboost.lab.datasets import load
 from sfboost.torch import Plan, SFBClassifier
 from sfboost.torch.efficientnet import EfficientNetLite0
@@ -123,7 +123,7 @@ def main() -> None:
             file.write(json.dumps({**line, "steps": steps, "size": args.size}) + "\n")
 
     start = time.perf_counter()
-    fitted = ERM(network=tail, **schedule).fit(LabelledRows(X, y, domain), seed=args.seed)
+    fitted = ERMTrainer(network=tail, **schedule).fit(LabelledRows(X, y, domain), seed=args.seed)
     show("ERM", fitted, time.perf_counter() - start)
     show("ERM, SFB on its components", SFBComponents().adapt(fitted, X_new), time.perf_counter() - start)
     plan = Plan(**schedule, unstable_steps=steps // 2)

@@ -16,10 +16,10 @@ from sfboost.torch.batches import ArraySource, Batch
 from sfboost.torch.building import build_network
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import make_network
+from sfboost.torch.penalties import STABILITY_PENALTIES
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
-
-_PENALTIES = ("irm", "vrex", "eqrm", "clove", "fishr", "iga", "sd", "groupdro")
+from sfboost.torch.stages import Phase
 
 
 def _elsewhere(split: str) -> tuple[SplitNetwork, ArraySource]:
@@ -42,13 +42,14 @@ def _step(split: str, penalty: str, independence: str) -> tuple[SplitNetwork, Ba
     network, source = _elsewhere(split)
     goal = Goal(split=split, penalty=penalty, independence=independence, penalty_weight=2.0)
     batch = source.batch(8, 0, 0)
-    losses = Learner(network, source, goal, Plan(batch_size=8), seed=0)._shared_loss(True)(batch)
+    phase = Phase(name="joint", risks="both", trained="all", steps=1, learning_rate=0.1)
+    losses = Learner(network, source, goal, Plan(batch_size=8), seed=0)._loss(phase)(batch)
     losses.total.backward()
     torch.optim.Adam(network.parameters()).step()
     return network, batch
 
 
-@pytest.mark.parametrize("penalty", _PENALTIES)
+@pytest.mark.parametrize("penalty", STABILITY_PENALTIES)
 @pytest.mark.parametrize("independence", ["proxy", "proxy-features", "none"])
 @pytest.mark.parametrize("split", ["separate", "shared"])
 def test_a_step_stays_on_the_device(split: str, penalty: str, independence: str) -> None:

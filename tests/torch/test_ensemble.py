@@ -7,12 +7,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
+from sfboost.torch import SFBClassifier  # noqa: E402
 from sfboost.torch.actir import ACTIRNetwork, ACTIRObjective  # noqa: E402
 from sfboost.torch.batches import ArraySource  # noqa: E402
 from sfboost.torch.building import build_network  # noqa: E402
 from sfboost.torch.ensemble import learn_many  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
+from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty  # noqa: E402
 from sfboost.torch.plan import Goal, Plan  # noqa: E402
 from sfboost.torch.stacking import actir_loss, train_many  # noqa: E402
 from sfboost.torch.trainer import Stage, Trainer  # noqa: E402
@@ -157,3 +159,42 @@ def test_what_cannot_be_batched_is_refused():
         learn_many(nets, sources, [Goal(penalty="irm"), Goal(penalty="vrex")], [0, 1], Plan())
     with pytest.raises(ValueError, match="same sizes"):
         learn_many(nets, [_source(0), _source(0, sizes=(60, 50))], [Goal()] * 2, [0, 1], Plan())
+
+
+class Confident(torch.nn.Module):
+    """A penalty that nobody has listed: the mean of a soft maximum of the logits."""
+
+    stackable = True
+
+    def forward(self, domains, parameters=()):
+        return torch.stack([domain.stable_logits.logsumexp(1).mean() for domain in domains]).mean()
+
+
+def test_a_penalty_of_ones_own_takes_one_line_and_is_known_everywhere(monkeypatch):
+    monkeypatch.setitem(STABILITY_PENALTIES, "confident", Confident)
+    with pytest.raises(ValueError, match=r"irm.*confident"):
+        make_stability_penalty("confidence")
+    source, plan, goal = _source(0), Plan(steps=5, unstable_steps=2, min_gain=-9.0), Goal(penalty="confident")
+    labels, domain = source.labels, np.repeat([0, 1], 60)
+    model = SFBClassifier("small", penalty="confident", plan=plan).fit(source.x, labels, sample_domain=domain)
+    assert sum(row["penalty"] != 0 for row in model.history_) == 5
+    together, alone = ([_network(0, "separate")] for _ in "ab")
+    history, _ = learn_many(together, [source], [goal], [3], plan)
+    learner = Learner(alone[0], source, goal, plan, seed=3)
+    learner.learn()
+    np.testing.assert_allclose(
+        history["penalty"][:, 0], [row["penalty"] for row in learner.history], atol=1e-8
+    )
+    for ours, theirs in zip(together[0].parameters(), alone[0].parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", STABILITY_PENALTIES)
+def test_a_listed_penalty_trains_many_at_once_if_it_says_so_and_is_refused_if_not(name):
+    networks, sources = [_network(0, "separate"), _network(1, "separate")], [_source(0), _source(1)]
+    plan, goals = Plan(steps=1, unstable_steps=0, min_gain=-9.0), [Goal(penalty=name)] * 2
+    if getattr(STABILITY_PENALTIES[name], "stackable", False):
+        assert learn_many(networks, sources, goals, [0, 1], plan)[0]["total"].shape == (1, 2)
+    else:
+        with pytest.raises(ValueError, match=f"'{name}' cannot train many at once; these can: irm"):
+            learn_many(networks, sources, goals, [0, 1], plan)

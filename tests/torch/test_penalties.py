@@ -10,20 +10,15 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 from scipy import optimize, stats  # noqa: E402
 
 from sfboost.torch.outputs import DomainOutput  # noqa: E402
-from sfboost.torch.penalties import (  # noqa: E402
-    EQRM,
-    IGA,
-    IRM,
-    STABILITY_PENALTIES,
-    CLOvE,
-    Fishr,
-    GroupDRO,
-    IRMMatrix,
-    IRMSplit,
-    SpectralDecoupling,
-    VREx,
-    make_stability_penalty,
-)
+from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty  # noqa: E402
+from sfboost.torch.penalties.clove import CLOvE  # noqa: E402
+from sfboost.torch.penalties.eqrm import EQRM  # noqa: E402
+from sfboost.torch.penalties.fishr import Fishr  # noqa: E402
+from sfboost.torch.penalties.groupdro import GroupDRO  # noqa: E402
+from sfboost.torch.penalties.iga import IGA  # noqa: E402
+from sfboost.torch.penalties.irm import IRM, IRMMatrix, IRMSplit  # noqa: E402
+from sfboost.torch.penalties.sd import SpectralDecoupling  # noqa: E402
+from sfboost.torch.penalties.vrex import VREx  # noqa: E402
 
 F = torch.nn.functional
 

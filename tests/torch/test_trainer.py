@@ -21,6 +21,7 @@ from sfboost.torch.outputs import DomainOutput  # noqa: E402
 from sfboost.torch.penalties import NoPenalty  # noqa: E402
 from sfboost.torch.plan import Goal  # noqa: E402
 from sfboost.torch.precision import resolve_precision  # noqa: E402
+from sfboost.torch.stages import trials  # noqa: E402
 from sfboost.torch.trainer import Stage, Trainer, TrainingDivergedError  # noqa: E402
 
 
@@ -117,8 +118,8 @@ def test_two_stages_are_adam_with_l2_a_cosine_and_a_fresh_start_written_out_by_h
     gradients: list[list[np.ndarray]] = []
 
     class Recorded(Learner):
-        def _stable_loss(self, penalties):
-            loss = super()._stable_loss(penalties)
+        def _loss(self, phase):
+            loss = super()._loss(phase)
 
             def watched(batch):
                 parts = loss(batch)
@@ -132,7 +133,7 @@ def test_two_stages_are_adam_with_l2_a_cosine_and_a_fresh_start_written_out_by_h
         pretrain_steps=3, steps=4, unstable_steps=0, learning_rate=0.05, cosine=True, weight_decay=0.3
     )
     learner = Recorded(network, source, Goal(), plan, seed=0)
-    learner._train("stable", learner._stable_stages())
+    learner.attempt(trials(Goal(), plan)[0], 0, [0])
 
     weights, index = start, 0
     for steps, cosine in ((3, False), (4, True)):

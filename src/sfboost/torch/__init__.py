@@ -2,7 +2,7 @@
 
 Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
-`learning`, `ensemble` · `inputs`, `adapted`, `predictor`, `saved` · `classifier`.
+`stages`, `course` · `learning`, `ensemble` · `inputs`, `adapted`, `predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ The counterpart of `Learner` for small networks; the batched loop itself is in `
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,24 +15,16 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import (
-    chance_risk,
-    final_risk,
-    guess_classes,
-    reset_stable,
-    reset_unstable,
-    restart_seed,
-)
-from sfboost.torch.independence import make_independence_penalty
-from sfboost.torch.learning import few_threads, independence_weight
-from sfboost.torch.objective import LossParts, Objective
-from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.building import final_risk
+from sfboost.torch.course import Course
+from sfboost.torch.independence import INDEPENDENCE_PENALTIES, make_independence_penalty
+from sfboost.torch.learning import few_threads
+from sfboost.torch.objective import LossParts
+from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork, by_domain
 from sfboost.torch.stacking import History, train_many
-
-BATCHED_STABILITY = ("irm", "irm-split", "irm-matrix", "vrex", "sd", "fishr", "none")
-BATCHED_INDEPENDENCE = ("proxy", "proxy-features", "none")
+from sfboost.torch.stages import Phase, Trial, trials
 
 
 def learn_many(
@@ -71,36 +63,10 @@ def learn_many(
     >>> history["joint"].shape
     (3, 2)
     """
-    with few_threads(True):
-        return _learn_many(networks, sources, goals, seeds, plan)
-
-
-def _learn_many(
-    networks: Sequence[SplitNetwork],
-    sources: Sequence[ArraySource],
-    goals: Sequence[Goal],
-    seeds: Sequence[int],
-    plan: Plan,
-) -> tuple[History, np.ndarray]:
-    split = _common(goals).split
     many = _Many(networks, sources, goals, seeds, plan)
-    everyone = list(range(len(networks)))
-    if split == "shared":
-        histories = [many.two_stages(everyone, "both")]
-        restarts = np.zeros(len(networks), dtype=int)
-    else:
-        histories = [many.balance()] if plan.balance and plan.unstable_steps else []
-        chance = np.array([chance_risk(source) for source in sources])
-        histories.append(
-            many.restarted(lambda m: many.two_stages(m, "stable"), reset_stable, "stable", chance)[0]
-        )
-        for source in many.sources:
-            source.balance(None)
-        history, restarts = many.unstable()
-        histories += [history] if plan.unstable_steps else []
-        if split == "alternating":
-            histories.append(many.again(everyone))
-    return _join(histories), restarts
+    with few_threads(True):
+        many.follow(trials(_common(goals), plan))
+    return _join(many.histories), many.restarts_of
 
 
 def _join(histories: Sequence[History]) -> History:
@@ -116,24 +82,25 @@ def _common(goals: Sequence[Goal]) -> Goal:
         raise ValueError(
             "Goals that train at once may differ in penalty_weight and independence_weight only."
         )
-    for kind, value, known in (
-        ("stability penalty", goal.penalty, BATCHED_STABILITY),
-        ("independence penalty", goal.independence, BATCHED_INDEPENDENCE),
+    for kind, listed, asked, made in (
+        ("stability", STABILITY_PENALTIES, goal.penalty, make_stability_penalty(goal.penalty)),
+        (
+            "independence",
+            INDEPENDENCE_PENALTIES,
+            goal.independence,
+            make_independence_penalty(goal.independence),
+        ),
     ):
-        if value not in known:
-            raise ValueError(
-                f"The {kind} {value!r} cannot train many at once; these can: {', '.join(known)}."
+        if not getattr(made, "stackable", False):
+            known = ", ".join(
+                name for name, penalty in listed.items() if getattr(penalty, "stackable", False)
             )
+            raise ValueError(f"The {kind} penalty {asked!r} cannot train many at once; these can: {known}.")
     return goal
 
 
-def _names(network: nn.Module, parameters: Sequence[nn.Parameter]) -> list[str]:
-    wanted = {id(p) for p in parameters}
-    return [name for name, p in network.named_parameters() if id(p) in wanted]
-
-
-class _Many:
-    """The stages of `Learner`, for all members."""
+class _Many(Course):
+    """All members through the course of training."""
 
     def __init__(
         self,
@@ -143,101 +110,32 @@ class _Many:
         seeds: Sequence[int],
         plan: Plan,
     ) -> None:
-        self.networks, self.goals, self.seeds, self.plan = networks, goals, seeds, plan
         # Copies that share the rows: balancing is each member's own.
-        self.sources = [copy.copy(source) for source in sources]
+        self.rows = [copy.copy(source) for source in sources]
+        super().__init__(networks, self.rows, seeds, plan)
+        self.goals = goals
+        self.histories: list[History] = []
 
-    def two_stages(self, members: Sequence[int], risks: str) -> History:
-        """Train without, then with penalties."""
-        plan, network = self.plan, self.networks[0]
-        parameters = network.stable_parameters() if risks == "stable" else list(network.parameters())
-        names = _names(network, parameters)
-        stages = []
-        if plan.pretrain_steps:
-            stages.append(self._train(members, risks, names, plan.pretrain_steps, penalties=False))
-        stages.append(self._train(members, risks, names, plan.steps, penalties=True))
-        return _join(stages)
+    def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
+        """Train these members at once; the history is that of the first attempt."""
+        history = _join([self._train(phase, members) for phase in trial.phases])
+        if number == 0:
+            self.histories.append(history)
+        risks = history[trial.lowers or "total"]
+        return [final_risk(risks[:, k].tolist()) for k in range(len(members))]
 
-    def again(self, members: Sequence[int]) -> History:
-        """Train f_S under all penalties with Φ_U frozen."""
-        names = _names(self.networks[0], self.networks[0].stable_parameters())
-        return self._train(members, "both", names, self.plan.steps, penalties=True, detach_stable=True)
+    def stable_risks(self) -> list[float]:
+        """Return the risk of each member's f_S on all of its rows."""
+        risks = []
+        for source, network in zip(self.rows, self.networks, strict=True):
+            with torch.no_grad():
+                domains = by_domain(network(source.x, source.sizes), source.target, source.sizes)
+                risks.append(float(np.mean([domain.risk.item() for domain in domains])))
+        return risks
 
-    def balance(self) -> History:
-        """Let each member's first guess Û balance its rows; see `Learner`."""
-        states = [copy.deepcopy(network.state_dict()) for network in self.networks]
-        chance = np.array([chance_risk(source) for source in self.sources])
-        history, _ = self.restarted(lambda m: self._narrow(m, "guess"), reset_unstable, "stable", chance)
-        for network, source, state in zip(self.networks, self.sources, states, strict=True):
-            source.balance(guess_classes(network, source))
-            network.load_state_dict(state)
-        return history
-
-    def unstable(self) -> tuple[History, np.ndarray]:
-        """Train Φ_U of all, then again those whose joint risk did not fall."""
-        if not self.plan.unstable_steps:
-            return {}, np.zeros(len(self.networks), dtype=int)
-        stable = self._stable_risks()
-        return self.restarted(lambda m: self._narrow(m, "joint"), reset_unstable, "joint", stable)
-
-    def _narrow(self, members: Sequence[int], risks: str) -> History:
-        names = _names(self.networks[0], self.networks[0].unstable_parameters())
-        return self._train(members, risks, names, self.plan.unstable_steps, penalties=risks == "joint")
-
-    def restarted(
-        self,
-        train: Callable[[Sequence[int]], History],
-        reset: Callable[[SplitNetwork, int], None],
-        part: str,
-        baseline: np.ndarray,
-    ) -> tuple[History, np.ndarray]:
-        """Train all, then those again whose risk is not below the baseline; the best start is kept."""
-        plan = self.plan
-        restarts = np.zeros(len(self.networks), dtype=int)
-        fresh = [copy.deepcopy(network.state_dict()) for network in self.networks]
-        best: dict[int, tuple[float, dict[str, Tensor]]] = {}
-        todo = list(range(len(self.networks)))
-        first: History = {}
-        for attempt in range(plan.max_restarts + 1):
-            for i in todo if attempt else ():
-                self.networks[i].load_state_dict(fresh[i])
-                reset(self.networks[i], restart_seed(self.seeds[i], attempt))
-                restarts[i] = attempt
-            history = train(todo)
-            first = first or history
-            risks = {i: final_risk(history[part][:, k].tolist()) for k, i in enumerate(todo)}
-            for i, risk in risks.items():
-                if i not in best or risk < best[i][0]:
-                    best[i] = (risk, copy.deepcopy(self.networks[i].state_dict()))
-            todo = [i for i in todo if not risks[i] <= (1.0 - plan.min_gain) * baseline[i]]
-            if not todo:
-                break
-        for i, (_, state) in best.items():
-            self.networks[i].load_state_dict(state)
-        return first, restarts
-
-    def _train(
-        self,
-        members: Sequence[int],
-        risks: str,
-        names: Sequence[str],
-        steps: int,
-        *,
-        penalties: bool,
-        detach_stable: bool = False,
-    ) -> History:
-        plan, goal = self.plan, self.goals[0]
-        penalty = make_stability_penalty(goal.penalty) if penalties else NoPenalty()
-        independence = make_independence_penalty(goal.independence) if penalties else NoPenalty()
-        template = Objective(
-            torch.empty(0),
-            penalty,
-            independence,
-            risks="stable" if risks == "guess" else risks,
-            gamma=plan.gamma if risks == "both" else None,
-            detach_stable=plan.detach_stable or detach_stable,
-            rescale=plan.rescale,
-        )
+    def _train(self, phase: Phase, members: Sequence[int]) -> History:
+        penalty = make_stability_penalty(self.goals[0].penalty)
+        independence = make_independence_penalty(self.goals[0].independence)
 
         def loss(
             network: nn.Module,
@@ -248,47 +146,38 @@ class _Many:
             settings: dict[str, Tensor],
         ) -> LossParts:
             outputs = functional_call(network, parameters, (x, sizes))
-            if risks == "guess":
+            if phase.risks == "guess":
                 outputs = outputs._replace(stable_logits=outputs.unstable_logits)
-            objective = replace(
-                template,
-                log_prior=settings["log_prior"],
-                penalty_weight=settings["penalty"],
-                independence_weight=settings["independence"],
-            )
+            weights = settings["penalty"], settings["independence"]
+            objective = phase.objective(self.plan, settings["log_prior"], weights, penalty, independence)
             return objective(by_domain(outputs, target, sizes))
 
-        joint = risks in ("joint", "guess")
-        rate = plan.unstable_rate if joint else plan.learning_rate
         return train_many(
             [self.networks[i] for i in members],
-            [self.sources[i] for i in members],
+            [self.rows[i] for i in members],
             [self.seeds[i] for i in members],
             loss,
-            self._settings(members, risks, penalties=penalties),
-            steps=steps,
-            learning_rate=rate,
-            trained=names,
-            batch_size=plan.batch_size,
-            cosine=plan.cosine and penalties and not joint,
-            weight_decay=plan.weight_decay,
+            self._settings(phase, members),
+            steps=phase.steps,
+            learning_rate=phase.learning_rate,
+            trained=self._trained(phase),
+            batch_size=self.plan.batch_size,
+            cosine=phase.cosine,
+            weight_decay=phase.weight_decay,
         )
 
-    def _settings(self, members: Sequence[int], risks: str, *, penalties: bool) -> dict[str, Tensor]:
-        like = self.sources[0].target
-        goals = [self.goals[i] for i in members]
-        penalty = [goal.penalty_weight if penalties else 1.0 for goal in goals]
-        independence = [independence_weight(goal, risks) if penalties else 0.0 for goal in goals]
-        return {
-            "log_prior": torch.stack([self.sources[i].log_prior() for i in members]).to(like),
-            "penalty": torch.tensor(penalty, dtype=like.dtype),
-            "independence": torch.tensor(independence, dtype=like.dtype),
-        }
+    def _trained(self, phase: Phase) -> list[str]:
+        """Names of the parameters that a phase changes."""
+        first = self.networks[0]
+        parts = {"stable": first.stable_parameters, "unstable": first.unstable_parameters}
+        wanted = {id(p) for p in parts.get(phase.trained, first.parameters)()}
+        return [name for name, p in first.named_parameters() if id(p) in wanted]
 
-    def _stable_risks(self) -> np.ndarray:
-        risks = []
-        for source, network in zip(self.sources, self.networks, strict=True):
-            with torch.no_grad():
-                domains = by_domain(network(source.x, source.sizes), source.target, source.sizes)
-                risks.append(np.mean([domain.risk.item() for domain in domains]))
-        return np.array(risks)
+    def _settings(self, phase: Phase, members: Sequence[int]) -> dict[str, Tensor]:
+        like = self.rows[0].target
+        weights = torch.tensor([phase.weights(self.goals[i]) for i in members], dtype=like.dtype)
+        return {
+            "log_prior": torch.stack([self.rows[i].log_prior() for i in members]).to(like),
+            "penalty": weights[:, 0],
+            "independence": weights[:, 1],
+        }

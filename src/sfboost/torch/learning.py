@@ -1,18 +1,9 @@
-"""From a plan to trained features: the paper's shared split, and stable net first, unstable net second.
-
-The paper splits the output of one network (``split="shared"``) and notes that Φ_S and Φ_U could be learned
-apart. ``split="separate"`` does that: f_S by risk and stability penalty alone; then, with f_S frozen, a
-narrow Φ_U that is trained briefly on the joint risk. ``split="alternating"`` minimises Eq. 5.1 in turns: the
-same two stages, Φ_U without the independence penalty, and then f_S again under all penalties with Φ_U frozen,
-so that it is f_S that becomes independent. Some networks start dead and never lower their risk, so each stage
-is checked and started again (`docs/decisions` has the measurements behind this).
-"""
+"""One network through the course of training: its losses, history, checkpoints."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,40 +11,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sfboost.torch.batches import ArraySource, Batch, Source
-from sfboost.torch.building import (
-    chance_risk,
-    final_risk,
-    guess_classes,
-    reset_stable,
-    reset_unstable,
-    restart_seed,
-)
+from sfboost.torch.building import final_risk
+from sfboost.torch.course import Course
 from sfboost.torch.independence import make_independence_penalty
 from sfboost.torch.networks import MLP
-from sfboost.torch.objective import LossParts, Objective
+from sfboost.torch.objective import LossParts
 from sfboost.torch.outputs import DomainOutput
-from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.penalties import make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.split_network import Outputs, SplitNetwork, by_domain
+from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.stages import Phase, Trial, trials, unstable_trial
 from sfboost.torch.trainer import Loss, Stage, Trainer
 
 _CHUNK = 8192
 _FUSED_FROM = 2**20
 _ONE_THREAD_BELOW = 2**17
-
-
-def independence_weight(goal: Goal, risks: str) -> float:
-    """Return λ_C of a stage: with "alternating" it is f_S that becomes independent, Φ_U is free of it.
-
-    Examples
-    --------
-    >>> independence_weight(Goal(), "joint"), independence_weight(Goal(split="alternating"), "joint")
-    (1.0, 0.0)
-    """
-    return 0.0 if goal.split == "alternating" and risks == "joint" else goal.independence_weight
 
 
 @contextlib.contextmanager
@@ -75,7 +50,7 @@ def few_threads(small: bool) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class Learner:
+class Learner(Course):
     """Trains a `SplitNetwork` by a plan and keeps the history.
 
     Parameters
@@ -122,30 +97,36 @@ class Learner:
         monitor: Callable[[], float] | None = None,
         trainer_options: dict[str, Any] | None = None,
     ) -> None:
+        super().__init__([network], [source], [seed], plan)
         self.network = network
         self.source = source
         self.goal = goal
-        self.plan = plan
         self.seed = seed
         self.checkpoint = checkpoint
         self.monitor = monitor
         self.options = trainer_options or {}
         self.history: list[dict[str, Any]] = []
-        self.restarts = 0
         # A copy: a penalty with buffers must not remember a former fit.
         self.penalty = copy.deepcopy(make_stability_penalty(goal.penalty)).train()
         self.independence = copy.deepcopy(make_independence_penalty(goal.independence)).train()
 
     def learn(self) -> None:
-        """Run every stage of the plan."""
-        with few_threads(self._small()):
-            self._learn()
+        """Run every stage."""
+        self._follow(trials(self.goal, self.plan))
 
     def learn_unstable(self) -> None:
         """Train Φ_U alone, beside an f_S that is trained already."""
+        self._follow([unstable_trial(self.goal, self.plan)])
+
+    def _follow(self, course: Sequence[Trial]) -> None:
         with few_threads(self._small()):
             self._choose_path()
-            self._learn_unstable()
+            self.follow(course)
+
+    @property
+    def restarts(self) -> int:
+        """How often the unstable part was started again."""
+        return int(self.restarts_of[0])
 
     def _small(self) -> bool:
         return self._rows_per_step() * self.network.n_stable < _ONE_THREAD_BELOW
@@ -154,20 +135,6 @@ class Learner:
         sizes = self.source.sizes
         return sum(sizes) if self.plan.batch_size is None else self.plan.batch_size * len(sizes)
 
-    def _learn(self) -> None:
-        self._choose_path()
-        if self.goal.split == "shared":
-            self._train("shared", self._shared_stages())
-            return
-        if self.plan.balance and self.plan.unstable_steps:
-            self._balance()
-        self._restarted("stable", self._stable_stages, reset_stable, "stable", chance_risk(self.source))
-        self.source.balance(None)
-        if self.plan.unstable_steps:
-            self._learn_unstable()
-        if self.goal.split == "alternating":
-            self._train("again", [self._again_stage()])
-
     def _choose_path(self) -> None:
         rows = self._rows_per_step()
         plain = self.options.get("autocast", False) or getattr(self.penalty, "second_order", False)
@@ -175,125 +142,88 @@ class Learner:
             if isinstance(module, MLP):
                 module.fused = not plain and rows * module.n_features >= _FUSED_FROM
 
-    def _objective(self, risks: str, *, penalties: bool, detach_stable: bool = False) -> Objective:
-        parameter = next(self.network.parameters())
-        return Objective(
-            log_prior=self.source.log_prior().to(parameter),
-            penalty=self.penalty if penalties else NoPenalty(),
-            independence=self.independence if penalties else NoPenalty(),
-            penalty_weight=self.goal.penalty_weight if penalties else 1.0,
-            independence_weight=independence_weight(self.goal, risks) if penalties else 0.0,
-            risks=risks,
-            gamma=self.plan.gamma if risks == "both" else None,
-            detach_stable=self.plan.detach_stable or detach_stable,
-            rescale=self.plan.rescale,
+    def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
+        """Train through the phases; the file of a checkpoint is named by the trial and its attempt."""
+        trainer = Trainer(
+            self.network,
+            self.source,
+            batch_size=self.plan.batch_size,
+            seed=self.seed,
+            state=self.penalty,
+            checkpoint=self._file(f"{trial.name}-{number}" if trial.lowers else trial.name),
+            checkpoint_every=self.plan.checkpoint_every,
+            monitor=self.monitor if trial.watched else None,
+            monitor_every=self.plan.monitor_every,
+            patience=self.plan.patience,
+            **self.options,
         )
+        trainer.run([self._stage(phase) for phase in trial.phases])
+        self.history.extend(trainer.history)
+        return [final_risk([row[trial.lowers or "total"] for row in trainer.history])]
 
-    def _shared_stages(self) -> list[Stage]:
-        parameters = [p for p in self.network.parameters() if p.requires_grad]
-        return self._two_stages("joint", parameters, self._shared_loss)
+    def _file(self, name: str) -> Path | None:
+        return None if self.checkpoint is None else self.checkpoint / f"{name}.safetensors"
 
-    def _stable_stages(self) -> list[Stage]:
-        return self._two_stages("stable", self.network.stable_parameters(), self._stable_loss)
-
-    def _two_stages(
-        self, name: str, parameters: list[nn.Parameter], loss: Callable[[bool], Loss]
-    ) -> list[Stage]:
-        plan = self.plan
-        stages = []
-        if plan.pretrain_steps:
-            stages.append(
-                Stage(
-                    "pretrain",
-                    loss(False),
-                    parameters,
-                    plan.pretrain_steps,
-                    plan.learning_rate,
-                    weight_decay=plan.weight_decay,
-                )
-            )
-        stages.append(
-            Stage(
-                name, loss(True), parameters, plan.steps, plan.learning_rate, plan.cosine, plan.weight_decay
-            )
-        )
-        return stages
-
-    def _again_stage(self) -> Stage:
-        plan, loss = self.plan, self._shared_loss(True, detach_stable=True)
-        parameters = self.network.stable_parameters()
+    def _stage(self, phase: Phase) -> Stage:
+        parameters = {
+            "all": lambda: [p for p in self.network.parameters() if p.requires_grad],
+            "stable": self.network.stable_parameters,
+            "unstable": self.network.unstable_parameters,
+        }[phase.trained]()
         return Stage(
-            "again", loss, parameters, plan.steps, plan.learning_rate, plan.cosine, plan.weight_decay
+            phase.name,
+            self._loss(phase),
+            parameters,
+            phase.steps,
+            phase.learning_rate,
+            phase.cosine,
+            phase.weight_decay,
         )
 
-    def _shared_loss(self, penalties: bool, *, detach_stable: bool = False) -> Loss:
-        objective = self._objective("both", penalties=penalties, detach_stable=detach_stable)
-        stable_parameters = self.network.stable_parameters()
+    def _loss(self, phase: Phase) -> Loss:
+        """Return the loss of a batch; it runs no more of the network than the phase needs."""
+        log_prior = self.source.log_prior().to(next(self.network.parameters()))
+        objective = phase.objective(
+            self.plan, log_prior, phase.weights(self.goal), self.penalty, self.independence
+        )
+        parameters = self.network.stable_parameters() if phase.risks in ("both", "stable") else []
+        outputs = self._outputs(phase.risks)
 
         def loss(batch: Batch) -> LossParts:
-            outputs = self.network(batch.x, batch.sizes)
-            outputs = Outputs(*(part.to(batch.target.dtype) for part in outputs))
-            return objective(by_domain(outputs, batch.target, batch.sizes), stable_parameters)
-
-        return loss
-
-    def _balance(self) -> None:
-        """Train Φ_U briefly by empirical risk; its guess Û then balances the rows for the stable stage."""
-        plan, start = self.plan, self._state()
-
-        def stages() -> list[Stage]:
-            parameters = self.network.unstable_parameters()
-            return [
-                Stage(
-                    "guess",
-                    self._guess_loss(),
-                    parameters,
-                    plan.unstable_steps,
-                    plan.unstable_rate,
-                    weight_decay=plan.weight_decay,
-                )
+            sizes, target = list(batch.sizes), batch.target
+            found = {name: part.to(target.dtype).split(sizes) for name, part in outputs(batch).items()}
+            domains = [
+                DomainOutput(target=rows, **{name: parts[e] for name, parts in found.items()})
+                for e, rows in enumerate(target.split(sizes))
             ]
-
-        self._restarted("guess", stages, reset_unstable, "stable", chance_risk(self.source))
-        self.source.balance(guess_classes(self.network, self.source))
-        self.network.load_state_dict(start)
-
-    def _guess_loss(self) -> Loss:
-        objective = self._objective("stable", penalties=False)
-
-        def loss(batch: Batch) -> LossParts:
-            logits = self.network.unstable_logits(self.network.unstable_features(batch.x), batch.sizes)
-            rows = zip(*(t.split(list(batch.sizes)) for t in (logits, batch.target)), strict=True)
-            return objective([DomainOutput(z.to(y.dtype), z.to(y.dtype), y) for z, y in rows])
-
-        return loss
-
-    def _stable_loss(self, penalties: bool) -> Loss:
-        objective = self._objective("stable", penalties=penalties)
-        parameters = self.network.stable_parameters()
-
-        def loss(batch: Batch) -> LossParts:
-            features = self.network.stable_features(batch.x)
-            logits = self.network.stable_logits(features)
-            rows = zip(*(t.split(list(batch.sizes)) for t in (features, logits, batch.target)), strict=True)
-            domains = [DomainOutput(f.to(y.dtype), z.to(y.dtype), y) for f, z, y in rows]
             return objective(domains, parameters)
 
         return loss
 
-    def _unstable_loss(self) -> Loss:
-        objective = self._objective("joint", penalties=True)
-        frozen = self._frozen_stable()
+    def _outputs(self, risks: str) -> Callable[[Batch], dict[str, Tensor]]:
+        """Return what the network says of a batch, as fields of `DomainOutput`."""
+        network = self.network
+        frozen = self._frozen_stable() if risks == "joint" else None
 
-        def loss(batch: Batch) -> LossParts:
+        def outputs(batch: Batch) -> dict[str, Tensor]:
+            if risks == "both":
+                return dict(network(batch.x, batch.sizes)._asdict())
+            if risks == "stable":
+                stable = network.stable_features(batch.x)
+                return {"stable_features": stable, "stable_logits": network.stable_logits(stable)}
+            unstable = network.unstable_features(batch.x)
+            logits = network.unstable_logits(unstable, batch.sizes)
+            if frozen is None:  # the guess of Φ_U alone stands where f_S will
+                return {"stable_features": logits, "stable_logits": logits}
             stable, stable_logits = frozen(batch)
-            unstable = self.network.unstable_features(batch.x)
-            unstable_logits = self.network.unstable_logits(unstable, batch.sizes)
-            outputs = Outputs(stable, unstable, stable_logits, unstable_logits)
-            outputs = Outputs(*(part.to(batch.target.dtype) for part in outputs))
-            return objective(by_domain(outputs, batch.target, batch.sizes), ())
+            return {
+                "stable_features": stable,
+                "stable_logits": stable_logits,
+                "unstable_features": unstable,
+                "unstable_logits": logits,
+            }
 
-        return loss
+        return outputs
 
     def _frozen_stable(self) -> Callable[[Batch], tuple[Tensor, Tensor]]:
         """f_S does not change any more: for rows in memory it is computed once."""
@@ -311,64 +241,19 @@ class Learner:
             (features, logits) if batch.rows is None else (features[batch.rows], logits[batch.rows])
         )
 
-    def _learn_unstable(self) -> None:
-        """Train Φ_U on the joint risk, from new weights as long as that risk does not fall below f_S's."""
-        plan, stable = self.plan, self._stable_risk()
+    def give_up(self, trial: Trial, baseline: float, best: float) -> None:
+        """Say that there is little in these features."""
+        warnings.warn(
+            f"In {self.plan.max_restarts + 1} starts the {trial.name} part never lowered the risk by "
+            f"{100 * self.plan.min_gain:g} % ({baseline:.4g} without it, {best:.4g} with it): there is "
+            "little in these features. Train longer or wider, or lower the penalty, if there should "
+            "be more.",
+            UserWarning,
+            stacklevel=2,
+        )
 
-        def stages() -> list[Stage]:
-            parameters = self.network.unstable_parameters()
-            return [
-                Stage(
-                    "unstable",
-                    self._unstable_loss(),
-                    parameters,
-                    plan.unstable_steps,
-                    plan.unstable_rate,
-                    weight_decay=plan.weight_decay,
-                )
-            ]
-
-        self.restarts = self._restarted("unstable", stages, reset_unstable, "joint", stable)
-
-    def _restarted(
-        self,
-        name: str,
-        stages: Callable[[], list[Stage]],
-        reset: Callable[[SplitNetwork, int], None],
-        part: str,
-        baseline: float,
-    ) -> int:
-        """Train; while the risk is not below the baseline start again from new weights. Returns restarts."""
-        plan = self.plan
-        fresh = self._state()
-        best, best_state = math.inf, fresh
-        for attempt in range(plan.max_restarts + 1):
-            if attempt:
-                self.network.load_state_dict(fresh)
-                reset(self.network, restart_seed(self.seed, attempt))
-            history = self._train(f"{name}-{attempt}", stages(), early_stopping=name == "stable")
-            risk = final_risk([row[part] for row in history])
-            if risk < best:
-                best, best_state = risk, self._state()
-            if risk <= (1.0 - plan.min_gain) * baseline:
-                break
-        else:
-            warnings.warn(
-                f"In {plan.max_restarts + 1} starts the {name} part never lowered the risk by "
-                f"{100 * plan.min_gain:g} % ({baseline:.4g} without it, {best:.4g} with it): there is "
-                "little in these features. Train longer or wider, or lower the penalty, if there should "
-                "be more.",
-                UserWarning,
-                stacklevel=2,
-            )
-        self.network.load_state_dict(best_state)
-        return attempt
-
-    def _state(self) -> dict[str, Tensor]:
-        return {name: value.clone() for name, value in self.network.state_dict().items()}
-
-    def _stable_risk(self) -> float:
-        objective = self._objective("stable", penalties=False)
+    def stable_risks(self) -> list[float]:
+        """Return the risk of f_S, in batches the mean of eight."""
         self.network.eval()
         values = []
         with torch.no_grad():
@@ -379,25 +264,6 @@ class Learner:
                 rows = zip(
                     *(t.split(list(batch.sizes)) for t in (features, logits, batch.target)), strict=True
                 )
-                values.append(float(objective([DomainOutput(*row) for row in rows]).stable))
-        return float(np.mean(values))
-
-    def _train(
-        self, name: str, stages: Sequence[Stage], *, early_stopping: bool = True
-    ) -> list[dict[str, Any]]:
-        trainer = Trainer(
-            self.network,
-            self.source,
-            batch_size=self.plan.batch_size,
-            seed=self.seed,
-            state=self.penalty,
-            checkpoint=None if self.checkpoint is None else self.checkpoint / f"{name}.safetensors",
-            checkpoint_every=self.plan.checkpoint_every,
-            monitor=self.monitor if early_stopping else None,
-            monitor_every=self.plan.monitor_every,
-            patience=self.plan.patience,
-            **self.options,
-        )
-        trainer.run(stages)
-        self.history.extend(trainer.history)
-        return trainer.history
+                risks = [DomainOutput(*row).risk for row in rows]
+                values.append(float(torch.stack(risks).mean()))
+        return [float(np.mean(values))]

@@ -68,7 +68,7 @@ class Objective:
     --------
     >>> import torch
     >>> from sfboost.torch.independence import LogitProxy
-    >>> from sfboost.torch.penalties import IRM
+    >>> from sfboost.torch.penalties.irm import IRM
     >>> z, y = torch.zeros(2, 2), torch.eye(2)
     >>> objective = Objective(torch.full((1, 2), 0.5).log(), IRM(), LogitProxy())
     >>> round(objective([DomainOutput(z, z, y, z, z)]).total.item(), 4)

@@ -10,7 +10,13 @@ from sfboost.lab.baselines.harness import rows_of  # noqa: E402
 from sfboost.lab.baselines.learned.actir import ACTIR  # noqa: E402
 from sfboost.lab.baselines.learned.dare import adjusted_regression, whitening  # noqa: E402
 from sfboost.lab.baselines.learned.fine_network import PseudoLabelAll, TentNorm  # noqa: E402
-from sfboost.lab.baselines.learned.generalisation import EQRM, ERM, IRM, SD, VREx  # noqa: E402
+from sfboost.lab.baselines.learned.generalisation import (  # noqa: E402
+    EQRMTrainer,
+    ERMTrainer,
+    IRMTrainer,
+    SDTrainer,
+    VRExTrainer,
+)
 from sfboost.lab.baselines.learned.many import fit_many  # noqa: E402
 from sfboost.lab.baselines.learned.network import NetworkPredictor  # noqa: E402
 from sfboost.lab.baselines.learned.oracle import Oracle, OracleStable  # noqa: E402
@@ -46,7 +52,9 @@ def penalty_by_autograd(name, logits, target, domain):
     return risks.mean(), torch.stack(extra).mean() if extra else torch.zeros(())
 
 
-@pytest.mark.parametrize(("name", "trainer"), [("erm", ERM), ("irm", IRM), ("vrex", VREx), ("sd", SD)])
+@pytest.mark.parametrize(
+    ("name", "trainer"), [("erm", ERMTrainer), ("irm", IRMTrainer), ("vrex", VRExTrainer), ("sd", SDTrainer)]
+)
 def test_a_trainer_minimises_mean_risk_plus_weight_times_penalty(name, trainer):
     data = rows(3)
     given = trainer(network="linear", weight=7.0, steps=30, learning_rate=0.05, precision="float64")
@@ -66,11 +74,11 @@ def test_a_trainer_minimises_mean_risk_plus_weight_times_penalty(name, trainer):
     np.testing.assert_allclose(head.intercept, bias.detach().numpy(), atol=1e-9)
 
 
-@pytest.mark.parametrize("trainer", [IRM, EQRM])
+@pytest.mark.parametrize("trainer", [IRMTrainer, EQRMTrainer])
 def test_pretrained_weights_serve_every_penalty_with_the_same_result(trainer):
     data = rows()
     recipe = {"network": "small", "pretrain_steps": 20, "steps": 10, "batch_size": 16, "dropout": 0.2}
-    start = ERM(**recipe).pretrain(data, seed=1)
+    start = ERMTrainer(**recipe).pretrain(data, seed=1)
     alone = trainer(**recipe).fit(data, seed=1)
     shared = trainer(**recipe).fit(data, seed=1, start=start)
     assert alone.predict_proba(data.X).tobytes() == shared.predict_proba(data.X).tobytes()
@@ -79,16 +87,18 @@ def test_pretrained_weights_serve_every_penalty_with_the_same_result(trainer):
 
 
 def test_weights_of_another_recipe_are_refused_by_name():
-    start = ERM(network="small", pretrain_steps=2, steps=1).pretrain(rows(), seed=0)
+    start = ERMTrainer(network="small", pretrain_steps=2, steps=1).pretrain(rows(), seed=0)
     with pytest.raises(ValueError, match="pretrained with another learning_rate, seed"):
-        IRM(network="small", pretrain_steps=2, learning_rate=0.5).fit(rows(), seed=1, start=start)
+        IRMTrainer(network="small", pretrain_steps=2, learning_rate=0.5).fit(rows(), seed=1, start=start)
 
 
 @pytest.mark.parametrize(
     "trainer",
     [
-        IRM(network="small", pretrain_steps=5, steps=15, batch_size=16, precision="float64", cosine=True),
-        VREx(network="small", steps=15, precision="float64"),
+        IRMTrainer(
+            network="small", pretrain_steps=5, steps=15, batch_size=16, precision="float64", cosine=True
+        ),
+        VRExTrainer(network="small", steps=15, precision="float64"),
         ACTIR(steps=15, batch_size=16, precision="float64"),
     ],
     ids=["irm", "vrex", "actir"],
@@ -103,7 +113,7 @@ def test_many_at_once_end_where_each_ends_alone(trainer):
 
 def test_a_penalty_that_cannot_be_stacked_is_refused():
     with pytest.raises(ValueError, match="EQRM cannot train many at once"):
-        fit_many(EQRM(), [rows()], [0])
+        fit_many(EQRMTrainer(), [rows()], [0])
 
 
 # -- the values of the paper -------------------------------------------------------------------------------
@@ -253,7 +263,7 @@ def test_dare_without_room_says_so():
 def test_pseudo_labels_on_all_layers_of_no_layers_are_pseudo_labels_of_the_last():
     """With a network that has no parameters, training all layers is training the last."""
     data = rows(3)
-    source = ERM(network="linear", steps=60, learning_rate=0.1, precision="float64").fit(data)
+    source = ERMTrainer(network="linear", steps=60, learning_rate=0.1, precision="float64").fit(data)
     source = NetworkPredictor(source.classes_, Doubled(), source.head)
     options = {"threshold": 0.4, "learning_rate": 0.05, "batch_size": 16, "epochs": 2}
     last = ADAPTERS["pl-last"](**options).adapt(source, data.X, seed=3)
@@ -269,7 +279,7 @@ class Doubled(torch.nn.Module):
 
 def test_pseudo_labels_of_all_layers_leave_the_network_of_the_source():
     data = rows()
-    source = ERM(network="small", steps=30, learning_rate=0.05).fit(data)
+    source = ERMTrainer(network="small", steps=30, learning_rate=0.05).fit(data)
     before = {name: value.clone() for name, value in source.body.state_dict().items()}
     adapted = PseudoLabelAll(threshold=0.5).adapt(source, data.X)
     assert all(torch.equal(value, before[name]) for name, value in source.body.state_dict().items())
@@ -277,7 +287,7 @@ def test_pseudo_labels_of_all_layers_leave_the_network_of_the_source():
 
 
 def test_tent_needs_batch_normalisation_and_names_the_other_variant():
-    source = ERM(network="small", steps=1).fit(rows())
+    source = ERMTrainer(network="small", steps=1).fit(rows())
     with pytest.raises(ValueError, match="Use the adapter 'tent'"):
         TentNorm().adapt(source, rows().X)
 

@@ -97,7 +97,7 @@ def _pretrained(run: Run, session: Session, trainer: Any, train: LabelledRows) -
     """Weights after empirical risk: from the cache, by a seed that knows nothing of the penalty."""
     import torch
 
-    from sfboost.lab.baselines.learned.generalisation import ERM, Pretrained
+    from sfboost.lab.baselines.learned.generalisation import ERMTrainer, Pretrained
 
     recipe = trainer._recipe(run.training_seed)
     own = {name: value for name, value in recipe.items() if name != "seed"}
@@ -105,7 +105,7 @@ def _pretrained(run: Run, session: Session, trainer: Any, train: LabelledRows) -
     key = ["pretraining", run.dataset, run.data, run.left_out, own, run.seed]
 
     def make() -> dict[str, Any]:
-        made = ERM(**own).pretrain(train, seed=seed)
+        made = ERMTrainer(**own).pretrain(train, seed=seed)
         return {name: value.float().numpy() for name, value in made.tensors.items()}
 
     tensors = {name: torch.from_numpy(value) for name, value in session.arrays(key, make).items()}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class SplitPredictor:
+class SplitNetworkPredictor:
     """A trained `SplitNetwork` with calibrated stable probabilities, behind the contract of predictors."""
 
     classes_: npt.NDArray[Any]
@@ -75,7 +75,7 @@ def outputs(network: SplitNetwork, X: Any) -> tuple[Floats, Floats, Floats]:
 
 def fit_small(
     load: Callable[[Run], Material], run: Run, session: Session, material: Material
-) -> SplitPredictor:
+) -> SplitNetworkPredictor:
     """Return the run's model; the first call of a group trains all of them.
 
     The group trains as a whole also when some of its runs are done: members share sums, so another company
@@ -99,7 +99,7 @@ def fit_small(
     )
     evidence = stable_evidence(y, scaling.apply(logits), np.ones(len(y)))
     facts = {"restarts": int(trained["restarts"][number]), "evidence": evidence.gain}
-    return SplitPredictor(np.unique(material.train.y), network, scaling, evidence, facts)
+    return SplitNetworkPredictor(np.unique(material.train.y), network, scaling, evidence, facts)
 
 
 def fit_many_small(

@@ -18,7 +18,7 @@ from sfboost.lab.experiments.grouped_runs import Session
 from sfboost.lab.experiments.measured_domains import Material
 from sfboost.lab.experiments.measuring import fit_by_contract
 from sfboost.lab.experiments.run import Run
-from sfboost.lab.experiments.small_nets import SplitPredictor, outputs
+from sfboost.lab.experiments.small_nets import SplitNetworkPredictor, outputs
 
 if TYPE_CHECKING:
     from sfboost.lab.baselines.learned.network import NetworkPredictor
@@ -66,7 +66,7 @@ def fit_once(run: Run, session: Session, material: Material) -> NetworkPredictor
     return replace(predictor, head=LinearHead(arrays["coef"], arrays["intercept"]))
 
 
-def fit_beside(run: Run, session: Session, material: Material) -> SplitPredictor:
+def fit_beside(run: Run, session: Session, material: Material) -> SplitNetworkPredictor:
     """Take the trained f_S, learn one unstable feature on the joint risk with f_S frozen, calibrate f_S."""
     import torch
 
@@ -104,7 +104,7 @@ def fit_beside(run: Run, session: Session, material: Material) -> SplitPredictor
     scaling = fit_temperature(logits, y, criterion=hyper["calibration"], domain=validation.domain)
     evidence = stable_evidence(y, scaling.apply(logits), np.ones(len(y)))
     facts = {"restarts": learner.restarts, "evidence": evidence.gain}
-    return SplitPredictor(np.unique(train.y), network, scaling, evidence, facts)
+    return SplitNetworkPredictor(np.unique(train.y), network, scaling, evidence, facts)
 
 
 def _network_of(stable: NetworkPredictor, row: Any, n_domains: int, name: str, seed: int) -> SplitNetwork:

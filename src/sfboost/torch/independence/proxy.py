@@ -48,6 +48,8 @@ class LogitProxy(nn.Module):
     0.0
     """
 
+    stackable = True
+
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         return torch.stack([logit_covariance(domain).abs().sum() for domain in domains]).mean()
@@ -77,6 +79,8 @@ class FeatureProxy(nn.Module):
     >>> FeatureProxy()([DomainOutput(f, f, y, f, f)]).item()
     0.0
     """
+
+    stackable = True
 
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""

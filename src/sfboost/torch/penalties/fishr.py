@@ -24,6 +24,8 @@ class Fishr(nn.Module):
     0.0
     """
 
+    stackable = True
+
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         variances = torch.stack([_gradient_variance(domain) for domain in domains])

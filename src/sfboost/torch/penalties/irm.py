@@ -30,6 +30,8 @@ class IRM(nn.Module):
     0.0
     """
 
+    stackable = True
+
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         gradients = torch.stack([_row_scale_gradients(domain).mean() for domain in domains])
@@ -48,6 +50,8 @@ class IRMSplit(nn.Module):
     >>> IRMSplit()([DomainOutput(zeros, zeros, torch.eye(2).repeat(2, 1))]).item()
     0.0
     """
+
+    stackable = True
 
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
@@ -77,6 +81,8 @@ class IRMMatrix(nn.Module):
     >>> IRMMatrix()([DomainOutput(features, zeros, torch.eye(2).repeat(2, 1))]).item()
     0.0
     """
+
+    stackable = True
 
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""

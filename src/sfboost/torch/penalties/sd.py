@@ -23,6 +23,8 @@ class SpectralDecoupling(nn.Module):
     4.0
     """
 
+    stackable = True
+
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         return torch.stack([domain.stable_logits.square().sum(1).mean() for domain in domains]).mean()

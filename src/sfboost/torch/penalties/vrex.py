@@ -21,6 +21,8 @@ class VREx(nn.Module):
     0.0
     """
 
+    stackable = True
+
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         risks = torch.stack([domain.risk for domain in domains])

@@ -16,7 +16,7 @@ from scipy.linalg import null_space
 from sklearn.linear_model import LogisticRegression
 
 from sfboost.lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, Predictor, TestAccess
-from sfboost.lab.baselines.learned.generalisation import ERM, Pretrained, published
+from sfboost.lab.baselines.learned.generalisation import ERMTrainer, Pretrained, published
 from sfboost.lab.baselines.learned.network import NetworkPredictor
 
 
@@ -75,7 +75,7 @@ class DAREPredictor(NetworkPredictor):
 
 
 @dataclass(frozen=True)
-class DARE(ERM):
+class DARE(ERMTrainer):
     """Features by ERM, or the rows themselves (network="linear", steps=0); then the adjusted regression.
 
     Parameters

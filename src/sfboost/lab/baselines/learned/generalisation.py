@@ -19,14 +19,21 @@ from torch import Tensor, nn
 from sfboost.lab.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Method
 from sfboost.lab.baselines.learned.network import (
     NetworkPredictor,
-    Problem,
+    NetworkProblem,
     copied,
     pose,
     predictor_of,
     train_one,
 )
-from sfboost.torch import penalties
 from sfboost.torch.building import seed_of
+from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.penalties.clove import CLOvE
+from sfboost.torch.penalties.eqrm import EQRM
+from sfboost.torch.penalties.fishr import Fishr
+from sfboost.torch.penalties.groupdro import GroupDRO
+from sfboost.torch.penalties.iga import IGA
+from sfboost.torch.penalties.sd import SpectralDecoupling
+from sfboost.torch.penalties.vrex import VREx
 
 _COLORED_MNIST = {
     "network": "mlp3",
@@ -118,12 +125,12 @@ class DomainGeneralisation(Method):
 
     def penalty(self) -> nn.Module:
         """Return the stability penalty, new for each fit."""
-        return penalties.NoPenalty()
+        return NoPenalty()
 
     def pretrain(self, train: LabelledRows, *, seed: int = 0) -> Pretrained:
         """Run the steps of empirical risk alone; their result serves every trainer with the same recipe."""
         problem = self.pose(train, seed)
-        self._train(problem, penalties.NoPenalty(), self.pretrain_steps, seed_of(seed, 2), plain=True)
+        self._train(problem, NoPenalty(), self.pretrain_steps, seed_of(seed, 2), plain=True)
         return Pretrained(copied(problem.network.state_dict()), self._recipe(seed))
 
     def fit(
@@ -152,7 +159,7 @@ class DomainGeneralisation(Method):
         names = ("network", "pretrain_steps", "learning_rate", "l2", "batch_size", "dropout", "n_features")
         return {**{name: getattr(self, name) for name in names}, "precision": self.precision, "seed": seed}
 
-    def pose(self, train: LabelledRows, seed: int) -> Problem:
+    def pose(self, train: LabelledRows, seed: int) -> NetworkProblem:
         """Check the rows and build the network; its weights depend on the seed alone."""
         return pose(
             train,
@@ -161,11 +168,13 @@ class DomainGeneralisation(Method):
             n_features=self.n_features,
             precision=self.precision,
             batch_size=self.batch_size,
-            penalised=not isinstance(self.penalty(), penalties.NoPenalty),
+            penalised=not isinstance(self.penalty(), NoPenalty),
             seed=seed,
         )
 
-    def _train(self, problem: Problem, penalty: nn.Module, steps: int, seed: int, *, plain: bool) -> None:
+    def _train(
+        self, problem: NetworkProblem, penalty: nn.Module, steps: int, seed: int, *, plain: bool
+    ) -> None:
         train_one(
             problem,
             penalty,
@@ -181,14 +190,14 @@ class DomainGeneralisation(Method):
 
 
 @dataclass(frozen=True)
-class ERM(DomainGeneralisation):
+class ERMTrainer(DomainGeneralisation):
     """Empirical risk, each domain with one vote.
 
     Examples
     --------
     >>> import numpy as np
     >>> rows = LabelledRows(np.array([[-1.0], [1.0]] * 4), np.array([0, 1] * 4), np.repeat([0, 1], 4))
-    >>> ERM(network="small", steps=100, learning_rate=0.1).fit(rows).predict(np.array([[1.0]]))
+    >>> ERMTrainer(network="small", steps=100, learning_rate=0.1).fit(rows).predict(np.array([[1.0]]))
     array([1])
     """
 
@@ -199,7 +208,7 @@ class ERM(DomainGeneralisation):
 
 
 @dataclass(frozen=True)
-class GroupDRO(DomainGeneralisation):
+class GroupDROTrainer(DomainGeneralisation):
     """GroupDRO: more weight for the domains with the larger risks; `step_size` is η."""
 
     name: ClassVar[str] = "groupdro"
@@ -210,11 +219,11 @@ class GroupDRO(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return penalties.GroupDRO(step_size=self.step_size)
+        return GroupDRO(step_size=self.step_size)
 
 
 @dataclass(frozen=True)
-class IRM(DomainGeneralisation):
+class IRMTrainer(DomainGeneralisation):
     """IRMv1; `form` is "irm", "irm-split" (DomainBed's) or "irm-matrix" (close to ACTIR's)."""
 
     name: ClassVar[str] = "irm"
@@ -228,11 +237,11 @@ class IRM(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return penalties.make_stability_penalty(self.form)
+        return make_stability_penalty(self.form)
 
 
 @dataclass(frozen=True)
-class VREx(DomainGeneralisation):
+class VRExTrainer(DomainGeneralisation):
     """V-REx: the variance of the domain risks."""
 
     name: ClassVar[str] = "vrex"
@@ -245,11 +254,11 @@ class VREx(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return penalties.VREx()
+        return VREx()
 
 
 @dataclass(frozen=True)
-class EQRM(DomainGeneralisation):
+class EQRMTrainer(DomainGeneralisation):
     """EQRM (QRM): an upper quantile of the domain risks; `alpha`, or `log_tail` = log(1 − α) near one."""
 
     name: ClassVar[str] = "eqrm"
@@ -263,11 +272,11 @@ class EQRM(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return penalties.EQRM(self.alpha, log_tail=self.log_tail)
+        return EQRM(self.alpha, log_tail=self.log_tail)
 
 
 @dataclass(frozen=True)
-class SD(DomainGeneralisation):
+class SDTrainer(DomainGeneralisation):
     """Spectral decoupling: small logits."""
 
     name: ClassVar[str] = "sd"
@@ -278,11 +287,11 @@ class SD(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return penalties.SpectralDecoupling()
+        return SpectralDecoupling()
 
 
 @dataclass(frozen=True)
-class IGA(DomainGeneralisation):
+class IGATrainer(DomainGeneralisation):
     """IGA: the same gradient of the risk in every domain."""
 
     name: ClassVar[str] = "iga"
@@ -295,11 +304,11 @@ class IGA(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return penalties.IGA()
+        return IGA()
 
 
 @dataclass(frozen=True)
-class Fishr(DomainGeneralisation):
+class FishrTrainer(DomainGeneralisation):
     """Fishr: the same variance of the head's gradients in every domain."""
 
     name: ClassVar[str] = "fishr"
@@ -310,11 +319,11 @@ class Fishr(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return penalties.Fishr()
+        return Fishr()
 
 
 @dataclass(frozen=True)
-class CLOvE(DomainGeneralisation):
+class CLOvETrainer(DomainGeneralisation):
     """CLOvE: calibration in every domain, by MMCE."""
 
     name: ClassVar[str] = "clove"
@@ -325,4 +334,4 @@ class CLOvE(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return penalties.CLOvE()
+        return CLOvE()

@@ -22,7 +22,8 @@ from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, Objective
 from sfboost.torch.outputs import DomainOutput
-from sfboost.torch.penalties import IRMMatrix, NoPenalty
+from sfboost.torch.penalties import NoPenalty
+from sfboost.torch.penalties.irm import IRMMatrix
 from sfboost.torch.stacking import actir_loss, train_many
 
 

@@ -11,26 +11,15 @@ from torch.func import functional_call
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.learned.actir import ACTIR
 from sfboost.lab.baselines.learned.generalisation import DomainGeneralisation
-from sfboost.lab.baselines.learned.network import NetworkPredictor, Problem, predictor_of
-from sfboost.torch import penalties
+from sfboost.lab.baselines.learned.network import NetworkPredictor, NetworkProblem, predictor_of
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, Objective
 from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.penalties import STABILITY_PENALTIES, NoPenalty
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stacking import actir_loss, train_many
-
-STACKABLE = (
-    penalties.NoPenalty,
-    penalties.IRM,
-    penalties.IRMSplit,
-    penalties.IRMMatrix,
-    penalties.VREx,
-    penalties.SpectralDecoupling,
-    penalties.Fishr,
-)
-"""Penalties that can be computed for many networks at once."""
 
 
 def fit_many(
@@ -41,7 +30,7 @@ def fit_many(
     Parameters
     ----------
     trainer : trainer of a network without dropout
-        ACTIR, or domain generalisation with one of the penalties in `STACKABLE`.
+        ACTIR, or domain generalisation with a stackable penalty (see `sfboost.torch.penalties`).
     trains : sequence of LabelledRows
         Each member's rows; domains of the same sizes.
     seeds : sequence of int
@@ -53,9 +42,9 @@ def fit_many(
     Examples
     --------
     >>> import numpy as np
-    >>> from sfboost.lab.baselines.learned.generalisation import ERM
+    >>> from sfboost.lab.baselines.learned.generalisation import ERMTrainer
     >>> rows = LabelledRows(np.array([[-1.0], [1.0]] * 4), np.array([0, 1] * 4), np.repeat([0, 1], 4))
-    >>> len(fit_many(ERM(network="small", steps=2), [rows, rows], [0, 1]))
+    >>> len(fit_many(ERMTrainer(network="small", steps=2), [rows, rows], [0, 1]))
     2
     """
     if trainer.dropout:
@@ -107,8 +96,8 @@ class _OneHead(nn.Module):
 def _fit_generalisation(
     trainer: DomainGeneralisation, trains: Sequence[LabelledRows], seeds: Sequence[int]
 ) -> list[NetworkPredictor]:
-    if not isinstance(trainer.penalty(), STACKABLE):
-        known = ", ".join(penalty.__name__ for penalty in STACKABLE)
+    if not getattr(trainer.penalty(), "stackable", False):
+        known = ", ".join(name for name, p in STABILITY_PENALTIES.items() if getattr(p, "stackable", False))
         raise ValueError(
             f"{trainer.title} cannot train many at once; these penalties can: {known}. Call `fit` for each."
         )
@@ -120,13 +109,13 @@ def _fit_generalisation(
 
 def _stage(
     trainer: DomainGeneralisation,
-    problems: Sequence[Problem],
+    problems: Sequence[NetworkProblem],
     seeds: Sequence[int],
     steps: int,
     *,
     penalised: bool,
 ) -> None:
-    nothing = penalties.NoPenalty()
+    nothing = NoPenalty()
     objective = Objective(
         torch.empty(0),
         trainer.penalty() if penalised else nothing,

@@ -82,7 +82,7 @@ def run_body(body: nn.Module, X: Any) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class NetworkProblem:
     """Labelled rows made ready for training: the source of batches and an untrained network."""
 
     classes: npt.NDArray[Any]
@@ -101,7 +101,7 @@ def pose(
     batch_size: int | None,
     penalised: bool,
     seed: int,
-) -> Problem:
+) -> NetworkProblem:
     """Check the rows and build one network with one head; its weights depend on the seed alone."""
     numbers = resolve_precision(precision, torch.device("cpu"))
     rows = read_rows(train.X, train.y, train.domain, numbers.dtype)
@@ -119,7 +119,7 @@ def pose(
             n_stable=n_features,
             unstable_trunk=nn.Identity(),  # one network, one head: there is no second part
         )
-    return Problem(classes, source, built.to(numbers.dtype), numbers.autocast)
+    return NetworkProblem(classes, source, built.to(numbers.dtype), numbers.autocast)
 
 
 def make_trunk(network: str | nn.Module, shape: tuple[int, ...], dropout: float) -> nn.Module:
@@ -136,7 +136,7 @@ def make_trunk(network: str | nn.Module, shape: tuple[int, ...], dropout: float)
 
 
 def train_one(
-    problem: Problem,
+    problem: NetworkProblem,
     penalty: str | nn.Module,
     *,
     weight: float,
@@ -174,7 +174,7 @@ def train_one(
     ).learn()
 
 
-def predictor_of(problem: Problem) -> NetworkPredictor:
+def predictor_of(problem: NetworkProblem) -> NetworkPredictor:
     """Return the trained network as a predictor."""
     network = problem.network.eval()
     body = nn.Sequential(network.trunk, network.projection)

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from sfboost.lab.baselines.contract import LabelledRows, TestAccess
-from sfboost.lab.baselines.learned.generalisation import ERM, Pretrained, published
+from sfboost.lab.baselines.learned.generalisation import ERMTrainer, Pretrained, published
 from sfboost.lab.baselines.learned.network import NetworkPredictor
 from sfboost.torch.building import seed_of
 
@@ -18,7 +18,7 @@ _FIRST = {"columns": (0,)}
 
 
 @dataclass(frozen=True)
-class Oracle(ERM):
+class Oracle(ERMTrainer):
     """ERM on labelled rows of the test domain itself (ORACLE). The training domains are not looked at.
 
     Examples
@@ -50,7 +50,7 @@ class Oracle(ERM):
 
 
 @dataclass(frozen=True)
-class OracleStable(ERM):
+class OracleStable(ERMTrainer):
     """ERM that is told what is stable (ORACLE): it cannot use anything else.
 
     Parameters
