@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfboost.adaptation.checks import LARGEST
 from sfboost.marginal.probabilities import FloatArray
 
 _MOST_CATEGORIES = 100
@@ -73,7 +74,13 @@ class Column:
             return np.column_stack(columns) if columns else np.empty((len(values), 0))
         numbers = as_numbers(values, self.name)
         assert self.fill is not None
-        return np.where(np.isfinite(numbers), numbers, self.fill)[:, None]
+        filled = np.where(np.isfinite(numbers), numbers, self.fill)
+        if (np.abs(filled) > LARGEST).any():
+            raise ValueError(
+                f"Column {self.name!r} holds {filled[np.abs(filled).argmax()]:g}: numbers beyond {LARGEST:g} "
+                "cannot be computed with. Mend such cells, or express the column in another unit."
+            )
+        return filled[:, None]
 
     def as_category(self, values: Any) -> Any:
         """The cells as text, truth values in the spelling of training."""
