@@ -15,7 +15,16 @@ else:  # the [app] extra is not here; the two files that say so by themselves re
     collect_ignore = [
         f"test_{name}.py"
         for name in (
-            *("bad_input", "collisions", "commands", "csvtext", "dialect", "encoding", "pandas_index"),
+            *(
+                "bad_input",
+                "collisions",
+                "commands",
+                "csvtext",
+                "dialect",
+                "edges",
+                "encoding",
+                "pandas_index",
+            ),
             *("pipes", "reading", "roles", "settings", "tutorial", "types", "writing"),
         )
     ]
