@@ -214,7 +214,7 @@ def is_category_type(kind: pa.DataType) -> bool:
 
 
 def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
-    if values.null_count == len(values):
+    if pa.types.is_null(values.type):
         return Column(name, fill=0.0)
     truth = pa.types.is_boolean(values.type)
     if truth or (is_number_type(values.type) and not categorical):
@@ -243,7 +243,7 @@ def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
 def _refuse_spoilt_numbers(name: str, text: Any) -> None:
     known = text.drop_null()
     numeric = np.asarray(pc.match_substring_regex(known, _NUMBER))
-    if _MOSTLY_NUMBERS < numeric.mean() < 1.0:
+    if len(numeric) and _MOSTLY_NUMBERS < numeric.mean() < 1.0:
         example = known.filter(pa.array(~numeric))[0].as_py()
         raise ValueError(
             f"Column {name!r} holds numbers, but also text such as {example!r} ({int((~numeric).sum())} of "
@@ -258,6 +258,8 @@ def _missing(column: Column, values: Any) -> npt.NDArray[np.bool_]:
 
 
 def _remarks(column: Column, values: Any) -> list[str]:
+    if not column.is_number and not column.levels:
+        return []  # there was nothing in training, and nothing is made of it here
     remarks = []
     missing = float(np.mean(_missing(column, values)))
     if missing > _NOTEWORTHY:
