@@ -13,6 +13,8 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from sfboost import StableFeatureBoosting, adapt
 
+pytestmark = pytest.mark.filterwarnings("ignore:sample_domain was not given")
+
 OTHER_UNIT = "express them in another unit"
 BEYOND = [1e160, 1e300, 1e307, 1e-160, 1e-300, 5e-324]
 WITHIN = [1e90, 1e-90]
