@@ -34,6 +34,12 @@ print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, guard=None).decision
     assert done.stdout.strip() == "adapted"
 
 
+def test_importing_brings_neither_pandas_nor_torch():
+    code = "import sys, sfboost; print(sorted({'pandas', 'torch', 'sfboost.lab'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_importing_leaves_global_state_alone():
     code = (
         "import numpy, sklearn; before = (sklearn.get_config(), repr(numpy.random.get_state()),"
