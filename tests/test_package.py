@@ -54,6 +54,17 @@ def test_the_version_is_said_once():
     assert sfboost.__version__ == version("sfboost")
 
 
+def test_the_default_seed_is_zero_wherever_there_is_a_default():
+    told = r"\brandom_state: [^=,\n]*=\s*([^,)\n]+)"
+    found = {
+        (path.relative_to(SOURCE).as_posix(), default.strip())
+        for path in SOURCE.rglob("*.py")
+        for default in re.findall(told, path.read_text(encoding="utf-8"))
+    }
+    assert len(found) > 10
+    assert {file: default for file, default in found if default != "0"} == {}
+
+
 FORBIDDEN = {
     "pickle": r"\bpickle\.loads?\(|\bimport pickle\b",
     "joblib files": r"joblib\.load\(",

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 from unbalanced import BINARY, PRIORS, Family, columns  # noqa: E402
 
 from sfboost import adapt  # noqa: E402
-from sfboost.torch import SFBClassifier  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.batches import ArraySource  # noqa: E402
 from sfboost.torch.building import chance_risk, guess_classes  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork  # noqa: E402
@@ -25,10 +25,8 @@ def inputs(named, unstable):
 def learned(request):
     family = Family(PRIORS[request.param])
     named, unstable, y, domain = family.training(8000, np.random.default_rng(3))
-    model = SFBClassifier(
-        network="small", learning_rate=0.01, steps=300, unstable_steps=200, batch_size=256,
-        validation_fraction=0.5, random_state=0,
-    )  # fmt: skip
+    plan = Plan(learning_rate=0.01, steps=300, unstable_steps=200, batch_size=256, validation_fraction=0.5)
+    model = SFBClassifier(network="small", plan=plan)
     return family, model.fit(inputs(named, unstable), y, sample_domain=domain)
 
 
@@ -132,10 +130,9 @@ def test_many_skewed_classes_are_flattened_only_where_that_does_no_harm(seed):
         return np.hstack([columns(named, 5), columns(unstable, 5)]) * 2.0 - 1.0
 
     named, unstable, y, domain = family.training(30_000, rng, (0.95, 0.8))
-    model = SFBClassifier(
-        network="small", learning_rate=0.01, steps=200, unstable_steps=100, batch_size=1024,
-        validation_fraction=0.5, random_state=seed,
-    ).fit(rows(named, unstable), y, sample_domain=domain)  # fmt: skip
+    plan = Plan(learning_rate=0.01, steps=200, unstable_steps=100, batch_size=1024, validation_fraction=0.5)
+    model = SFBClassifier(network="small", plan=plan, random_state=seed)
+    model.fit(rows(named, unstable), y, sample_domain=domain)
     for agreement in (0.9, 0.1):
         named, unstable, y = family.draw(8000, agreement, rng)
         X = rows(named, unstable)
