@@ -131,7 +131,7 @@ def test_two_rows_keep_the_stable_predictor_and_may_be_forced(model, n_rows):
     kept = model.adapt(few)
     assert kept.decision_ == "kept stable"
     np.testing.assert_allclose(kept.predict_proba(few), model.predict_proba(few))
-    forced = model.adapt(few, force=True, guard=None, uncertainty=True)
+    forced = model.adapt(few, answer="paper", uncertainty=True)
     assert np.isfinite(forced.predict_proba(few)).all()
     assert str(StableFeatureBoosting([0]).diagnose(X, Y, DOMAIN, few))
 
@@ -140,7 +140,7 @@ def test_one_row_is_refused_also_where_the_others_weigh_nothing(model, stable):
     for weight in (None, [1.0, 0.0]):
         rows = 1 if weight is None else 2
         with pytest.raises(ValueError, match="One row cannot tell"):
-            adapt(stable[:rows], X_NEW[:rows, 1:], sample_weight=weight, force=True)
+            adapt(stable[:rows], X_NEW[:rows, 1:], sample_weight=weight, answer="paper")
     with pytest.raises(ValueError, match="One row shows nothing of a new domain"):
         model.diagnose(X, Y, DOMAIN, X_NEW[:1])
 

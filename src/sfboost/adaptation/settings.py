@@ -15,7 +15,13 @@ from sfboost.marginal import PSEUDO_LABELS
 CORRECTIONS = ("likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none")
 LABELLED_RISKS = ("unstable", "joint")
 STABILITIES = ("posterior", "likelihood")
-GUARDS = ("auto", None)
+#: What `resolve` takes.
+CHOICES = (
+    *("method", "correction", "rounds", "head", "l2", "pseudo_labels", "labelled_risk", "calibrate_unstable"),
+    *("stability", "random_state"),
+)
+#: How careful an answer is: refuse and guard, refuse alone, neither.
+ANSWERS = ("safe", "checked", "paper")
 
 #: EM rounds for heads that cannot maximise the likelihood directly.
 _EM_ROUNDS = 20

@@ -37,7 +37,7 @@ IntArray = npt.NDArray[np.intp]
 _MOST_COLUMNS = 50
 UNMEASURED = (
     "how much of the unstable features the stable predictor shows within a class could not be measured "
-    "({why}): pass leak=δ if you know a bound, or guard=None to adapt unguarded"
+    "({why}): pass leak=δ if you know a bound, or answer='paper' to adapt unguarded"
 )
 
 
