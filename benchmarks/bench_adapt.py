@@ -79,7 +79,7 @@ def main() -> None:
         hard = stable.argmax(axis=1)
 
         def ours(stable: Any = stable, X: Any = X) -> Any:
-            return sfboost.adapt(stable, X, force=True)  # the wide shapes have few rows per parameter
+            return sfboost.adapt(stable, X, answer="paper")  # the wide shapes have few rows per parameter
 
         def theirs(X: Any = X, hard: Any = hard) -> Any:
             return LogisticRegression().fit(X, hard)

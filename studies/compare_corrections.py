@@ -51,7 +51,7 @@ def one_draw(seed: int, n_classes: int, n_rows: int) -> dict[str, float]:
     truth, new_stable, new_X = family.draw(10_000)
 
     def accuracy(**options: Any) -> float:
-        adaptation = sfboost.adapt(stable, X, force=True, **options)
+        adaptation = sfboost.adapt(stable, X, answer="paper", **options)
         return 100 * float((adaptation.predict(new_stable, new_X) == truth).mean())
 
     scores = {"stable": 100 * float((new_stable.argmax(axis=1) == truth).mean())}

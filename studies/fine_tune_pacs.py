@@ -135,7 +135,7 @@ def main() -> None:
         show(f"SFB ({title}), no adaptation", model, time.perf_counter() - start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            adapted = model.adapt(X_new, guard=None, force=True, **how)
+            adapted = model.adapt(X_new, answer="paper", **how)
         show(f"SFB ({title})", adapted, time.perf_counter() - start)
 
 

@@ -44,7 +44,7 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
         guarded = model.adapt(new.X)
-    # guard=None fits the same f_U and combines it as it is (tests/adaptation/test_guard.py).
+    # answer="paper" fits the same f_U and combines it as it is (tests/adaptation/test_guard.py).
     adaptation = guarded.adaptation
     fitted = adaptation.unstable or adaptation.withheld
     plain = stable

@@ -64,7 +64,7 @@ def score(rows: tuple[np.ndarray, ...], n_stable: int) -> tuple[dict[str, float]
         model.fit(X, y, sample_domain=domain)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
-            adapted = model.adapt(X_new, guard=None)
+            adapted = model.adapt(X_new, answer="checked")
         result[stability] = adapted.score(X_new, y_new)
         result[f"{stability} prior error"] = abs(float(adapted.prior_[1] - y_new.mean()))
     result["stable"] = model.score(X_new, y_new)

@@ -28,10 +28,16 @@ import numpy as np, sfboost
 rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 400)
 X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
-print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, guard=None).decision_)
+print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper").decision_)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "adapted"
+
+
+def test_importing_brings_neither_pandas_nor_torch():
+    code = "import sys, sfboost; print(sorted({'pandas', 'torch', 'sfboost.lab'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_importing_leaves_global_state_alone():

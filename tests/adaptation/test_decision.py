@@ -19,7 +19,7 @@ def rows(n, agreement=0.1):
 def test_too_few_rows_keep_the_stable_predictor_and_say_the_number():
     stable, X = rows(100)
     with pytest.warns(
-        AdaptationRefused, match=r"100 rows are worth 2[45] labels.*2 parameters need 30.*force=True"
+        AdaptationRefused, match=r"100 rows are worth 2[45] labels.*2 parameters need 30.*answer='paper'"
     ):
         kept = adapt(stable, X)
     assert kept.decision.kind == "kept stable"
@@ -36,11 +36,14 @@ def test_ten_effective_labels_per_parameter_are_needed():
         adapt(stable, np.tile(X, 30))
 
 
-def test_force_overrides_and_remembers():
+def test_the_paper_adapts_where_others_refuse_and_warns():
     stable, X = rows(100)
-    forced = adapt(stable, X, force=True)
-    assert forced.decision.kind == "adapted"
-    assert "forced, although 100 rows" in forced.decision.reason
+    with pytest.warns(AdaptationWarning, match=r"^Adapted although 100 rows are worth") as caught:
+        adaptation = adapt(stable, X, answer="paper")
+    assert not any(issubclass(warning.category, AdaptationRefused) for warning in caught)
+    assert adaptation.decision.kind == "adapted"
+    assert "as asked, although 100 rows" in adaptation.decision.reason
+    assert adaptation.warnings[0] == str(caught[0].message)
 
 
 def test_known_labels_count_as_labels():
@@ -69,7 +72,7 @@ def test_classes_that_cannot_be_told_apart_are_named():
     _, stable, X = GaussianFamily(0, n_classes=3).draw(1000)
     merged = np.column_stack([stable[:, 0], stable[:, 1] / 2, stable[:, 1] / 2, stable[:, 2]])
     with pytest.warns(AdaptationWarning, match="hardly separates the classes b, c"):
-        adaptation = adapt(merged, X, classes=["a", "b", "c", "d"], force=True)
+        adaptation = adapt(merged, X, classes=["a", "b", "c", "d"], answer="paper")
     assert adaptation.decision.kind == "adapted"
     assert any("b, c" in note for note in adaptation.warnings)
     assert "b, c" in str(adaptation)
@@ -130,7 +133,7 @@ def test_only_certain_predictions():
 def test_a_constant_stable_predictor_leaves_the_prior():
     _, X = rows(600)
     for correction in ("likelihood", "posthoc"):
-        forced = adapt(np.full(600, 0.3), X, correction=correction, force=True)
+        forced = adapt(np.full(600, 0.3), X, correction=correction, answer="paper")
         np.testing.assert_allclose(forced.unstable_proba(X)[:, 1], 0.3, atol=1e-3)
 
 
@@ -151,18 +154,15 @@ def test_what_the_refusal_says_to_pass_does_adapt():
     stable, X = rows(1000)
     for f, Z, options in (
         (few, X_few, {}),
-        (few, X_few, {"guard": "auto", "leak": 0.6}),
-        (stable, X, {"guard": "auto", "leak": 0.6}),
-        (stable, X, {"guard": "auto", "leak": 0.6, "force": True}),
-        (stable, X, {"guard": "auto", "alarm": "X_U follows f_S"}),
+        (few, X_few, {"answer": "safe", "leak": 0.6}),
+        (stable, X, {"answer": "safe", "leak": 0.6}),
     ):
-        with pytest.warns(AdaptationRefused) as caught:
+        with pytest.warns(AdaptationRefused, match="Pass answer='paper' to adapt") as caught:
             assert adapt(f, Z, **options).decision.kind == "kept stable"
-        advice = str(caught[-1].message).rsplit("Pass ", 1)[1]
-        followed = options | ({"force": True} if "force=True" in advice else {})
-        if "guard=None" in advice:
-            followed |= {"guard": None, "leak": None}
-        assert adapt(f, Z, **followed).decision.kind == "adapted"
+        assert len(caught) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AdaptationWarning)
+            assert adapt(f, Z, answer="paper").decision.kind == "adapted"
 
 
 def test_an_expected_count_of_almost_one_row_is_told_as_less_than_one():

@@ -11,9 +11,11 @@ from sfboost.adaptation.checks import check_known_labels
 
 def test_no_known_label_is_no_label():
     _, stable, X = GaussianFamily(0).draw(300)
-    none = adapt(stable, X, force=True).predict_proba(stable, X)
+    none = adapt(stable, X, answer="paper").predict_proba(stable, X)
     for missing in ([None] * 300, np.full(300, np.nan), np.full(300, -1)):
-        np.testing.assert_array_equal(adapt(stable, X, y=missing, force=True).predict_proba(stable, X), none)
+        np.testing.assert_array_equal(
+            adapt(stable, X, y=missing, answer="paper").predict_proba(stable, X), none
+        )
 
 
 def test_labels_help_more_the_more_there_are():
@@ -24,7 +26,7 @@ def test_labels_help_more_the_more_there_are():
         truth, new_stable, new_X = family.draw(4000)
         for known, found in losses.items():
             partly = np.where(np.arange(400) < known, y, -1)
-            proba = adapt(stable, X, y=partly, force=True).predict_proba(new_stable, new_X)
+            proba = adapt(stable, X, y=partly, answer="paper").predict_proba(new_stable, new_X)
             found.append(-np.log(proba[np.arange(4000), truth]).mean())
     means = [np.mean(losses[known]) for known in (0, 20, 100, 400)]
     assert means == sorted(means, reverse=True)
@@ -42,7 +44,7 @@ def test_all_labels_reach_the_ceiling(risk):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_joint_form_minimises_equation_3_2(n_classes):
     y, stable, X = GaussianFamily(1, n_classes=n_classes, unstable_scale=0.6).draw(300)
-    adaptation = adapt(stable, X, y=y, labelled_risk="joint", l2=1e-2, force=True)
+    adaptation = adapt(stable, X, y=y, labelled_risk="joint", l2=1e-2, answer="paper")
     Z = adaptation.standardizer.apply(X)
     prior = np.bincount(y, minlength=n_classes) / 300
     columns = 1 if n_classes == 2 else n_classes
@@ -63,8 +65,8 @@ def test_the_joint_form_minimises_equation_3_2(n_classes):
 
 def test_the_unstable_form_with_all_labels_is_a_plain_fit_to_them():
     y, stable, X = GaussianFamily(2).draw(300)
-    adaptation = adapt(stable, X, y=y, l2=1e-2, force=True)
-    other = adapt(stable, X, y=y, l2=1e-2, correction="posthoc", force=True)
+    adaptation = adapt(stable, X, y=y, l2=1e-2, answer="paper")
+    other = adapt(stable, X, y=y, l2=1e-2, correction="posthoc", answer="paper")
     np.testing.assert_allclose(adaptation.head.coef_, other.head.coef_, atol=1e-5)
     np.testing.assert_allclose(adaptation.prior, np.bincount(y, minlength=4) / 300)
 
@@ -88,7 +90,7 @@ def test_a_class_absent_from_all_labels_does_not_take_over(correction):
         y, stable, X = GaussianFamily(seed, n_classes=3).draw(800)
         kept = y != 0
         with pytest.warns(AdaptationWarning, match="Class 0 has an expected count of 0"):
-            adaptation = adapt(stable[kept], X[kept], y=y[kept], correction=correction, force=True)
+            adaptation = adapt(stable[kept], X[kept], y=y[kept], correction=correction, answer="paper")
         assert adaptation.prior[0] == 0
         accuracy = (adaptation.predict(stable[kept], X[kept]) == y[kept]).mean()
         assert accuracy > (stable[kept].argmax(axis=1) == y[kept]).mean()
@@ -127,7 +129,7 @@ def test_labelled_rows_enter_through_the_confusion(correction):
 def test_the_joint_form_with_some_labels_leaves_the_other_rows_to_the_likelihood():
     y, stable, X = GaussianFamily(1, n_classes=2, unstable_scale=0.6).draw(400)
     partly = np.where(np.arange(400) < 150, y, -1)
-    adaptation = adapt(stable, X, y=partly, labelled_risk="joint", l2=1e-2, force=True)
+    adaptation = adapt(stable, X, y=partly, labelled_risk="joint", l2=1e-2, answer="paper")
     Z, prior = adaptation.standardizer.apply(X), adaptation.prior
 
     def risk(theta):

@@ -131,7 +131,7 @@ class TestEvidence:
             kept = model.adapt(new[0])
         assert kept.decision_ == "kept stable"
         np.testing.assert_allclose(kept.predict_proba(new[0]), model.predict_proba(new[0]))
-        assert model.adapt(new[0], force=True, guard=None).decision_ == "adapted"
+        assert model.adapt(new[0], answer="paper").decision_ == "adapted"
 
     def test_an_informative_one_is_convincing(self, model):
         # log 2 minus the entropy of a 75 % coin: 0.131 nats.
@@ -396,7 +396,7 @@ class TestPipelinesOfTheUser:
         first = OneHotEncoder(handle_unknown="ignore") if column == "word" else SimpleImputer()
         head = make_pipeline(first, LogisticRegression())
         model = StableFeatureBoosting(["a"], [column], unstable=head).fit(frame, y)
-        adapted = model.adapt(frame, guard=None)
+        adapted = model.adapt(frame, answer="paper")
         assert adapted.score(frame, y) > 0.84
         assert adapted.explain(frame.iloc[[0]]).features is None
         with pytest.warns(AdaptationRefused):
@@ -440,7 +440,7 @@ class TestPipelinesOfTheUser:
             kept = model.adapt(frame)
         np.testing.assert_allclose(kept.predict_proba(frame), model.predict_proba(frame))
         assert model.adapt(frame, leak=0.0).adaptation.guard.leak_source == "given"
-        assert model.adapt(frame, guard=None).decision_ == "adapted"
+        assert model.adapt(frame, answer="paper").decision_ == "adapted"
 
     def test_training_domains_too_small_to_measure_a_leak_are_not_taken_for_none(self):
         X, y = draw_anticausal(2000, 0.1, seed=0)
@@ -452,13 +452,13 @@ class TestPipelinesOfTheUser:
         problem = simulate(Dials(n_rows=3000, new_leak=0.9, covariate_shift=0.3), seed=3)
         X, y, domain = problem.training_rows()
         model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
-        leaking = model.adapt(problem.new.X, guard=None, uncertainty=True).adaptation.uncertainty
+        leaking = model.adapt(problem.new.X, answer="paper", uncertainty=True).adaptation.uncertainty
         assert leaking.accuracy is None
         assert leaking.stable_accuracy is None
         assert leaking.coef is not None
         assert "no accuracy without labels: X_U follows f_S" in str(leaking)
         clean = simulate(Dials(n_rows=3000, covariate_shift=0.3), seed=3).new.X
-        believed = model.adapt(clean, guard=None, uncertainty=True).adaptation.uncertainty
+        believed = model.adapt(clean, answer="paper", uncertainty=True).adaptation.uncertainty
         assert believed.accuracy is not None
         assert believed.withheld == ""
 
@@ -573,7 +573,7 @@ def test_sparse_rows(new):
     X, y, domain = hospitals()
     model = StableFeatureBoosting([0], [1]).fit(sparse.csr_array(X), y, sample_domain=domain)
     thin = sparse.csr_array(new[0])
-    why = model.adapt(thin, guard=None).explain(thin[[3]])
+    why = model.adapt(thin, answer="paper").explain(thin[[3]])
     np.testing.assert_array_equal(why.feature_values, new[0][3, 1:])
     assert model.adapt(thin).score(thin, new[1]) == pytest.approx(0.9, abs=0.02)
     bad = sparse.csr_array(X)

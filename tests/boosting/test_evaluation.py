@@ -29,6 +29,13 @@ def test_each_domain_plays_the_new_one():
     assert {d.decision for d in result.domains} <= {"adapted", "blended"}
 
 
+def test_the_answer_that_is_evaluated_can_be_chosen():
+    X, y, domain = wards(n=60)
+    model = StableFeatureBoosting([0], [1])
+    assert {d.decision for d in model.evaluate(X, y, domain).domains} == {"kept stable"}
+    assert {d.decision for d in model.evaluate(X, y, domain, answer="paper").domains} == {"adapted"}
+
+
 def test_it_prints_and_exports():
     X, y, domain = wards(n=400)
     result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain)

@@ -143,7 +143,7 @@ def test_require_adapted_ends_with_three_where_the_stable_predictor_is_kept(file
     assert "kept stable" in sfboost(*arguments).stdout
     sfboost(*arguments, "--require-adapted", code=3)
     assert (tmp_path / "a.sfb").exists()  # the outcome is saved all the same
-    sfboost(*arguments, "--require-adapted", "--force", "--no-guard")
+    sfboost(*arguments, "--require-adapted", "--answer", "paper")
 
 
 def test_a_domain_of_the_table_can_play_the_new_one(files, sfboost, tmp_path):

@@ -1,6 +1,7 @@
 """A mistake in the TOML file is one sentence that names it."""
 
 import pytest
+from hospitals import reversed_hospital
 
 TEXTS = {
     'tarjet = "sick"\n': "did you mean 'target'",
@@ -16,7 +17,8 @@ TEXTS = {
     "model = [3]\n": "model = [3]: settings of the model stand under the line [model]",
     "quiet = [true]\n": "quiet = [True]: it is to be true or false",
     'quiet = "yes"\n': "quiet = 'yes': it is to be true or false",
-    "force = 1\n": "force = 1: it is to be true or false",
+    "answer = true\n": "answer = true: it is to be text",
+    "force = true\n": "which is no setting",
     "leak = true\n": "leak = true: it is to be a number",
     'leak = "small"\n': "leak = 'small': it is to be a number",
     "leak = nan\n": "leak = nan: it is to be a number",
@@ -35,6 +37,15 @@ def test_a_mistake_in_the_toml_file_is_named(files, sfboost, tmp_path, text):
     done = sfboost(*fit, "-o", tmp_path / "m.sfb", code=2)
     assert TEXTS[text] in " ".join(done.stderr.replace("│", " ").split())
     assert not (tmp_path / "m.sfb").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("safe", 3), ("paper", 0), ("brave", 2)])
+def test_the_toml_file_says_which_answer(files, sfboost, tmp_path, answer, code):
+    reversed_hospital(40).to_csv(tmp_path / "few.csv", index=False)
+    (tmp_path / "c.toml").write_text(f'answer = "{answer}"\n')
+    adapt = ("adapt", files.model, tmp_path / "few.csv", "-o", tmp_path / "a.sfb", "--require-adapted")
+    done = sfboost(*adapt, "--config", tmp_path / "c.toml", code=code)
+    assert code != 2 or "'brave' is not one of" in done.stderr
 
 
 def test_a_folder_and_bytes_that_are_no_text_are_no_toml(files, sfboost, tmp_path):

@@ -18,7 +18,7 @@ def scores(problem):
         model = StableFeatureBoosting(stable_features=[0, 1], stability=stability).fit(X, y, domain)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
-            adapted = model.adapt(problem.new.X, guard=None)
+            adapted = model.adapt(problem.new.X, answer="paper")
         found[stability] = adapted.score(problem.new.X, problem.new.y), adapted.prior_[1]
     return found
 
@@ -52,7 +52,7 @@ def test_in_the_population_label_shift_is_recovered_exactly():
         stability="likelihood",
         source_prior=[0.5, 0.5],
         l2=1e-9,
-        force=True,  # eight weighted cells stand for the population
+        answer="paper",  # eight weighted cells stand for the population
     )
     assert adaptation.prior[1] == pytest.approx(0.8, abs=1e-4)
     truth = {
@@ -110,7 +110,7 @@ def test_real_wines_drawn_by_label_want_likelihood_and_drawn_by_alcohol_want_pos
                 model.fit(*rows[:3])
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", AdaptationWarning)
-                    found[stability] += model.adapt(rows[3], guard=None).score(rows[3], rows[4]) / 2
+                    found[stability] += model.adapt(rows[3], answer="paper").score(rows[3], rows[4]) / 2
         assert found[right] > found[wrong] + 0.03, (world, found)
 
 

@@ -35,7 +35,7 @@ def model(training):
 @pytest.fixture(scope="session")
 def adaptation(new):
     stable = np.where(new[:, 0] > 0, 0.75, 0.25)
-    return sfboost.adapt(stable, new[:, 1:], guard=None)
+    return sfboost.adapt(stable, new[:, 1:], answer="paper")
 
 
 class Forger:

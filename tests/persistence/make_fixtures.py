@@ -48,7 +48,7 @@ def models():
         "paper": model.adapt(X_new, method="paper"),
         "foreign": foreign,
         "network": network,
-        "adapted-network": network.adapt(X_new, guard=None, force=True),
+        "adapted-network": network.adapt(X_new, answer="paper"),
     }
 
 

@@ -66,7 +66,7 @@ def test_estimators_come_back_bit_for_bit(tmp_path, training, new, stable):
     loaded = sfboost.load(tmp_path / "model.sfb")
     np.testing.assert_array_equal(loaded.predict_proba(new), model.predict_proba(new))
     assert str(loaded) == str(model)
-    ours, theirs = loaded.adapt(new, force=True), model.adapt(new, force=True)
+    ours, theirs = loaded.adapt(new, answer="paper"), model.adapt(new, answer="paper")
     np.testing.assert_array_equal(ours.predict_proba(new), theirs.predict_proba(new))
 
 
@@ -96,7 +96,7 @@ def test_a_forest_as_head_comes_back(tmp_path, training, new):
     X, y, domain = training
     head = RandomForestClassifier(5, max_depth=2, random_state=0)
     model = StableFeatureBoosting([0], [1], unstable=head).fit(X, y, sample_domain=domain)
-    adapted = model.adapt(new, guard=None)
+    adapted = model.adapt(new, answer="paper")
     adapted.save(tmp_path / "model.sfb", trusted=[TREE])
     loaded = sfboost.load(tmp_path / "model.sfb", trusted=[TREE])
     np.testing.assert_array_equal(loaded.predict_proba(new), adapted.predict_proba(new))

@@ -80,11 +80,11 @@ def test_images_come_back(tmp_path):
 
 
 def test_an_adapted_network_comes_back_and_adapts_again(tmp_path, network, new):
-    adapted = network.adapt(new, guard=None, force=True)
+    adapted = network.adapt(new, answer="paper")
     loaded = again(adapted, tmp_path)
     assert loaded.decision_ == adapted.decision_
     np.testing.assert_array_equal(loaded.predict_proba(new), adapted.predict_proba(new))
-    anew = loaded.model.adapt(new, guard=None, force=True)
+    anew = loaded.model.adapt(new, answer="paper")
     np.testing.assert_array_equal(anew.predict_proba(new), adapted.predict_proba(new))
 
 
@@ -96,7 +96,7 @@ def test_a_leak_correction_comes_back(tmp_path, new):
         (X, y, np.repeat([1, 2], 1000)),
         plan=Plan(steps=100, unstable_steps=100, learning_rate=0.01, validation_fraction=0.5),
     )
-    adapted = model.adapt(new, noise="train", n_cells=2, force=True)
+    adapted = model.adapt(new, noise="train", n_cells=2, answer="paper")
     loaded = again(adapted, tmp_path)
     assert loaded.decision_ == "leak-corrected"
     np.testing.assert_array_equal(loaded.predict_proba(new), adapted.predict_proba(new))

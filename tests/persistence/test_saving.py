@@ -37,7 +37,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, training, new, method):
 @pytest.mark.filterwarnings("ignore::sfboost.AdaptationRefused")
 @pytest.mark.parametrize(
     ("options", "decision"),
-    [({"guard": None}, "adapted"), ({"leak": 0.043}, "blended"), ({"leak": 0.6}, "kept stable")],
+    [({"answer": "paper"}, "adapted"), ({"leak": 0.043}, "blended"), ({"leak": 0.6}, "kept stable")],
 )
 def test_every_decision_comes_back_with_its_reason(tmp_path, model, new, options, decision):
     adapted = model.adapt(new, **options)
@@ -58,7 +58,7 @@ def test_every_decision_comes_back_with_its_reason(tmp_path, model, new, options
     [
         {"uncertainty": True},
         {"correction": "posthoc"},
-        {"correction": "posthoc", "calibrate_unstable": True, "guard": None},
+        {"correction": "posthoc", "calibrate_unstable": True, "answer": "paper"},
         {"correction": "forward"},
         {"correction": "likelihood", "rounds": 3},
     ],
@@ -99,7 +99,7 @@ def test_four_classes_and_columns_that_were_searched_for_come_back(tmp_path):
     moved = (y + (domain == 2020)) % 4  # what the second column means changes
     X = np.column_stack([y == 1, y >= 2, y == 3, moved]) + rng.normal(size=(4000, 4))
     model = StableFeatureBoosting("auto", [3]).fit(X, y, sample_domain=domain)
-    adapted = model.adapt(X[domain == 2020], guard=None)
+    adapted = model.adapt(X[domain == 2020], answer="paper")
     loaded = again(adapted, tmp_path)
     assert loaded.model.selector_.selection_ == model.selector_.selection_
     assert [summary.name for summary in loaded.model.domains_] == [2019, 2020]
@@ -190,7 +190,7 @@ rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 400)
 X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
 path = pathlib.Path(tempfile.mkdtemp()) / "model.sfb"
-adapted = sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, guard=None)
+adapted = sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper")
 adapted.save(path)
 print((sfboost.load(path).predict_proba(X) == adapted.predict_proba(X)).all())
 try:

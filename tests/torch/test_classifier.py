@@ -66,7 +66,7 @@ def test_the_guard_is_on_by_default_and_allows_for_the_leak_of_the_held_out_rows
     guarded, given = learned.adapt(X), learned.adapt(X, leak=0.001)
     assert guarded.adaptation.guard.leak_source == "training domains"
     assert given.leak_ == 0.001
-    for unguarded in (learned.adapt(X, guard=None), learned.adapt(X, method="paper")):
+    for unguarded in (learned.adapt(X, answer="paper"), learned.adapt(X, method="paper")):
         assert unguarded.adaptation.guard is None
         assert unguarded.leak_ is None
     with warnings.catch_warnings():
@@ -94,7 +94,7 @@ def test_a_learned_f_s_that_shows_the_unstable_feature_is_not_adapted():
     assert kept.decision_ == "kept stable"
     assert "X_U follows f_S" in kept.reason_
     np.testing.assert_allclose(kept.predict_proba(X), model.predict_proba(X), atol=1e-12)
-    unguarded = model.adapt(X, guard=None, uncertainty=True)
+    unguarded = model.adapt(X, answer="paper", uncertainty=True)
     assert unguarded.score(X, y) < model.score(X, y) - 0.05
     assert unguarded.adaptation.uncertainty.accuracy is None  # it would claim more than .8
 
@@ -143,14 +143,14 @@ def test_string_labels_data_frames_and_tensors_give_the_same_model():
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     np.testing.assert_array_equal(one.predict_proba(X), three.predict_proba(X))
     assert set(one.predict(X)) <= {"no", "yes"}
-    assert one.adapt(X, guard=None, force=True).predict(X).dtype.kind == "U"
+    assert one.adapt(X, answer="paper").predict(X).dtype.kind == "U"
 
 
 def test_inputs_are_never_written_to():
     X, y, d = _training()
     for array in (X, y, d):
         array.setflags(write=False)
-    fast().fit(X, y, sample_domain=d).adapt(X, guard=None, force=True)
+    fast().fit(X, y, sample_domain=d).adapt(X, answer="paper")
 
 
 class _Rows(torch.utils.data.Dataset):

@@ -61,29 +61,38 @@ def n_parameters(problem: Problem) -> int:
     return (problem.X.shape[1] + 1) * (problem.n_classes - 1)
 
 
-def decide(problem: Problem, evidence: StableEvidence | None, *, force: bool) -> Decision:
-    """Refuse where f_S is not shown to be informative, or the rows are too few for the head."""
-    # Whole labels, rounded down: what is said and what is decided are the same number.
-    worth = int(effective_labels(problem) * (1.0 + 1e-9))
+def _worth(problem: Problem) -> int:
+    """Whole labels, rounded down: what is said and what is decided are the same number."""
+    return int(effective_labels(problem) * (1.0 + 1e-9))
+
+
+def refusals(problem: Problem, evidence: StableEvidence | None) -> list[str]:
+    """Why not to adapt: f_S is not shown to be informative, or the rows are too few for the head."""
+    worth = _worth(problem)
     needed = max(FEWEST_LABELS, LABELS_PER_PARAMETER * n_parameters(problem))
-    refusals = []
+    sentences = []
     enough_labels = float(problem.weight[problem.labelled].sum()) >= needed
     if evidence is not None and not evidence.convincing and not (enough_labels or problem.all_labelled):
-        refusals.append(
+        sentences.append(
             f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance "
             f"by {evidence.gain:.2g} ± {evidence.standard_error:.2g} nats of log loss: not shown to be "
             "informative"
         )
     if worth < needed:
-        refusals.append(
+        sentences.append(
             f"{len(problem.stable)} rows are worth {worth} labels (informativeness "
             f"{problem.statistics.informativeness:.3f}), and {n_parameters(problem)} parameters need "
             f"{needed}"
         )
-    if refusals and not force:
-        return Decision("kept stable", "; ".join(refusals))
-    reason = f"{len(problem.stable)} rows are worth {worth} labels"
-    return Decision("adapted", f"forced, although {'; '.join(refusals)}" if refusals else reason)
+    return sentences
+
+
+def decide(problem: Problem, doubts: list[str], *, refuse: bool) -> Decision:
+    """Keep the stable predictor where there are doubts (`refusals`), if that is wanted."""
+    if not doubts:
+        return Decision("adapted", f"{len(problem.stable)} rows are worth {_worth(problem)} labels")
+    told = "; ".join(doubts)
+    return Decision("kept stable", told) if refuse else Decision("adapted", f"as asked, although {told}")
 
 
 def _down(count: float) -> str:

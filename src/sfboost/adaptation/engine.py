@@ -23,12 +23,13 @@ from sfboost.adaptation.decision import (
     StableEvidence,
     decide,
     notes_on_classes,
+    refusals,
 )
 from sfboost.adaptation.fitting import UnstableModel, fit_unstable
 from sfboost.adaptation.guard import Guard, complete, verdict
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
-from sfboost.adaptation.settings import GUARDS, Settings, resolve
+from sfboost.adaptation.settings import ANSWERS, Settings, resolve
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.marginal import as_probability_matrix, posterior
@@ -53,13 +54,11 @@ def adapt(
     standardize: bool | str = "auto",
     stability: str = "posterior",
     source_prior: Any = None,
-    guard: str | None = None,
+    answer: str = "checked",
     leak: float | None = None,
     leak_source: str = "given",
-    alarm: str | None = None,
     uncertainty: bool = False,
     evidence: StableEvidence | None = None,
-    force: bool = False,
     random_state: int = 0,
 ) -> Adaptation:
     """Learn how to use unstable features in a new domain, from calibrated stable predictions alone.
@@ -108,25 +107,21 @@ def adapt(
         shares of the new domain are estimated too.
     source_prior : array-like of shape (K,), optional
         Class shares of the rows that `stable_proba` was calibrated on; needed for "likelihood" only.
-    guard : {"auto", None}
-        "auto" answers with the point nearest to the prior of the band around f_U that sampling error and
-        `leak` leave, and may keep the stable predictor. None is the paper.
+    answer : {"checked", "safe", "paper"}
+        "checked" combines f_S with f_U as it was learned, and keeps f_S where the rows are too few for that
+        or f_S is not shown to be informative. "safe" also guards: it answers with the point nearest to the
+        prior of the band around f_U that sampling error and `leak` leave, and may keep f_S for that. "paper"
+        never keeps f_S: what the others refuse is a warning.
     leak : float, optional
         δ: how far E[f_S | Y] may differ between rows of different X_U. None is zero here;
         `StableFeatureBoosting.adapt` estimates it in the training domains.
     leak_source : str
         Where `leak` comes from, for the record.
-    alarm : str, optional
-        Why these rows contradict the assumptions: the guard then keeps the stable predictor, and no accuracy
-        is claimed without labels. See `sfboost.diagnostics.new_domain_alarm`.
     uncertainty : bool
         Also compute standard errors; see `Adaptation.uncertainty`. Its accuracies believe the assumptions,
-        which this function cannot check: pass `alarm`.
+        which this function cannot check: ask `sfboost.diagnostics.new_domain_alarm`.
     evidence : StableEvidence, optional
         How much the stable predictor beat the class balance on held-out training rows.
-    force : bool
-        Adapt even where the rows are too few, the stable predictor is not shown to be informative, or there
-        is an alarm. The guard's band stays: guard=None takes it away.
     random_state : int
         Seed of the folds that choose the penalty, and of sampled pseudo-labels.
 
@@ -138,6 +133,8 @@ def adapt(
     -----
     AdaptationRefused
         If the stable predictor is kept.
+    AdaptationWarning
+        If answer="paper" adapts where it would be kept, or a class cannot be learned.
 
     Examples
     --------
@@ -166,26 +163,68 @@ def adapt(
         stability=stability,
         random_state=random_state,
     )
-    _check_guard(guard, leak)
+    return adapt_rows(
+        stable_proba,
+        X_unstable,
+        settings,
+        y=y,
+        classes=classes,
+        sample_weight=sample_weight,
+        standardize=standardize,
+        source_prior=source_prior,
+        answer=answer,
+        leak=leak,
+        leak_source=leak_source,
+        uncertainty=uncertainty,
+        evidence=evidence,
+    )
+
+
+def adapt_rows(
+    stable_proba: Any,
+    X_unstable: Any,
+    settings: Settings,
+    *,
+    y: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    standardize: bool | str = "auto",
+    source_prior: Any = None,
+    answer: str = "checked",
+    leak: float | None = None,
+    leak_source: str = "given",
+    alarm: str | None = None,
+    uncertainty: bool = False,
+    evidence: StableEvidence | None = None,
+) -> Adaptation:
+    """`adapt` with resolved settings, and with the alarm of those who can ask the new rows for one.
+
+    `alarm` says why these rows contradict the assumptions: a safe answer then keeps the stable predictor, and
+    no accuracy is claimed without labels.
+    """
+    _check_answer(answer, leak)
     stable = as_probability_matrix(stable_proba)
-    if len(stable) == 1:
+    names = check_classes(classes, stable.shape[1])
+    weight = check_weight(sample_weight, len(stable))
+    used = np.flatnonzero(weight)
+    if len(used) == 1:
         raise ValueError(
             "One row cannot tell how the new domain differs: pass all unlabelled rows of the domain to "
             "`adapt`, and single rows to `predict_proba`."
         )
-    names = check_classes(classes, stable.shape[1])
-    weight = check_weight(sample_weight, len(stable))
     known = check_known_labels(y, names, len(stable))
     X, standardizer = _prepare(X_unstable, weight, settings, standardize)
-    used = np.flatnonzero(weight)
     if len(used) < len(weight):  # a row of weight zero is no row
         stable, known, weight, X = stable[used], known[used], weight[used], _safe_indexing(X, used)
     divisor = _check_source_prior(source_prior, settings, stable.shape[1])
     problem = Problem(stable, X, known, weight, divisor)
-    decision = decide(problem, evidence, force=force)
+    doubts = refusals(problem, evidence)
+    decision = decide(problem, doubts, refuse=answer != "paper")
     notes = notes_on_classes(problem, names) if decision.kind == "adapted" else []
+    if decision.kind == "adapted" and doubts:
+        notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
     for note in notes:
-        warnings.warn(note, AdaptationWarning, stacklevel=2)
+        warnings.warn(note, AdaptationWarning, stacklevel=3)
     unstable = fitted = None
     if decision.kind == "adapted":
         choose = settings.head is None
@@ -193,21 +232,17 @@ def adapt(
         unstable = fit_unstable(problem, settings, fitted.l2 if fitted else None)
     prior = _class_shares(problem, unstable)
     band = withheld = None
-    if guard is not None and unstable is not None and not problem.all_labelled:
+    if answer == "safe" and unstable is not None and not problem.all_labelled:
         band, decision = _guarded(problem, settings, unstable, prior, (leak, leak_source), decision)
-        if alarm is not None and not force:
+        if alarm is not None:
             decision = Decision("kept stable", alarm)
         if decision.kind == "kept stable":
             unstable, withheld = None, unstable
     if decision.kind == "kept stable":
-        # What the guard keeps, `force` does not change: its band stays.
-        needed = [] if force or withheld is not None else ["force=True"]
-        needed += [] if guard is None else ["guard=None"]
         warnings.warn(
-            f"The stable predictor was kept: {decision.reason}. Pass {' and '.join(needed)} to adapt all the "
-            "same.",
+            f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
             AdaptationRefused,
-            stacklevel=2,
+            stacklevel=3,
         )
     return Adaptation(
         classes=names,
@@ -229,11 +264,11 @@ def adapt(
     )
 
 
-def _check_guard(guard: str | None, leak: float | None) -> None:
-    if guard not in GUARDS:
-        raise ValueError(f'guard={guard!r} is not known: use "auto" or None.')
-    if leak is not None and guard is None:
-        raise ValueError(f'leak={leak} has no effect without a guard: pass guard="auto" too.')
+def _check_answer(answer: str, leak: float | None) -> None:
+    if answer not in ANSWERS:
+        raise ValueError(f"answer={answer!r} is not known: use one of {list(ANSWERS)}.")
+    if leak is not None and answer != "safe":
+        raise ValueError(f"leak={leak} has no effect without a guard: pass answer='safe' too.")
     if leak is not None and not leak >= 0.0:
         raise ValueError(f"leak={leak} makes no sense: it is the size of a difference, zero or more.")
 

@@ -8,13 +8,20 @@ from typing import Any
 
 from sklearn.base import clone
 
+from sfboost.adaptation.checks import LARGEST
 from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLabelMixin, SoftLogisticRegression
 from sfboost.marginal import PSEUDO_LABELS
 
 CORRECTIONS = ("likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none")
 LABELLED_RISKS = ("unstable", "joint")
 STABILITIES = ("posterior", "likelihood")
-GUARDS = ("auto", None)
+#: What `resolve` takes.
+CHOICES = (
+    *("method", "correction", "rounds", "head", "l2", "pseudo_labels", "labelled_risk", "calibrate_unstable"),
+    *("stability", "random_state"),
+)
+#: How careful an answer is: refuse and guard, refuse alone, neither.
+ANSWERS = ("safe", "checked", "paper")
 
 #: EM rounds for heads that cannot maximise the likelihood directly.
 _EM_ROUNDS = 20
@@ -88,8 +95,8 @@ def resolve(method: str, l2: Any, **changes: Any) -> Settings:
     if changes.get("correction") is not None and changes.get("rounds") is None:
         settings = replace(settings, rounds=None)  # another correction has its own number of rounds
     if l2 != "auto":
-        if not isinstance(l2, Real) or not float(l2) > 0:
-            raise ValueError(f'l2={l2!r} is not known: pass "auto" or a positive number.')
+        if not isinstance(l2, Real) or not 0.0 < float(l2) <= LARGEST:
+            raise ValueError(f'l2={l2!r} is not known: pass "auto" or a positive number up to {LARGEST:g}.')
         if settings.head is not None:
             raise ValueError(f"l2={l2} is for the default head only: give the penalty to `head` itself.")
         settings = replace(settings, l2=float(l2))

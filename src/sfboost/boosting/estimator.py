@@ -26,10 +26,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from sfboost.adaptation import adapt
-from sfboost.adaptation.checks import is_missing
+from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
-from sfboost.adaptation.settings import Settings, resolve
+from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.settings import CHOICES, Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import find_stable, require_finite_numbers, resolve_columns
 from sfboost.boosting.diagnosing import diagnose_model, guard_of, training_rows
@@ -216,6 +216,11 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             used = np.flatnonzero(weight)
+            if not in_range(weight).all():
+                raise ValueError(
+                    f"sample_weight goes up to {weight.max():g}: divide all weights by a number so that the "
+                    f"largest is between {SMALLEST:g} and {LARGEST:g}."
+                )
         splits = make_splits(y, domain, used, self.cv, self.random_state)
         if weight is not None:
             # A row of weight zero is no row: it must not bring a class or a domain with it.
@@ -300,6 +305,11 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             return every, raw
         if self.verbose:
             print(f"[sfboost] calibrating the stable predictor on {len(splits)} held-out folds")
+        if any(len(np.unique(y[inside])) < 2 for inside, _ in splits):
+            raise ValueError(
+                "Without the rows that a fold holds out, one class only is left: calibration needs at least "
+                "two rows of two classes (or a `cv` whose folds leave both)."
+            )
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(self._predict_fold)(X, y, weight, inside, outside) for inside, outside in splits
         )
@@ -381,9 +391,8 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        guard: str | None = "auto",
+        answer: str = "safe",
         leak: float | None = None,
-        force: bool = False,
         **changes: Any,
     ) -> AdaptedClassifier:
         """Learn the unstable features' meaning in a new domain, without labels or with a few.
@@ -395,16 +404,14 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,), optional
             Labels where they are known; None or NaN elsewhere.
         sample_weight : array-like of shape (n,), optional
-        guard : {"auto", None}, default="auto"
-            "auto" allows for the leak of the stable predictor and for sampling error, and may blend or keep
-            the stable predictor (`decision_`). None is the paper, and what method="paper" gets unless a
-            leak is given.
+        answer : {"safe", "paper", "checked"}, default="safe"
+            "safe" allows for the leak of the stable predictor and for sampling error, and may blend or keep
+            the stable predictor (`decision_`). "paper" has no guard and adapts whatever the rows: where they
+            are few, or the stable predictor is not shown to be informative, it warns. "checked" has no guard
+            and keeps the stable predictor there; method="paper" gets it for "safe", unless a leak is given.
         leak : float, optional
             δ that the guard allows for. None is the largest leak of the training domains (`leaks_`), as far
             as it is beyond sampling error; where it could not be measured the stable predictor is kept.
-        force : bool
-            Adapt even where the stable predictor is not shown to be informative, rows are few, or the guard
-            has an alarm. The guard's band stays: guard=None takes it away.
         **changes
             Any other option of `sfboost.adapt`, for this call only.
 
@@ -421,33 +428,35 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                 "unstable_features before `fit`."
             )
         self._check_columns(X)
-        options = {
+        choices = {
             "method": self.method,
             "correction": self.correction,
             "rounds": self.rounds,
             "head": self.unstable,
             "l2": self.l2,
-            "standardize": self.standardize,
             "stability": self.stability,
+        } | {name: changes.pop(name) for name in CHOICES if name in changes}
+        options = {
+            "standardize": self.standardize,
             "source_prior": self.source_prior_,
-            "guard": guard,
             "leak": leak,
             "evidence": self.evidence_,
         }
-        if (options | changes)["method"] == "paper" and leak is None:
-            guard = options["guard"] = None
-        if guard is not None:
+        if choices["method"] == "paper" and answer == "safe" and leak is None:
+            answer = "checked"
+        if answer == "safe":
             options |= guard_of(self, X, sample_weight, leak)
         elif changes.get("uncertainty"):
             # Accuracies without labels are claims that these rows may contradict, guard or not.
             options["alarm"] = guard_of(self, X, sample_weight, 0.0)["alarm"]
-        adaptation = adapt(
+        adaptation = adapt_rows(
             np.exp(self._stable_log_proba(X)),
             self.unstable_columns_.take(X),
+            resolve(**choices),
             y=y,
             classes=self.classes_,
             sample_weight=sample_weight,
-            force=force,
+            answer=answer,
             **(options | changes),
         )
         # A shallow copy: refitting this model later must not change what was adapted now.
@@ -476,7 +485,14 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         return diagnose_model(clone(self), X, y, sample_domain, X_new, level)
 
     def evaluate(
-        self, X: Any, y: Any, sample_domain: Any, *, sample_weight: Any = None, pooled: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any,
+        *,
+        sample_weight: Any = None,
+        pooled: Any = None,
+        answer: str = "safe",
     ) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
 
@@ -488,13 +504,22 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         X, y, sample_domain, sample_weight : as in `fit`
         pooled : classifier, optional
             What to fit to all features and rows for comparison; logistic regression by default.
+        answer : {"safe", "paper", "checked"}, default="safe"
+            As in `adapt`.
 
         Returns
         -------
         DomainEvaluation
         """
         return evaluate_domains(
-            self, X, y, sample_domain, sample_weight=sample_weight, pooled=pooled, n_jobs=self.n_jobs
+            self,
+            X,
+            y,
+            sample_domain,
+            sample_weight=sample_weight,
+            pooled=pooled,
+            answer=answer,
+            n_jobs=self.n_jobs,
         )
 
     # -- input --------------------------------------------------------------------------------------
@@ -508,7 +533,8 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             _check_n_features(self, X, reset=reset)
             return X
         if self.stable is None and self.unstable is None:
-            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+            with np.errstate(invalid="ignore"):  # scikit-learn sums up to see whether all is finite
+                return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
         return validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=reset)
 
     def _check_columns(self, X: Any) -> None:

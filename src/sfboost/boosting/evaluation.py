@@ -98,6 +98,7 @@ def evaluate_domains(
     *,
     sample_weight: Any = None,
     pooled: Any = None,
+    answer: str = "safe",
     n_jobs: int | None = None,
 ) -> DomainEvaluation:
     """Leave each domain out in turn; see `StableFeatureBoosting.evaluate`."""
@@ -116,7 +117,7 @@ def evaluate_domains(
             f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
         )
     scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score_domain)(model, X, labels, domain, name, weight, pooled) for name in names
+        delayed(_score_domain)(model, X, labels, domain, name, weight, pooled, answer) for name in names
     )
     return DomainEvaluation(tuple(scores))
 
@@ -129,6 +130,7 @@ def _score_domain(
     name: Any,
     weight: FloatArray | None,
     pooled: Any,
+    answer: str,
 ) -> DomainScores:
     new, rest = np.flatnonzero(domain == name), np.flatnonzero(domain != name)
     X_new, X_rest = _safe_indexing(X, new), _safe_indexing(X, rest)
@@ -138,10 +140,12 @@ def _score_domain(
         fitted.set_params(validation_domain=None)  # it is the new domain now
     fitted.fit(X_rest, y[rest], sample_domain=domain[rest], sample_weight=rest_weight)
     everything = fit_pooled(fitted, X_rest, y[rest], rest_weight, pooled)
-    return replace(compare_on_domain(fitted, everything, X_new, y[new]), domain=name)
+    return replace(compare_on_domain(fitted, everything, X_new, y[new], answer), domain=name)
 
 
-def compare_on_domain(fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_new: Any) -> DomainScores:
+def compare_on_domain(
+    fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_new: Any, answer: str = "safe"
+) -> DomainScores:
     """Score every method of `COMPARED` in one new domain, with a fitted model and a pooled classifier.
 
     Only `labelled` is given labels of the new domain.
@@ -153,7 +157,7 @@ def compare_on_domain(fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_
     with warnings.catch_warnings():
         # The decision is in the result; a warning per domain would say it twice.
         warnings.simplefilter("ignore", AdaptationWarning)
-        adapted = fitted.adapt(X_new)
+        adapted = fitted.adapt(X_new, answer=answer)
         labelled = _labelled_proba(fitted, X_new, y_new)
     proba = {
         "stable": fitted.predict_proba(X_new),
@@ -232,7 +236,7 @@ def _labelled_proba(
     proba = np.empty((len(y), len(fitted.classes_)))
     for fold in np.unique(folds):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        head = fitted.adapt(_safe_indexing(X, inside), y=y[inside], force=True, guard=None)
+        head = fitted.adapt(_safe_indexing(X, inside), y=y[inside], answer="paper")
         proba[outside] = head.predict_proba(_safe_indexing(X, outside))
     return proba
 

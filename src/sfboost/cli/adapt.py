@@ -22,9 +22,8 @@ def adapt(
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. adapted.sfb.")],
     report: o.Report = None,
     rows: o.Rows = True,
-    guard: o.Guard = True,
+    answer: o.Answer = o.AnswerName.safe,
     leak: o.Leak = None,
-    force: o.Force = False,
     require_adapted: o.RequireAdapted = False,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
@@ -44,7 +43,7 @@ def adapt(
     project = load_project(model)
     rows_here, name = read_new(new, project, delimiter=delimiter, decimal=decimal, encoding=encoding)
     with voice.waiting("Adapting"):
-        project = project.adapt(rows_here, guard=guard, leak=leak, force=force)
+        project = project.adapt(rows_here, answer=answer.value, leak=leak)
         facts = project.facts(rows_here, title=f"{name} as a new domain", source=model.name, rows=rows)
     save_project(project, output)
     written = {"model": str(output)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,13 @@ def _apply_config(context: typer.Context, path: Path | None) -> Path | None:
 def make_model(context: typer.Context) -> StableFeatureBoosting:
     """The model as the TOML file sets it; columns are set when the table is known."""
     return StableFeatureBoosting(**context.meta.get(_META, {}))
+
+
+class AnswerName(StrEnum):
+    """How careful the answer is; see `StableFeatureBoosting.adapt`."""
+
+    safe = "safe"
+    paper = "paper"
 
 
 TrainTable = Annotated[str, typer.Argument(help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")]
@@ -74,11 +82,14 @@ Report = Annotated[
 Rows = Annotated[
     bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
 ]
-Guard = Annotated[
-    bool, typer.Option("--guard/--no-guard", help="Allow for the leak seen in training; without: the paper.")
+Answer = Annotated[
+    AnswerName,
+    typer.Option(
+        "--answer",
+        help="safe: allow for the leak seen in training, keep what is in doubt; paper: adapt whatever it is.",
+    ),
 ]
 Leak = Annotated[float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")]
-Force = Annotated[bool, typer.Option("--force", help="Adapt even where that would be refused.")]
 RequireAdapted = Annotated[
     bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
 ]

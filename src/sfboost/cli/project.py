@@ -52,16 +52,13 @@ class Project:
     pooled: Any
     adapted: AdaptedClassifier | None = None
 
-    def adapt(
-        self, new: NewRows, *, guard: bool = True, leak: float | None = None, force: bool = False
-    ) -> Project:
+    def adapt(self, new: NewRows, *, answer: str = "safe", leak: float | None = None) -> Project:
         """Adapt to the rows of a new domain; their labels are not looked at."""
         n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
         adapted = self.model.adapt(
             new.X,
-            guard="auto" if guard else None,
+            answer=answer,
             leak=leak,
-            force=force,
             uncertainty=n_parameters <= _MOST_PARAMETERS,
         )
         return replace(self, adapted=adapted)

@@ -38,9 +38,8 @@ def run(
     report: o.Report = None,
     rows: o.Rows = True,
     evaluate: o.Evaluate = True,
-    guard: o.Guard = True,
+    answer: o.Answer = o.AnswerName.safe,
     leak: o.Leak = None,
-    force: o.Force = False,
     require_adapted: o.RequireAdapted = False,
     format: Format = None,
     delimiter: o.Delimiter = None,
@@ -86,7 +85,7 @@ def run(
     else:
         here, name = read_new(str(new), project, delimiter=delimiter, decimal=decimal, encoding=encoding)
     with voice.waiting("Adapting"):
-        project = project.adapt(here, guard=guard, leak=leak, force=force)
+        project = project.adapt(here, answer=answer.value, leak=leak)
         facts = project.facts(
             here, title=f"{name} as a new domain", source=train, rows=rows, remarks=training.remarks
         )

@@ -17,10 +17,10 @@ MODEL_SETTINGS = (
 _TEXT, _NAMES, _NUMBER, _FLAG = "text", "text or a list of texts", "a number", "true or false"
 #: Options of the commands, and what each is to be.
 OPTIONS = {
-    **dict.fromkeys(("target", "domain", "id", "delimiter", "decimal", "encoding"), _TEXT),
+    **dict.fromkeys(("target", "domain", "id", "delimiter", "decimal", "encoding", "answer"), _TEXT),
     **dict.fromkeys(("stable", "unstable", "drop", "categorical"), _NAMES),
     "leak": _NUMBER,
-    **dict.fromkeys(("guard", "force", "evaluate", "rows", "require_adapted", "quiet"), _FLAG),
+    **dict.fromkeys(("evaluate", "rows", "require_adapted", "quiet"), _FLAG),
 }
 
 

@@ -20,7 +20,7 @@ from sfboost.persistence.errors import SavedModelError, SavedModelWarning
 from sfboost.persistence.foreign import type_names
 from sfboost.persistence.registry import KINDS, name_of
 from sfboost.persistence.trees import parse
-from sfboost.persistence.whole import write_whole
+from sfboost.whole_files import write_whole
 
 FORMAT = "sfboost-model"
 #: Version of the format. A reader knows this one and all before it.
@@ -73,7 +73,7 @@ def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:
     >>> import tempfile, pathlib, numpy as np, sfboost
     >>> y = np.tile([0, 1], 500)
     >>> stable = np.where(y, 0.8, 0.2)
-    >>> adaptation = sfboost.adapt(stable, y[:, None] + 0.1, guard=None)
+    >>> adaptation = sfboost.adapt(stable, y[:, None] + 0.1)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "adaptation.sfb"
     >>> adaptation.save(path)
     >>> sfboost.load(path).decision.kind

@@ -11,8 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from sfboost.adaptation import StableEvidence, adapt
+from sfboost.adaptation import StableEvidence
 from sfboost.adaptation.checks import check_weight
+from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.settings import CHOICES, resolve
 from sfboost.boosting.diagnosing import guard_options, numbers
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import NewRows, Recalibration, TrainingRows, training_leaks
@@ -104,9 +106,8 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         *,
         noise: str = "complementary",
-        guard: str | None = "auto",
+        answer: str = "safe",
         leak: float | None = None,
-        force: bool = False,
         **options: Any,
     ) -> AdaptedSFBClassifier:
         """Learn from unlabelled rows of a new domain what Φ_U means there; this model is not changed.
@@ -118,16 +119,15 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,), optional
             Labels where they are known; None or NaN elsewhere.
         sample_weight : array-like of shape (n,), optional
-        guard : {"auto", None}, default="auto"
-            "auto" allows for the leak of f_S and for sampling error, and may blend or keep f_S (`decision_`).
-            None is the paper, and what method="paper" gets unless a leak is given. With noise="train" there
-            is no guard: the leak is what is corrected, and the training domains must agree about it.
+        answer : {"safe", "paper", "checked"}, default="safe"
+            "safe" allows for the leak of f_S and for sampling error, and may blend or keep f_S (`decision_`).
+            "paper" has no guard and adapts whatever the rows: where they are few, or f_S is not shown to be
+            informative, it warns. "checked" has no guard and keeps f_S there; method="paper" gets it for
+            "safe", unless a leak is given. With noise="train" there is no guard: the leak is what is
+            corrected, and unless the answer is "paper" the training domains must agree about it.
         leak : float, optional
             δ that the guard allows for. None is the largest leak of the training domains, on held-out rows,
             as far as it is beyond sampling error.
-        force : bool
-            Adapt even where f_S is not shown to be informative, rows are few, the guard has an alarm, or
-            (noise="train") the domains disagree. The guard's band stays: guard=None takes it away.
         noise : {"complementary", "train"}
             How pseudo-labels err. "complementary": independently of Φ_U given the label (the paper).
             "train": as measured on the labelled training domains (`sfboost.leakage.model`).
@@ -149,7 +149,7 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
                 )
             # The leak model knows the score as it was before flattening.
             stable, unstable = self._calibrated(X)
-            model = self.leak_model(force=force, **options)
+            model = self.leak_model(force=answer == "paper", **options)
             return AdaptedSFBClassifier(self, model.adapt(np.exp(stable), unstable))
         if noise != "complementary":
             raise ValueError(f"noise must be 'complementary' or 'train', got {noise!r}.")
@@ -159,21 +159,23 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
             options.setdefault("source_prior", self.source_prior_)
         elif "method" not in options:
             options.setdefault("correction", "posthoc")
-        if options.get("method") == "paper" and leak is None:
-            guard = None
-        if guard is not None:
-            options = self._guard_options(np.exp(stable), unstable, sample_weight, leak) | options
+        if options.get("method") == "paper" and answer == "safe" and leak is None:
+            answer = "checked"
+        options["leak"] = leak
+        if answer == "safe":
+            options |= self._guard_options(np.exp(stable), unstable, sample_weight, leak)
         elif options.get("uncertainty"):
-            asked = self._guard_options(np.exp(stable), unstable, sample_weight, 0.0)
-            options = {"alarm": asked["alarm"]} | options
-        adaptation = adapt(
+            options["alarm"] = self._guard_options(np.exp(stable), unstable, sample_weight, 0.0)["alarm"]
+        choices = {"method": "default", "l2": "auto"}
+        choices |= {name: options.pop(name) for name in CHOICES if name in options}
+        adaptation = adapt_rows(
             np.exp(stable),
             unstable,
+            resolve(**choices),
             y=y,
             classes=self.classes_,
             sample_weight=sample_weight,
-            guard=guard,
-            force=force,
+            answer=answer,
             **options,
         )
         return AdaptedSFBClassifier(self, adaptation)

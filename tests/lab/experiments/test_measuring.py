@@ -103,7 +103,7 @@ def test_the_papers_adapter_is_the_paper_to_the_letter(trained):
     X = rows.places[0].X
     stable, unstable = predictor.stable_and_unstable(X)
     ours = PaperAdapter().adapt(predictor, X).predict_proba(X)
-    theirs = adapt(np.exp(stable), unstable, method="paper", force=True).predict_proba(
+    theirs = adapt(np.exp(stable), unstable, method="paper", answer="paper").predict_proba(
         np.exp(stable), unstable
     )
     np.testing.assert_array_equal(ours, theirs)

@@ -75,8 +75,8 @@ def test_flattening_takes_the_leak_out_before_adapting():
     flat = SFB.preset("ac", flatten=True, **options).fit(rows.train, validation=rows.pool, seed=3)
     X = rows.places[0].X
     adapter = FlattenedSFB(correction="posthoc", rounds=2)
-    expected = flat.model.adapt(X, guard=None, correction="posthoc", rounds=2, random_state=0).predict_proba(
-        X
-    )
+    expected = flat.model.adapt(
+        X, answer="checked", correction="posthoc", rounds=2, random_state=0
+    ).predict_proba(X)
     np.testing.assert_allclose(adapter.adapt(plain, X).predict_proba(X), expected, atol=1e-10)
     assert not np.allclose(plain.predict_proba(X), flat.predict_proba(X), atol=1e-6)

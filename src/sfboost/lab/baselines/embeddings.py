@@ -24,7 +24,7 @@ from sfboost.lab.baselines.contract import (
     TestAccess,
 )
 from sfboost.lab.baselines.pooled import EstimatorPredictor, as_matrix
-from sfboost.lab.baselines.sfb import BoostedPredictor, OtherStable
+from sfboost.lab.baselines.sfb import BoostedPredictor, OtherStable, answer_of
 
 #: Log-probability of a class that a regression has never seen.
 _NEVER = -50.0
@@ -144,6 +144,10 @@ class SFBComponents(Method):
         rotated: Any = _Rotated(predictor, directions)
         stable, unstable = rotated.stable_and_unstable(X_test)
         made = adapt(
-            np.exp(stable), unstable, classes=predictor.classes_, force=self.force, random_state=seed
+            np.exp(stable),
+            unstable,
+            classes=predictor.classes_,
+            answer=answer_of(self.force),
+            random_state=seed,
         )
         return BoostedPredictor(rotated, made)

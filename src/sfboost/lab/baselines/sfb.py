@@ -16,6 +16,17 @@ from sfboost.adaptation import Adaptation, adapt
 from sfboost.lab.baselines.contract import Floats, LinearHead, Method, Predictor, TestAccess
 
 
+def answer_of(force: bool) -> str:
+    """The `answer` of an adapter: whatever the rows, or where they are enough; the laboratory has no guard.
+
+    Examples
+    --------
+    >>> answer_of(True), answer_of(False)
+    ('paper', 'checked')
+    """
+    return "paper" if force else "checked"
+
+
 def outputs_of(predictor: Predictor, X: Any) -> tuple[Floats, Floats]:
     """Return f_S and Φ_U of the rows.
 
@@ -124,7 +135,7 @@ class SFBPaper(Method):
             classes=predictor.classes_,
             method="paper",
             rounds=self.rounds,
-            force=self.force,
+            answer=answer_of(self.force),
             random_state=seed,
         )
         return BoostedPredictor(predictor, made)
@@ -171,7 +182,7 @@ class SFBOurs(Method):
             correction=correction,
             rounds=self.rounds,
             evidence=getattr(predictor, "evidence_", None),
-            force=self.force,
+            answer=answer_of(self.force),
             random_state=seed,
         )
         return BoostedPredictor(predictor, made)
@@ -227,5 +238,7 @@ class SFBLabels(Method):
         if y_test is None:
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
         stable, unstable = outputs_of(predictor, X_test)
-        made = adapt(stable, unstable, y=y_test, classes=predictor.classes_, force=True, random_state=seed)
+        made = adapt(
+            stable, unstable, y=y_test, classes=predictor.classes_, answer="paper", random_state=seed
+        )
         return BoostedPredictor(predictor, made)

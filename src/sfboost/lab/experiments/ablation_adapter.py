@@ -69,7 +69,7 @@ class PaperAdapter(Method):
             rounds=self.rounds,
             calibrate_unstable=self.calibrate_unstable,
             standardize=self.standardize,
-            force=True,
+            answer="paper",
             random_state=seed,
         )
         return BoostedPredictor(source, made)
@@ -118,7 +118,7 @@ class PaperLabels(PaperAdapterAsIs):
             method="paper",
             head=head,
             standardize=self.standardize,
-            force=True,
+            answer="paper",
         )
         return BoostedPredictor(predictor, made)
 
