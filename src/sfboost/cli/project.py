@@ -18,9 +18,9 @@ from sfboost.boosting.evaluation import (
     fit_pooled,
     skipped,
 )
+from sfboost.encoding import Encoder
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
 from sfboost.report.training import evaluation_rows
-from sfboost.tables.encoding import Encoder
 from sfboost.tables.preparing import NewRows, TrainingTable
 from sfboost.tables.roles import Roles
 

@@ -11,11 +11,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfboost.tables.encoding import Encoder, as_text, says_nothing
+from sfboost.encoding import Encoder
+from sfboost.encoding.cells import as_series, as_text
 from sfboost.tables.labels import known_labels, labels
 from sfboost.tables.roles import Roles, require_columns
 
 _MANY_CANDIDATES = 40
+_ARROW = {"number": pa.float64(), "truth": pa.bool_(), "category": pa.string()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +86,12 @@ def prepare_training(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
     encoder = Encoder.fit(table, roles.features, categorical)
-    empty = [column.name for column in encoder.columns if says_nothing(column, table.column(column.name))]
+    cells = {column: as_series(table.column(column.name)) for column in encoder.columns}
+    empty = [column.name for column in encoder.columns if column.missing(cells[column]).all()]
     if empty:
         remarks.append(f"Columns {', '.join(empty)} are missing in every training row and say nothing.")
+    filled = Encoder(tuple(column for column in encoder.columns if column.name not in empty))
+    remarks += filled.remarks(table, "training rows")
     if roles.search and len(encoder.names) > _MANY_CANDIDATES:
         remarks.append(
             f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "
@@ -131,9 +136,11 @@ def prepare_new(
 def csv_types(roles: Roles, encoder: Encoder) -> dict[str, pa.DataType]:
     """What CSV columns of new rows are read as: features as in training, names as text (007 stays 007)."""
     names = (roles.target, roles.domain, *([] if roles.id is None else [roles.id]))
-    return encoder.types | dict.fromkeys(names, pa.string())
+    features = {column.name: _ARROW[column.kind] for column in encoder.columns}
+    return features | dict.fromkeys(names, pa.string())
 
 
 def frame(encoder: Encoder, rows: pa.Table | pa.RecordBatch) -> pd.DataFrame:
     """Encoded rows under their names."""
-    return pd.DataFrame(encoder.encode(rows), columns=list(encoder.names))
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    return pd.DataFrame(encoder.encode(table), columns=list(encoder.names))
