@@ -53,16 +53,40 @@ class Encoder:
         wanted = set(names)
         return [output for column in self.columns if column.name in wanted for output in column.outputs]
 
+    def making(self, outputs: Iterable[str]) -> Self:
+        """The part of this encoder that makes the named encoded columns."""
+        wanted = set(outputs)
+        return type(self)(tuple(column for column in self.columns if wanted.intersection(column.outputs)))
+
+    def lacking(self, names: Iterable[str]) -> list[str]:
+        """Columns that a table with these names lacks: neither it nor what it is encoded to is there."""
+        there = set(names)
+        return [
+            column.name
+            for column in self.columns
+            if column.name not in there and not (column.outputs and there.issuperset(column.outputs))
+        ]
+
     def encode(self, rows: Any) -> FloatArray:
-        """Numbers of shape (n, len(names)); none is missing. Other columns and the order do not matter."""
+        """Numbers of shape (n, len(names)); none is missing. Other columns and the order do not matter.
+
+        A column that is encoded already (`sex=f` is there, and no `sex`) stays as it is.
+        """
         frame = _frame(rows)
-        parts = [column.encode(as_series(frame[column.name])) for column in self.columns]
+        parts = [self._encode(column, frame) for column in self.columns]
         return np.concatenate([np.empty((len(frame), 0)), *parts], axis=1)
+
+    def _encode(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
+        if column.name in frame.columns:
+            return column.encode(as_series(frame[column.name]))
+        return np.asarray(frame.select(list(column.outputs)).to_numpy(), dtype=np.float64)
 
     def remarks(self, table: Any, what: str = "new rows") -> list[str]:
         """Sentences about every cell that had to be filled in."""
         rows, remarks, missing = _frame(table), [], []
         for column in self.columns:
+            if column.name not in rows.columns:
+                continue  # encoded already
             values = as_series(rows[column.name])
             if share := float(np.mean(column.missing(values))):
                 fill = f"{column.fill:g}" if column.is_number else repr(column.levels[0])

@@ -12,14 +12,17 @@ class EncodingWarning(UserWarning):
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a frame that is here, with columns that have names, all of them text.
+    """Whether X is a frame that is here, whose columns have names: text, and each its own.
 
     Examples
     --------
     >>> is_frame([[1.0]])
     False
     """
-    return nw.dependencies.is_into_dataframe(X) and all(isinstance(name, str) for name in _labels(X))
+    if not nw.dependencies.is_into_dataframe(X):
+        return False
+    labels = _labels(X)
+    return all(isinstance(name, str) for name in labels) and len(set(labels)) == len(labels)
 
 
 def names_of(X: Any) -> list[str]:

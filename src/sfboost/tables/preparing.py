@@ -66,6 +66,8 @@ def prepare_training(
     table: pa.Table, roles: Roles, categorical: tuple[str, ...] = (), name: str = "The table"
 ) -> TrainingTable:
     """Encode labelled rows; rows without a label are left out, and that is said."""
+    assert roles.target is not None
+    assert roles.domain is not None
     require_columns(table.column_names, [roles.target, roles.domain, *roles.features, *categorical], name)
     remarks = []
     known = pc.is_valid(as_text(table.column(roles.target), roles.target))
@@ -108,7 +110,9 @@ def prepare_new(
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
     y = None
-    texts = as_text(table.column(roles.target), roles.target) if roles.target in table.column_names else None
+    texts = None
+    if roles.target in table.column_names:
+        texts = as_text(table.column(roles.target), str(roles.target))
     if texts is not None and texts.null_count < len(texts):
         y, strange = known_labels(texts, classes)
         remarks.append(
@@ -117,7 +121,7 @@ def prepare_new(
         if strange:
             remarks.append(f"Labels that training never saw are not scored: {', '.join(strange[:5])}.")
     if roles.domain in table.column_names:
-        domains = pc.unique(as_text(table.column(roles.domain), roles.domain)).drop_null().to_pylist()
+        domains = pc.unique(as_text(table.column(roles.domain), str(roles.domain))).drop_null().to_pylist()
         if len(domains) > 1:
             shown = ", ".join(domains[:4]) + (" …" if len(domains) > 4 else "")
             remarks.append(
@@ -135,7 +139,7 @@ def prepare_new(
 
 def csv_types(roles: Roles, encoder: Encoder) -> dict[str, pa.DataType]:
     """What CSV columns of new rows are read as: features as in training, names as text (007 stays 007)."""
-    names = (roles.target, roles.domain, *([] if roles.id is None else [roles.id]))
+    names = [name for name in (roles.target, roles.domain, roles.id) if name is not None]
     features = {column.name: _ARROW[column.kind] for column in encoder.columns}
     return features | dict.fromkeys(names, pa.string())
 
