@@ -212,12 +212,19 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             say so by the same name for each row if there is one alone.
         sample_weight : array-like of shape (n,), optional
         """
+        self._fit(X, y, sample_domain, sample_weight)
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Fit; return the held-out rows and their calibrated log-probabilities."""
         self._validate_params()
         settings = self._settings()
         X = self._check_input(X, reset=True)
         domain = check_domain(sample_domain, X.shape[0])
         if sample_domain is None:
-            warnings.warn(ONE_DOMAIN, AdaptationWarning, stacklevel=2)
+            warnings.warn(ONE_DOMAIN, AdaptationWarning, stacklevel=3)
         y, weight = self._check_labels(y, X), None
         used = np.arange(X.shape[0])
         if sample_weight is not None:
@@ -264,7 +271,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                 for name, mine in rows_by_domain(domain)
             )
         )
-        return self
+        return held_out, calibrated
 
     def _settings(self) -> Settings:
         return resolve(
@@ -302,7 +309,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                     "The prefit stable classifier is right about nearly every row: were these rows used to "
                     "fit it? Calibration and the refusal to adapt need rows that are new to it.",
                     AdaptationWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             return every, raw
         if self.verbose:
