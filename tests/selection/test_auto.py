@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from sfboost import StableFeatureBoosting
 from sfboost.selection import StableFeatureSelector
@@ -52,14 +53,16 @@ def test_where_nothing_can_be_told_fit_refuses_with_the_selectors_sentence(coins
         StableFeatureBoosting("auto", [0, 1]).fit(X, y, sample_domain=domain)
 
 
-def test_text_columns_are_refused_by_name(coins):
+def test_text_columns_are_encoded_unless_a_pipeline_wants_them_raw(coins):
     pd = pytest.importorskip("pandas", reason="needs the optional extra sfboost[app]")
     X, y, domain, *_ = coins
     frame = pd.DataFrame(X, columns=["shape", "colour"]).assign(city="Rome")
     with pytest.raises(ValueError, match="'city' is not numeric"):
-        StableFeatureBoosting("auto").fit(frame, y, sample_domain=domain)
-    model = StableFeatureBoosting("auto").fit(frame[["shape", "colour"]], y, sample_domain=domain)
-    assert model.stable_columns_.names == ("shape",)
+        StableFeatureBoosting("auto", stable=LogisticRegression()).fit(frame, y, sample_domain=domain)
+    words = frame.assign(shape=np.where(X[:, 0] > 0, "square", "round"))
+    for table in (frame, words):
+        model = StableFeatureBoosting("auto").fit(table, y, sample_domain=domain)
+        assert model.stable_columns_.sources == ("shape",)
 
 
 def test_evaluation_searches_again_without_the_domain_that_plays_the_new_one(families):

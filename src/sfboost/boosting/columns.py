@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -12,22 +13,107 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._indexing import _get_column_indices
 
 from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range
+from sfboost.encoding import Encoder, EncodingWarning, is_frame
+from sfboost.encoding.frames import names_of
+from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
 from sfboost.selection import StableFeatureSelector
+
+if TYPE_CHECKING:
+    from sfboost.boosting.estimator import StableFeatureBoosting
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Positions and names of a feature set."""
+    """Positions and names of a feature set.
+
+    Attributes
+    ----------
+    names : tuple of str
+        With an encoder, of the encoded columns.
+    encoder : Encoder or None
+        What turns columns of a frame into numbers, where no pipeline of the user does.
+    """
 
     positions: tuple[int, ...]
     names: tuple[str, ...]
+    encoder: Encoder | None = None
 
     def take(self, X: Any) -> Any:
-        """The columns of X, as a DataFrame if X is one."""
-        return _safe_indexing(X, list(self.positions), axis=1)
+        """The columns of X: numbers if they are encoded, else what X is. Of a frame, by name."""
+        if not is_frame(X):
+            if self.encoder is not None and not all(column.is_number for column in self.encoder.columns):
+                raise ValueError(
+                    "The model was fitted to a frame with text in it: pass a frame, not an array."
+                )
+            return _safe_indexing(X, list(self.positions), axis=1)
+        if self.encoder is None:
+            known = not self.lacking(X)  # else fitted to an array, whose columns have no names
+            return _safe_indexing(X, list(self.names if known else self.positions), axis=1)
+        numbers = self.encoder.encode(X)
+        made = self.encoder.names
+        return numbers if made == self.names else numbers[:, [made.index(name) for name in self.names]]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Columns of the table that these are made of."""
+        return self.names if self.encoder is None else tuple(c.name for c in self.encoder.columns)
+
+    def lacking(self, X: Any) -> list[str]:
+        """Columns that the frame X lacks."""
+        there = names_of(X)
+        if self.encoder is not None:
+            return self.encoder.lacking(there)
+        return [name for name in self.names if name not in there]
+
+    def encoded_by(self, encoder: Encoder) -> Columns:
+        """The same columns, made of those that `encoder` reads."""
+        return Columns(self.positions, self.names, encoder.making(self.names))
 
     def __len__(self) -> int:
-        return len(self.positions)
+        return len(self.names)
+
+
+def choose_columns(
+    X: Any, labels: Any, domain: Any, stable: Any, unstable: Any, encoded: tuple[bool, bool]
+) -> tuple[Columns, Columns, StableFeatureSelector | None]:
+    """The stable and the unstable columns, and what was found if they were searched for.
+
+    `encoded` says of each set whether columns of a frame are to be encoded, or left to a user's pipeline.
+    """
+    if not is_frame(X):
+        found = find_stable(X, labels, domain, stable, unstable)
+        chosen, selector = (stable, None) if found is None else found
+        return *resolve_columns(X, chosen, unstable), selector
+    if _is_search(stable) and all(encoded):
+        # Each category is a candidate by itself.
+        encoder = Encoder.fit(X, names_of(X))
+        named = encoder.outputs_of(_names(X, _positions(X, unstable, "unstable_features") or []))
+        numbers = encoder.encode(X)
+        rows = type(X)(numbers, columns=list(encoder.names)) if hasattr(X, "iloc") else numbers
+        places = [encoder.names.index(name) for name in named] or None
+        found = find_stable(rows, labels, domain, stable, places)
+        assert found is not None
+        sets = resolve_columns(rows, found[0], places)
+        full = [Columns(c.positions, tuple(encoder.names[j] for j in c.positions)) for c in sets]
+        return full[0].encoded_by(encoder), full[1].encoded_by(encoder), found[1]
+    found = find_stable(X, labels, domain, stable, unstable)
+    chosen, selector = (stable, None) if found is None else found
+    first, second = (
+        _encoded(columns, X) if ours else columns
+        for columns, ours in zip(resolve_columns(X, chosen, unstable), encoded, strict=True)
+    )
+    if not len(first):
+        raise ValueError("The stable columns hold one category each and say nothing: name others.")
+    return first, second, selector
+
+
+def _encoded(columns: Columns, X: Any) -> Columns:
+    encoder = Encoder.fit(X, columns.names)
+    return Columns(columns.positions, encoder.names, encoder)
+
+
+def _is_search(stable: Any) -> bool:
+    return isinstance(stable, StableFeatureSelector) or (isinstance(stable, str) and stable == "auto")
 
 
 def resolve_columns(X: Any, stable: Any, unstable: Any) -> tuple[Columns, Columns]:
@@ -57,12 +143,9 @@ def find_stable(
     Refused where the training domains cannot show any column to be stable: a guess would undo what the
     stable predictor is for.
     """
-    if isinstance(stable, StableFeatureSelector):
-        selector = clone(stable)
-    elif isinstance(stable, str) and stable == "auto":
-        selector = StableFeatureSelector()
-    else:
+    if not _is_search(stable):
         return None
+    selector = StableFeatureSelector() if isinstance(stable, str) else clone(stable)
     named = set(_positions(X, unstable, "unstable_features") or ())
     free = [j for j in range(X.shape[1]) if j not in named]
     if not free:
@@ -88,14 +171,15 @@ def _positions(X: Any, selector: Any, name: str) -> list[int] | None:
         return [int(j) for j in _get_column_indices(X, selector)]
     except (ValueError, KeyError, IndexError) as error:
         available = (
-            f"the columns are {list(X.columns)}" if hasattr(X, "columns") else f"X has {X.shape[1]} columns"
+            f"the columns are {names_of(X)}" if hasattr(X, "columns") else f"X has {X.shape[1]} columns"
         )
         raise ValueError(f"{name}={selector!r} does not fit the data ({error}): {available}.") from None
 
 
 def _names(X: Any, positions: list[int]) -> tuple[str, ...]:
     if hasattr(X, "columns"):
-        return tuple(str(X.columns[j]) for j in positions)
+        names = names_of(X)
+        return tuple(names[j] for j in positions)
     return tuple(f"x{j}" for j in positions)
 
 
@@ -123,3 +207,29 @@ def require_finite_numbers(X: Any, names: tuple[str, ...], what: str, remedy: st
             f"The {what} features {strange} hold numbers beyond {LARGEST:g}, or none that reaches "
             f"{SMALLEST:g}: express them in another unit."
         )
+
+
+def reads_numbers(estimator: Any) -> bool:
+    """Whether an estimator is one of ours, which wants numbers; a user's own may read anything."""
+    ours = isinstance(estimator, SoftLabelMixin) and not isinstance(estimator, SoftLabelClassifier)
+    return estimator is None or ours
+
+
+def require_columns(model: StableFeatureBoosting, X: Any) -> None:
+    """Refuse a frame without the columns of `fit`; others, and their order, do not matter."""
+    lacking = [*model.stable_columns_.lacking(X), *model.unstable_columns_.lacking(X)]
+    if lacking:
+        raise ValueError(
+            f"The feature names should match those that were passed during fit: X lacks {lacking}; it has "
+            f"{names_of(X)[:30]}."
+        )
+
+
+def tell_filled(model: StableFeatureBoosting, X: Any, what: str, *, stable_only: bool = False) -> None:
+    """Warn of the cells of a frame that are filled in."""
+    if not is_frame(X):
+        return
+    encoder = model.stable_columns_.encoder if stable_only else model.encoder_
+    remarks = [] if encoder is None else encoder.remarks(X, what)
+    if remarks:
+        warnings.warn(" ".join(remarks), EncodingWarning, stacklevel=3)

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.checks import check_weight, in_range
-from sfboost.boosting.rows import check_domain, make_splits
+from sfboost.boosting.rows import check_domain
 from sfboost.diagnostics import (
     Diagnosis,
     DomainLeak,
@@ -85,16 +85,14 @@ def numbers(X: Any) -> FloatArray | None:
 
 def held_out_rows(model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any) -> TrainingRows:
     """Fit `model`, and return its held-out predictions with the rows that they are of."""
-    model.fit(X, y, sample_domain=sample_domain)
+    held_out, calibrated = model._fit(X, y, sample_domain)
     X = model._check_input(X, reset=False)
     labels = np.searchsorted(model.classes_, np.asarray(y))
     domain = check_domain(sample_domain, X.shape[0])
     stable_X = model.stable_columns_.take(X)
-    splits = make_splits(labels, domain, np.arange(len(labels)), model.cv, model.random_state)
-    held_out, raw = model._fit_stable(stable_X, labels, domain, None, splits)
     unstable_X = model.unstable_columns_.take(X) if len(model.unstable_columns_) else None
     return training_rows(
-        np.exp(model.temperature_.apply(raw)),
+        np.exp(calibrated),
         labels,
         domain,
         held_out,

@@ -31,7 +31,13 @@ from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import CHOICES, Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
-from sfboost.boosting.columns import find_stable, require_finite_numbers, resolve_columns
+from sfboost.boosting.columns import (
+    choose_columns,
+    reads_numbers,
+    require_columns,
+    require_finite_numbers,
+    tell_filled,
+)
 from sfboost.boosting.diagnosing import diagnose_model, guard_of, training_rows
 from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
@@ -45,7 +51,8 @@ from sfboost.boosting.rows import (
 )
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
-from sfboost.heads import SoftLabelClassifier, SoftLabelMixin, fit_with_weight
+from sfboost.encoding import Encoder, is_frame
+from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
 
@@ -205,12 +212,19 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             say so by the same name for each row if there is one alone.
         sample_weight : array-like of shape (n,), optional
         """
+        self._fit(X, y, sample_domain, sample_weight)
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Fit; return the held-out rows and their calibrated log-probabilities."""
         self._validate_params()
         settings = self._settings()
         X = self._check_input(X, reset=True)
         domain = check_domain(sample_domain, X.shape[0])
         if sample_domain is None:
-            warnings.warn(ONE_DOMAIN, AdaptationWarning, stacklevel=2)
+            warnings.warn(ONE_DOMAIN, AdaptationWarning, stacklevel=3)
         y, weight = self._check_labels(y, X), None
         used = np.arange(X.shape[0])
         if sample_weight is not None:
@@ -226,14 +240,14 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             # A row of weight zero is no row: it must not bring a class or a domain with it.
             X, y, domain, weight = _safe_indexing(X, used), y[used], domain[used], weight[used]
         labels = self._encode_labels(y)
-        stable_features = self.stable_features
-        found = find_stable(X, labels, domain, stable_features, self.unstable_features)
-        if found is not None:
-            stable_features, self.selector_ = found
-        self.stable_columns_, self.unstable_columns_ = resolve_columns(
-            X, stable_features, self.unstable_features
+        encoded = (reads_numbers(self.stable), reads_numbers(self.unstable))
+        self.stable_columns_, self.unstable_columns_, selector = choose_columns(
+            X, labels, domain, self.stable_features, self.unstable_features, encoded
         )
+        if selector is not None:
+            self.selector_ = selector
         self._check_columns(X)
+        tell_filled(self, X, "training rows")
         stable_X = self.stable_columns_.take(X)
         held_out, raw = self._fit_stable(stable_X, labels, domain, weight, splits)
         rows_weight = np.ones(len(labels)) if weight is None else weight
@@ -262,7 +276,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                 for name, mine in rows_by_domain(domain)
             )
         )
-        return self
+        return held_out, calibrated
 
     def _settings(self) -> Settings:
         return resolve(
@@ -300,7 +314,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                     "The prefit stable classifier is right about nearly every row: were these rows used to "
                     "fit it? Calibration and the refusal to adapt need rows that are new to it.",
                     AdaptationWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             return every, raw
         if self.verbose:
@@ -369,6 +383,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         """Calibrated log-probabilities of the stable predictor."""
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
+        tell_filled(self, X, "new rows", stable_only=True)
         return self._stable_log_proba(X)
 
     def _stable_log_proba(self, X: Any) -> FloatArray:
@@ -428,6 +443,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                 "unstable_features before `fit`."
             )
         self._check_columns(X)
+        tell_filled(self, X, "new rows")
         choices = {
             "method": self.method,
             "correction": self.correction,
@@ -526,9 +542,12 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
 
     def _check_input(self, X: Any, *, reset: bool) -> Any:
         """Arrays are validated; DataFrames stay what they are, so that pipelines find their columns."""
-        if hasattr(X, "iloc"):
+        if hasattr(X, "iloc") or is_frame(X):
             if X.shape[0] == 0:
                 raise ValueError("Found array with 0 sample(s): X is empty, pass at least one row.")
+            if not reset and is_frame(X) and hasattr(self, "feature_names_in_"):
+                require_columns(self, X)
+                return X
             _check_feature_names(self, X, reset=reset)
             _check_n_features(self, X, reset=reset)
             return X
@@ -544,8 +563,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             (self.stable_columns_, self.stable, "stable"),
             (self.unstable_columns_, self.unstable, "unstable"),
         ):
-            wrapped = not isinstance(estimator, SoftLabelMixin) or isinstance(estimator, SoftLabelClassifier)
-            if (estimator is None or not wrapped) and len(columns):
+            if reads_numbers(estimator) and len(columns):
                 require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
 
     def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:
@@ -569,6 +587,13 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                 f"y holds one class only ({self.classes_[0]!r}): at least two classes are needed."
             )
         return position.reshape(-1)
+
+    @property
+    def encoder_(self) -> Encoder | None:
+        """How columns of a frame become numbers; None if it was an array, or all is left to pipelines."""
+        parts = (self.stable_columns_.encoder, self.unstable_columns_.encoder)
+        columns = dict.fromkeys(column for part in parts if part is not None for column in part.columns)
+        return Encoder(tuple(columns)) if columns else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
@@ -21,6 +22,8 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
+from sfboost.encoding import is_frame
+from sfboost.encoding.frames import names_of
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
@@ -103,6 +106,8 @@ def evaluate_domains(
 ) -> DomainEvaluation:
     """Leave each domain out in turn; see `StableFeatureBoosting.evaluate`."""
     domain = np.asarray(sample_domain, dtype=object)
+    if is_frame(X) and not hasattr(X, "iloc"):
+        X = nw.from_native(X, eager_only=True).to_pandas()  # what the pooled classifier reads
     X = X if hasattr(X, "shape") else np.asarray(X)
     labels = np.asarray(y)
     if domain.shape != (X.shape[0],) or labels.shape != (X.shape[0],):
@@ -223,7 +228,11 @@ def class_positions(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> npt.
 
 
 def _used_columns(fitted: StableFeatureBoosting, X: Any) -> Any:
-    used = sorted({*fitted.stable_columns_.positions, *fitted.unstable_columns_.positions})
+    sets = (fitted.stable_columns_, fitted.unstable_columns_)
+    if is_frame(X):
+        sources = {name for columns in sets for name in columns.sources}
+        return _safe_indexing(X, [name for name in names_of(X) if name in sources], axis=1)
+    used = sorted({position for columns in sets for position in columns.positions})
     return _safe_indexing(X, used, axis=1)
 
 

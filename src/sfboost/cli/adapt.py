@@ -13,6 +13,7 @@ from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
 from sfboost.cli.outcome import leave, tell, write_report
+from sfboost.tables.roles import split
 
 
 @speaking
@@ -29,6 +30,7 @@ def adapt(
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
     config: o.Config = None,
+    trusted: o.Trusted = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
@@ -40,12 +42,12 @@ def adapt(
     voice = Voice(quiet, as_json)
     check_model_name(output)
     refuse_collisions({"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": report})
-    project = load_project(model)
+    project = load_project(model, split(trusted))
     rows_here, name = read_new(new, project, delimiter=delimiter, decimal=decimal, encoding=encoding)
     with voice.waiting("Adapting"):
         project = project.adapt(rows_here, answer=answer.value, leak=leak)
         facts = project.facts(rows_here, title=f"{name} as a new domain", source=model.name, rows=rows)
-    save_project(project, output)
+    save_project(project, output, split(trusted))
     written = {"model": str(output)}
     if report is not None:
         write_report(facts, report)

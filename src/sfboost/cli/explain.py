@@ -19,7 +19,7 @@ from sfboost.cli.project import Project
 from sfboost.tables.foreign_text import plain
 from sfboost.tables.preparing import csv_types, frame
 from sfboost.tables.reading import find, read
-from sfboost.tables.roles import require_columns
+from sfboost.tables.roles import require_columns, split
 
 
 @speaking
@@ -33,13 +33,14 @@ def explain(
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
+    trusted: o.Trusted = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
 ) -> None:
     """Show why one row gets its prediction: log stable + log unstable - log prior, by class and feature."""
     voice = Voice(quiet, as_json)
-    project = load_project(model)
+    project = load_project(model, split(trusted))
     adapted = project.require_adapted()
     source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)
     table = read(source, csv_types(project.roles, project.encoder))

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from copy import copy
 from pathlib import Path
 
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.cli.project import Project, as_plain, from_plain
+from sfboost.cli.project import Project, as_plain, from_plain, from_python
 from sfboost.tables.dialect import ENDINGS
 from sfboost.tables.writing import is_stream
 
 
-def save_project(project: Project, path: Path) -> None:
+def save_project(project: Project, path: Path, trusted: Collection[str] = ()) -> None:
     """Write a model, adapted or not, so that `sfboost.load` reads it too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     model = copy(project.model)
-    model.table_ = as_plain(project)
+    if project.roles.target is not None:  # else fitted in Python: the model itself says all
+        model.table_ = as_plain(project)
     if project.adapted is None:
-        model.save(path)
+        model.save(path, trusted=trusted)
     else:
-        AdaptedClassifier(model, project.adapted.adaptation).save(path)
+        AdaptedClassifier(model, project.adapted.adaptation).save(path, trusted=trusted)
 
 
 def check_model_name(path: Path) -> None:
@@ -29,20 +31,22 @@ def check_model_name(path: Path) -> None:
         raise ValueError(f"{path} is to be a model file: call it {path.with_suffix('.sfb')}.")
 
 
-def load_project(path: Path) -> Project:
-    """Read what `save_project` wrote."""
+def load_project(path: Path, trusted: Collection[str] = ()) -> Project:
+    """Read what `save_project` wrote, or `save` in Python after `fit` to a frame.
+
+    `trusted` are full names of types beyond the default list that the file may hold.
+    """
     if not path.exists():
         raise ValueError(f"There is no file {path}: `sfboost fit TRAIN … -o {path.name}` makes one.")
-    loaded = sfboost.load(path)
+    loaded = sfboost.load(path, trusted=trusted)
     adapted = loaded if isinstance(loaded, AdaptedClassifier) else None
     model = adapted.model if adapted is not None else loaded
-    table = getattr(model, "table_", None)
-    if not isinstance(model, StableFeatureBoosting) or table is None:
+    if not isinstance(model, StableFeatureBoosting):
         raise ValueError(
-            f"{path} holds a {type(loaded).__name__} that knows no table, since it was saved from Python: "
-            "load it there with sfboost.load."
+            f"{path} holds a {type(loaded).__name__}, which knows no table: load it with sfboost.load."
         )
+    table = getattr(model, "table_", None)
     try:
-        return from_plain(table, model, adapted)
+        return from_python(model, adapted) if table is None else from_plain(table, model, adapted)
     except ValueError as error:
         raise ValueError(f"{path} is not loaded: {error}.") from error

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfboost.cli.project import Project
-from sfboost.tables.encoding import as_text
+from sfboost.encoding.cells import as_text
 from sfboost.tables.preparing import NewRows, TrainingTable, csv_types, prepare_new, prepare_training
 from sfboost.tables.reading import find, read
 from sfboost.tables.roles import assign, pick, require_columns, split

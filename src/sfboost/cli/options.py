@@ -76,6 +76,10 @@ Config = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Trusted = Annotated[
+    str | None,
+    typer.Option("--trusted", help="Types that the model file may hold beyond the known ones: full names."),
+]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
 ]

@@ -15,6 +15,7 @@ from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
 from sfboost.tables.reading import PIPE, Source, find, open_batches
+from sfboost.tables.roles import split
 from sfboost.tables.writing import is_stream, open_table, resolve
 
 PredictionTable = Annotated[
@@ -37,6 +38,7 @@ def predict(
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
+    trusted: o.Trusted = None,
     as_json: o.Json = False,
     quiet: o.Quiet = False,
     debug: o.Debug = False,
@@ -50,7 +52,7 @@ def predict(
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
     kind = check_format(format, output)
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
-    project = load_project(model)
+    project = load_project(model, split(trusted))
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
     source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)

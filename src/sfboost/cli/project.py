@@ -18,9 +18,9 @@ from sfboost.boosting.evaluation import (
     fit_pooled,
     skipped,
 )
+from sfboost.encoding import Encoder
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
-from sfboost.report.training import evaluation_rows
-from sfboost.tables.encoding import Encoder
+from sfboost.report.training import evaluation_rows, training_of
 from sfboost.tables.preparing import NewRows, TrainingTable
 from sfboost.tables.roles import Roles
 
@@ -40,7 +40,7 @@ class Project:
         Of the encoded columns.
     training : TrainingFacts
         For reports: no training row is kept.
-    pooled : fitted classifier
+    pooled : fitted classifier or None
         Of all encoded columns, to compare with where labels are given.
     adapted : AdaptedClassifier or None
     """
@@ -110,6 +110,9 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
         with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
             facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings)))
     pooled = default_classifier(training.X).fit(training.X, training.y)
+    # The model gets the encoder itself, so that it reads raw rows wherever it is loaded.
+    model.stable_columns_ = model.stable_columns_.encoded_by(training.encoder)
+    model.unstable_columns_ = model.unstable_columns_.encoded_by(training.encoder)
     return Project(training.roles, training.encoder, model, facts, pooled)
 
 
@@ -159,10 +162,21 @@ def as_plain(project: Project) -> dict[str, Any]:
     """What a file keeps beside the model itself."""
     return {
         "roles": project.roles.to_dict(),
-        "encoder": project.encoder.to_dict(),
         "training": project.training.to_dict(),
         "pooled": project.pooled,
     }
+
+
+def from_python(model: StableFeatureBoosting, adapted: AdaptedClassifier | None) -> Project:
+    """A project of a model that was fitted to a frame in Python: it knows how to read its columns."""
+    sets, encoder = (model.stable_columns_, model.unstable_columns_), model.encoder_
+    if encoder is None or any(columns.encoder is None for columns in sets if len(columns)):
+        raise ValueError(
+            "it was fitted in Python to an array, or with a pipeline that reads its columns itself, so that "
+            "the command cannot know how to read a table: load it in Python with sfboost.load"
+        )
+    roles = Roles(None, None, None, sets[0].sources, sets[1].sources)
+    return Project(roles, encoder, model, training_of(model), None, adapted)
 
 
 def from_plain(values: Any, model: StableFeatureBoosting, adapted: AdaptedClassifier | None) -> Project:
@@ -170,7 +184,8 @@ def from_plain(values: Any, model: StableFeatureBoosting, adapted: AdaptedClassi
     try:
         return Project(
             Roles.from_dict(values["roles"]),
-            Encoder.from_dict(values["encoder"]),
+            # Files of earlier versions have it here, and not in the model.
+            Encoder.from_dict(values["encoder"]) if "encoder" in values else _encoder_of(model),
             model,
             TrainingFacts.from_dict(values["training"]),
             values["pooled"],
@@ -178,6 +193,12 @@ def from_plain(values: Any, model: StableFeatureBoosting, adapted: AdaptedClassi
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"what it says of its table is malformed ({error!r})") from error
+
+
+def _encoder_of(model: StableFeatureBoosting) -> Encoder:
+    if model.encoder_ is None:
+        raise ValueError("no encoder is in it")
+    return model.encoder_
 
 
 def class_names(project: Project) -> list[str]:

@@ -1,24 +1,26 @@
 """Tables: CSV, Parquet or a DataFrame with a target column and a domain column.
 
-``from_table`` keeps the columns as they are; ``encode`` turns them into numbers by the default pipeline,
-fitted on the training domains alone.
+``from_table`` keeps the columns as they are; ``encode`` turns them into numbers as the command does
+(`sfboost.encoding`), decided on the training domains alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+import warnings
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from sfboost.datasets.contract import Dataset, Domain, as_names
+from sfboost.encoding import Encoder, EncodingWarning, is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
-    from sklearn.compose import ColumnTransformer
 
 UNLABELLED = -1
 
@@ -39,8 +41,8 @@ def from_table(
 
     Parameters
     ----------
-    source : path or DataFrame
-        ``.csv``, ``.tsv``, ``.parquet``, or the frame itself, which is not changed.
+    source : path or frame
+        ``.csv``, ``.tsv``, ``.parquet``, or the frame itself (pandas, polars, pyarrow), which is not changed.
     target, domain : str
         The columns that hold label and domain.
     test, validate : str or iterable of str
@@ -54,8 +56,8 @@ def from_table(
 
     Notes
     -----
-    Numbers and truth values stay numbers. All else becomes text, in which a missing value is its own
-    category. Dates are refused: which part of a date matters is not ours to guess.
+    Numbers and truth values stay numbers; all else becomes text. Dates are refused: which part of
+    a date matters is not ours to guess.
 
     Examples
     --------
@@ -134,48 +136,12 @@ def load_table(
     return encode(dataset) if encoded else dataset
 
 
-def default_encoder(X: pd.DataFrame, columns: Mapping[str, list[str]] | None = None) -> ColumnTransformer:
-    """Return the default pipeline for a table, not yet fitted.
-
-    Numbers: the median where missing, a column that says so, then mean 0 and variance 1. Text: one column per
-    category seen in training, "missing" being one; a category not seen there is all zeros.
-
-    Parameters
-    ----------
-    X : DataFrame
-        Its types decide the treatment of each column.
-    columns : mapping of str to list of str, optional
-        Named groups of columns, encoded one after the other; by default one group of all.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sfboost.datasets.tables import default_encoder
-    >>> X = pd.DataFrame({"age": [40.0, None, 60.0], "sex": ["f", "m", None]})
-    >>> default_encoder(X).fit_transform(X).shape
-    (3, 5)
-    """
-    # Imported here because scikit-learn imports pandas wherever it is installed.
-    from sklearn.compose import ColumnTransformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-    parts: list[tuple[str, Any, list[str]]] = []
-    for group, names in (columns or {"all": list(X.columns)}).items():
-        numbers = [c for c in names if X[c].dtype.kind in "biuf"]
-        text = [c for c in names if c not in numbers]
-        fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-        parts.append((f"{group}-numbers", make_pipeline(fill, StandardScaler()), numbers))
-        parts.append((f"{group}-text", OneHotEncoder(handle_unknown="ignore", sparse_output=False), text))
-    return ColumnTransformer(parts, verbose_feature_names_out=False, sparse_threshold=0.0)
-
-
 def encode(dataset: Dataset) -> Dataset:
-    """Return the data set as numbers, by the default pipeline fitted on its training domains.
+    """Return the data set as numbers, by `sfboost.encoding.Encoder` fitted on its training domains.
 
     Known stable and unstable columns become positions in the matrix, ready for
-    ``StableFeatureBoosting(stable_features=..., unstable_features=...)``.
+    ``StableFeatureBoosting(stable_features=..., unstable_features=...)``. Cells that are
+    missing are filled in, and an `EncodingWarning` says where.
 
     Examples
     --------
@@ -183,49 +149,42 @@ def encode(dataset: Dataset) -> Dataset:
     >>> from sfboost.datasets import encode, from_table
     >>> rows = pd.DataFrame({"age": [40, 50, 60], "sex": ["f", "m", "x"],
     ...                      "sick": [0, 1, 1], "town": ["A", "A", "B"]})
-    >>> made = encode(from_table(rows, target="sick", domain="town", test="B", stable_features=["sex"]))
-    >>> made.feature_names, made.stable_features, made.domain("B").X[:, made.stable_features]
-    (['sex_f', 'sex_m', 'age'], [0, 1], array([[0., 0.]]))
+    >>> made = encode(from_table(rows.iloc[:2], target="sick", domain="town", stable_features=["sex"]))
+    >>> made.feature_names, made.stable_features, made.domain("A").X
+    (['age', 'sex=m'], [1], array([[40.,  0.],
+           [50.,  1.]]))
     """
     X = dataset.pooled("train")[0]
     if not hasattr(X, "columns"):
         raise TypeError(f"Data set {dataset.name!r} holds {type(X).__name__}, not a table: use it as it is.")
-    stable, unstable = dataset.stable_features or [], dataset.unstable_features or []
-    groups = {
-        "stable": [str(c) for c in stable],
-        "unstable": [str(c) for c in unstable],
-        "other": [c for c in X.columns if c not in stable and c not in unstable],
-    }
-    encoder = default_encoder(X, groups).fit(X)
-    places = {
-        group: [
-            place
-            for kind in ("numbers", "text")
-            for place in range(*encoder.output_indices_[f"{group}-{kind}"].indices(2**31))
-        ]
-        for group in groups
-    }
+    encoder = Encoder.fit(X, [str(name) for name in X.columns])
+    others = [domain for domain in dataset.domains if domain.name not in dataset.train]
+    remarks = encoder.remarks(X, "training rows")
+    remarks += [remark for domain in others for remark in encoder.remarks(domain.X, f"{domain.name} rows")]
+    if remarks:
+        warnings.warn(" ".join(remarks), EncodingWarning, stacklevel=2)
 
-    def numbers(table: pd.DataFrame) -> NDArray[np.float64]:
-        return np.asarray(encoder.transform(table), dtype=np.float64)
+    def places(names: Sequence[Any] | None) -> list[int] | None:
+        return None if names is None else [encoder.names.index(name) for name in encoder.outputs_of(names)]
 
-    domains = tuple(replace(domain, X=numbers(domain.X)) for domain in dataset.domains)
     return replace(
         dataset,
-        domains=domains,
-        stable_features=None if dataset.stable_features is None else places["stable"],
-        unstable_features=None if dataset.unstable_features is None else places["unstable"],
-        feature_names=[str(c) for c in encoder.get_feature_names_out()],
+        domains=tuple(replace(domain, X=encoder.encode(domain.X)) for domain in dataset.domains),
+        stable_features=places(dataset.stable_features),
+        unstable_features=places(dataset.unstable_features),
+        feature_names=list(encoder.names),
     )
 
 
-def _read(source: str | Path | pd.DataFrame) -> pd.DataFrame:
+def _read(source: Any) -> pd.DataFrame:
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("Tables need pandas: pip install 'sfboost[app]'.") from error
     if isinstance(source, pd.DataFrame):
         return source
+    if is_frame(source):
+        return nw.from_native(source, eager_only=True).to_pandas()
     path = Path(source)
     ending = path.suffix.lower()
     if ending in (".parquet", ".pq"):

@@ -21,6 +21,8 @@ TYPES: dict[str, str] = {
     "AdaptedSFBClassifier": "sfboost.torch",
     # what these are made of
     "Columns": "sfboost.boosting",
+    "Encoder": "sfboost.encoding",
+    "Column": "sfboost.encoding",
     "DomainSummary": "sfboost.boosting",
     "HeldOutCalibration": "sfboost.boosting",
     "DomainLeak": "sfboost.diagnostics.leak",

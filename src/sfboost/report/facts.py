@@ -139,10 +139,11 @@ def all_checks(adapted: AdaptedClassifier, training: TrainingFacts, X: pd.DataFr
     # Without labels informativeness is a claim; where training has judged it, the claim adds nothing.
     found_here = diagnose(new=new, random_state=adapted.model.random_state or 0)
     here = [result.to_dict() for result in found_here if result.check not in judged]
-    here.append(training.balance.check(new.stable).to_dict())
-    here.append(
-        training.support.check(np.asarray(adapted.model.stable_columns_.take(X), dtype=float)).to_dict()
-    )
+    if training.balance is not None:
+        here.append(training.balance.check(new.stable).to_dict())
+    if training.support is not None:
+        stable = np.asarray(adapted.model.stable_columns_.take(X), dtype=float)
+        here.append(training.support.check(stable).to_dict())
     found = [("training domains", result) for result in training.checks] + [
         ("new domain", result) for result in here
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -61,8 +61,8 @@ class TrainingFacts:
         The checks of the training domains, as `CheckResult.to_dict` gives them.
     evaluation : list of dict
         Rows of `DomainEvaluation`, with the reason of each decision; empty if it was not run.
-    support : SupportSketch
-    balance : BalanceSketch
+    support : SupportSketch, or None if no training row was seen
+    balance : BalanceSketch, or None likewise
     """
 
     domains: tuple[DomainFacts, ...]
@@ -71,8 +71,8 @@ class TrainingFacts:
     after: Curve | None
     checks: list[dict[str, Any]]
     evaluation: list[dict[str, Any]]
-    support: SupportSketch
-    balance: BalanceSketch
+    support: SupportSketch | None
+    balance: BalanceSketch | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -83,8 +83,8 @@ class TrainingFacts:
             "after": self.after,
             "checks": self.checks,
             "evaluation": self.evaluation,
-            "support": self.support.to_dict(),
-            "balance": self.balance.to_dict(),
+            "support": None if self.support is None else self.support.to_dict(),
+            "balance": None if self.balance is None else self.balance.to_dict(),
         }
 
     @classmethod
@@ -92,8 +92,8 @@ class TrainingFacts:
         """The inverse of `to_dict`."""
         parts = {
             "domains": tuple(DomainFacts(**domain) for domain in values["domains"]),
-            "support": SupportSketch.from_dict(values["support"]),
-            "balance": BalanceSketch.from_dict(values["balance"]),
+            "support": None if values["support"] is None else SupportSketch.from_dict(values["support"]),
+            "balance": None if values["balance"] is None else BalanceSketch.from_dict(values["balance"]),
         }
         return cls(**(values | parts))
 
@@ -112,17 +112,32 @@ def describe_training(
         np.asarray(model.unstable_columns_.take(X[domain == name]), dtype=np.float64) for name in set(domain)
     ]
     spread = np.sqrt(sum(len(part) * part.var(axis=0) for part in within) / len(X))
-    curves = [summary.calibration for summary in model.domains_ if summary.calibration is not None]
-    sizes = [curve.n_rows for curve in curves]
-    return TrainingFacts(
-        domains=tuple(_domain_facts(summary) for summary in model.domains_),
+    return replace(
+        training_of(model),
         units=spread.tolist(),
-        before=_pooled([curve.reliability_raw for curve in curves], sizes),
-        after=_pooled([curve.reliability for curve in curves], sizes),
         checks=[_finite(result.to_dict()) for result in checks],
         evaluation=[] if evaluation is None else evaluation_rows(evaluation),
         support=SupportSketch.fit(np.asarray(model.stable_columns_.take(X), dtype=np.float64)),
         balance=BalanceSketch.of(rows),
+    )
+
+
+def training_of(model: StableFeatureBoosting) -> TrainingFacts:
+    """What a fitted model itself keeps of training: no checks, and nothing of where its rows lay."""
+    curves = [summary.calibration for summary in model.domains_ if summary.calibration is not None]
+    sizes = [curve.n_rows for curve in curves]
+    scales = [(d.n_rows, d.feature_scale) for d in model.domains_ if d.feature_scale is not None]
+    n_rows = sum(n for n, _ in scales)
+    variance = sum((n * scale**2 for n, scale in scales), np.zeros(len(model.unstable_columns_)))
+    return TrainingFacts(
+        domains=tuple(_domain_facts(summary) for summary in model.domains_),
+        units=np.sqrt(variance / max(n_rows, 1)).tolist(),
+        before=_pooled([curve.reliability_raw for curve in curves], sizes),
+        after=_pooled([curve.reliability for curve in curves], sizes),
+        checks=[],
+        evaluation=[],
+        support=None,
+        balance=None,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sfboost.tables.encoding import as_text
+from sfboost.encoding.cells import as_text
 
 _MOST_CLASSES = 50
 # Beyond it not every whole number can be told from the next one.

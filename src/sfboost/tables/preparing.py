@@ -11,11 +11,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfboost.tables.encoding import Encoder, as_text, says_nothing
+from sfboost.encoding import Encoder
+from sfboost.encoding.cells import as_series, as_text
 from sfboost.tables.labels import known_labels, labels
 from sfboost.tables.roles import Roles, require_columns
 
 _MANY_CANDIDATES = 40
+_ARROW = {"number": pa.float64(), "truth": pa.bool_(), "category": pa.string()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,8 @@ def prepare_training(
     table: pa.Table, roles: Roles, categorical: tuple[str, ...] = (), name: str = "The table"
 ) -> TrainingTable:
     """Encode labelled rows; rows without a label are left out, and that is said."""
+    assert roles.target is not None
+    assert roles.domain is not None
     require_columns(table.column_names, [roles.target, roles.domain, *roles.features, *categorical], name)
     remarks = []
     known = pc.is_valid(as_text(table.column(roles.target), roles.target))
@@ -84,9 +88,12 @@ def prepare_training(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
     encoder = Encoder.fit(table, roles.features, categorical)
-    empty = [column.name for column in encoder.columns if says_nothing(column, table.column(column.name))]
+    cells = {column: as_series(table.column(column.name)) for column in encoder.columns}
+    empty = [column.name for column in encoder.columns if column.missing(cells[column]).all()]
     if empty:
         remarks.append(f"Columns {', '.join(empty)} are missing in every training row and say nothing.")
+    filled = Encoder(tuple(column for column in encoder.columns if column.name not in empty))
+    remarks += filled.remarks(table, "training rows")
     if roles.search and len(encoder.names) > _MANY_CANDIDATES:
         remarks.append(
             f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "
@@ -103,7 +110,9 @@ def prepare_new(
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
     y = None
-    texts = as_text(table.column(roles.target), roles.target) if roles.target in table.column_names else None
+    texts = None
+    if roles.target in table.column_names:
+        texts = as_text(table.column(roles.target), str(roles.target))
     if texts is not None and texts.null_count < len(texts):
         y, strange = known_labels(texts, classes)
         remarks.append(
@@ -112,7 +121,7 @@ def prepare_new(
         if strange:
             remarks.append(f"Labels that training never saw are not scored: {', '.join(strange[:5])}.")
     if roles.domain in table.column_names:
-        domains = pc.unique(as_text(table.column(roles.domain), roles.domain)).drop_null().to_pylist()
+        domains = pc.unique(as_text(table.column(roles.domain), str(roles.domain))).drop_null().to_pylist()
         if len(domains) > 1:
             shown = ", ".join(domains[:4]) + (" …" if len(domains) > 4 else "")
             remarks.append(
@@ -130,10 +139,12 @@ def prepare_new(
 
 def csv_types(roles: Roles, encoder: Encoder) -> dict[str, pa.DataType]:
     """What CSV columns of new rows are read as: features as in training, names as text (007 stays 007)."""
-    names = (roles.target, roles.domain, *([] if roles.id is None else [roles.id]))
-    return encoder.types | dict.fromkeys(names, pa.string())
+    names = [name for name in (roles.target, roles.domain, roles.id) if name is not None]
+    features = {column.name: _ARROW[column.kind] for column in encoder.columns}
+    return features | dict.fromkeys(names, pa.string())
 
 
 def frame(encoder: Encoder, rows: pa.Table | pa.RecordBatch) -> pd.DataFrame:
     """Encoded rows under their names."""
-    return pd.DataFrame(encoder.encode(rows), columns=list(encoder.names))
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    return pd.DataFrame(encoder.encode(table), columns=list(encoder.names))

@@ -17,7 +17,8 @@ class Roles:
 
     Attributes
     ----------
-    target, domain : str
+    target, domain : str or None
+        None if the model was fitted in Python, which names neither.
     id : str or None
         Passes through to the predictions; never a feature.
     stable, unstable : tuple of str
@@ -26,8 +27,8 @@ class Roles:
         Whether stable columns are to be searched for (`--stable auto`).
     """
 
-    target: str
-    domain: str
+    target: str | None
+    domain: str | None
     id: str | None
     stable: tuple[str, ...]
     unstable: tuple[str, ...]

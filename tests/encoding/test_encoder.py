@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfboost.tables.encoding import Encoder
+from sfboost.encoding import Encoder
 
 
 def test_a_missing_number_is_the_median_of_training():
@@ -77,11 +77,16 @@ def test_what_had_to_be_filled_in_is_said():
     encoder = Encoder.fit(pa.table({"ward": ["A", "B"], "chol": [200.0, 220.0]}), ["ward", "chol"])
     remarks = encoder.remarks(pa.table({"ward": ["A", "Z"], "chol": pa.array([None, None], pa.float64())}))
     assert "never saw (Z; 50.0 % of rows)" in remarks[0]
-    assert "'chol' is missing in every new row: 210" in remarks[1]
+    assert "of training is put there: 'chol' in all (210)" in remarks[1]
     few = pa.table({"ward": ["A"] * 19 + [None], "chol": [1.0] * 19 + [None]})
-    assert encoder.remarks(few) == []
+    (remark,) = encoder.remarks(few)
+    assert "'ward' in 5 % ('A'), 'chol' in 5 % (210)" in remark
+    assert encoder.remarks(pa.table({"ward": ["A"], "chol": [1.0]})) == []
     half = encoder.remarks(pa.table({"ward": ["A", "B"], "chol": [1.0, None]}))
-    assert half == ["Column 'chol' is missing in 50 % of the new rows: 210 from training is put there."]
+    assert half == [
+        "Missing in new rows; the median or most frequent category of training is put there: 'chol' in 50 % "
+        "(210)."
+    ]
 
 
 def test_text_where_numbers_were_is_refused():

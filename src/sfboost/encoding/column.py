@@ -1,0 +1,129 @@
+"""One column of a table as numbers, by a recipe that is plain data.
+
+A truth value becomes 0 or 1. A number that is missing becomes the median of the training rows. Text becomes
+one column per category, except for the most frequent one: that is all zeros, and so are a missing and an
+unseen category. (No column says "was missing": who measures what is a habit of a domain, and a stable
+predictor must not learn it.)
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation.checks import LARGEST
+from sfboost.encoding.cells import Kind, arrow, as_numbers, as_text, kind_of, refuse_spoilt_numbers
+from sfboost.marginal.probabilities import FloatArray
+
+_MOST_CATEGORIES = 100
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column becomes numbers; `values` are narwhals series.
+
+    Attributes
+    ----------
+    fill : float or None
+        What a missing number or truth value becomes; None for a category.
+    levels : tuple of str
+        Categories, the most frequent one (all zeros) first.
+    kind : {"number", "truth", "category"}
+        What the column held in training, and is read as everywhere.
+    """
+
+    name: str
+    fill: float | None = None
+    levels: tuple[str, ...] = ()
+    kind: Kind = "number"
+
+    @classmethod
+    def fit(cls, name: str, values: Any, categorical: bool = False) -> Column:
+        """The recipe of training cells; `categorical` says that numbers are codes."""
+        kind = kind_of(values)
+        if values.null_count() == len(values) and kind != "category":
+            return cls(name, fill=0.0)
+        if kind is None:
+            raise ValueError(
+                f"Column {name!r} holds {values.dtype}, which is neither number nor text: turn it into one, "
+                "or leave it out (--drop)."
+            )
+        if kind == "truth" or (kind == "number" and not categorical):
+            numbers = as_numbers(values, name)
+            finite = numbers[np.isfinite(numbers)]
+            return cls(name, fill=float(np.median(finite)) if len(finite) else 0.0, kind=kind)
+        cells = values.to_arrow()
+        text = as_text(cells, name)
+        if not categorical and not arrow().types.is_dictionary(cells.type):
+            refuse_spoilt_numbers(name, text)
+        counts = text.drop_null().value_counts().to_pylist()
+        if len(counts) > _MOST_CATEGORIES:
+            raise ValueError(
+                f"Column {name!r} holds {len(counts)} different texts, such as {counts[0]['values']!r}: that "
+                f"is no category (at most {_MOST_CATEGORIES}). Leave it out (--drop), or pass it on (--id)."
+            )
+        counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
+        return cls(name, levels=tuple(entry["values"] for entry in counts), kind="category")
+
+    def __post_init__(self) -> None:
+        # A file may say anything.
+        if self.kind not in ("number", "truth", "category") or (self.kind == "category") != (
+            self.fill is None
+        ):
+            raise ValueError(f"column {self.name!r} is of kind {self.kind!r} and filled with {self.fill!r}")
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column becomes one column of numbers."""
+        return self.kind != "category"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the columns it becomes."""
+        return (self.name,) if self.is_number else tuple(f"{self.name}={level}" for level in self.levels[1:])
+
+    def encode(self, values: Any) -> FloatArray:
+        """The column as an array of shape (n, outputs)."""
+        if not self.is_number:
+            text = np.asarray(self._text(values).to_pylist(), dtype=object)
+            columns = [np.asarray(text == level, dtype=np.float64) for level in self.levels[1:]]
+            return np.column_stack(columns) if columns else np.empty((len(values), 0))
+        numbers = as_numbers(values, self.name)
+        assert self.fill is not None
+        filled = np.where(np.isfinite(numbers), numbers, self.fill)
+        if (np.abs(filled) > LARGEST).any():
+            raise ValueError(
+                f"Column {self.name!r} holds {filled[np.abs(filled).argmax()]:g}: numbers beyond {LARGEST:g} "
+                "cannot be computed with. Mend such cells, or express the column in another unit."
+            )
+        return filled[:, None]
+
+    def missing(self, values: Any) -> npt.NDArray[np.bool_]:
+        """Cells that `encode` fills in; infinity is no measurement either."""
+        if self.is_number:
+            return ~np.isfinite(as_numbers(values, self.name))
+        return np.asarray(self._text(values).is_null())
+
+    def unseen(self, values: Any) -> tuple[list[str], float]:
+        """Categories that training never saw, and their share of the cells that hold one."""
+        if self.is_number:
+            return [], 0.0
+        text = self._text(values).drop_null().to_pylist()
+        strange = [level for level in text if level not in set(self.levels)]
+        shown = [re.sub(r"\s+", " ", level)[:30] for level in sorted(set(strange))]
+        return shown, len(strange) / max(len(text), 1)
+
+    def _text(self, values: Any) -> Any:
+        """The cells as text, truth values in the spelling of training."""
+        cells = values.to_arrow()
+        text = as_text(cells, self.name)
+        if not arrow().types.is_boolean(cells.type):
+            return text
+        from pyarrow import compute as pc
+
+        spelling = {level.lower(): level for level in self.levels}
+        return pc.if_else(cells, spelling.get("true", "true"), spelling.get("false", "false"))

@@ -1,0 +1,128 @@
+"""All columns of a frame as numbers: decided once, on training rows, and the same everywhere after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+
+from sfboost.encoding.cells import as_series
+from sfboost.encoding.column import Column
+from sfboost.marginal.probabilities import FloatArray
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """The recipes of all features of a table; frames are pandas, polars, pyarrow or what else narwhals knows.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"age": [40, None, 60], "sex": ["f", "m", "m"]})
+    >>> encoder = Encoder.fit(table, ["age", "sex"])
+    >>> encoder.names, encoder.encode(table).tolist()
+    (('age', 'sex=f'), [[40.0, 1.0], [50.0, 0.0], [60.0, 0.0]])
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def fit(cls, table: Any, names: Iterable[str], categorical: Iterable[str] = ()) -> Self:
+        """Recipes from training rows."""
+        chosen, rows = set(categorical), _frame(table)
+        encoder = cls(tuple(Column.fit(name, as_series(rows[name]), name in chosen) for name in names))
+        twice = [name for name, count in Counter(encoder.names).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"Two features would both be called {twice[0]!r}, since a category becomes a feature "
+                "COLUMN=CATEGORY: rename one of the columns."
+            )
+        return encoder
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return tuple(name for column in self.columns for name in column.outputs)
+
+    def outputs_of(self, names: Iterable[str]) -> list[str]:
+        """Encoded columns that come from the named ones."""
+        wanted = set(names)
+        return [output for column in self.columns if column.name in wanted for output in column.outputs]
+
+    def making(self, outputs: Iterable[str]) -> Self:
+        """The part of this encoder that makes the named encoded columns."""
+        wanted = set(outputs)
+        return type(self)(tuple(column for column in self.columns if wanted.intersection(column.outputs)))
+
+    def lacking(self, names: Iterable[str]) -> list[str]:
+        """Columns that a table with these names lacks: neither it nor what it is encoded to is there."""
+        there = set(names)
+        return [
+            column.name
+            for column in self.columns
+            if column.name not in there and not (column.outputs and there.issuperset(column.outputs))
+        ]
+
+    def encode(self, rows: Any) -> FloatArray:
+        """Numbers of shape (n, len(names)); none is missing. Other columns and the order do not matter.
+
+        A column that is encoded already (`sex=f` is there, and no `sex`) stays as it is.
+        """
+        frame = _frame(rows)
+        parts = [self._encode(column, frame) for column in self.columns]
+        return np.concatenate([np.empty((len(frame), 0)), *parts], axis=1)
+
+    def _encode(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
+        if column.name in frame.columns:
+            return column.encode(as_series(frame[column.name]))
+        return np.asarray(frame.select(list(column.outputs)).to_numpy(), dtype=np.float64)
+
+    def remarks(self, table: Any, what: str = "new rows") -> list[str]:
+        """Sentences about every cell that had to be filled in."""
+        rows, remarks, missing = _frame(table), [], []
+        for column in self.columns:
+            if column.name not in rows.columns:
+                continue  # encoded already
+            if not column.is_number and not column.levels:
+                continue  # there was nothing in training, and nothing is made of it here
+            values = as_series(rows[column.name])
+            if share := float(np.mean(column.missing(values))):
+                fill = f"{column.fill:g}" if column.is_number else repr(column.levels[0])
+                much = "all" if share == 1.0 else f"{100 * share:.2g} %"
+                missing.append(f"{column.name!r} in {much} ({fill})")
+            unseen, share = column.unseen(values)
+            if unseen:
+                remarks.append(
+                    f"Column {column.name!r} has categories that training never saw "
+                    f"({', '.join(unseen[:5])}; {100 * share:.1f} % of rows): they are taken for the "
+                    f"most frequent one, {column.levels[0]!r}."
+                )
+        if missing:
+            remarks.append(
+                f"Missing in {what}; the median or most frequent category of training is put there: "
+                f"{', '.join(missing)}."
+            )
+        return remarks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"columns": [asdict(column) for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(tuple(_column(part) for part in values["columns"]))
+
+
+def _column(values: dict[str, Any]) -> Column:
+    # Files of earlier versions tell numbers and categories apart by `fill` alone.
+    kind = values.get("kind", "category" if values["fill"] is None else "number")
+    return Column(values["name"], values["fill"], tuple(values["levels"]), kind)
+
+
+def _frame(rows: Any) -> nw.DataFrame[Any]:
+    return nw.from_native(rows, eager_only=True)

@@ -1,0 +1,149 @@
+"""Frames with text, truth values and missing cells, of any library: encoded by what training rows say."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from joints import draw_anticausal
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import sfboost
+from sfboost import StableFeatureBoosting
+from sfboost.encoding import Encoder, EncodingWarning
+
+nw = pytest.importorskip("narwhals")
+pytest.importorskip("pandas", reason="the [app] extra brings pandas")
+pytest.importorskip("pyarrow", reason="text is encoded with pyarrow, which the [app] extra brings")
+pytestmark = pytest.mark.filterwarnings("ignore::sfboost.encoding.EncodingWarning")
+
+LIBRARIES = ["pandas", "pyarrow", "polars"]
+
+
+def draw(n, agreement, seed, library="pandas"):
+    """A stable number that is missing here and there, and a colour, as text, that follows the label."""
+    pytest.importorskip(library)
+    X, y = draw_anticausal(n, agreement, seed)
+    stable = [None if i % 11 == 0 else float(value) for i, value in enumerate(X[:, 0])]
+    colour = np.where(X[:, 1] > 0, "green", "red").tolist()
+    smokes = (np.arange(n) % 3 == 0).tolist()
+    columns = {"id": [f"p{i}" for i in range(n)], "colour": colour, "stable": stable, "smokes": smokes}
+    return nw.from_dict(columns, backend=library).to_native(), y
+
+
+@lru_cache
+def fitted(library="pandas"):
+    frame, y = draw(3000, 0.9, 0, library)
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"])
+    return model.fit(frame, y, sample_domain=np.arange(3000) % 2)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_frame_of_any_library_is_fitted_adapted_and_predicted_the_same(library):
+    new, y = draw(2000, 0.1, 1, library)
+    adapted = fitted(library).adapt(new, guard=None)
+    same = fitted().adapt(draw(2000, 0.1, 1)[0], guard=None)
+    np.testing.assert_array_equal(adapted.predict_proba(new), same.predict_proba(draw(2000, 0.1, 1)[0]))
+    assert adapted.score(new, y) > same.model.score(draw(2000, 0.1, 1)[0], y) + 0.05
+
+
+def test_the_model_encodes_as_the_encoder_does_by_hand():
+    frame, y = draw(3000, 0.9, 0)
+    encoder = Encoder.fit(frame, ["stable", "smokes", "colour"])
+    by_hand = StableFeatureBoosting([0, 1], [2]).fit(encoder.encode(frame), y, np.arange(3000) % 2)
+    model = fitted()
+    assert model.encoder_ == encoder
+    assert model.unstable_columns_.names == ("colour=red",) or model.unstable_columns_.names == (
+        "colour=green",
+    )
+    new = draw(500, 0.1, 1)[0]
+    np.testing.assert_array_equal(
+        model.adapt(new, guard=None).predict_proba(new),
+        by_hand.adapt(encoder.encode(new), guard=None).predict_proba(encoder.encode(new)),
+    )
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_extra_and_reordered_columns_change_nothing(library):
+    new = draw(2000, 0.1, 1, library)[0]
+    rows = nw.from_native(new, eager_only=True)
+    turned = rows.select("smokes", "stable", "id", "colour").with_columns(note=rows["colour"]).to_native()
+    lean = rows.select("smokes", "stable", "colour").to_native()
+    model = fitted(library)
+    expected = model.adapt(new, guard=None).predict_proba(new)
+    for other in (turned, lean):
+        np.testing.assert_array_equal(model.adapt(other, guard=None).predict_proba(other), expected)
+    with pytest.raises(ValueError, match=r"feature names.*lacks \['colour'\]"):
+        model.adapt(rows.drop("colour").to_native())
+
+
+def test_an_array_of_numbers_is_fitted_as_ever():
+    X, y = draw_anticausal(1000, 0.9, 0)
+    model = StableFeatureBoosting([0]).fit(X, y, sample_domain=np.arange(1000) % 2)
+    assert model.encoder_ is None
+    plain = LogisticRegression(max_iter=1000).fit(
+        (X[:, :1] - X[:, :1].mean(axis=0)) / X[:, :1].std(axis=0), y
+    )
+    np.testing.assert_allclose(model.stable_[-1].coef_, plain.coef_)
+
+
+@pytest.mark.filterwarnings("error::sfboost.encoding.EncodingWarning")
+def test_no_cell_is_filled_in_silence():
+    with pytest.warns(EncodingWarning, match=r"Missing in training rows;.*'stable' in 9.1 %"):
+        model = fitted.__wrapped__()
+    new = draw(300, 0.1, 1)[0]
+    with pytest.warns(EncodingWarning, match=r"Missing in new rows;.*'stable' in 9.3 %"):
+        model.predict(new)
+    model.predict(new.dropna())
+
+
+def test_a_users_pipeline_gets_its_raw_columns():
+    frame, y = draw(2000, 0.9, 0)
+    head = make_pipeline(OneHotEncoder(), LogisticRegression())
+    model = StableFeatureBoosting(["stable"], ["colour"], unstable=head)
+    model.fit(frame, y, sample_domain=np.arange(2000) % 2)
+    assert model.unstable_columns_.take(frame)["colour"].tolist() == frame["colour"].tolist()
+    assert [column.name for column in model.encoder_.columns] == ["stable"]
+    turned = draw(2000, 0.1, 1)[0][["colour", "stable"]]
+    assert model.adapt(turned, guard=None).score(turned, draw(2000, 0.1, 1)[1]) > 0.8
+
+
+def test_stable_columns_are_searched_for_among_encoded_ones():
+    frames = [draw(1500, agreement, seed) for seed, agreement in enumerate((0.95, 0.6, 0.8))]
+    import pandas as pd
+
+    frame = pd.concat([part for part, _ in frames], ignore_index=True).drop(columns=["id", "smokes"])
+    y = np.concatenate([labels for _, labels in frames])
+    model = StableFeatureBoosting("auto").fit(frame, y, sample_domain=np.repeat([0, 1, 2], 1500))
+    assert model.stable_columns_.names == ("stable",)
+    assert model.unstable_columns_.sources == ("colour",)
+    assert model.predict(frame[["colour", "stable"]]).shape == y.shape
+
+
+def test_one_row_is_explained_from_a_series():
+    new = draw(2000, 0.1, 1)[0]
+    adapted = fitted().adapt(new, guard=None)
+    why = adapted.explain(new.iloc[3])
+    np.testing.assert_allclose(np.exp(why.joint), adapted.predict_proba(new.iloc[[3]])[0])
+
+
+def test_domains_are_evaluated_from_a_frame():
+    frame, y = draw(1200, 0.9, 0)
+    frame = frame.drop(columns="id")
+    model = StableFeatureBoosting(["stable"], ["colour"])
+    assert model.evaluate(frame, y, np.arange(1200) % 2).mean("stable") > 0.6
+
+
+def test_an_array_is_refused_where_text_was():
+    model = fitted()
+    with pytest.raises(ValueError, match="pass a frame"), pytest.warns(UserWarning, match="feature names"):
+        model.adapt(np.zeros((100, 4)))
+
+
+def test_a_saved_model_keeps_its_encoder(tmp_path):
+    model, new = fitted(), draw(500, 0.1, 1)[0]
+    model.save(tmp_path / "m.sfb")
+    again = sfboost.load(tmp_path / "m.sfb")
+    assert again.encoder_ == model.encoder_
+    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))

@@ -1,0 +1,29 @@
+"""Describing training costs no fit beyond those of the model itself."""
+
+import numpy as np
+from hospitals import training
+from sklearn.linear_model import LogisticRegression
+
+from sfboost import StableFeatureBoosting
+from sfboost.report import describe_training
+
+
+class Counting(LogisticRegression):
+    fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        type(self).fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+def test_the_stable_classifier_is_fitted_once_for_each_fold_and_once_for_all(monkeypatch):
+    monkeypatch.setattr(Counting, "fits", 0)
+    rows = training(100)
+    X = rows[["age", "heart_rate"]]
+    model = StableFeatureBoosting(["age"], stable=Counting(), cv=5)
+    described = describe_training(model, X, rows["sick"].to_numpy(str), rows["hospital"].to_numpy(object))
+    assert Counting.fits == 5 + 1
+    again = StableFeatureBoosting(["age"], stable=Counting(), cv=5)
+    again.fit(X, rows["sick"], sample_domain=rows["hospital"])
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert [domain.name for domain in described.domains] == ["north", "south", "east"]
