@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sfboost.adaptation import Settings
 from sfboost.datasets.images import decode_all
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.embeddings import SFBComponents
@@ -132,7 +133,7 @@ def main() -> None:
     show("ERM", fitted, time.perf_counter() - start)
     show("ERM, SFB on its components", SFBComponents().adapt(fitted, X_new), time.perf_counter() - start)
     paper = {"balance": False, "flatten": False, "calibration": "ece", "stability_weight": 1.0}
-    for title, options, how in (("paper", paper, {"method": "paper"}), ("ours", {}, {})):
+    for title, options, how in (("paper", paper, {"settings": Settings("paper")}), ("ours", {}, {})):
         start = time.perf_counter()
         model = SFBClassifier(**common, **options, unstable_steps=steps // 2, random_state=args.seed)
         model.fit(X, y, sample_domain=domain)

@@ -66,7 +66,7 @@ def test_label_shift_is_estimated_on_the_flattened_score(learned):
     there = (0.6, 0.4)
     named, unstable, y = family.draw(8000, 0.1, np.random.default_rng(9), prior=there)
     X = inputs(named, unstable)
-    shift, paper = model.adapt(X, stability="likelihood"), model.adapt(X)
+    shift, paper = model.adapt(X, transport="likelihood"), model.adapt(X)
     assert abs(shift.prior_[1] - 0.4) < 0.2 < abs(paper.prior_[1] - 0.4)
     assert shift.score(X, y) > paper.score(X, y) + 0.1
 
