@@ -1,6 +1,7 @@
 # Everything is installed into .venv by the project's own files; nothing else is needed but Python 3.11+.
 #   make demo    the main job on embedded data, with a table and a figure
 #   make test    the tests (of the extras that are installed: EXTRAS=all installs every one)
+#   make test-long  those that take long: sweeps of simulations, trained networks
 #   make lint    style, types, layers
 #   make bench   speed, side by side with the usual way
 #   make reproduce  the paper's tables, quick versions, on one page (results/index.html)
@@ -13,13 +14,16 @@ COVER  := marginal calibration heads adaptation
 comma  := ,
 stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
 
-.PHONY: demo test lint bench reproduce clean
+.PHONY: demo test test-long lint bench reproduce clean
 demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
 test: $(call stamp,$(EXTRAS)$(comma)dev)
-	$(BIN)/python -m pytest $(foreach room,$(COVER),--cov=src/sfboost/$(room)) --cov-report= $(ARGS)
+	$(BIN)/python -m pytest -n auto -m 'not long' $(foreach room,$(COVER),--cov=src/sfboost/$(room)) --cov-report= $(ARGS)
 	$(BIN)/coverage report --fail-under=95
+
+test-long: $(call stamp,$(EXTRAS)$(comma)dev)
+	$(BIN)/python -m pytest -n auto -m long $(ARGS)
 
 lint: $(call stamp,$(EXTRAS)$(comma)dev)
 	$(BIN)/ruff check .

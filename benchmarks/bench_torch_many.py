@@ -17,8 +17,9 @@ import torch
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import build_network
 from sfboost.torch.ensemble import learn_many
-from sfboost.torch.learning import Learner, Plan
+from sfboost.torch.learning import Learner
 from sfboost.torch.networks import MLP
+from sfboost.torch.plan import Goal, Plan
 
 
 def main() -> None:
@@ -31,7 +32,8 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
-    plan = Plan(split="shared", stability_weight=10.0, steps=args.steps, learning_rate=0.01)
+    goal = Goal(split="shared", penalty_weight=10.0)
+    plan = Plan(steps=args.steps, learning_rate=0.01, batch_size=128)
     sources, networks = [], []
     for seed in range(args.seeds):
         y, d = rng.integers(0, 2, 2048), np.repeat([0, 1], 1024)
@@ -52,10 +54,10 @@ def main() -> None:
     alone = copy.deepcopy(networks[: args.alone])
     start = time.perf_counter()
     for seed, network in enumerate(alone):
-        Learner(network, sources[seed], plan, seed=seed, batch_size=128).learn()
+        Learner(network, sources[seed], goal, plan, seed=seed).learn()
     one = (time.perf_counter() - start) / args.alone / args.steps
     start = time.perf_counter()
-    learn_many(networks, sources, [plan] * args.seeds, list(range(args.seeds)), batch_size=128)
+    learn_many(networks, sources, [goal] * args.seeds, list(range(args.seeds)), plan)
     many = (time.perf_counter() - start) / args.seeds / args.steps
     gap = max(
         float((a - b).abs().max())

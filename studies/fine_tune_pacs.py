@@ -27,7 +27,7 @@ from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.embeddings import SFBComponents
 from sfboost.lab.baselines.learned.generalisation import ERM
 from sfboost.lab.datasets import load
-from sfboost.torch import SFBClassifier
+from sfboost.torch import Plan, SFBClassifier
 from sfboost.torch.efficientnet import EfficientNetLite0
 from sfboost.torch.resnet import ResNet18
 
@@ -114,12 +114,7 @@ def main() -> None:
     X_new, y_new = rows[args.test]
     longest = max(len(rows[d][1]) for d in train)
     steps = round(args.epochs * longest / args.batch_size)
-    common: dict[str, Any] = {
-        "network": tail,
-        "steps": steps,
-        "learning_rate": args.learning_rate,
-        "batch_size": args.batch_size,
-    }
+    schedule = {"steps": steps, "learning_rate": args.learning_rate, "batch_size": args.batch_size}
 
     def show(method: str, predictor: Any, seconds: float) -> None:
         accuracy = float((predictor.predict(X_new) == y_new).mean())
@@ -129,13 +124,14 @@ def main() -> None:
             file.write(json.dumps({**line, "steps": steps, "size": args.size}) + "\n")
 
     start = time.perf_counter()
-    fitted = ERM(**common).fit(LabelledRows(X, y, domain), seed=args.seed)
+    fitted = ERM(network=tail, **schedule).fit(LabelledRows(X, y, domain), seed=args.seed)
     show("ERM", fitted, time.perf_counter() - start)
     show("ERM, SFB on its components", SFBComponents().adapt(fitted, X_new), time.perf_counter() - start)
-    paper = {"balance": False, "flatten": False, "calibration": "ece", "stability_weight": 1.0}
+    plan = Plan(**schedule, unstable_steps=steps // 2)
+    paper = {"plan__balance": False, "flatten": False, "calibration": "ece", "penalty_weight": 1.0}
     for title, options, how in (("paper", paper, {"settings": Settings("paper")}), ("ours", {}, {})):
         start = time.perf_counter()
-        model = SFBClassifier(**common, **options, unstable_steps=steps // 2, random_state=args.seed)
+        model = SFBClassifier(tail, plan=plan, random_state=args.seed).set_params(**options)
         model.fit(X, y, sample_domain=domain)
         show(f"SFB ({title}), no adaptation", model, time.perf_counter() - start)
         with warnings.catch_warnings():

@@ -21,43 +21,39 @@ from sfboost import Settings, Training, adapt
 from sfboost.heads import AdamLogisticRegression
 from sfboost.lab.datasets import load
 from sfboost.leakage.model import LeakRefusedError
-from sfboost.torch import SFBClassifier
+from sfboost.torch import Plan, SFBClassifier
 
-COMMON: dict[str, Any] = {
-    "network": "mlp",
-    "dropout": 0.2,
-    "batch_size": 1250,
-    "learning_rate": 3e-4,
-    "calibration": "nll",
-    "unstable_steps": 60,
-    "unstable_learning_rate": 3e-4,
-    "independence": "none",
-    "flatten": False,  # measured beside it
-    "random_state": 0,
-}
+PLAN = Plan(
+    dropout=0.2,
+    batch_size=1250,
+    learning_rate=3e-4,
+    unstable_steps=60,
+    unstable_learning_rate=3e-4,
+    checkpoint_every=20,
+)
 RECIPES: dict[str, dict[str, Any]] = {
     # Rows drawn so that the label is independent of the first guess.
-    "balanced": {"stability_weight": 1.0, "steps": 150},
-    "balanced-10": {"stability_weight": 10.0, "steps": 150},
+    "balanced": {"penalty_weight": 1.0, "plan__steps": 150},
+    "balanced-10": {"penalty_weight": 10.0, "plan__steps": 150},
     # A plain empirical-risk score: only leak correction can use it.
-    "erm": {"balance": False, "stability": "none", "steps": 200},
+    "erm": {"plan__balance": False, "penalty": "none", "plan__steps": 200},
     # The penalty alone, as the paper: empirical risk first, then large batches under the penalty.
     "irm": {
-        "balance": False,
-        "stability_weight": 500.0,
-        "pretrain_steps": 60,
-        "steps": 100,
-        "cosine": True,
-        "batch_size": 5000,
+        "plan__balance": False,
+        "penalty_weight": 500.0,
+        "plan__pretrain_steps": 60,
+        "plan__steps": 100,
+        "plan__cosine": True,
+        "plan__batch_size": 5000,
     },
     # One network, its last hidden layer cut in two halves.
     "shared": {
         "split": "shared",
-        "stability_weight": 500.0,
-        "pretrain_steps": 60,
-        "steps": 100,
-        "cosine": True,
-        "batch_size": 5000,
+        "penalty_weight": 500.0,
+        "plan__pretrain_steps": 60,
+        "plan__steps": 100,
+        "plan__cosine": True,
+        "plan__batch_size": 5000,
     },
 }
 _FAST = {"method": "paper", "head": AdamLogisticRegression(learning_rate=0.1)}
@@ -93,10 +89,14 @@ def main() -> None:
             print(f"{name}: in {results} already")
             continue
         start = time.perf_counter()
-        options = {**COMMON, **RECIPES[name], "random_state": args.seed}
         model = SFBClassifier(
-            **options, checkpoint=args.out / f"{name}-{args.seed}", checkpoint_every=20, verbose=50
-        )
+            plan=PLAN,
+            independence="none",
+            flatten=False,  # measured beside it
+            checkpoint=args.out / f"{name}-{args.seed}",
+            random_state=args.seed,
+            verbose=50,
+        ).set_params(**RECIPES[name])
         X, y, domain = dataset.pooled("train")
         model.fit(X, y, sample_domain=domain, validation=dataset.pooled(dataset.validate))
         record = {"recipe": name, "seed": args.seed, "restarts": model.restarts_}

@@ -27,8 +27,8 @@ from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.ensemble import learn_many
-from sfboost.torch.learning import Plan
 from sfboost.torch.networks import MLP
+from sfboost.torch.plan import Goal, Plan
 
 STABILITY = (0.01, 0.1, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
 INDEPENDENCE = (0.01, 0.1, 1.0)
@@ -85,26 +85,24 @@ def run_settings(keys: list[list[Any]]) -> Iterator[dict[str, Any]]:
     start = time.perf_counter()
     name, recipe, _, _, n_seeds, batch_size = keys[0]
     datasets = [load(name, n_rows=1024, random_state=seed) for seed in range(n_seeds)]
-    plans, sources, networks, seeds = [], [], [], []
+    schedule = dict(RECIPES[recipe])
+    split = schedule.pop("split")
+    plan = Plan(learning_rate=0.01, batch_size=batch_size, **schedule)
+    goals, sources, networks, seeds = [], [], [], []
     for _, _, stability, independence, _, _ in keys:
-        plan = Plan(
-            stability_weight=stability,
-            independence_weight=independence,
-            learning_rate=0.01,
-            **RECIPES[recipe],
-        )
+        goal = Goal(split=split, penalty_weight=stability, independence_weight=independence)
         for seed, dataset in enumerate(datasets):
             X, y, domain = dataset.pooled("train")
             codes = np.unique(domain, return_inverse=True)[1]
             x = torch.tensor(np.asarray(X, dtype=np.float32))
-            plans.append(plan)
+            goals.append(goal)
             seeds.append(seed_of(seed, 2))
             sources.append(ArraySource(x, np.asarray(y), codes, 2, 2))
             networks.append(
                 build_network(
                     lambda: MLP(2, (8, 8)),
                     x[:2],
-                    split=plan.split,
+                    split=split,
                     n_classes=2,
                     n_domains=2,
                     n_stable=1,
@@ -112,7 +110,7 @@ def run_settings(keys: list[list[Any]]) -> Iterator[dict[str, Any]]:
                     seed=seed_of(seed, 0),
                 )
             )
-    _, restarts = learn_many(networks, sources, plans, seeds, batch_size=batch_size)
+    _, restarts = learn_many(networks, sources, goals, seeds, plan)
     seconds = (time.perf_counter() - start) / len(keys)
     for k, key in enumerate(keys):
         members = slice(k * n_seeds, (k + 1) * n_seeds)

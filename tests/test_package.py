@@ -34,6 +34,12 @@ print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper").deci
     assert done.stdout.strip() == "adapted"
 
 
+def test_importing_brings_neither_pandas_nor_torch():
+    code = "import sys, sfboost; print(sorted({'pandas', 'torch', 'sfboost.lab'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_importing_leaves_global_state_alone():
     code = (
         "import numpy, sklearn; before = (sklearn.get_config(), repr(numpy.random.get_state()),"
@@ -46,6 +52,17 @@ def test_importing_leaves_global_state_alone():
 
 def test_the_version_is_said_once():
     assert sfboost.__version__ == version("sfboost")
+
+
+def test_the_default_seed_is_zero_wherever_there_is_a_default():
+    told = r"\brandom_state: [^=,\n]*=\s*([^,)\n]+)"
+    found = {
+        (path.relative_to(SOURCE).as_posix(), default.strip())
+        for path in SOURCE.rglob("*.py")
+        for default in re.findall(told, path.read_text(encoding="utf-8"))
+    }
+    assert len(found) > 10
+    assert {file: default for file, default in found if default != "0"} == {}
 
 
 FORBIDDEN = {

@@ -205,6 +205,19 @@ def test_no_command_stands_outside_a_block(page):
     assert re.findall(r"^ {4,}(?:sfboost|make|pip|python) .*$", text, re.MULTILINE) == []
 
 
+def test_the_readme_shows_every_row_of_the_demo():
+    from rich.console import Console
+
+    from sfboost.cli.demo import METHODS, run
+
+    rows = re.findall(r"^\| ([01]\.\d)[^|]*\|(.*)\|$", PAGES[0].read_text(encoding="utf-8"), re.MULTILINE)
+    shown = {float(a): [float(cell.strip(" *")) for cell in cells.split("|")] for a, cells in rows}
+    measured = run(4, Console(quiet=True))
+    assert list(shown) == list(measured)
+    for agreement, scores in measured.items():
+        assert shown[agreement] == [round(scores[method], 1) for method, _, _ in METHODS]
+
+
 def test_dots_stand_for_lines_and_nothing_else_does():
     assert agrees(["a", "b", "c"], ["a", "..."])
     assert not agrees(["a", "b", "c"], ["a", "c"])

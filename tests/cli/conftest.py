@@ -15,7 +15,7 @@ else:  # the [app] extra is not here; the two files that say so by themselves re
     collect_ignore = [
         f"test_{name}.py"
         for name in (
-            *("bad_input", "collisions", "commands", "hostile_names", "interruption"),
+            *("bad_input", "collisions", "commands", "edges", "hostile_names", "interruption"),
             *("outputs", "pandas_index", "pipes", "settings", "types"),
         )
     ]

@@ -54,3 +54,30 @@ def test_a_missing_extra_is_named():
 def test_no_window_is_opened_where_nobody_looks(monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
     assert not demo.has_screen()
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_list_of_commands_brings_no_library(option):
+    """Half a second of scikit-learn is not needed to say what there is."""
+    code = (
+        "import sys\nfrom sfboost.cli import main\ntry:\n    main()\nfinally:\n"
+        "    print(sorted({'sklearn', 'pandas', 'torch', 'numpy', 'sfboost.lab'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, option], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+
+
+def test_every_command_is_found_and_described():
+    from sfboost.cli.app import COMMANDS, load_command
+
+    shown = CliRunner().invoke(app, ["--help"], terminal_width=200).output
+    for name, (_, summary) in COMMANDS.items():
+        assert name in shown
+        assert summary.split(".")[0][:40] in shown
+        assert load_command(name).help
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest():
+    done = CliRunner().invoke(app, ["evalute"])
+    assert done.exit_code == 2
+    assert "evaluate" in done.output

@@ -212,3 +212,22 @@ def test_two_features_of_one_name_are_refused(sfboost, tmp_path):
     table = write(tmp_path / "rows.csv", training(60).assign(**{"ward=B": 1.0}))
     done = sfboost("fit", table, *ROLES, "-o", tmp_path / "m.sfb", code=2)
     assert "Two features would both be called 'ward=B'" in done.stderr
+
+
+@pytest.mark.parametrize("values", [["B", "A"], [True, False], ["3", "7"]])
+def test_a_column_that_one_domain_alone_has_does_not_stop_the_others(sfboost, tmp_path, values):
+    """Where that domain is held out, nothing of the column is left, and its type is still known."""
+    rows = with_column(training(120), values)
+    rows.loc[rows["hospital"] != "north", "odd"] = None
+    table = write(tmp_path / "rows.csv", rows)
+    told = pd.DataFrame(sfboost.json("evaluate", table, *ROLES)["domains"])
+    assert not told["decision"].isin(["skipped"]).any()
+    sfboost("run", table, "--hold-out", "north", *ROLES, "--no-evaluate", "-o", tmp_path / "p.csv")
+
+
+def test_a_column_that_is_empty_in_training_is_told_and_may_be_filled_later(sfboost, tmp_path):
+    train = write(tmp_path / "train.csv", training(120).assign(odd=None))
+    done = sfboost("fit", train, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
+    assert "Columns odd are missing in every training row and say nothing" in done.stderr
+    new = write(tmp_path / "new.csv", with_column(reversed_hospital(300), [3, 7]))
+    sfboost("adapt", tmp_path / "m.sfb", new, "-o", tmp_path / "a.sfb")

@@ -33,7 +33,7 @@ def models():
     """The models, by the name of their file."""
     import torch
 
-    from sfboost.torch import SFBClassifier
+    from sfboost.torch import Plan, SFBClassifier
 
     torch.set_num_threads(1)
     parts = [draw(300, agreement, seed) for seed, agreement in enumerate((0.95, 0.7))]
@@ -41,8 +41,8 @@ def models():
     domain, X_new = np.repeat(["north", "south"], 300), draw(1000, 0.1, 7)[0]
     model = sfboost.StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
     foreign = sfboost.StableFeatureBoosting([0], [1], stable=GaussianNB()).fit(X, y, sample_domain=domain)
-    network = SFBClassifier("small", steps=40, unstable_steps=40, learning_rate=0.01, random_state=0)
-    network.set_params(precision="float32").fit(X, y, sample_domain=domain)
+    plan = Plan(steps=40, unstable_steps=40, learning_rate=0.01, precision="float32")
+    network = SFBClassifier("small", plan=plan).fit(X, y, sample_domain=domain)
     return {
         "model": model,
         "adapted": model.adapt(X_new, leak=0.02, uncertainty=True),

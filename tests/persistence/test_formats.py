@@ -81,3 +81,20 @@ def test_a_leak_model_saved_without_its_class_shares_finds_them_again():
     equal = model.leak_model_.flatten(np.exp(log_proba), unstable, prior=[0.5, 0.5])
     odds = model.leak_model_.prior / 0.5 * equal
     np.testing.assert_allclose(model.predict_proba(rows), odds / odds.sum(axis=1, keepdims=True), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::sfboost.SavedModelWarning")
+@pytest.mark.parametrize("name", ["network", "adapted-network"])
+def test_a_network_saved_with_flat_parameters_has_a_plan_and_is_saved_with_it(name, tmp_path):
+    pytest.importorskip("torch", reason="needs the extra with torch")
+    from sfboost.torch import Plan
+
+    def network_of(model):
+        return getattr(model, "model", model)
+
+    model = sfboost.load(FOLDER / f"v1-{name}.sfb")
+    model.save(tmp_path / "again.sfb")
+    for loaded in (network_of(model), network_of(sfboost.load(tmp_path / "again.sfb"))):
+        assert loaded.plan == Plan(steps=40, unstable_steps=40, learning_rate=0.01, precision="float32")
+        assert (loaded.penalty, loaded.penalty_weight, loaded.random_state) == ("irm", 10.0, 0)
+        assert not {"steps", "stability", "stability_weight", "l2", "precision"} & set(vars(loaded))

@@ -14,10 +14,10 @@ from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 
 from sfboost.persistence.saving import from_bytes, to_bytes  # noqa: E402
-from sfboost.torch import SFBClassifier  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:In 1 starts:UserWarning", "ignore::sfboost.AdaptationRefused")
-QUICK = {"steps": 5, "unstable_steps": 5, "random_state": 0, "precision": "float32", "max_restarts": 0}
+QUICK = Plan(steps=5, unstable_steps=5, precision="float32", max_restarts=0)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -31,7 +31,8 @@ def one_thread():
 def fitted(training, **options):
     X, y, domain = training
     labels = np.array(["no", "yes"], dtype=object)[y]
-    return SFBClassifier(**{"network": "small", **QUICK, **options}).fit(X, labels, sample_domain=domain)
+    model = SFBClassifier("small", plan=QUICK).set_params(**options)
+    return model.fit(X, labels, sample_domain=domain)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +51,8 @@ def again(model, path):
         {},
         {"split": "shared"},
         {"split": "shared", "n_stable": 3, "n_unstable": 2},
-        {"freeze_trunk": True},
-        {"precision": "float64", "dropout": 0.2, "stability": "eqrm"},
+        {"plan__freeze_trunk": True},
+        {"plan__precision": "float64", "plan__dropout": 0.2, "penalty": "eqrm"},
     ],
     ids=str,
 )
@@ -74,7 +75,7 @@ def test_a_network_comes_back_bit_for_bit(tmp_path, training, new, options):
 def test_images_come_back(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2, 8, 8)), np.tile([0, 1, 2], 20)
-    model = SFBClassifier(network="cnn", **QUICK).fit(X, y, sample_domain=np.repeat([1, 2], 30))
+    model = SFBClassifier("cnn", plan=QUICK).fit(X, y, sample_domain=np.repeat([1, 2], 30))
     np.testing.assert_array_equal(again(model, tmp_path).predict_proba(X), model.predict_proba(X))
 
 
@@ -93,10 +94,7 @@ def test_a_leak_correction_comes_back(tmp_path, new):
     X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     model = fitted(
         (X, y, np.repeat([1, 2], 1000)),
-        steps=100,
-        unstable_steps=100,
-        learning_rate=0.01,
-        validation_fraction=0.5,
+        plan=Plan(steps=100, unstable_steps=100, learning_rate=0.01, validation_fraction=0.5),
     )
     adapted = model.adapt(new, noise="train", n_cells=2, answer="paper")
     loaded = again(adapted, tmp_path)
@@ -122,12 +120,12 @@ def test_an_unfitted_network_is_refused(tmp_path):
         SFBClassifier().save(tmp_path / "model.sfb")
 
 
-@pytest.mark.parametrize("name", ["network", "stability"])
+@pytest.mark.parametrize("name", ["network", "penalty"])
 def test_a_module_of_ones_own_is_refused_when_saving(tmp_path, training, name):
     from sfboost.torch.networks import MLP
     from sfboost.torch.penalties.none import NoPenalty
 
-    own = {"network": MLP(2, (4,)), "stability": NoPenalty()}[name]
+    own = {"network": MLP(2, (4,)), "penalty": NoPenalty()}[name]
     with pytest.raises(SavedModelError, match=f"{name} is an object of type .* by name only"):
         fitted(training, **{name: own}).save(tmp_path / "model.sfb")
 

@@ -1,5 +1,7 @@
 import io
+import os
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,16 +15,16 @@ from sfboost.tables.reading import find, open_batches, read
 TABLE = pa.table({"age": [40.5, None, 60.25], "sex": ["f", None, "m"]})
 
 
-def to_bytes(kind):
-    sink = io.BytesIO()
+def to_bytes(kind, table=None):
+    sink, table = io.BytesIO(), TABLE if table is None else table
     if kind == "parquet":
-        pq.write_table(TABLE, sink)
+        pq.write_table(table, sink)
     elif kind == "arrow file":
-        with ipc.new_file(sink, TABLE.schema) as writer:
-            writer.write_table(TABLE)
+        with ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
     elif kind == "arrow stream":
-        with ipc.new_stream(sink, TABLE.schema) as writer:
-            writer.write_table(TABLE)
+        with ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
     else:
         sink.write(CSV[kind])
     return sink.getvalue()
@@ -100,3 +102,26 @@ def test_a_file_that_is_not_there_and_a_folder_are_told_apart(tmp_path):
         find(str(tmp_path / "nothing.csv"))
     with pytest.raises(ValueError, match="is a folder"):
         find(str(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
+def test_a_named_pipe_is_read_once_from_its_beginning(tmp_path):
+    """As a shell makes one for `sfboost predict model.sfb <(zcat new.csv.gz)`."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(CSV["csv"],))
+    writer.start()
+    table = read(find(str(pipe)))
+    writer.join()
+    assert table.to_pydict() == TABLE.to_pydict()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow file", "arrow stream"])
+def test_two_columns_of_one_name_are_refused_batch_by_batch_too(source, kind):
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["age", "age"])
+    content = b"age,age\n1,2\n" if kind == "csv" else to_bytes(kind, table)
+    with (
+        pytest.raises(ValueError, match="several columns named"),
+        open_batches(source(content), 2, None, ["age"]) as (_, batches),
+    ):
+        list(batches)

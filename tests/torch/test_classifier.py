@@ -13,10 +13,15 @@ from sklearn.exceptions import NotFittedError  # noqa: E402
 from torch import nn  # noqa: E402
 
 from sfboost import AdaptationRefused, Settings  # noqa: E402
-from sfboost.torch import SFBClassifier, TrainingDivergedError  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier, TrainingDivergedError  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 
-FAST = {"network": "small", "steps": 5, "unstable_steps": 5, "min_gain": -9.0, "random_state": 0}
+FAST = Plan(steps=5, unstable_steps=5, min_gain=-9.0)
+
+
+def fast(**options):
+    """A small network that is trained for a moment; options of the plan are plan__steps and so on."""
+    return SFBClassifier("small", plan=FAST).set_params(**options)
 
 
 def _anti_causal(agreement, n, rng):
@@ -38,10 +43,8 @@ def _training(n=200, seed=0, agreements=(0.95, 0.7)):
 @pytest.fixture(scope="module")
 def learned():
     X, y, d = _training(8000, agreements=(0.9, 0.7))
-    model = SFBClassifier(
-        network="small", n_stable=1, balance=True, stability_weight=10.0, learning_rate=0.01, steps=300,
-        unstable_steps=200, batch_size=256, validation_fraction=0.5, random_state=0,
-    )  # fmt: skip
+    plan = Plan(learning_rate=0.01, steps=300, unstable_steps=200, batch_size=256, validation_fraction=0.5)
+    model = SFBClassifier(network="small", n_stable=1, plan=plan)
     return model.fit(X, y, sample_domain=d)
 
 
@@ -82,9 +85,10 @@ def test_a_learned_f_s_that_shows_the_unstable_feature_is_not_adapted():
         return (2 * y - 1)[:, None] * [0.8, slope] + rng.normal(size=(n, 2)), y
 
     (X1, y1), (X2, y2), (X, y) = draw(1.5), draw(0.5), draw(-1.5)
-    model = SFBClassifier(
-        network="small", learning_rate=0.01, steps=200, unstable_steps=100, batch_size=256, random_state=0
-    ).fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 2000))
+    plan = Plan(learning_rate=0.01, steps=200, unstable_steps=100, batch_size=256)
+    model = SFBClassifier(network="small", plan=plan).fit(
+        np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 2000)
+    )
     with pytest.warns(AdaptationRefused, match="X_U follows f_S within a class"):
         kept = model.adapt(X)
     assert kept.decision_ == "kept stable"
@@ -123,21 +127,19 @@ def test_transform_gives_the_two_feature_sets_that_the_heads_read(learned):
 
 def test_constructing_does_nothing_and_clone_copies_the_parameters():
     module = nn.Linear(2, 4)
-    model = SFBClassifier(network=module, steps=-5, split="no such", device="nowhere")
+    model = SFBClassifier(network=module, plan=Plan(steps=-5), split="no such", device="nowhere")
     assert model.network is module
-    twin = clone(SFBClassifier(stability_weight=3.0, network="small"))
-    assert (twin.stability_weight, twin.network) == (3.0, "small")
+    twin = clone(SFBClassifier(penalty_weight=3.0, network="small"))
+    assert (twin.penalty_weight, twin.network) == (3.0, "small")
 
 
 def test_string_labels_data_frames_and_tensors_give_the_same_model():
     pd = pytest.importorskip("pandas", reason="needs the app extra")
     X, y, d = _training()
     names = np.array(["no", "yes"])[y]
-    one = SFBClassifier(**FAST).fit(X, names, sample_domain=d)
-    two = SFBClassifier(**FAST).fit(
-        pd.DataFrame(X, columns=["a", "b"]), pd.Series(names), sample_domain=pd.Series(d)
-    )
-    three = SFBClassifier(**FAST).fit(torch.tensor(X), torch.tensor(y), sample_domain=d)
+    one = fast().fit(X, names, sample_domain=d)
+    two = fast().fit(pd.DataFrame(X, columns=["a", "b"]), pd.Series(names), sample_domain=pd.Series(d))
+    three = fast().fit(torch.tensor(X), torch.tensor(y), sample_domain=d)
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     np.testing.assert_array_equal(one.predict_proba(X), three.predict_proba(X))
     assert set(one.predict(X)) <= {"no", "yes"}
@@ -148,7 +150,7 @@ def test_inputs_are_never_written_to():
     X, y, d = _training()
     for array in (X, y, d):
         array.setflags(write=False)
-    SFBClassifier(**FAST).fit(X, y, sample_domain=d).adapt(X, answer="paper")
+    fast().fit(X, y, sample_domain=d).adapt(X, answer="paper")
 
 
 class _Rows(torch.utils.data.Dataset):
@@ -166,17 +168,17 @@ class _Rows(torch.utils.data.Dataset):
     "extra",
     [
         {},
-        {"balance": True},
+        {"plan__balance": True},
         {"split": "shared"},
         {"split": "alternating"},
-        {"freeze_trunk": True, "network": MLP(2, (8,))},
+        {"plan__freeze_trunk": True, "network": MLP(2, (8,))},
     ],
 )
 def test_a_dataset_gives_the_model_that_the_arrays_give(extra):
     X, y, d = _training()
-    options = {**FAST, "batch_size": 32, **extra}
-    arrays = SFBClassifier(**options).fit(X, y, sample_domain=d)
-    dataset = SFBClassifier(**options).fit(_Rows(X, y, d))
+    options = {"plan__batch_size": 32, **extra}
+    arrays = fast(**options).fit(X, y, sample_domain=d)
+    dataset = fast(**options).fit(_Rows(X, y, d))
     np.testing.assert_allclose(arrays.predict_proba(X), dataset.predict_proba(_Rows(X, y, d)), atol=1e-6)
 
 
@@ -184,7 +186,7 @@ def test_a_frozen_network_keeps_its_weights():
     trunk = MLP(2, (8,))
     before = copy.deepcopy(trunk.state_dict())
     X, y, d = _training()
-    model = SFBClassifier(**{**FAST, "network": trunk, "freeze_trunk": True}).fit(X, y, sample_domain=d)
+    model = fast(network=trunk, plan__freeze_trunk=True).fit(X, y, sample_domain=d)
     for state in (trunk.state_dict(), model.backbone_.state_dict()):
         assert all(torch.equal(a, b) for a, b in zip(before.values(), state.values(), strict=True))
     assert model.history_[-1]["stage"] == "unstable"
@@ -194,7 +196,7 @@ def test_a_users_module_is_copied_and_the_same_seed_gives_the_same_result():
     trunk = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.3))
     before = copy.deepcopy(trunk.state_dict())
     X, y, d = _training()
-    models = [SFBClassifier(**{**FAST, "network": trunk}).fit(X, y, sample_domain=d) for _ in range(2)]
+    models = [fast(network=trunk).fit(X, y, sample_domain=d) for _ in range(2)]
     assert all(torch.equal(a, b) for a, b in zip(before.values(), trunk.state_dict().values(), strict=True))
     np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
@@ -203,7 +205,7 @@ def test_three_classes_and_images_with_a_convolution():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 120)
     X = rng.normal(size=(120, 1, 8, 8)) + y[:, None, None, None]
-    model = SFBClassifier(**{**FAST, "network": "cnn", "steps": 30, "stability_weight": 1.0})
+    model = fast(network="cnn", plan__steps=30, penalty_weight=1.0)
     model.fit(X, y, sample_domain=np.arange(120) % 2)
     assert model.predict_proba(X).shape == (120, 3)
     assert model.transform(X)[1].shape == (120, 3)
@@ -212,16 +214,15 @@ def test_three_classes_and_images_with_a_convolution():
 
 def test_the_shared_split_cuts_the_last_hidden_layer_in_two():
     X, y, d = _training()
-    model = SFBClassifier(**{**FAST, "split": "shared"}).fit(X, y, sample_domain=d)
+    model = fast(split="shared").fit(X, y, sample_domain=d)
     assert [part.shape[1] for part in model.transform(X)] == [4, 4]
     assert {row["stage"] for row in model.history_} == {"joint"}
 
 
 def test_the_validation_domain_is_watched_and_not_trained_on():
     X, y, d = _training(agreements=(0.95, 0.7, 0.6))
-    model = SFBClassifier(**{**FAST, "steps": 20}, validation_domain="e2", monitor_every=5).fit(
-        X, y, sample_domain=d
-    )
+    model = fast(plan__steps=20, plan__validation_domain="e2", plan__monitor_every=5)
+    model.fit(X, y, sample_domain=d)
     assert model.domains_.tolist() == ["e0", "e1"]
     assert [row["step"] for row in model.history_ if "validation" in row] == [5, 10, 15, 20]
     assert set(model.validation_[3]) == {"e0", "e1", "e2"}
@@ -229,14 +230,14 @@ def test_the_validation_domain_is_watched_and_not_trained_on():
 
 def test_a_float64_network_stays_float64_and_precision_is_recorded():
     X, y, d = _training()
-    model = SFBClassifier(**FAST, precision="float64").fit(X, y, sample_domain=d)
+    model = fast(plan__precision="float64").fit(X, y, sample_domain=d)
     assert all(p.dtype == torch.float64 for p in model.network_.parameters())
     assert model.precision_.name == "float64"
 
 
 def test_features_that_never_help_are_reported_after_the_last_restart():
     X, y, d = _training()
-    model = SFBClassifier(**{**FAST, "min_gain": 0.9, "max_restarts": 2})
+    model = fast(plan__min_gain=0.9, plan__max_restarts=2)
     with pytest.warns(UserWarning, match="3 starts"):
         model.fit(X, y, sample_domain=d)
     assert model.restarts_ == 2
@@ -251,8 +252,8 @@ def test_features_that_never_help_are_reported_after_the_last_restart():
 ])  # fmt: skip
 def test_the_score_is_flattened_where_enough_rows_are_held_out_or_when_told(n, options, flattened):
     X, y, d = _training(n, agreements=(0.9, 0.7))
-    longer = {"steps": 50, "unstable_steps": 50, "learning_rate": 0.02, "validation_fraction": 0.5}
-    model = SFBClassifier(**{**FAST, **longer, **options}).fit(X, y, sample_domain=d)
+    longer = FAST.changed(steps=50, unstable_steps=50, learning_rate=0.02, validation_fraction=0.5)
+    model = fast(plan=longer, **options).fit(X, y, sample_domain=d)
     raw, unstable = model._calibrated(X)
     if flattened:
         expected = model.leak_model().flatten(np.exp(raw), unstable)
@@ -275,18 +276,18 @@ BAD = [
     ({}, (X0, Y0, None), "two or more domains"),
     ({}, (X0, Y0, np.where(Y0 == 1, "only", D0)), "has one class only"),
     ({}, (X0, np.zeros(40), D0), "one class only"),
-    ({"batch_size": 1}, (X0, Y0, D0), "smaller than the number of classes"),
+    ({"plan__batch_size": 1}, (X0, Y0, D0), "smaller than the number of classes"),
     ({"network": nn.Linear(3, 4)}, (X0, Y0, D0), "does not take rows of shape"),
     ({"network": nn.Sequential(nn.Linear(2, 4), nn.Unflatten(1, (2, 2)))}, (X0, Y0, D0), "must map 2 rows"),
     ({"network": "vgg"}, (X0, Y0, D0), "no network named"),
     ({"network": "cnn"}, (X0, Y0, D0), "channels, height, width"),
-    ({"stability": "magic"}, (X0, Y0, D0), "no stability penalty named"),
+    ({"penalty": "magic"}, (X0, Y0, D0), "no stability penalty named"),
     ({"independence": "magic"}, (X0, Y0, D0), "no independence penalty named"),
     ({"split": "halves"}, (X0, Y0, D0), "'alternating' or 'shared'"),
     ({"flatten": "always"}, (X0, Y0, D0), "flatten must be"),
-    ({"precision": "float8"}, (X0, Y0, D0), "precision must be"),
-    ({"validation_domain": "e9"}, (X0, Y0, D0), "has no rows"),
-    ({"validation_fraction": 1.5}, (X0, Y0, D0), "validation_fraction"),
+    ({"plan__precision": "float8"}, (X0, Y0, D0), "precision must be"),
+    ({"plan__validation_domain": "e9"}, (X0, Y0, D0), "has no rows"),
+    ({"plan__validation_fraction": 1.5}, (X0, Y0, D0), "validation_fraction"),
     ({}, (np.where(X0 > 0, np.nan, X0), Y0, D0), "NaN"),
     ({}, (X0[:-1], Y0, D0), "same number of rows"),
     ({}, (X0, None, D0), "needs labels"),
@@ -297,20 +298,20 @@ BAD = [
 def test_bad_input_is_answered_with_a_sentence(options, data, message):
     X, y, d = data
     with pytest.raises(ValueError, match=message):
-        SFBClassifier(**{**FAST, **options}).fit(X, y, sample_domain=d)
+        fast(**options).fit(X, y, sample_domain=d)
 
 
 def test_one_domain_is_enough_without_a_stability_penalty():
-    model = SFBClassifier(**{**FAST, "stability": "none"}).fit(X0, Y0)
+    model = fast(penalty="none").fit(X0, Y0)
     assert model.domains_.tolist() == [0]
 
 
 def test_a_dataset_with_labels_beside_it_or_without_batches_is_refused():
     rows = _Rows(X0, Y0, D0)
     with pytest.raises(ValueError, match="pass it alone"):
-        SFBClassifier(**FAST).fit(rows, Y0)
+        fast().fit(rows, Y0)
     with pytest.raises(ValueError, match="batch_size"):
-        SFBClassifier(**FAST).fit(rows)
+        fast().fit(rows)
 
 
 def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
@@ -323,9 +324,9 @@ def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
             self.calls += 1
             return domains[0].risk * (float("nan") if self.calls == 4 else 1.0)
 
-    model = SFBClassifier(**{**FAST, "stability": Explodes()}, checkpoint=tmp_path, checkpoint_every=1)
+    model = fast(penalty=Explodes(), checkpoint=tmp_path, plan__checkpoint_every=1)
     with pytest.raises(
-        TrainingDivergedError, match=r"step 4 of stage 'stable'.*stability.*stable-0\.safetensors"
+        TrainingDivergedError, match=r"step 4 of stage 'stable'.*penalty.*stable-0\.safetensors"
     ):
         model.fit(X0, Y0, sample_domain=D0)
     assert (tmp_path / "stable-0.safetensors").exists()
@@ -342,7 +343,7 @@ def test_the_sample_domain_can_be_routed_by_scikit_learn():
     from sklearn.preprocessing import StandardScaler
 
     with config_context(enable_metadata_routing=True), warnings.catch_warnings():
-        model = SFBClassifier(**FAST).set_fit_request(sample_domain=True, validation=False)
+        model = fast().set_fit_request(sample_domain=True, validation=False)
         pipe = make_pipeline(StandardScaler(), model).fit(X0, Y0, sample_domain=D0)
         assert pipe.predict(X0).shape == (40,)
 

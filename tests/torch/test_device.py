@@ -14,11 +14,12 @@ import torch
 
 from sfboost.torch.batches import ArraySource, Batch
 from sfboost.torch.building import build_network
-from sfboost.torch.learning import Learner, Plan
+from sfboost.torch.learning import Learner
 from sfboost.torch.networks import make_network
+from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 
-_STABILITY = ("irm", "vrex", "eqrm", "clove", "fishr", "iga", "sd", "groupdro")
+_PENALTIES = ("irm", "vrex", "eqrm", "clove", "fishr", "iga", "sd", "groupdro")
 
 
 def _elsewhere(split: str) -> tuple[SplitNetwork, ArraySource]:
@@ -37,21 +38,21 @@ def _elsewhere(split: str) -> tuple[SplitNetwork, ArraySource]:
     return network.to("meta"), ArraySource(x.to("meta"), y, domain, 2, 2)
 
 
-def _step(split: str, stability: str, independence: str) -> tuple[SplitNetwork, Batch]:
+def _step(split: str, penalty: str, independence: str) -> tuple[SplitNetwork, Batch]:
     network, source = _elsewhere(split)
-    plan = Plan(split=split, stability=stability, independence=independence, stability_weight=2.0)
+    goal = Goal(split=split, penalty=penalty, independence=independence, penalty_weight=2.0)
     batch = source.batch(8, 0, 0)
-    losses = Learner(network, source, plan, seed=0, batch_size=8)._shared_loss(True)(batch)
+    losses = Learner(network, source, goal, Plan(batch_size=8), seed=0)._shared_loss(True)(batch)
     losses.total.backward()
     torch.optim.Adam(network.parameters()).step()
     return network, batch
 
 
-@pytest.mark.parametrize("stability", _STABILITY)
+@pytest.mark.parametrize("penalty", _PENALTIES)
 @pytest.mark.parametrize("independence", ["proxy", "proxy-features", "none"])
 @pytest.mark.parametrize("split", ["separate", "shared"])
-def test_a_step_stays_on_the_device(split: str, stability: str, independence: str) -> None:
-    network, batch = _step(split, stability, independence)
+def test_a_step_stays_on_the_device(split: str, penalty: str, independence: str) -> None:
+    network, batch = _step(split, penalty, independence)
     gradients = [p.grad for p in network.parameters() if p.grad is not None]
     assert gradients
     assert {t.device.type for t in (*gradients, batch.x, batch.target)} == {"meta"}

@@ -11,8 +11,9 @@ from sfboost.torch.actir import ACTIRNetwork, ACTIRObjective  # noqa: E402
 from sfboost.torch.batches import ArraySource  # noqa: E402
 from sfboost.torch.building import build_network  # noqa: E402
 from sfboost.torch.ensemble import learn_many  # noqa: E402
-from sfboost.torch.learning import Learner, Plan  # noqa: E402
+from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
+from sfboost.torch.plan import Goal, Plan  # noqa: E402
 from sfboost.torch.stacking import actir_loss, train_many  # noqa: E402
 from sfboost.torch.trainer import Stage, Trainer  # noqa: E402
 
@@ -52,35 +53,30 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("split", "stability", "independence", "batch_size", "n_classes"), CASES)
-def test_fifty_steps_at_once_equal_fifty_steps_alone(split, stability, independence, batch_size, n_classes):
+@pytest.mark.parametrize(("split", "penalty", "independence", "batch_size", "n_classes"), CASES)
+def test_fifty_steps_at_once_equal_fifty_steps_alone(split, penalty, independence, batch_size, n_classes):
     balance, split = split == "balanced", "separate" if split == "balanced" else split
     weights = [(1.0, 0.1), (50.0, 1.0), (0.0, 0.0)]
     seeds = [3, 4, 5]
-    plans = [
-        Plan(
-            split=split,
-            stability=stability,
-            independence=independence,
-            stability_weight=s,
-            independence_weight=c,
-            pretrain_steps=20,
-            steps=30,
-            unstable_steps=30,
-            learning_rate=0.01,
-            cosine=True,
-            max_restarts=0,
-            min_gain=-10.0,
-            balance=balance,
-        )
-        for s, c in weights
-    ]
+    told = {"split": split, "penalty": penalty, "independence": independence}
+    goals = [Goal(**told, penalty_weight=s, independence_weight=c) for s, c in weights]
+    plan = Plan(
+        pretrain_steps=20,
+        steps=30,
+        unstable_steps=30,
+        learning_rate=0.01,
+        cosine=True,
+        batch_size=batch_size,
+        max_restarts=0,
+        min_gain=-10.0,
+        balance=balance,
+    )
     sources = [_source(seed, n_classes=n_classes) for seed in seeds]
     together = [_network(seed, split, n_classes) for seed in seeds]
     alone = copy.deepcopy(together)
-    history, _ = learn_many(together, sources, plans, seeds, batch_size=batch_size)
+    history, _ = learn_many(together, sources, goals, seeds, plan)
     for i, network in enumerate(alone):
-        learner = Learner(network, sources[i], plans[i], seed=seeds[i], batch_size=batch_size)
+        learner = Learner(network, sources[i], goals[i], plan, seed=seeds[i])
         learner.learn()
         for name, value in network.state_dict().items():
             torch.testing.assert_close(together[i].state_dict()[name], value, rtol=0, atol=1e-8)
@@ -131,9 +127,9 @@ def test_actir_penalises_the_gradient_that_autograd_finds_in_eta():
         inner = inner + 2.5 * r.abs()
     reference = torch.autograd.grad(inner, eta, create_graph=True)[0].square().mean()
     parts = ACTIRObjective(2.5, 1.0)(phi, eta, torch.eye(3, dtype=torch.float64)[y], (30,))
-    assert parts.stability.item() == pytest.approx(reference.item(), rel=1e-10)
+    assert parts.penalty.item() == pytest.approx(reference.item(), rel=1e-10)
     for a, b in zip(
-        torch.autograd.grad(parts.stability, [phi, eta], retain_graph=True),
+        torch.autograd.grad(parts.penalty, [phi, eta], retain_graph=True),
         torch.autograd.grad(reference, [phi, eta]),
         strict=True,
     ):
@@ -145,21 +141,19 @@ def test_a_dead_member_is_started_again_and_the_others_are_left_alone():
     networks = [_network(0, "separate"), _network(1, "separate")]
     with torch.no_grad():  # all units of member 0 are off for every row: no gradient can revive it
         networks[0].unstable_trunk.layers[-1].bias.fill_(-1e3)
-    plan = Plan(
-        steps=30, unstable_steps=200, learning_rate=0.05, stability_weight=1.0, independence_weight=0.0
-    )
-    _, restarts = learn_many(networks, sources, [plan] * 2, [0, 1])
+    goal = Goal(penalty_weight=1.0, independence_weight=0.0)
+    plan = Plan(steps=30, unstable_steps=200, learning_rate=0.05)
+    _, restarts = learn_many(networks, sources, [goal] * 2, [0, 1], plan)
     assert restarts[0] >= 1
     assert restarts[1] == 0
     assert networks[0].unstable_features(sources[0].x).std() > 0.1
 
 
 def test_what_cannot_be_batched_is_refused():
-    plans = [Plan(stability="clove")] * 2
     nets, sources = [_network(0, "shared")] * 2, [_source(0)] * 2
     with pytest.raises(ValueError, match="clove"):
-        learn_many(nets, sources, plans, [0, 1])
+        learn_many(nets, sources, [Goal(penalty="clove")] * 2, [0, 1], Plan())
     with pytest.raises(ValueError, match="differ"):
-        learn_many(nets, sources, [Plan(steps=1), Plan(steps=2)], [0, 1])
+        learn_many(nets, sources, [Goal(penalty="irm"), Goal(penalty="vrex")], [0, 1], Plan())
     with pytest.raises(ValueError, match="same sizes"):
-        learn_many(nets, [_source(0), _source(0, sizes=(60, 50))], [Plan()] * 2, [0, 1])
+        learn_many(nets, [_source(0), _source(0, sizes=(60, 50))], [Goal()] * 2, [0, 1], Plan())

@@ -10,15 +10,16 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
-from sfboost.torch import SFBClassifier  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.batches import ArraySource, DatasetSource, domain_rows  # noqa: E402
 from sfboost.torch.building import build_network  # noqa: E402
 from sfboost.torch.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
-from sfboost.torch.learning import Learner, Plan  # noqa: E402
+from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 from sfboost.torch.objective import LossParts, Objective, joint_logits  # noqa: E402
 from sfboost.torch.outputs import DomainOutput  # noqa: E402
 from sfboost.torch.penalties import NoPenalty  # noqa: E402
+from sfboost.torch.plan import Goal  # noqa: E402
 from sfboost.torch.precision import resolve_precision  # noqa: E402
 from sfboost.torch.trainer import Stage, Trainer, TrainingDivergedError  # noqa: E402
 
@@ -80,9 +81,9 @@ def test_gamma_weighs_the_risks_and_rescaling_divides_the_whole_loss():
         def forward(self, domains, parameters=()):
             return torch.tensor(3.0)
 
-    plain = Objective(prior, Three(), NoPenalty(), stability_weight=50.0)([domain])
+    plain = Objective(prior, Three(), NoPenalty(), penalty_weight=50.0)([domain])
     assert plain.total.item() == pytest.approx((plain.stable + plain.joint).item() + 150.0)
-    small = Objective(prior, Three(), NoPenalty(), stability_weight=50.0, rescale=True)([domain])
+    small = Objective(prior, Three(), NoPenalty(), penalty_weight=50.0, rescale=True)([domain])
     assert small.total.item() == pytest.approx(plain.total.item() / 50.0)
     mixed = Objective(prior, NoPenalty(), NoPenalty(), gamma=0.9)([domain])
     assert mixed.total.item() == pytest.approx((0.9 * plain.stable + 0.1 * plain.joint).item())
@@ -127,8 +128,10 @@ def test_two_stages_are_adam_with_l2_a_cosine_and_a_fresh_start_written_out_by_h
 
             return watched
 
-    plan = Plan(pretrain_steps=3, steps=4, unstable_steps=0, learning_rate=0.05, cosine=True, l2=0.3)
-    learner = Recorded(network, source, plan, seed=0)
+    plan = Plan(
+        pretrain_steps=3, steps=4, unstable_steps=0, learning_rate=0.05, cosine=True, weight_decay=0.3
+    )
+    learner = Recorded(network, source, Goal(), plan, seed=0)
     learner._train("stable", learner._stable_stages())
 
     weights, index = start, 0
@@ -179,13 +182,12 @@ def test_a_dataset_is_read_only_where_a_batch_needs_it():
 @pytest.mark.parametrize("split", ["shared", "separate"])
 @pytest.mark.parametrize("batch_size", [None, 8])
 def test_training_again_from_the_same_seed_gives_the_same_bits(split, batch_size):
-    plan = Plan(
-        split=split, pretrain_steps=5, steps=10, unstable_steps=5, min_gain=-9.0, stability="groupdro"
-    )
+    goal = Goal(split=split, penalty="groupdro")
+    plan = Plan(pretrain_steps=5, steps=10, unstable_steps=5, min_gain=-9.0, batch_size=batch_size)
     states = []
     for _ in range(2):
         network = _network(split=split)
-        Learner(network, _source(), plan, seed=3, batch_size=batch_size).learn()
+        Learner(network, _source(), goal, plan, seed=3).learn()
         states.append(network.state_dict())
     assert all(torch.equal(a, b) for a, b in zip(*(s.values() for s in states), strict=True))
 
@@ -198,25 +200,24 @@ class _Killed(BaseException):
 @pytest.mark.parametrize("at", [3, 7, 12, 20, 27])
 def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
     plan = Plan(
-        split=split,
-        stability="groupdro",
         pretrain_steps=6,
         steps=12,
         unstable_steps=10,
         min_gain=-9.0,
         cosine=True,
+        batch_size=8,
+        checkpoint_every=4,
     )
 
     def learner(checkpoint, source):
-        options = {"checkpoint_every": 4, "fingerprint": "x"}
         return Learner(
             _network(split=split),
             source,
+            Goal(split=split, penalty="groupdro"),
             plan,
             seed=3,
-            batch_size=8,
             checkpoint=checkpoint,
-            trainer_options=options,
+            trainer_options={"fingerprint": "x"},
         )
 
     whole = learner(tmp_path / "whole", _source())
@@ -248,7 +249,7 @@ def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
         """
         import os, sys, numpy as np, torch
         torch.set_num_threads(1)
-        from sfboost.torch import SFBClassifier, trainer
+        from sfboost.torch import Plan, SFBClassifier, trainer
         save, calls = trainer.save_checkpoint, []
         def dying(*args):
             save(*args)
@@ -258,9 +259,10 @@ def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
         trainer.save_checkpoint = dying
         y = np.arange(80) // 2 % 2
         X = np.random.default_rng(0).normal(size=(80, 3)) + y[:, None]
-        SFBClassifier(network="small", dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0,
-                      precision="float32", checkpoint=sys.argv[1], checkpoint_every=5,
-                      random_state=0).fit(X, y, sample_domain=np.arange(80) % 2)
+        plan = Plan(dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0, precision="float32",
+                    checkpoint_every=5)
+        model = SFBClassifier(network="small", plan=plan, checkpoint=sys.argv[1])
+        model.fit(X, y, sample_domain=np.arange(80) % 2)
         """
     )
     killed = subprocess.run([sys.executable, "-c", script, str(tmp_path / "killed")], check=False)
@@ -269,10 +271,10 @@ def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
     X = np.random.default_rng(0).normal(size=(80, 3)) + y[:, None]
     models = []
     for folder in ("killed", "whole"):
-        model = SFBClassifier(
-            network="small", dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0, precision="float32",
-            checkpoint=tmp_path / folder, checkpoint_every=5, random_state=0,
-        )  # fmt: skip
+        plan = Plan(
+            dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0, precision="float32", checkpoint_every=5
+        )
+        model = SFBClassifier(network="small", plan=plan, checkpoint=tmp_path / folder)
         models.append(model.fit(X, y, sample_domain=np.arange(80) % 2))
     np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
     assert models[0].history_ == models[1].history_
@@ -282,7 +284,9 @@ def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(tmp_path):
     def run(fingerprint):
         plan = Plan(steps=4, unstable_steps=0, min_gain=-9.0)
         options = {"fingerprint": fingerprint}
-        learner = Learner(_network(), _source(), plan, seed=0, checkpoint=tmp_path, trainer_options=options)
+        learner = Learner(
+            _network(), _source(), Goal(), plan, seed=0, checkpoint=tmp_path, trainer_options=options
+        )
         learner.learn()
 
     run("a")
@@ -315,7 +319,7 @@ def test_a_loss_that_is_not_a_number_names_step_and_part_and_keeps_the_last_good
 
     file = tmp_path / "run.safetensors"
     trainer = Trainer(network, _source(), checkpoint=file, checkpoint_every=2)
-    with pytest.raises(TrainingDivergedError, match=r"step 7 of stage 'irm'.*stability") as caught:
+    with pytest.raises(TrainingDivergedError, match=r"step 7 of stage 'irm'.*penalty") as caught:
         trainer.run([Stage("irm", loss, list(network.parameters()), 20, 0.1)])
     assert str(file) in str(caught.value)
     _, meta = load_checkpoint(file)
@@ -352,9 +356,7 @@ def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were(
     )
     rng = np.random.default_rng(0)
     X, y, d = rng.normal(size=(80, 3)), np.arange(80) % 2, np.arange(80) // 40
-    model = SFBClassifier(
-        "small", steps=3, unstable_steps=3, min_gain=-9.0, freeze_trunk=frozen, random_state=0
-    )
+    model = SFBClassifier("small", plan=Plan(steps=3, unstable_steps=3, min_gain=-9.0, freeze_trunk=frozen))
     model.fit(X, y, sample_domain=d)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (torch.get_num_threads(), torch.get_default_dtype()) == before[1:3]
@@ -365,13 +367,14 @@ def test_progress_lines_show_the_parts_of_the_loss(capsys):
     Learner(
         _network(),
         _source(),
+        Goal(),
         Plan(steps=4, unstable_steps=0, min_gain=-9.0),
         seed=0,
         trainer_options={"verbose": 2},
     ).learn()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
-    assert all(word in lines[0] for word in ("stable of 4", "step 2", "total", "stability", "independence"))
+    assert all(word in lines[0] for word in ("stable of 4", "step 2", "total", "penalty", "independence"))
 
 
 def test_auto_precision_says_what_it_measured():
@@ -388,7 +391,8 @@ def test_bfloat16_training_lowers_the_loss_with_float32_weights():
     learner = Learner(
         network,
         _source(),
-        Plan(split="shared", steps=30, learning_rate=0.02, stability="none"),
+        Goal(split="shared", penalty="none"),
+        Plan(steps=30, learning_rate=0.02),
         seed=0,
         trainer_options={"autocast": True},
     )

@@ -11,6 +11,18 @@ from scipy import sparse
 from sfboost.adaptation.problem import UNKNOWN, IntArray
 from sfboost.marginal.probabilities import FloatArray
 
+#: Columns and weights whose largest magnitude is beyond these would overflow, or vanish, when squared.
+SMALLEST, LARGEST = 1e-100, 1e100
+
+
+def in_range(values: Any) -> npt.NDArray[np.bool_]:
+    """Which columns of a matrix of finite numbers can be squared and summed; a column of zeros can."""
+    high, low = values.max(axis=0), values.min(axis=0)
+    if sparse.issparse(values):
+        high, low = high.toarray().ravel(), low.toarray().ravel()
+    size = np.maximum(high, -low)
+    return (size == 0.0) | ((size >= SMALLEST) & (size <= LARGEST))
+
 
 def check_unstable(X: Any, *, n_rows: int, n_features: int | None = None) -> Any:
     """Return the unstable features as a float64 matrix (dense, or CSR if sparse), without writing to X."""
@@ -28,11 +40,20 @@ def check_unstable(X: Any, *, n_rows: int, n_features: int | None = None) -> Any
             f"X_unstable has {matrix.shape[1]} features but the adaptation was made with {n_features}: "
             "pass the same columns in the same order."
         )
-    # The sum is finite only if every value is, and costs no array of flags.
-    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        # The sum is finite only if every value is, and costs no array of flags.
+        finite = np.isfinite(values.sum()) or np.isfinite(values).all()
+    if not finite:
         raise ValueError(
             "X_unstable contains NaN or infinity: impute those values or drop the rows first "
             "(a pipeline that imputes can be passed as the head)."
+        )
+    fits = max(values.max(initial=0.0), -values.min(initial=0.0)) <= LARGEST
+    # When predicting, a row may well hold a number next to zero.
+    if not fits or (n_features is None and not in_range(matrix).all()):
+        raise ValueError(
+            f"X_unstable has columns whose numbers are beyond {LARGEST:g} or all below {SMALLEST:g}: express "
+            "them in another unit."
         )
     return matrix
 
@@ -141,7 +162,7 @@ def check_weight(sample_weight: Any, n_rows: int) -> FloatArray:
         raise ValueError(
             f"sample_weight has shape {weight.shape} but there are {n_rows} rows: pass one per row."
         )
-    if not np.isfinite(weight).all() or (weight < 0.0).any() or weight.sum() <= 0.0:
+    if not np.isfinite(weight).all() or (weight < 0.0).any() or not weight.any():
         raise ValueError("sample_weight must be finite, not negative, and not all zero.")
     weight = weight / weight.max()
     return weight * (weight.sum() / (weight @ weight))

@@ -151,16 +151,16 @@ def adapt_rows(
     if answer not in ANSWERS:
         raise ValueError(f"answer={answer!r} is not known: use one of {list(ANSWERS)}.")
     stable = as_probability_matrix(stable_proba)
-    if len(stable) == 1:
+    names = check_classes(classes, stable.shape[1])
+    weight = check_weight(sample_weight, len(stable))
+    used = np.flatnonzero(weight)
+    if len(used) == 1:
         raise ValueError(
             "One row cannot tell how the new domain differs: pass all unlabelled rows of the domain to "
             "`adapt`, and single rows to `predict_proba`."
         )
-    names = check_classes(classes, stable.shape[1])
-    weight = check_weight(sample_weight, len(stable))
     known = check_known_labels(y, names, len(stable))
     X, standardizer = _prepare(X_unstable, weight, choices)
-    used = np.flatnonzero(weight)
     if len(used) < len(weight):  # a row of weight zero is no row
         stable, known, weight, X = stable[used], known[used], weight[used], _safe_indexing(X, used)
     divisor = _check_source_prior(training, choices, stable.shape[1])

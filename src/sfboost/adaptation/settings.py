@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
+from sfboost.adaptation.checks import LARGEST
 from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLabelMixin, SoftLogisticRegression
 from sfboost.marginal import PSEUDO_LABELS
 
@@ -160,8 +161,8 @@ def resolve(
         choices = replace(choices, rounds=None)  # another correction has its own number of rounds
     l2: Any = settings.l2
     if l2 != "auto":
-        if not isinstance(l2, Real) or not float(l2) > 0:
-            raise ValueError(f'l2={l2!r} is not known: pass "auto" or a positive number.')
+        if not isinstance(l2, Real) or not 0.0 < float(l2) <= LARGEST:
+            raise ValueError(f'l2={l2!r} is not known: pass "auto" or a positive number up to {LARGEST:g}.')
         if choices.head is not None:
             raise ValueError(f"l2={l2} is for the default head only: give the penalty to `head` itself.")
         choices = replace(choices, l2=float(l2))

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils._indexing import _get_column_indices
 
+from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range
 from sfboost.selection import StableFeatureSelector
 
 
@@ -99,17 +100,26 @@ def _names(X: Any, positions: list[int]) -> tuple[str, ...]:
 
 
 def require_finite_numbers(X: Any, names: tuple[str, ...], what: str, remedy: str) -> None:
-    """Refuse text, NaN and infinity in columns that go to a default estimator."""
+    """Refuse text, NaN, infinity and numbers next to it in columns that go to a default estimator."""
     if sparse.issparse(X):
         bad = [] if np.isfinite(X.data).all() else list(names)
+        strange = [] if bad else [name for name, fits in zip(names, in_range(X), strict=True) if not fits]
     else:
-        bad = []
+        bad, strange = [], []
         for j, name in enumerate(names):
             column = np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j])
             try:
-                if not np.isfinite(column.astype(np.float64, copy=False)).all():
-                    bad.append(name)
+                column = column.astype(np.float64, copy=False)
             except (TypeError, ValueError):
                 raise ValueError(f"The {what} feature {name!r} is not numeric: {remedy}") from None
+            if not np.isfinite(column).all():
+                bad.append(name)
+            elif not in_range(column).all():
+                strange.append(name)
     if bad:
         raise ValueError(f"The {what} features {bad} contain NaN or infinity: {remedy}")
+    if strange:
+        raise ValueError(
+            f"The {what} features {strange} hold numbers beyond {LARGEST:g}, or none that reaches "
+            f"{SMALLEST:g}: express them in another unit."
+        )

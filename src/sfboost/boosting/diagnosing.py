@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import StableEvidence, Training
-from sfboost.adaptation.checks import check_weight
+from sfboost.adaptation.checks import check_weight, in_range
 from sfboost.boosting.rows import check_domain, make_splits
 from sfboost.diagnostics import (
     Diagnosis,
@@ -71,13 +71,13 @@ def head_numbers(X: Any, head: Any) -> FloatArray | None:
 
 
 def numbers(X: Any) -> FloatArray | None:
-    """Finite numbers as a dense matrix of at most 50 columns (singular vectors beyond), else None."""
+    """Numbers to compute with, a dense matrix of at most 50 columns (singular vectors beyond), or None."""
     if not sparse.issparse(X):
         try:
             X = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError):
             return None
-        if not np.isfinite(X).all():
+        if not np.isfinite(X).all() or not in_range(X).all():
             return None
     if X.shape[1] <= _MOST_COLUMNS:
         return X.toarray() if sparse.issparse(X) else X
@@ -123,6 +123,8 @@ def diagnose_model(
 ) -> Diagnosis:
     """Fit `model` and diagnose it; see `StableFeatureBoosting.diagnose`."""
     training = held_out_rows(model, X, y, sample_domain)
+    if X_new is not None:
+        model._check_columns(model._check_input(X_new, reset=False))
     new = None if X_new is None else new_rows(model, X_new)
     return diagnose(training, new, level=level, random_state=model.random_state or 0)
 

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from sfboost.adaptation.checks import is_missing
+from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import Choices, Settings, resolve
@@ -210,6 +210,11 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             used = np.flatnonzero(weight)
+            if not in_range(weight).all():
+                raise ValueError(
+                    f"sample_weight goes up to {weight.max():g}: divide all weights by a number so that the "
+                    f"largest is between {SMALLEST:g} and {LARGEST:g}."
+                )
         splits = make_splits(y, domain, used, self.cv, self.random_state)
         if weight is not None:
             # A row of weight zero is no row: it must not bring a class or a domain with it.
@@ -291,6 +296,11 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                     stacklevel=3,
                 )
             return every, raw
+        if any(len(np.unique(y[inside])) < 2 for inside, _ in splits):
+            raise ValueError(
+                "Without the rows that a fold holds out, one class only is left: calibration needs at least "
+                "two rows of two classes (or a `cv` whose folds leave both)."
+            )
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(self._predict_fold)(X, y, weight, inside, outside) for inside, outside in splits
         )
@@ -508,7 +518,8 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             _check_n_features(self, X, reset=reset)
             return X
         if self.stable is None and self.unstable is None:
-            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+            with np.errstate(invalid="ignore"):  # scikit-learn sums up to see whether all is finite
+                return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
         return validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=reset)
 
     def _check_columns(self, X: Any) -> None:

@@ -1,31 +1,90 @@
-"""The commands, joined: a new one is one file and one line here."""
+"""The commands, joined: a new one is one file and one line here.
+
+A command is imported when it is run: `--help` and `--version` bring neither scikit-learn nor the laboratory.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from sfboost import __version__
-from sfboost.cli import (
-    adapt,
-    check,
-    compare,
-    data,
-    demo,
-    evaluate,
-    explain,
-    fit,
-    predict,
-    reproduce,
-    results,
-    run,
-)
 from sfboost.cli.boundary import Boundary
 from sfboost.cli.console import EXIT_CODES, say
 
+#: Name → "module:function" (or a group of commands), and what the list of commands says of it.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("run:run", "Fit to TRAIN, adapt to NEW, predict NEW, and write the report."),
+    "fit": ("fit:fit", "Fit the stable predictor to labelled domains and save it."),
+    "adapt": ("adapt:adapt", "Adapt a model to the unlabelled rows of one new domain."),
+    "predict": ("predict:predict", "Predict rows, a batch at a time."),
+    "evaluate": ("evaluate:evaluate", "Let each training domain play the new one, labels hidden."),
+    "check": ("check:check", "Look at the assumptions, one verdict each."),
+    "explain": ("explain:explain", "Say why one row is predicted as it is."),
+    "demo": ("demo:demo", "Adapt to digits whose colour changes its meaning; ends with a figure."),
+    "compare": ("compare:compare", "Compare methods: the paper's Table 1, measured."),
+    "data": ("data:app", "Data sets: list, show, fetch, path, export."),
+    "reproduce": ("reproduce:reproduce", "Run the paper's experiments."),
+    "results": ("results:app", "Results: show, export, pack, check."),
+}
+# Commands of the table user, whose exit codes a script wants to know.
+_TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain")
+
+
+class Commands(Boundary):
+    """The list is read from `COMMANDS`; a command itself is imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names, in the order in which they are shown."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A name and its summary: all that the list of commands shows."""
+        if cmd_name not in COMMANDS:
+            return None
+        stub = typer.Typer(add_completion=False)
+        stub.command(cmd_name, help=COMMANDS[cmd_name][1])(_nothing)
+        return get_command(stub)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is to run, in full."""
+        if args and args[0] in COMMANDS:
+            return args[0], load_command(args[0]), args[1:]
+        near = get_close_matches(args[0], COMMANDS, n=1) if args else []
+        if near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+
+def _nothing() -> None:
+    """Stand in for a command that is not imported."""
+
+
+def load_command(name: str) -> Any:
+    """Import a command.
+
+    Examples
+    --------
+    >>> load_command("fit").name
+    'fit'
+    """
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"sfboost.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        made.command(name, epilog=EXIT_CODES if name in _TELLS_CODES else None)(found)
+        found = made
+    command = get_command(found)
+    command.name = name
+    return command
+
+
 app = typer.Typer(
-    cls=Boundary,
+    cls=Commands,
     help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
     no_args_is_help=True,
     add_completion=False,
@@ -33,21 +92,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    run.run,
-    fit.fit,
-    adapt.adapt,
-    predict.predict,
-    evaluate.evaluate,
-    check.check,
-    explain.explain,
-):
-    app.command(command.__name__, epilog=EXIT_CODES)(command)
-app.command("demo")(demo.demo)
-app.command("compare")(compare.compare)
-app.add_typer(data.app, name="data")
-app.command("reproduce")(reproduce.reproduce)
-app.add_typer(results.app, name="results")
 
 
 def _show_version(wanted: bool) -> None:

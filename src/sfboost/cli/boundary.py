@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from sfboost.cli.console import UNEXPECTED, complain, say
 from sfboost.cli.interruption import INTERRUPTED, Interrupted, let_go
 from sfboost.cli.pipes import silence
-from sfboost.persistence.whole import Placement, watch_placements
+from sfboost.whole_files import Placement, watch_placements
 
 
 class Boundary(TyperGroup):

@@ -24,7 +24,6 @@ import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from sfboost.adaptation import AdaptationWarning
 from sfboost.cli.interruption import was_interrupted
 from sfboost.cli.pipes import Console
 from sfboost.tables.foreign_text import is_unseen, plain
@@ -148,6 +147,8 @@ def speaking(command: Command) -> Command:
         try:
             with warnings.catch_warnings():
                 # The decision and its reason are part of the result.
+                from sfboost.adaptation import AdaptationWarning
+
                 warnings.simplefilter("ignore", AdaptationWarning)
                 warnings.showwarning = lambda message, *where, **more: voice.note(str(message))
                 return command(*args, **options)

@@ -23,7 +23,7 @@ from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment, plann
 from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.lab.experiments.store import Store, write_records
 from sfboost.lab.experiments.tables import Table
-from sfboost.persistence.whole import write_whole
+from sfboost.whole_files import write_whole
 
 app = typer.Typer(help="Results: show, export, pack, check.", no_args_is_help=True)
 

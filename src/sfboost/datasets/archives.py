@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
-from sfboost.persistence.whole import put_in_place
+from sfboost.whole_files import put_in_place
 
 GIB = 2**30
 _CHUNK = 2**20

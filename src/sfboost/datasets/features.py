@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence, Picture, decode_all
 from sfboost.datasets.sources import cache_folder
-from sfboost.persistence.whole import whole_file
+from sfboost.whole_files import whole_file
 
 Floats = NDArray[np.float32]
 Progress = Callable[[int, int], None]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.datasets.archives import UnsafeArchiveError, content_hash, copy_unpacked
-from sfboost.persistence.whole import put_in_place
+from sfboost.whole_files import put_in_place
 
 DATA_VARIABLE = "SFBOOST_DATA"
 CACHE_VARIABLE = "SFBOOST_CACHE"

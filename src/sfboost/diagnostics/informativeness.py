@@ -115,7 +115,7 @@ def explained_share(new: NewRows, seed: int) -> tuple[float, float]:
     X = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     folds = np.random.default_rng(seed).permutation(len(X)) % _FOLDS
     residual, total = np.empty(len(X)), np.empty(len(X))
-    for fold in range(_FOLDS):
+    for fold in np.unique(folds):
         inside, outside = folds != fold, folds == fold
         mean = new.stable[inside].mean(axis=0)
         fitted = X[outside] @ _ridge(X[inside], new.stable[inside] - mean) + mean

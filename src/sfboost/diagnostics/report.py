@@ -107,6 +107,8 @@ def diagnose(
     """
     if training is None and new is None:
         raise ValueError("There is nothing to check: pass training rows, new rows, or both.")
+    if new is not None and len(new.stable) < 2:
+        raise ValueError("One row shows nothing of a new domain: pass all unlabelled rows of the domain.")
     if not 0.0 < level < 0.5:
         raise ValueError(f"level={level} is no false-alarm rate: use a number between 0 and 0.5.")
     material = Material(training, new, level, random_state)

@@ -32,7 +32,7 @@ PSEUDO_LABELS: dict[str, Callable[[FloatArray, np.random.Generator], FloatArray]
 
 
 def make_pseudo_labels(
-    proba: FloatArray, kind: str = "soft", random_state: int | np.random.Generator | None = None
+    proba: FloatArray, kind: str = "soft", random_state: int | np.random.Generator | None = 0
 ) -> FloatArray:
     """Turn stable probabilities into pseudo-labels of shape (n, K) whose rows sum to one.
 

@@ -49,6 +49,7 @@ TYPES: dict[str, str] = {
     "SoftLabelClassifier": "sfboost.heads",
     "LinearFit": "sfboost.heads.linear",
     "Precision": "sfboost.torch.precision",
+    "Plan": "sfboost.torch.plan",
     "Cells": "sfboost.leakage.cells",
     "ScoreModel": "sfboost.leakage.cells",
     "Disagreement": "sfboost.leakage.model",

@@ -20,7 +20,7 @@ from sfboost.persistence.errors import SavedModelError, SavedModelWarning
 from sfboost.persistence.foreign import type_names
 from sfboost.persistence.registry import KINDS, name_of
 from sfboost.persistence.trees import parse
-from sfboost.persistence.whole import write_whole
+from sfboost.whole_files import write_whole
 
 FORMAT = "sfboost-model"
 #: Version of the format. A reader knows this one and all before it.

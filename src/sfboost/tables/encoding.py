@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfboost.adaptation.checks import LARGEST
 from sfboost.marginal.probabilities import FloatArray
 
 _MOST_CATEGORIES = 100
@@ -73,7 +74,13 @@ class Column:
             return np.column_stack(columns) if columns else np.empty((len(values), 0))
         numbers = as_numbers(values, self.name)
         assert self.fill is not None
-        return np.where(np.isfinite(numbers), numbers, self.fill)[:, None]
+        filled = np.where(np.isfinite(numbers), numbers, self.fill)
+        if (np.abs(filled) > LARGEST).any():
+            raise ValueError(
+                f"Column {self.name!r} holds {filled[np.abs(filled).argmax()]:g}: numbers beyond {LARGEST:g} "
+                "cannot be computed with. Mend such cells, or express the column in another unit."
+            )
+        return filled[:, None]
 
     def as_category(self, values: Any) -> Any:
         """The cells as text, truth values in the spelling of training."""
@@ -207,7 +214,7 @@ def is_category_type(kind: pa.DataType) -> bool:
 
 
 def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
-    if values.null_count == len(values):
+    if pa.types.is_null(values.type):
         return Column(name, fill=0.0)
     truth = pa.types.is_boolean(values.type)
     if truth or (is_number_type(values.type) and not categorical):
@@ -236,7 +243,7 @@ def _recipe(name: str, values: pa.ChunkedArray, categorical: bool) -> Column:
 def _refuse_spoilt_numbers(name: str, text: Any) -> None:
     known = text.drop_null()
     numeric = np.asarray(pc.match_substring_regex(known, _NUMBER))
-    if _MOSTLY_NUMBERS < numeric.mean() < 1.0:
+    if len(numeric) and _MOSTLY_NUMBERS < numeric.mean() < 1.0:
         example = known.filter(pa.array(~numeric))[0].as_py()
         raise ValueError(
             f"Column {name!r} holds numbers, but also text such as {example!r} ({int((~numeric).sum())} of "
@@ -251,6 +258,8 @@ def _missing(column: Column, values: Any) -> npt.NDArray[np.bool_]:
 
 
 def _remarks(column: Column, values: Any) -> list[str]:
+    if not column.is_number and not column.levels:
+        return []  # there was nothing in training, and nothing is made of it here
     remarks = []
     missing = float(np.mean(_missing(column, values)))
     if missing > _NOTEWORTHY:

@@ -103,6 +103,12 @@ class _Rewound(io.RawIOBase):
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self._head, self._rest = head, rest
+        self._is_mine = rest is not sys.stdin.buffer
+
+    def close(self) -> None:
+        if self._is_mine:
+            self._rest.close()
+        super().close()
 
     def readable(self) -> bool:
         return True

@@ -214,7 +214,7 @@ class FiniteJoint:
         return float((self.table * best / best.sum(axis=2, keepdims=True)).sum())
 
     def sample(
-        self, n: int, random_state: int | np.random.Generator | None = None
+        self, n: int, random_state: int | np.random.Generator | None = 0
     ) -> tuple[IntArray, IntArray, IntArray]:
         """Draw n rows: positions of X_S and X_U in the table, and the label."""
         rng = np.random.default_rng(random_state)

@@ -1,6 +1,6 @@
 """Learning stable and complementary features with PyTorch (the ``torch`` extra).
 
-Layering, lowest first: `outputs`, `fused`, `precision`, `checkpoint` · `penalties`, `independence`,
+Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
 `learning`, `ensemble` · `inputs`, `adapted`, `predictor`, `saved` · `classifier`.
 """
@@ -16,6 +16,7 @@ except ImportError as error:
 
 from sfboost.torch.adapted import AdaptedSFBClassifier
 from sfboost.torch.classifier import SFBClassifier
+from sfboost.torch.plan import Plan
 from sfboost.torch.trainer import TrainingDivergedError
 
-__all__ = ["AdaptedSFBClassifier", "SFBClassifier", "TrainingDivergedError"]
+__all__ = ["AdaptedSFBClassifier", "Plan", "SFBClassifier", "TrainingDivergedError"]

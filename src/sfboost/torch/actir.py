@@ -84,7 +84,7 @@ class ACTIRObjective:
         self.gamma = gamma
 
     def __call__(self, features: Tensor, eta: Tensor, target: Tensor, sizes: Sequence[int]) -> LossParts:
-        """Return the loss and its parts; `stability` is the gradient penalty."""
+        """Return the loss and its parts; `penalty` is that of the gradient."""
         rows = zip(features.split(list(sizes)), target.split(list(sizes)), eta, strict=True)
         parts = []
         for phi, y, eta_e in rows:

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from sfboost.persistence.whole import whole_file
+from sfboost.whole_files import whole_file
 
 _FORMAT = "sfboost-training-1"
 

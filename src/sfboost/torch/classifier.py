@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,10 +20,11 @@ from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.persistence import Savable
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
-from sfboost.torch.learning import Learner, Plan
+from sfboost.torch.learning import Learner
 from sfboost.torch.networks import make_network
 from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.plan import Goal, Plan, grouped
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.saved import restore_networks, saved_state
@@ -31,9 +33,8 @@ from sfboost.torch.saved import restore_networks, saved_state
 _ENOUGH_TO_FLATTEN = 200
 # Nats. A Φ_U that carries the stable part takes it out of f_S: the loss is then many times this.
 _WORST_COST = 0.01
-_PLAN = tuple(Plan.__dataclass_fields__)
 # What does not change the result: a checkpoint may be continued with other values of these.
-_NOT_IDENTITY = ("verbose", "checkpoint", "checkpoint_every", "device")
+_NOT_IDENTITY = ("verbose", "checkpoint", "plan", "plan__checkpoint_every", "device")
 
 
 class SFBClassifier(Savable, FittedPredictor):
@@ -54,38 +55,13 @@ class SFBClassifier(Savable, FittedPredictor):
     n_stable, n_unstable : int, "auto" or None
         Sizes of Φ_S and Φ_U. None is the whole trunk ("separate") or halves of it ("shared"). "auto" is
         None except for the Φ_U of "separate", which is narrow: 1 for two classes, else K.
-    stability, independence : str or nn.Module
-        Penalties, see `sfboost.torch.penalties` and `sfboost.torch.independence`.
-    stability_weight, independence_weight : float
+    penalty, independence : str or nn.Module
+        The stability and the independence penalty, see `sfboost.torch.penalties` and
+        `sfboost.torch.independence`.
+    penalty_weight, independence_weight : float
         λ_S and λ_C.
-    gamma : float, optional
-        γ·stable + (1 − γ)·joint risk; equal weight 1 by default.
-    detach_stable : bool
-        With "shared": keep the joint risk from changing f_S.
-    rescale : bool
-        Divide the loss by λ_S where that is above 1.
-    pretrain_steps, steps : int
-        Steps without and with penalties; each stage begins with a fresh Adam.
-    learning_rate, l2, cosine : float, float, bool
-        Adam's rate and weight decay; whether the rate of the penalised stage falls along a cosine.
-    dropout : float
-        Of the named networks.
-    batch_size : int, optional
-        Rows per domain and step; None for all (needed for a Dataset).
-    unstable_steps, unstable_learning_rate : int, float
-        Of the second stage of "separate". Short on purpose: what is learned early is what is easy.
-    max_restarts, min_gain : int, float
-        The second stage is started again while it does not lower the risk by this share.
-    balance : bool
-        With "separate": draw the rows of the stable stage so that the label is independent of a first
-        guess Û (the class that Φ_U, trained briefly, finds most likely) within each domain.
-    validation_domain : str or int, optional
-        Domain that is not trained on: training stops early by its stable risk, and f_S is calibrated on
-        it too.
-    monitor_every, patience : int
-        Steps between two looks at that domain; looks without improvement before a stage ends.
-    validation_fraction : float
-        Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
+    plan : Plan
+        Steps, rates, batches, restarts, held-out rows; its fields are parameters too, as ``plan__steps``.
     calibration : {"nll", "ece", None}
         How the temperature is chosen.
     flatten : bool or "auto"
@@ -93,17 +69,12 @@ class SFBClassifier(Savable, FittedPredictor):
         `sfboost.leakage.model.LeakModel.flatten`). "auto" does so with "separate" where two or more
         domains hold out 200 rows of every class and agree about the leak, unless it costs more than 0.01
         nats of log loss on stress domains. False is the paper.
-    freeze_trunk : bool
-        Do not train the network; run it once and train on its cached output.
     device : str
         "cpu", "cuda" ...
-    precision : {"auto", "float32", "bfloat16", "float64"}
-        "auto" is bfloat16 where that is measured to be faster; `precision_` says what was used and why.
     checkpoint : path, optional
         Folder to save to and to continue from after a kill.
-    checkpoint_every : int
-        Steps between two saves.
     random_state : int, optional
+        The seed; None draws another one at each fit.
     verbose : int
         A line with the parts of the loss every so many steps; 0 is silent.
 
@@ -112,9 +83,10 @@ class SFBClassifier(Savable, FittedPredictor):
     classes_, domains_ : arrays
     network_ : SplitNetwork
     history_ : list of dict
-        One entry per step: stage, step, total, stable, joint, stability, independence.
+        One entry per step: stage, step, total, stable, joint, penalty, independence.
     temperature_ : Temperature
     precision_ : Precision
+        The type of the numbers, and why.
     restarts_ : int
         How often the second stage was started again.
     row_shape_ : tuple of int
@@ -131,8 +103,8 @@ class SFBClassifier(Savable, FittedPredictor):
     ...     right = rng.random((n, 2)) < [0.75, agreement]
     ...     return np.where(right, y[:, None], 1 - y[:, None]) * 2.0 - 1.0, y
     >>> (X1, y1), (X2, y2), (X3, y3) = draw(0.95), draw(0.7), draw(0.1)
-    >>> model = SFBClassifier(network="small", learning_rate=0.01, steps=200, unstable_steps=100,
-    ...                       batch_size=256, random_state=0)
+    >>> plan = Plan(learning_rate=0.01, steps=200, unstable_steps=100, batch_size=256)
+    >>> model = SFBClassifier(network="small", plan=plan)
     >>> model = model.fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 1000))
     >>> adapted = model.adapt(X3, answer="paper")  # the safe answer may keep f_S
     >>> bool(model.score(X3, y3) > 0.7), bool(adapted.score(X3, y3) > 0.85)
@@ -143,78 +115,44 @@ class SFBClassifier(Savable, FittedPredictor):
         self,
         network: str | nn.Module = "mlp",
         *,
-        split: str = "separate",
+        split: str = Goal.split,
         n_stable: int | str | None = "auto",
         n_unstable: int | str | None = "auto",
-        stability: str | nn.Module = "irm",
-        stability_weight: float = 10.0,
-        independence: str | nn.Module = "proxy",
-        independence_weight: float = 1.0,
-        gamma: float | None = None,
-        detach_stable: bool = False,
-        rescale: bool = True,
-        pretrain_steps: int = 0,
-        steps: int = 400,
-        learning_rate: float = 1e-3,
-        l2: float = 0.0,
-        cosine: bool = False,
-        dropout: float = 0.0,
-        batch_size: int | None = None,
-        unstable_steps: int = 200,
-        unstable_learning_rate: float | None = None,
-        max_restarts: int = 4,
-        min_gain: float = 0.02,
-        balance: bool = True,
-        validation_domain: str | int | None = None,
-        monitor_every: int = 10,
-        patience: int = 10,
-        validation_fraction: float = 0.1,
+        penalty: str | nn.Module = Goal.penalty,
+        penalty_weight: float = Goal.penalty_weight,
+        independence: str | nn.Module = Goal.independence,
+        independence_weight: float = Goal.independence_weight,
+        plan: Plan = Plan(),  # noqa: B008, it never changes
         calibration: str | None = "nll",
         flatten: bool | str = "auto",
-        freeze_trunk: bool = False,
         device: str = "cpu",
-        precision: str = "auto",
         checkpoint: str | Path | None = None,
-        checkpoint_every: int = 100,
-        random_state: int | None = None,
+        random_state: int | None = 0,
         verbose: int = 0,
     ) -> None:
         self.network = network
         self.split = split
         self.n_stable = n_stable
         self.n_unstable = n_unstable
-        self.stability = stability
-        self.stability_weight = stability_weight
+        self.penalty = penalty
+        self.penalty_weight = penalty_weight
         self.independence = independence
         self.independence_weight = independence_weight
-        self.gamma = gamma
-        self.detach_stable = detach_stable
-        self.rescale = rescale
-        self.pretrain_steps = pretrain_steps
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.l2 = l2
-        self.cosine = cosine
-        self.dropout = dropout
-        self.batch_size = batch_size
-        self.unstable_steps = unstable_steps
-        self.unstable_learning_rate = unstable_learning_rate
-        self.max_restarts = max_restarts
-        self.min_gain = min_gain
-        self.balance = balance
-        self.validation_domain = validation_domain
-        self.monitor_every = monitor_every
-        self.patience = patience
-        self.validation_fraction = validation_fraction
+        self.plan = plan
         self.calibration = calibration
         self.flatten = flatten
-        self.freeze_trunk = freeze_trunk
         self.device = device
-        self.precision = precision
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
         self.random_state = random_state
         self.verbose = verbose
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of the plan are ``plan__steps`` and so on. The plan itself never changes."""
+        told = {name: value for name, value in params.items() if name.startswith("plan__")}
+        super().set_params(**{name: value for name, value in params.items() if name not in told})
+        if told:
+            self.plan = self.plan.changed(**{k.removeprefix("plan__"): v for k, v in told.items()})
+        return self
 
     def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None, validation: Any = None) -> Self:
         """Learn the features and heads, then calibrate f_S.
@@ -238,14 +176,18 @@ class SFBClassifier(Savable, FittedPredictor):
         """
         if self.split not in ("separate", "alternating", "shared"):
             raise ValueError(f"split must be 'separate', 'alternating' or 'shared', got {self.split!r}.")
+        if not isinstance(self.plan, Plan):
+            raise TypeError(
+                f"plan must be a sfboost.torch.Plan, got {type(self.plan).__name__}: pass Plan(steps=...)."
+            )
         if not isinstance(self.flatten, bool) and self.flatten != "auto":
             raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
-        self.precision_ = resolve_precision(self.precision, torch.device(self.device))
+        self.precision_ = resolve_precision(self.plan.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
         training, held, watched = self._divide(rows, validation, seed)
-        penalised = not isinstance(make_stability_penalty(self.stability), NoPenalty)
-        check_training(training, penalised=penalised, batch_size=self.batch_size)
+        penalised = not isinstance(make_stability_penalty(self.penalty), NoPenalty)
+        check_training(training, penalised=penalised, batch_size=self.plan.batch_size)
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
         if not training.lazy and training.x.ndim == 2:
             self.n_features_in_ = int(training.x.shape[1])
@@ -257,23 +199,23 @@ class SFBClassifier(Savable, FittedPredictor):
     def _divide(self, rows: Rows, validation: Any, seed: int) -> tuple[Rows, Rows | None, Rows | None]:
         """Rows to train on, rows held out, rows of the early-stopping domain."""
         watched = None
-        if self.validation_domain is not None:
-            here = rows.domain == self.validation_domain
+        if self.plan.validation_domain is not None:
+            here = rows.domain == self.plan.validation_domain
             if not here.any():
                 raise ValueError(
-                    f"validation_domain={self.validation_domain!r} has no rows; the domains are "
+                    f"validation_domain={self.plan.validation_domain!r} has no rows; the domains are "
                     f"{np.unique(rows.domain).tolist()}."
                 )
             watched, rows = rows.take(np.flatnonzero(here)), rows.take(np.flatnonzero(~here))
         if validation is not None:
             X, y, domain = validation
             return rows, read_rows(X, y, domain, self.precision_.dtype), watched
-        kept, held = hold_out(rows, self.validation_fraction, seed)
+        kept, held = hold_out(rows, self.plan.validation_fraction, seed)
         return kept, held, watched
 
     def _identity(self, seed: int) -> dict[str, Any]:
         """Everything that decides the result, for the fingerprint of checkpoints."""
-        own = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_IDENTITY}
+        own = {k: v for k, v in self.get_params().items() if k not in _NOT_IDENTITY}
         return {**own, "seed": seed, "torch": torch.__version__}
 
     def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str) -> None:
@@ -281,7 +223,7 @@ class SFBClassifier(Savable, FittedPredictor):
         self.backbone_ = None
         self.row_shape_ = training.shape()
         make_trunk = self._trunk_maker(self.row_shape_)
-        if self.freeze_trunk:
+        if self.plan.freeze_trunk:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed_of(seed, 0))
                 backbone = make_trunk()
@@ -289,7 +231,7 @@ class SFBClassifier(Savable, FittedPredictor):
             training = Rows(self._through_backbone(training.x), training.y, training.domain)
             make_trunk = nn.Identity
         source = make_source(training, self.classes_, self.domains_, device, dtype)
-        probe = source.batch(self.batch_size and max(self.batch_size, 2), 0, 0).x[:2]
+        probe = source.batch(self.plan.batch_size and max(self.plan.batch_size, 2), 0, 0).x[:2]
         self.network_ = build_network(
             make_trunk,
             probe,
@@ -299,17 +241,14 @@ class SFBClassifier(Savable, FittedPredictor):
         learner = Learner(
             self.network_,
             source,
-            Plan(**{name: getattr(self, name) for name in _PLAN}),
+            Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)}),
+            self.plan,
             seed=seed_of(seed, 2),
-            batch_size=self.batch_size,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             monitor=None if watched is None else self._monitor(watched),
             trainer_options={
                 "autocast": self.precision_.autocast,
-                "checkpoint_every": self.checkpoint_every,
                 "fingerprint": identity,
-                "monitor_every": self.monitor_every,
-                "patience": self.patience,
                 "verbose": self.verbose,
             },
         )
@@ -336,7 +275,7 @@ class SFBClassifier(Savable, FittedPredictor):
         network = self.network
         if isinstance(network, nn.Module):
             return lambda: copy.deepcopy(network)
-        return lambda: make_network(network, shape, dropout=self.dropout)
+        return lambda: make_network(network, shape, dropout=self.plan.dropout)
 
     def _saved_state(self) -> dict[str, Any]:
         return saved_state(self)
@@ -344,7 +283,7 @@ class SFBClassifier(Savable, FittedPredictor):
     @classmethod
     def _from_saved_state(cls, state: dict[str, Any]) -> Self:
         model = cls()
-        model.__dict__.update(state)
+        model.__dict__.update(state if "plan" in state else grouped(state))
         restore_networks(model)
         return model
 

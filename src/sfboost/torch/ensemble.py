@@ -24,9 +24,10 @@ from sfboost.torch.building import (
     restart_seed,
 )
 from sfboost.torch.independence import make_independence_penalty
-from sfboost.torch.learning import Plan, few_threads, independence_weight
+from sfboost.torch.learning import few_threads, independence_weight
 from sfboost.torch.objective import LossParts, Objective
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork, by_domain
 from sfboost.torch.stacking import History, train_many
 
@@ -37,19 +38,18 @@ BATCHED_INDEPENDENCE = ("proxy", "proxy-features", "none")
 def learn_many(
     networks: Sequence[SplitNetwork],
     sources: Sequence[ArraySource],
-    plans: Sequence[Plan],
+    goals: Sequence[Goal],
     seeds: Sequence[int],
-    *,
-    batch_size: int | None = None,
+    plan: Plan,
 ) -> tuple[History, np.ndarray]:
-    """Train many `SplitNetwork` at once, each by its own plan; the counterpart of `Learner.learn`.
+    """Train many `SplitNetwork` at once, each for its own goal; the counterpart of `Learner.learn`.
 
     Parameters
     ----------
-    networks, sources, plans, seeds : sequences of the same length
-        One entry per member. Plans may differ in ``stability_weight`` and ``independence_weight`` only.
-    batch_size : int, optional
-        Rows per domain and step.
+    networks, sources, goals, seeds : sequences of the same length
+        One entry per member. Goals may differ in ``penalty_weight`` and ``independence_weight`` only.
+    plan : Plan
+        How all of them are trained.
 
     Returns
     -------
@@ -66,26 +66,26 @@ def learn_many(
     >>> x, y, d = torch.randn(8, 2), np.arange(8) % 2, np.arange(8) // 4
     >>> nets = [build_network(lambda: MLP(2, (4,)), x, split="shared", n_classes=2, n_domains=2, n_stable=1,
     ...                       n_unstable=1, seed=s) for s in (0, 1)]
-    >>> plans = [Plan(split="shared", steps=3, stability_weight=w) for w in (1.0, 10.0)]
-    >>> history, restarts = learn_many(nets, [ArraySource(x, y, d, 2, 2)] * 2, plans, [0, 1])
+    >>> goals = [Goal(split="shared", penalty_weight=w) for w in (1.0, 10.0)]
+    >>> history, restarts = learn_many(nets, [ArraySource(x, y, d, 2, 2)] * 2, goals, [0, 1], Plan(steps=3))
     >>> history["joint"].shape
     (3, 2)
     """
     with few_threads(True):
-        return _learn_many(networks, sources, plans, seeds, batch_size)
+        return _learn_many(networks, sources, goals, seeds, plan)
 
 
 def _learn_many(
     networks: Sequence[SplitNetwork],
     sources: Sequence[ArraySource],
-    plans: Sequence[Plan],
+    goals: Sequence[Goal],
     seeds: Sequence[int],
-    batch_size: int | None,
+    plan: Plan,
 ) -> tuple[History, np.ndarray]:
-    plan = _common_plan(plans)
-    many = _Many(networks, sources, plans, seeds, batch_size)
+    split = _common(goals).split
+    many = _Many(networks, sources, goals, seeds, plan)
     everyone = list(range(len(networks)))
-    if plan.split == "shared":
+    if split == "shared":
         histories = [many.two_stages(everyone, "both")]
         restarts = np.zeros(len(networks), dtype=int)
     else:
@@ -98,7 +98,7 @@ def _learn_many(
             source.balance(None)
         history, restarts = many.unstable()
         histories += [history] if plan.unstable_steps else []
-        if plan.split == "alternating":
+        if split == "alternating":
             histories.append(many.again(everyone))
     return _join(histories), restarts
 
@@ -107,24 +107,24 @@ def _join(histories: Sequence[History]) -> History:
     return {name: np.concatenate([h[name] for h in histories]) for name in LossParts._fields}
 
 
-def _common_plan(plans: Sequence[Plan]) -> Plan:
-    def common(plan: Plan) -> Plan:
-        return replace(plan, stability_weight=1.0, independence_weight=1.0)
+def _common(goals: Sequence[Goal]) -> Goal:
+    def common(goal: Goal) -> Goal:
+        return replace(goal, penalty_weight=1.0, independence_weight=1.0)
 
-    if any(common(plan) != common(plans[0]) for plan in plans):
+    goal = goals[0]
+    if any(common(other) != common(goal) for other in goals):
         raise ValueError(
-            "Plans that train at once may differ in stability_weight and independence_weight only."
+            "Goals that train at once may differ in penalty_weight and independence_weight only."
         )
-    plan = plans[0]
     for kind, value, known in (
-        ("stability penalty", plan.stability, BATCHED_STABILITY),
-        ("independence penalty", plan.independence, BATCHED_INDEPENDENCE),
+        ("stability penalty", goal.penalty, BATCHED_STABILITY),
+        ("independence penalty", goal.independence, BATCHED_INDEPENDENCE),
     ):
         if value not in known:
             raise ValueError(
                 f"The {kind} {value!r} cannot train many at once; these can: {', '.join(known)}."
             )
-    return plan
+    return goal
 
 
 def _names(network: nn.Module, parameters: Sequence[nn.Parameter]) -> list[str]:
@@ -139,18 +139,17 @@ class _Many:
         self,
         networks: Sequence[SplitNetwork],
         sources: Sequence[ArraySource],
-        plans: Sequence[Plan],
+        goals: Sequence[Goal],
         seeds: Sequence[int],
-        batch_size: int | None,
+        plan: Plan,
     ) -> None:
-        self.networks, self.plans, self.seeds = networks, plans, seeds
+        self.networks, self.goals, self.seeds, self.plan = networks, goals, seeds, plan
         # Copies that share the rows: balancing is each member's own.
         self.sources = [copy.copy(source) for source in sources]
-        self.batch_size = batch_size
 
     def two_stages(self, members: Sequence[int], risks: str) -> History:
         """Train without, then with penalties."""
-        plan, network = self.plans[0], self.networks[0]
+        plan, network = self.plan, self.networks[0]
         parameters = network.stable_parameters() if risks == "stable" else list(network.parameters())
         names = _names(network, parameters)
         stages = []
@@ -162,7 +161,7 @@ class _Many:
     def again(self, members: Sequence[int]) -> History:
         """Train f_S under all penalties with Φ_U frozen."""
         names = _names(self.networks[0], self.networks[0].stable_parameters())
-        return self._train(members, "both", names, self.plans[0].steps, penalties=True, detach_stable=True)
+        return self._train(members, "both", names, self.plan.steps, penalties=True, detach_stable=True)
 
     def balance(self) -> History:
         """Let each member's first guess Û balance its rows; see `Learner`."""
@@ -176,14 +175,14 @@ class _Many:
 
     def unstable(self) -> tuple[History, np.ndarray]:
         """Train Φ_U of all, then again those whose joint risk did not fall."""
-        if not self.plans[0].unstable_steps:
+        if not self.plan.unstable_steps:
             return {}, np.zeros(len(self.networks), dtype=int)
         stable = self._stable_risks()
         return self.restarted(lambda m: self._narrow(m, "joint"), reset_unstable, "joint", stable)
 
     def _narrow(self, members: Sequence[int], risks: str) -> History:
         names = _names(self.networks[0], self.networks[0].unstable_parameters())
-        return self._train(members, risks, names, self.plans[0].unstable_steps, penalties=risks == "joint")
+        return self._train(members, risks, names, self.plan.unstable_steps, penalties=risks == "joint")
 
     def restarted(
         self,
@@ -193,7 +192,7 @@ class _Many:
         baseline: np.ndarray,
     ) -> tuple[History, np.ndarray]:
         """Train all, then those again whose risk is not below the baseline; the best start is kept."""
-        plan = self.plans[0]
+        plan = self.plan
         restarts = np.zeros(len(self.networks), dtype=int)
         fresh = [copy.deepcopy(network.state_dict()) for network in self.networks]
         best: dict[int, tuple[float, dict[str, Tensor]]] = {}
@@ -227,12 +226,12 @@ class _Many:
         penalties: bool,
         detach_stable: bool = False,
     ) -> History:
-        plan = self.plans[0]
-        stability = make_stability_penalty(plan.stability) if penalties else NoPenalty()
-        independence = make_independence_penalty(plan.independence) if penalties else NoPenalty()
+        plan, goal = self.plan, self.goals[0]
+        penalty = make_stability_penalty(goal.penalty) if penalties else NoPenalty()
+        independence = make_independence_penalty(goal.independence) if penalties else NoPenalty()
         template = Objective(
             torch.empty(0),
-            stability,
+            penalty,
             independence,
             risks="stable" if risks == "guess" else risks,
             gamma=plan.gamma if risks == "both" else None,
@@ -254,13 +253,13 @@ class _Many:
             objective = replace(
                 template,
                 log_prior=settings["log_prior"],
-                stability_weight=settings["stability"],
+                penalty_weight=settings["penalty"],
                 independence_weight=settings["independence"],
             )
             return objective(by_domain(outputs, target, sizes))
 
         joint = risks in ("joint", "guess")
-        rate = plan.unstable_learning_rate if joint and plan.unstable_learning_rate else plan.learning_rate
+        rate = plan.unstable_rate if joint else plan.learning_rate
         return train_many(
             [self.networks[i] for i in members],
             [self.sources[i] for i in members],
@@ -270,19 +269,19 @@ class _Many:
             steps=steps,
             learning_rate=rate,
             trained=names,
-            batch_size=self.batch_size,
+            batch_size=plan.batch_size,
             cosine=plan.cosine and penalties and not joint,
-            l2=plan.l2,
+            weight_decay=plan.weight_decay,
         )
 
     def _settings(self, members: Sequence[int], risks: str, *, penalties: bool) -> dict[str, Tensor]:
         like = self.sources[0].target
-        weights = [self.plans[i] for i in members]
-        stability = [p.stability_weight if penalties else 1.0 for p in weights]
-        independence = [independence_weight(p, risks) if penalties else 0.0 for p in weights]
+        goals = [self.goals[i] for i in members]
+        penalty = [goal.penalty_weight if penalties else 1.0 for goal in goals]
+        independence = [independence_weight(goal, risks) if penalties else 0.0 for goal in goals]
         return {
             "log_prior": torch.stack([self.sources[i].log_prior() for i in members]).to(like),
-            "stability": torch.tensor(stability, dtype=like.dtype),
+            "penalty": torch.tensor(penalty, dtype=like.dtype),
             "independence": torch.tensor(independence, dtype=like.dtype),
         }
 

@@ -104,7 +104,7 @@ def check_training(rows: Rows, *, penalised: bool, batch_size: int | None) -> No
         raise ValueError(
             f"A stability penalty compares domains, and there is one only ({domains[0]!r}). Pass "
             "sample_domain "
-            "with two or more domains, or stability='none'."
+            "with two or more domains, or penalty='none'."
         )
     for name in domains:
         present = np.unique(rows.y[rows.domain == name])

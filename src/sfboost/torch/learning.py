@@ -15,7 +15,6 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts, Objective
 from sfboost.torch.outputs import DomainOutput
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import Outputs, SplitNetwork, by_domain
 from sfboost.torch.trainer import Loss, Stage, Trainer
 
@@ -45,39 +45,15 @@ _FUSED_FROM = 2**20
 _ONE_THREAD_BELOW = 2**17
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How to train; the fields are those of `SFBClassifier`."""
-
-    split: str = "separate"
-    stability: str | nn.Module = "irm"
-    stability_weight: float = 10.0
-    independence: str | nn.Module = "proxy"
-    independence_weight: float = 1.0
-    gamma: float | None = None
-    detach_stable: bool = False
-    rescale: bool = True
-    pretrain_steps: int = 0
-    steps: int = 400
-    learning_rate: float = 1e-3
-    cosine: bool = False
-    l2: float = 0.0
-    unstable_steps: int = 200
-    unstable_learning_rate: float | None = None
-    max_restarts: int = 4
-    min_gain: float = 0.02
-    balance: bool = True
-
-
-def independence_weight(plan: Plan, risks: str) -> float:
+def independence_weight(goal: Goal, risks: str) -> float:
     """Return λ_C of a stage: with "alternating" it is f_S that becomes independent, Φ_U is free of it.
 
     Examples
     --------
-    >>> independence_weight(Plan(), "joint"), independence_weight(Plan(split="alternating"), "joint")
+    >>> independence_weight(Goal(), "joint"), independence_weight(Goal(split="alternating"), "joint")
     (1.0, 0.0)
     """
-    return 0.0 if plan.split == "alternating" and risks == "joint" else plan.independence_weight
+    return 0.0 if goal.split == "alternating" and risks == "joint" else goal.independence_weight
 
 
 @contextlib.contextmanager
@@ -108,14 +84,14 @@ class Learner:
         Trained in place.
     source : Source
         The labelled rows.
+    goal : Goal
+        What is learned.
     plan : Plan
         How.
-    batch_size : int, optional
-        Rows per domain and step.
     seed : int
         Of batches, dropout and restarts.
     trainer_options : dict
-        Passed on to `Trainer`: fingerprint, verbose, autocast, checkpoint_every, monitor_every, patience.
+        Passed on to `Trainer`: fingerprint, verbose, autocast.
     checkpoint : path, optional
         Folder for checkpoints.
     monitor : callable, optional
@@ -128,7 +104,7 @@ class Learner:
     >>> x, y, d = torch.randn(8, 2), np.arange(8) % 2, np.arange(8) // 4
     >>> net = build_network(lambda: torch.nn.Linear(2, 4), x, split="shared", n_classes=2, n_domains=2,
     ...                     n_stable=None, n_unstable=None, seed=0)
-    >>> learner = Learner(net, ArraySource(x, y, d, 2, 2), Plan(split="shared", steps=2), seed=0)
+    >>> learner = Learner(net, ArraySource(x, y, d, 2, 2), Goal(split="shared"), Plan(steps=2), seed=0)
     >>> learner.learn()
     >>> len(learner.history)
     2
@@ -138,27 +114,27 @@ class Learner:
         self,
         network: SplitNetwork,
         source: Source,
+        goal: Goal,
         plan: Plan,
         *,
         seed: int,
-        batch_size: int | None = None,
         checkpoint: Path | None = None,
         monitor: Callable[[], float] | None = None,
         trainer_options: dict[str, Any] | None = None,
     ) -> None:
         self.network = network
         self.source = source
+        self.goal = goal
         self.plan = plan
         self.seed = seed
-        self.batch_size = batch_size
         self.checkpoint = checkpoint
         self.monitor = monitor
         self.options = trainer_options or {}
         self.history: list[dict[str, Any]] = []
         self.restarts = 0
         # A copy: a penalty with buffers must not remember a former fit.
-        self.stability = copy.deepcopy(make_stability_penalty(plan.stability)).train()
-        self.independence = copy.deepcopy(make_independence_penalty(plan.independence)).train()
+        self.penalty = copy.deepcopy(make_stability_penalty(goal.penalty)).train()
+        self.independence = copy.deepcopy(make_independence_penalty(goal.independence)).train()
 
     def learn(self) -> None:
         """Run every stage of the plan."""
@@ -176,11 +152,11 @@ class Learner:
 
     def _rows_per_step(self) -> int:
         sizes = self.source.sizes
-        return sum(sizes) if self.batch_size is None else self.batch_size * len(sizes)
+        return sum(sizes) if self.plan.batch_size is None else self.plan.batch_size * len(sizes)
 
     def _learn(self) -> None:
         self._choose_path()
-        if self.plan.split == "shared":
+        if self.goal.split == "shared":
             self._train("shared", self._shared_stages())
             return
         if self.plan.balance and self.plan.unstable_steps:
@@ -189,12 +165,12 @@ class Learner:
         self.source.balance(None)
         if self.plan.unstable_steps:
             self._learn_unstable()
-        if self.plan.split == "alternating":
+        if self.goal.split == "alternating":
             self._train("again", [self._again_stage()])
 
     def _choose_path(self) -> None:
         rows = self._rows_per_step()
-        plain = self.options.get("autocast", False) or getattr(self.stability, "second_order", False)
+        plain = self.options.get("autocast", False) or getattr(self.penalty, "second_order", False)
         for module in self.network.modules():
             if isinstance(module, MLP):
                 module.fused = not plain and rows * module.n_features >= _FUSED_FROM
@@ -203,10 +179,10 @@ class Learner:
         parameter = next(self.network.parameters())
         return Objective(
             log_prior=self.source.log_prior().to(parameter),
-            stability=self.stability if penalties else NoPenalty(),
+            penalty=self.penalty if penalties else NoPenalty(),
             independence=self.independence if penalties else NoPenalty(),
-            stability_weight=self.plan.stability_weight if penalties else 1.0,
-            independence_weight=independence_weight(self.plan, risks) if penalties else 0.0,
+            penalty_weight=self.goal.penalty_weight if penalties else 1.0,
+            independence_weight=independence_weight(self.goal, risks) if penalties else 0.0,
             risks=risks,
             gamma=self.plan.gamma if risks == "both" else None,
             detach_stable=self.plan.detach_stable or detach_stable,
@@ -228,18 +204,27 @@ class Learner:
         if plan.pretrain_steps:
             stages.append(
                 Stage(
-                    "pretrain", loss(False), parameters, plan.pretrain_steps, plan.learning_rate, l2=plan.l2
+                    "pretrain",
+                    loss(False),
+                    parameters,
+                    plan.pretrain_steps,
+                    plan.learning_rate,
+                    weight_decay=plan.weight_decay,
                 )
             )
         stages.append(
-            Stage(name, loss(True), parameters, plan.steps, plan.learning_rate, plan.cosine, plan.l2)
+            Stage(
+                name, loss(True), parameters, plan.steps, plan.learning_rate, plan.cosine, plan.weight_decay
+            )
         )
         return stages
 
     def _again_stage(self) -> Stage:
         plan, loss = self.plan, self._shared_loss(True, detach_stable=True)
         parameters = self.network.stable_parameters()
-        return Stage("again", loss, parameters, plan.steps, plan.learning_rate, plan.cosine, plan.l2)
+        return Stage(
+            "again", loss, parameters, plan.steps, plan.learning_rate, plan.cosine, plan.weight_decay
+        )
 
     def _shared_loss(self, penalties: bool, *, detach_stable: bool = False) -> Loss:
         objective = self._objective("both", penalties=penalties, detach_stable=detach_stable)
@@ -255,11 +240,19 @@ class Learner:
     def _balance(self) -> None:
         """Train Φ_U briefly by empirical risk; its guess Û then balances the rows for the stable stage."""
         plan, start = self.plan, self._state()
-        rate = plan.unstable_learning_rate or plan.learning_rate
 
         def stages() -> list[Stage]:
             parameters = self.network.unstable_parameters()
-            return [Stage("guess", self._guess_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2)]
+            return [
+                Stage(
+                    "guess",
+                    self._guess_loss(),
+                    parameters,
+                    plan.unstable_steps,
+                    plan.unstable_rate,
+                    weight_decay=plan.weight_decay,
+                )
+            ]
 
         self._restarted("guess", stages, reset_unstable, "stable", chance_risk(self.source))
         self.source.balance(guess_classes(self.network, self.source))
@@ -321,12 +314,18 @@ class Learner:
     def _learn_unstable(self) -> None:
         """Train Φ_U on the joint risk, from new weights as long as that risk does not fall below f_S's."""
         plan, stable = self.plan, self._stable_risk()
-        rate = plan.unstable_learning_rate or plan.learning_rate
 
         def stages() -> list[Stage]:
             parameters = self.network.unstable_parameters()
             return [
-                Stage("unstable", self._unstable_loss(), parameters, plan.unstable_steps, rate, l2=plan.l2)
+                Stage(
+                    "unstable",
+                    self._unstable_loss(),
+                    parameters,
+                    plan.unstable_steps,
+                    plan.unstable_rate,
+                    weight_decay=plan.weight_decay,
+                )
             ]
 
         self.restarts = self._restarted("unstable", stages, reset_unstable, "joint", stable)
@@ -374,8 +373,8 @@ class Learner:
         values = []
         with torch.no_grad():
             frozen = self._frozen_stable()
-            for step in range(1 if self.batch_size is None else 8):
-                batch = self.source.batch(self.batch_size, self.seed, step)
+            for step in range(1 if self.plan.batch_size is None else 8):
+                batch = self.source.batch(self.plan.batch_size, self.seed, step)
                 features, logits = frozen(batch)
                 rows = zip(
                     *(t.split(list(batch.sizes)) for t in (features, logits, batch.target)), strict=True
@@ -389,11 +388,14 @@ class Learner:
         trainer = Trainer(
             self.network,
             self.source,
-            batch_size=self.batch_size,
+            batch_size=self.plan.batch_size,
             seed=self.seed,
-            state=self.stability,
+            state=self.penalty,
             checkpoint=None if self.checkpoint is None else self.checkpoint / f"{name}.safetensors",
+            checkpoint_every=self.plan.checkpoint_every,
             monitor=self.monitor if early_stopping else None,
+            monitor_every=self.plan.monitor_every,
+            patience=self.plan.patience,
             **self.options,
         )
         trainer.run(stages)

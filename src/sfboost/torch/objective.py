@@ -23,7 +23,7 @@ class LossParts(NamedTuple):
     total: Tensor
     stable: Tensor
     joint: Tensor
-    stability: Tensor
+    penalty: Tensor
     independence: Tensor
 
 
@@ -51,9 +51,9 @@ class Objective:
     ----------
     log_prior : Tensor of shape (domains, K)
         Log of each domain's label frequencies.
-    stability, independence : nn.Module
-        The penalties.
-    stability_weight, independence_weight : float or Tensor
+    penalty, independence : nn.Module
+        P_Stab and P_CI.
+    penalty_weight, independence_weight : float or Tensor
         λ_S and λ_C.
     risks : {"both", "stable", "joint"}
         Which risks count: both (Eq. 5.1), or one stage of ``split="separate"``.
@@ -76,9 +76,9 @@ class Objective:
     """
 
     log_prior: Tensor
-    stability: nn.Module
+    penalty: nn.Module
     independence: nn.Module
-    stability_weight: float | Tensor = 1.0
+    penalty_weight: float | Tensor = 1.0
     independence_weight: float | Tensor = 1.0
     risks: str = "both"
     gamma: float | None = None
@@ -88,20 +88,20 @@ class Objective:
     def __call__(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> LossParts:
         """Return the loss and its parts."""
         zero = domains[0].stable_logits.new_zeros(())
-        stable = joint = stability = independence = zero
+        stable = joint = penalty = independence = zero
         total = zero
         stable_share, joint_share = (1.0, 1.0) if self.gamma is None else (self.gamma, 1.0 - self.gamma)
         if self.risks != "joint":
             stable = torch.stack([domain.risk for domain in domains]).mean()
-            stability = self.stability(domains, parameters)
-            total = total + stable_share * stable + self.stability_weight * stability
+            penalty = self.penalty(domains, parameters)
+            total = total + stable_share * stable + self.penalty_weight * penalty
         if self.risks != "stable":
             joint = self._joint_risk(domains)
             independence = self.independence(domains, parameters)
             total = total + joint_share * joint + self.independence_weight * independence
         if self.rescale and self.risks != "joint":
-            total = total / torch.as_tensor(self.stability_weight).clamp_min(1.0).to(total)
-        return LossParts(total, stable, joint, stability, independence)
+            total = total / torch.as_tensor(self.penalty_weight).clamp_min(1.0).to(total)
+        return LossParts(total, stable, joint, penalty, independence)
 
     def _joint_risk(self, domains: Sequence[DomainOutput]) -> Tensor:
         risks = [

@@ -185,7 +185,9 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         training, alarm = with_leak(self.training_, leak, answer), None
         if answer == "safe" or uncertainty:
             asked = training if answer == "safe" else replace(training, leak=0.0)
-            alarm = alarm_of(asked, self._new_rows(np.exp(stable), unstable, sample_weight, training))
+            new = self._new_rows(np.exp(stable), unstable, sample_weight, training)
+            # Complementarity is judged as if P(Y | X_S) were stable.
+            alarm = alarm_of(asked, replace(new, X_unstable=None) if transport == "likelihood" else new)
         adaptation = adapt_rows(
             np.exp(stable),
             unstable,

@@ -23,7 +23,7 @@ def saved_state(model: Any) -> dict[str, Any]:
     The folder of checkpoints is left out: it belongs to the machine that trained, and a file must not say
     where another one writes.
     """
-    for name in ("network", "stability", "independence"):
+    for name in ("network", "penalty", "independence"):
         if isinstance(getattr(model, name), nn.Module):
             raise SavedModelError(
                 f"{name} is an object of type {type(getattr(model, name)).__name__}, and networks and "
@@ -49,7 +49,7 @@ def restore_networks(model: Any) -> None:
     make_trunk = model._trunk_maker(model.row_shape_)
     with torch.device("meta"):
         row = torch.zeros(2, *model.row_shape_, dtype=dtype)
-        if model.freeze_trunk:
+        if model.plan.freeze_trunk:
             model.backbone_ = make_trunk().to(dtype).eval().requires_grad_(False)
             row, make_trunk = model.backbone_(row), nn.Identity
         model.network_ = build_network(make_trunk, row, seed=0, **model._split_sizes())

@@ -98,7 +98,7 @@ def train_many(
     trained: Sequence[str] | None = None,
     batch_size: int | None = None,
     cosine: bool = False,
-    l2: float = 0.0,
+    weight_decay: float = 0.0,
     reshuffle: bool = True,
 ) -> History:
     """Train networks of one shape together; their weights are changed in place.
@@ -116,7 +116,7 @@ def train_many(
         `torch.func.functional_call`.
     settings : mapping of str to Tensor of shape (members, ...)
         What differs between members, handed to `loss` one member at a time.
-    steps, learning_rate, batch_size, cosine, l2
+    steps, learning_rate, batch_size, cosine, weight_decay
         As in `sfboost.torch.trainer.Stage` and `Trainer`.
     trained : sequence of str, optional
         Names of the parameters to train; all by default.
@@ -153,7 +153,9 @@ def train_many(
         return tuple(loss(base, own, x, target, rows.sizes, other))
 
     together = vmap(member, randomness="error")
-    optimizer = torch.optim.Adam([parameters[name] for name in names], lr=learning_rate, weight_decay=l2)
+    optimizer = torch.optim.Adam(
+        [parameters[name] for name in names], lr=learning_rate, weight_decay=weight_decay
+    )
     history: list[Tensor] = []
     for step in range(steps):
         if cosine:

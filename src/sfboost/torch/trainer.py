@@ -46,8 +46,8 @@ class Stage:
         Adam's.
     cosine : bool
         Let the rate fall to zero along a cosine.
-    l2 : float
-        Adam's weight decay (added to the gradient).
+    weight_decay : float
+        Adam's (added to the gradient).
     """
 
     name: str
@@ -56,7 +56,7 @@ class Stage:
     steps: int
     learning_rate: float
     cosine: bool = False
-    l2: float = 0.0
+    weight_decay: float = 0.0
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from zero."""
@@ -140,7 +140,7 @@ class Trainer:
                 if index < position[0]:
                     continue
                 optimizer = torch.optim.Adam(
-                    list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.l2
+                    list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.weight_decay
                 )
                 start = 0
                 if saved is not None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from engine_runs import make_groups
 
-from sfboost.lab.experiments import Measured, Record, Store, sweep
+from sfboost.lab.experiments import Group, Measured, Record, Run, Store, sweep
 from sfboost.lab.experiments.canary import compare, furthest, repeat, sample
 from sfboost.lab.experiments.committed import committed_records, keep_outcome, last_outcome
 from sfboost.lab.experiments.origin import origin
@@ -72,8 +72,19 @@ def test_the_sample_has_every_kind_before_it_repeats_one():
     one_each = sample(groups, records, seconds=30)
     assert [len(group.runs) for group in one_each] == [10, 10, 10]
     assert {group.runs[0].dataset for group in one_each} == {"ac", "gaussian", "multiclass_ac"}
+    assert [group.runs[0].dataset for group in sample(groups, records, seconds=10)] == ["ac"]
     assert len(sample(groups, records, seconds=100)) == 10
     assert len(sample(groups, records, seconds=0)) == 1
+
+
+def test_a_dear_method_is_repeated_before_a_cheap_one_on_other_data():
+    cheap = [
+        Group("m:f", (Run("ac", "erm", seed=0, protocol="test", data={"agreement": a}),)) for a in range(9)
+    ]
+    dear = Group("m:f", (Run("ac", "sfb", seed=0, protocol="test"),))
+    records = {g.runs[0].id: Record(g.runs[0], None, 1.0) for g in cheap}
+    records[dear.runs[0].id] = Record(dear.runs[0], None, 5.0)
+    assert dear in sample([*cheap, dear], records, seconds=7)
 
 
 def test_an_outcome_is_kept_for_the_records_it_is_about_alone(tmp_path):

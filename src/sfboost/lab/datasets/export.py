@@ -18,7 +18,7 @@ from sfboost.datasets.coloring import COLORS
 from sfboost.datasets.contract import ROLES, Dataset, Domain
 from sfboost.datasets.images import ImageSequence
 from sfboost.datasets.tables import UNLABELLED, from_table
-from sfboost.persistence.whole import whole_file
+from sfboost.whole_files import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

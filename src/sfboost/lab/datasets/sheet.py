@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.datasets.images import ImageSequence
 from sfboost.lab.datasets.export import column_names
-from sfboost.persistence.whole import whole_file
+from sfboost.whole_files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

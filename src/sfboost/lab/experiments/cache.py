@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.lab.experiments.run import digest
-from sfboost.persistence.whole import whole_file
+from sfboost.whole_files import whole_file
 
 Arrays = dict[str, npt.NDArray[Any]]
 

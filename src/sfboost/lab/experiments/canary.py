@@ -133,24 +133,29 @@ def kind(run: Run) -> str:
 
 
 def sample(groups: Sequence[Group], records: Records, seconds: float) -> list[Group]:
-    """Return groups that took no longer than this, together: first of every kind, then as many as fit.
+    """Return groups that took no longer than this, together: of every kind, on every data set, then any.
 
     What a group took is in its records; the cheapest is taken whatever it took. A group is done as a whole,
     because its runs share training.
     """
     groups = [group for group in groups if all(run.id in records for run in group.runs)]
-    cost = {id(group): sum(records[run.id].seconds for run in group.runs) for group in groups}
-    cheap = sorted(groups, key=lambda group: cost[id(group)])
-    taken, seen, spent = cheap[:1], _kinds(cheap[:1]), sum(cost[id(group)] for group in cheap[:1])
-    in_any_order = sorted(groups, key=lambda group: group.runs[0].id)
-    for group, news_only in [*((g, True) for g in cheap), *((g, False) for g in in_any_order)]:
-        known = _kinds([group]) <= seen
-        if group not in taken and not (news_only and known) and spent + cost[id(group)] <= seconds:
+    cost = {group: sum(records[run.id].seconds for run in group.runs) for group in groups}
+    cheap = sorted(groups, key=cost.__getitem__)
+    taken = cheap[:1]
+    for parts in (_kinds, _kinds_by_data):
+        for group in cheap:
+            news = parts(group) - {part for other in taken for part in parts(other)}
+            if news and sum(map(cost.__getitem__, taken)) + cost[group] <= seconds:
+                taken.append(group)
+    for group in sorted(groups, key=lambda group: group.runs[0].id):  # in no order of cost or seed
+        if group not in taken and sum(map(cost.__getitem__, taken)) + cost[group] <= seconds:
             taken.append(group)
-            seen |= _kinds([group])
-            spent += cost[id(group)]
     return taken
 
 
-def _kinds(groups: Sequence[Group]) -> set[tuple[str, str]]:
-    return {(kind(run), digest([run.dataset, run.data])) for group in groups for run in group.runs}
+def _kinds(group: Group) -> set[str]:
+    return {kind(run) for run in group.runs}
+
+
+def _kinds_by_data(group: Group) -> set[str]:
+    return {digest([kind(run), run.dataset, run.data]) for run in group.runs}

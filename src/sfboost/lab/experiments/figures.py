@@ -10,7 +10,7 @@ import numpy as np
 
 from sfboost.lab.experiments.rendering import label
 from sfboost.lab.experiments.tables import Table
-from sfboost.persistence.whole import whole_file
+from sfboost.whole_files import whole_file
 
 _COLOURS = (
     *("#2166ac", "#b2182b", "#1b7837", "#762a83", "#e08214", "#555555", "#35978f", "#c51b7d"),

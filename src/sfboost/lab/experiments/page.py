@@ -11,7 +11,7 @@ from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.record import Record
 from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.lab.experiments.tables import Table
-from sfboost.persistence.whole import write_whole
+from sfboost.whole_files import write_whole
 
 
 def write_tables(

@@ -130,10 +130,10 @@ def _train(members: Sequence[Run], load: Callable[[Run], Material]) -> dict[str,
     from sfboost.torch.batches import ArraySource
     from sfboost.torch.building import seed_of
     from sfboost.torch.ensemble import learn_many
-    from sfboost.torch.learning import Plan
+    from sfboost.torch.plan import Goal, grouped
 
     sources: dict[int, tuple[Material, ArraySource]] = {}
-    networks, plans = [], []
+    networks, goals, plans = [], [], set()
     for member in members:
         if member.seed not in sources:
             material = load(member)
@@ -143,13 +143,16 @@ def _train(members: Sequence[Run], load: Callable[[Run], Material]) -> dict[str,
             source = ArraySource(x, np.asarray(train.y), codes, len(np.unique(train.y)), n_domains)
             sources[member.seed] = (material, source)
         networks.append(_network(member, sources[member.seed][0]))
-        plans.append(Plan(**{k: v for k, v in member.hyper.items() if k in Plan.__dataclass_fields__}))
+        told = grouped(member.hyper)
+        goals.append(Goal(**{k: v for k, v in told.items() if k in Goal.__dataclass_fields__}))
+        plans.add(told["plan"])
+    (plan,) = plans  # what trains at once trains alike
     _, restarts = learn_many(
         networks,
         [sources[member.seed][1] for member in members],
-        plans,
+        goals,
         [seed_of(member.training_seed, 2) for member in members],
-        batch_size=members[0].hyper["batch_size"],
+        plan,
     )
     states = [network.state_dict() for network in networks]
     stacked = {name: np.stack([state[name].numpy() for state in states]) for name in states[0]}

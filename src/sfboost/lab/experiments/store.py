@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.lab.experiments.record import Record
-from sfboost.persistence.whole import write_whole
+from sfboost.whole_files import write_whole
 
 
 class FolderInUseError(RuntimeError):

@@ -72,7 +72,8 @@ def fit_beside(run: Run, session: Session, material: Material) -> SplitPredictor
 
     from sfboost.torch.batches import ArraySource
     from sfboost.torch.building import seed_of
-    from sfboost.torch.learning import Learner, Plan
+    from sfboost.torch.learning import Learner
+    from sfboost.torch.plan import Goal, Plan
 
     hyper = run.hyper
     of_stable = Run(
@@ -88,14 +89,14 @@ def fit_beside(run: Run, session: Session, material: Material) -> SplitPredictor
     plan = Plan(
         unstable_steps=hyper["unstable_steps"],
         unstable_learning_rate=hyper["unstable_learning_rate"],
-        independence="none",
+        batch_size=hyper["unstable_batch_size"],
     )
     learner = Learner(
         network,
         ArraySource(x, np.asarray(train.y), codes, 2, len(domains)),
+        Goal(independence="none"),
         plan,
         seed=seed_of(run.training_seed, 2),
-        batch_size=hyper["unstable_batch_size"],
     )
     learner.learn_unstable()
     network.eval()

@@ -58,7 +58,7 @@ class IRMSplit(nn.Module):
                 raise ValueError(
                     "The penalty 'irm-split' multiplies the gradients of even and odd rows, and a "
                     "domain has only "
-                    "1 row in this batch. Use a larger batch_size, or stability='irm'."
+                    "1 row in this batch. Use a larger batch_size, or penalty='irm'."
                 )
             products.append(rows[0::2].mean() * rows[1::2].mean())
         return torch.stack(products).mean()

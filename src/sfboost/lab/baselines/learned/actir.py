@@ -102,7 +102,9 @@ class ACTIR(Method):
             features = network(batch.x).to(batch.target.dtype)
             return self.objective()(features, network.eta, batch.target, batch.sizes)
 
-        stage = Stage("actir", loss, list(network.parameters()), self.steps, self.learning_rate, l2=self.l2)
+        stage = Stage(
+            "actir", loss, list(network.parameters()), self.steps, self.learning_rate, weight_decay=self.l2
+        )
         trainer = Trainer(
             network, problem.source, self.batch_size, seed=seed_of(seed, 2), autocast=problem.autocast
         )

@@ -16,6 +16,7 @@ from sfboost.lab.baselines.learned.generalisation import published
 from sfboost.lab.baselines.learned.network import head_of_layer, run_body
 from sfboost.leakage.model import LeakModel
 from sfboost.torch import SFBClassifier
+from sfboost.torch.plan import Goal, Plan, grouped
 from sfboost.torch.split_network import SplitNetwork
 
 _OURS: dict[str, dict[str, Any]] = {
@@ -123,7 +124,8 @@ class SplitPredictor:
 class SFB(Method):
     """Learn Φ_S and Φ_U our way: f_S on balanced rows first, then a narrow Φ_U with f_S frozen.
 
-    Parameters are those of `sfboost.torch.SFBClassifier`. Validation rows, if there are any, calibrate f_S.
+    Parameters are those of `sfboost.torch.SFBClassifier` and its plan, by the names that the records of runs
+    have for them. Validation rows, if there are any, calibrate f_S.
 
     Examples
     --------
@@ -136,25 +138,25 @@ class SFB(Method):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published(**_OURS)
 
     network: str | nn.Module = "mlp"
-    split: str = "separate"
+    split: str = Goal.split
     n_stable: int | str | None = "auto"
     n_unstable: int | str | None = "auto"
-    stability: str | nn.Module = "irm"
-    stability_weight: float = 10.0
-    independence: str | nn.Module = "proxy"
-    independence_weight: float = 1.0
-    balance: bool = True
-    pretrain_steps: int = 0
-    steps: int = 400
-    learning_rate: float = 1e-3
-    cosine: bool = False
-    l2: float = 0.0
-    dropout: float = 0.0
-    batch_size: int | None = None
-    unstable_steps: int = 200
-    unstable_learning_rate: float | None = None
-    max_restarts: int = 4
-    validation_fraction: float = 0.1
+    stability: str | nn.Module = Goal.penalty
+    stability_weight: float = Goal.penalty_weight
+    independence: str | nn.Module = Goal.independence
+    independence_weight: float = Goal.independence_weight
+    balance: bool = Plan.balance
+    pretrain_steps: int = Plan.pretrain_steps
+    steps: int = Plan.steps
+    learning_rate: float = Plan.learning_rate
+    cosine: bool = Plan.cosine
+    l2: float = Plan.weight_decay
+    dropout: float = Plan.dropout
+    batch_size: int | None = Plan.batch_size
+    unstable_steps: int = Plan.unstable_steps
+    unstable_learning_rate: float | None = Plan.unstable_learning_rate
+    max_restarts: int = Plan.max_restarts
+    validation_fraction: float = Plan.validation_fraction
     calibration: str | None = "nll"
     flatten: bool = False
     precision: str = "float32"
@@ -165,7 +167,7 @@ class SFB(Method):
         """Learn the features, then calibrate f_S."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         held = None if validation is None else (validation.X, validation.y, validation.domain)
-        model = SFBClassifier(**options, random_state=seed)
+        model = SFBClassifier(**grouped(options), random_state=seed)
         return SplitPredictor(model.fit(train.X, train.y, sample_domain=train.domain, validation=held))
 
 

@@ -87,6 +87,6 @@ def irm_loss(
     logits = features[:, : target.shape[1]]
     rows = zip(*(part.split(list(sizes)) for part in (features, logits, target)), strict=True)
     objective = Objective(
-        torch.empty(0), IRMMatrix(), NoPenalty(), stability_weight=settings["weight"], risks="stable"
+        torch.empty(0), IRMMatrix(), NoPenalty(), penalty_weight=settings["weight"], risks="stable"
     )
     return objective([DomainOutput(*row) for row in rows])

@@ -87,7 +87,7 @@ def _fit_actir(
         steps=trainer.steps,
         learning_rate=trainer.learning_rate,
         batch_size=trainer.batch_size,
-        l2=trainer.l2,
+        weight_decay=trainer.l2,
     )
     return [trainer.predictor_of(problem) for problem in problems]
 
@@ -131,7 +131,7 @@ def _stage(
         torch.empty(0),
         trainer.penalty() if penalised else nothing,
         nothing,
-        stability_weight=trainer.weight if penalised else 1.0,
+        penalty_weight=trainer.weight if penalised else 1.0,
         risks="stable",
         rescale=trainer.rescale,
     )
@@ -161,5 +161,5 @@ def _stage(
         trained=[name for name, p in networks[0].named_parameters() if id(p) in stable],
         batch_size=trainer.batch_size,
         cosine=trainer.cosine and penalised,
-        l2=trainer.l2,
+        weight_decay=trainer.l2,
     )

@@ -20,8 +20,9 @@ from sfboost.lab.baselines.contract import Floats, LabelledRows, LinearHead
 from sfboost.torch.batches import Source
 from sfboost.torch.building import seed_of, trunk_width
 from sfboost.torch.inputs import check_training, chunks, make_source, read_rows
-from sfboost.torch.learning import Learner, Plan
+from sfboost.torch.learning import Learner
 from sfboost.torch.networks import make_network
+from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.split_network import SplitNetwork
 
@@ -151,14 +152,12 @@ def train_one(
     if steps == 0:
         return
     plan = Plan(
-        stability=penalty,
-        stability_weight=weight,
-        independence="none",
         rescale=rescale,
         steps=steps,
         learning_rate=learning_rate,
         cosine=cosine,
-        l2=l2,
+        weight_decay=l2,
+        batch_size=batch_size,
         unstable_steps=0,
         balance=False,
         # As published: no second start, whatever comes out.
@@ -168,9 +167,9 @@ def train_one(
     Learner(
         problem.network,
         problem.source,
+        Goal(penalty=penalty, penalty_weight=weight, independence="none"),
         plan,
         seed=seed,
-        batch_size=batch_size,
         trainer_options={"autocast": problem.autocast},
     ).learn()
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from sfboost.persistence.whole import watch_placements, whole_file, write_whole
+from sfboost.whole_files import watch_placements, whole_file, write_whole
 
 
 def names(folder):
@@ -130,7 +130,7 @@ def test_placements_are_known_as_soon_as_they_have_happened(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from sfboost.persistence.whole import whole_file
+from sfboost.whole_files import whole_file
 with whole_file(sys.argv[1]) as part:
     part.write_bytes(b"half")
     print(part.name, flush=True)

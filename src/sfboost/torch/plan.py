@@ -1,0 +1,153 @@
+"""What is minimised (`Goal`) and how (`Plan`): every choice of training, and its default, in one place.
+
+Both are values: frozen, equal if their fields are, shared without harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+from torch import nn
+
+#: Names that files of format 1 and the records of experiments have for them.
+_EARLIER = {"stability": "penalty", "stability_weight": "penalty_weight", "l2": "weight_decay"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """Which parts are learned and under which penalties; the fields are those of `SFBClassifier`.
+
+    Examples
+    --------
+    >>> Goal(penalty="vrex").penalty_weight
+    10.0
+    """
+
+    split: str = "separate"
+    penalty: str | nn.Module = "irm"
+    penalty_weight: float = 10.0
+    independence: str | nn.Module = "proxy"
+    independence_weight: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Plan:
+    """How `SFBClassifier` trains: steps, rates, batches, restarts, what is held out.
+
+    A plan never changes; `set_params(plan__steps=...)` and a grid search over ``plan__steps`` give the
+    classifier a new one.
+
+    Parameters
+    ----------
+    steps, pretrain_steps : int
+        Steps with penalties, and steps without them before; each stage begins with a fresh Adam.
+    learning_rate, weight_decay : float
+        Adam's rate, and what is added of the weights to their gradient.
+    cosine : bool
+        Let the rate of the penalised stage fall along a cosine.
+    batch_size : int, optional
+        Rows per domain and step; None for all (needed for a Dataset).
+    dropout : float
+        Of the named networks.
+    unstable_steps, unstable_learning_rate : int, float
+        Of the second stage of "separate". Short on purpose: what is learned early is what is easy.
+    balance : bool
+        With "separate": draw the rows of the stable stage so that the label is independent of a first
+        guess Û (the class that Φ_U, trained briefly, finds most likely) within each domain.
+    max_restarts, min_gain : int, float
+        A stage is started again while it does not lower the risk by this share.
+    gamma : float, optional
+        γ·stable + (1 − γ)·joint risk; equal weight 1 by default.
+    detach_stable : bool
+        With "shared": keep the joint risk from changing f_S.
+    rescale : bool
+        Divide the loss by the penalty's weight where that is above 1.
+    freeze_trunk : bool
+        Do not train the network; run it once and train on its cached output.
+    validation_fraction : float
+        Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
+    validation_domain : str or int, optional
+        Domain that is not trained on: training stops early by its stable risk, and f_S is calibrated on
+        it too.
+    monitor_every, patience : int
+        Steps between two looks at that domain; looks without improvement before a stage ends.
+    precision : {"auto", "float32", "bfloat16", "float64"}
+        "auto" is bfloat16 where that is measured to be faster.
+    checkpoint_every : int
+        Steps between two saves, where there is a folder for them.
+
+    Examples
+    --------
+    >>> Plan(steps=200, batch_size=256)
+    Plan(steps=200, batch_size=256)
+    >>> Plan(steps=400) == Plan()
+    True
+    """
+
+    steps: int = 400
+    pretrain_steps: int = 0
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    cosine: bool = False
+    batch_size: int | None = None
+    dropout: float = 0.0
+    unstable_steps: int = 200
+    unstable_learning_rate: float | None = None
+    balance: bool = True
+    max_restarts: int = 4
+    min_gain: float = 0.02
+    gamma: float | None = None
+    detach_stable: bool = False
+    rescale: bool = True
+    freeze_trunk: bool = False
+    validation_fraction: float = 0.1
+    validation_domain: str | int | None = None
+    monitor_every: int = 10
+    patience: int = 10
+    precision: str = "auto"
+    checkpoint_every: int = 100
+
+    def __repr__(self) -> str:
+        """What differs from the default."""
+        told = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
+        return f"Plan({', '.join(f'{name}={value!r}' for name, value in told)})"
+
+    @property
+    def unstable_rate(self) -> float:
+        """The learning rate of Φ_U."""
+        return self.unstable_learning_rate or self.learning_rate
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the fields by name, as scikit-learn asks for them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def changed(self, **values: Any) -> Plan:
+        """Return a plan that differs in these fields.
+
+        Examples
+        --------
+        >>> Plan(steps=10).changed(dropout=0.2)
+        Plan(steps=10, dropout=0.2)
+        """
+        unknown = sorted(set(values) - set(self.get_params()))
+        if unknown:
+            raise ValueError(f"A Plan has no {', '.join(unknown)}. It has: {', '.join(self.get_params())}.")
+        return replace(self, **values)
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+
+def grouped(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `SFBClassifier` for flat ones, as format 1 and records of runs hold them.
+
+    Examples
+    --------
+    >>> grouped({"network": "small", "stability": "vrex", "steps": 7})
+    {'network': 'small', 'penalty': 'vrex', 'plan': Plan(steps=7)}
+    """
+    named = {_EARLIER.get(name, name): value for name, value in flat.items()}
+    told = {field.name: named.pop(field.name) for field in fields(Plan) if field.name in named}
+    return {**named, "plan": Plan(**told)}

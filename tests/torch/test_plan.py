@@ -1,0 +1,115 @@
+"""The plan of training: a value that scikit-learn reaches into, and one place for every default."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+
+from sfboost.torch import Plan, SFBClassifier  # noqa: E402
+from sfboost.torch.plan import Goal, grouped  # noqa: E402
+
+FAST = Plan(steps=2, unstable_steps=2, min_gain=-9.0, precision="float32")
+
+
+def _rows(n=60):
+    y = np.arange(n) // 2 % 2
+    return np.random.default_rng(0).normal(size=(n, 2)) + y[:, None], y, np.arange(n) % 2
+
+
+def test_the_classifier_has_fifteen_parameters_and_they_are_keyword_only_but_the_network():
+    told = inspect.signature(SFBClassifier).parameters
+    assert len(told) == 15
+    assert [name for name, p in told.items() if p.kind is not p.KEYWORD_ONLY] == ["network"]
+
+
+def test_parameters_of_the_plan_are_parameters_of_the_classifier():
+    model = SFBClassifier(plan=Plan(steps=7))
+    assert model.get_params()["plan__steps"] == 7
+    assert "plan__steps" not in model.get_params(deep=False)
+    model.set_params(plan__steps=8, plan__dropout=0.5, penalty="vrex")
+    assert (model.plan, model.penalty) == (Plan(steps=8, dropout=0.5), "vrex")
+    pipeline = make_pipeline(StandardScaler(), model).set_params(sfbclassifier__plan__steps=9)
+    assert pipeline[-1].plan.steps == 9
+
+
+def test_a_new_plan_and_a_change_to_it_can_be_set_at_once():
+    model = SFBClassifier().set_params(plan__steps=3, plan=Plan(dropout=0.1))
+    assert model.plan == Plan(steps=3, dropout=0.1)
+
+
+def test_setting_a_parameter_of_one_classifier_leaves_all_others_alone():
+    first, second, plan = SFBClassifier(), SFBClassifier(), Plan(steps=7)
+    third = SFBClassifier(plan=plan)
+    fourth = clone(third)
+    first.set_params(plan__steps=1)
+    fourth.set_params(plan__steps=2)
+    assert [m.plan.steps for m in (first, second, third, fourth, SFBClassifier())] == [1, 400, 7, 2, 400]
+    assert plan == Plan(steps=7)
+    with pytest.raises(AttributeError):
+        plan.steps = 8
+
+
+def test_a_grid_search_goes_over_the_steps_and_fits_with_the_best():
+    X, y, _ = _rows()
+    search = GridSearchCV(
+        SFBClassifier("small", penalty="none", plan=FAST), {"plan__steps": [1, 3]}, cv=2
+    ).fit(X, y)
+    best = search.best_params_["plan__steps"]
+    assert sum(row["stage"] == "stable" for row in search.best_estimator_.history_) == best
+    assert search.best_estimator_.plan == FAST.changed(steps=best)
+
+
+def test_what_is_shown_of_a_plan_makes_it_again():
+    plan = Plan(steps=3, validation_domain="north", gamma=0.5, cosine=True)
+    assert repr(plan) == "Plan(steps=3, cosine=True, gamma=0.5, validation_domain='north')"
+    assert eval(repr(plan)) == plan
+    assert "plan=Plan(steps=3)" in repr(SFBClassifier(plan=Plan(steps=3)))
+    assert "plan" not in repr(SFBClassifier(plan=Plan(steps=Plan.steps)))
+
+
+def test_unknown_fields_and_other_objects_are_answered_with_a_sentence():
+    with pytest.raises(ValueError, match=r"A Plan has no step\. It has: steps"):
+        SFBClassifier().set_params(plan__step=3)
+    X, y, domain = _rows()
+    with pytest.raises(TypeError, match=r"must be a sfboost\.torch\.Plan, got dict"):
+        SFBClassifier(plan={"steps": 3}).fit(X, y, sample_domain=domain)
+
+
+def test_a_plan_reaches_training():
+    X, y, domain = _rows()
+    model = SFBClassifier("small", plan=FAST.changed(pretrain_steps=4, balance=False))
+    stages = [row["stage"] for row in model.fit(X, y, sample_domain=domain).history_]
+    assert stages == ["pretrain"] * 4 + ["stable"] * 2 + ["unstable"] * 2
+
+
+def test_a_checkpoint_goes_on_with_other_saves_and_not_with_other_steps(tmp_path):
+    X, y, domain = _rows()
+    model = SFBClassifier("small", plan=FAST, checkpoint=tmp_path).fit(X, y, sample_domain=domain)
+    again = clone(model).set_params(plan__checkpoint_every=1).fit(X, y, sample_domain=domain)
+    assert again.history_ == model.history_
+    with pytest.raises(ValueError, match="another run"):
+        clone(model).set_params(plan__learning_rate=0.5).fit(X, y, sample_domain=domain)
+
+
+def test_the_seed_is_fixed_unless_told_otherwise():
+    X, y, domain = _rows()
+    one, two, other = (
+        SFBClassifier("small", plan=FAST, **told).fit(X, y, sample_domain=domain).predict_proba(X)
+        for told in ({}, {"random_state": 0}, {"random_state": None})
+    )
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+def test_flat_parameters_of_earlier_files_and_records_find_their_place():
+    flat = {"split": "shared", "stability": "eqrm", "stability_weight": 2.0, "l2": 0.1, "steps": 3}
+    told = grouped(flat)
+    assert told.pop("plan") == Plan(weight_decay=0.1, steps=3)
+    assert Goal(**told) == Goal(split="shared", penalty="eqrm", penalty_weight=2.0)
