@@ -50,8 +50,9 @@ def one_draw(seed: int, n_classes: int, n_rows: int) -> dict[str, float]:
     y, stable, X = family.draw(n_rows)
     truth, new_stable, new_X = family.draw(10_000)
 
-    def accuracy(**options: Any) -> float:
-        adaptation = sfboost.adapt(stable, X, answer="paper", **options)
+    def accuracy(y: Any = None, **options: Any) -> float:
+        settings = sfboost.Settings(**options)
+        adaptation = sfboost.adapt(stable, X, y=y, answer="paper", settings=settings)
         return 100 * float((adaptation.predict(new_stable, new_X) == truth).mean())
 
     scores = {"stable": 100 * float((new_stable.argmax(axis=1) == truth).mean())}

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from sfboost.adaptation import Settings
 from sfboost.datasets.images import decode_all
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.embeddings import SFBComponents
@@ -128,7 +129,7 @@ def main() -> None:
     show("ERM, SFB on its components", SFBComponents().adapt(fitted, X_new), time.perf_counter() - start)
     plan = Plan(**schedule, unstable_steps=steps // 2)
     paper = {"plan__balance": False, "flatten": False, "calibration": "ece", "penalty_weight": 1.0}
-    for title, options, how in (("paper", paper, {"method": "paper"}), ("ours", {}, {})):
+    for title, options, how in (("paper", paper, {"settings": Settings("paper")}), ("ours", {}, {})):
         start = time.perf_counter()
         model = SFBClassifier(tail, plan=plan, random_state=args.seed).set_params(**options)
         model.fit(X, y, sample_domain=domain)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sfboost import adapt
+from sfboost import Settings, Training, adapt
 from sfboost.heads import AdamLogisticRegression
 from sfboost.lab.datasets import load
 from sfboost.leakage.model import LeakRefusedError
@@ -108,6 +108,7 @@ def main() -> None:
 
 
 def evaluate(model: SFBClassifier, dataset: Any) -> dict[str, dict[str, float]]:
+    known = Training(evidence=model.evidence_)
     flattened = ["flat stable", *(f"flat {name}" for name in ADAPTATIONS)]
     table: dict[str, dict[str, float]] = {name: {} for name in ("stable", *ADAPTATIONS, *flattened, "leak")}
     try:
@@ -127,7 +128,7 @@ def evaluate(model: SFBClassifier, dataset: Any) -> dict[str, dict[str, float]]:
             for method, options in ADAPTATIONS.items():
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    adapted = adapt(proba, unstable, evidence=model.evidence_, **options)
+                    adapted = adapt(proba, unstable, training=known, settings=Settings(**options))
                 table[kind + method][key] = float(np.mean(adapted.predict(proba, unstable) == domain.y))
         proba = scores[""]
         if leak is not None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.calibration import fit_temperature
 from sfboost.lab.datasets import load
 from sfboost.leakage.model import fit_leak_model
@@ -125,7 +125,7 @@ def outputs(network: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def posthoc(proba: np.ndarray, X: np.ndarray) -> np.ndarray:
-    return adapt(proba, X, correction="posthoc", answer="paper").predict_proba(proba, X)
+    return adapt(proba, X, settings=Settings(correction="posthoc"), answer="paper").predict_proba(proba, X)
 
 
 def evaluate(network: Any, dataset: Any) -> dict[str, Any]:

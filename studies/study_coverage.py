@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.heads import SoftLogisticRegression
 
 BLOCK = 100
@@ -42,7 +42,9 @@ def estimates(
     stable, unstable = draw(n_rows, n_classes, seed)
     # A head of our own spares the cross-fitting, which is not asked here; the fit is the same.
     head = SoftLogisticRegression(l2=1e-6)
-    found = adapt(stable, unstable, correction=correction, head=head, uncertainty=True).uncertainty
+    found = adapt(
+        stable, unstable, settings=Settings(correction=correction, head=head), uncertainty=True
+    ).uncertainty
     named = {
         "epsilon": found.confusion,
         "s": found.informativeness,

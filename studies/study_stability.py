@@ -60,7 +60,7 @@ def score(rows: tuple[np.ndarray, ...], n_stable: int) -> tuple[dict[str, float]
     X, y, domain, X_new, y_new = rows
     result: dict[str, float] = {}
     for stability in ("posterior", "likelihood"):
-        model = StableFeatureBoosting(stable_features=list(range(n_stable)), stability=stability)
+        model = StableFeatureBoosting(stable_features=list(range(n_stable)), transport=stability)
         model.fit(X, y, sample_domain=domain)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)

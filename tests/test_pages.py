@@ -105,7 +105,6 @@ def given(folder):
             "model": model,
             "forest": forest,
             "labels": labels,
-            "grid": {"correction": ["likelihood", "posthoc"]},
         },
         **{"stable_proba": model.predict_proba(X_new), "X_unstable": X_new[["glucose_ward"]].to_numpy()},
     }

@@ -9,7 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Explanation, adapt
+    from sfboost.adaptation import (
+        Adaptation,
+        AdaptationRefused,
+        AdaptationWarning,
+        Explanation,
+        Settings,
+        Training,
+        adapt,
+    )
     from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
     from sfboost.selection import StableFeatureSelector
@@ -25,8 +33,10 @@ __all__ = [
     "Explanation",
     "SavedModelError",
     "SavedModelWarning",
+    "Settings",
     "StableFeatureBoosting",
     "StableFeatureSelector",
+    "Training",
     "__version__",
     "adapt",
     "adapted_scorer",

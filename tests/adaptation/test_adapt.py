@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.adaptation import CORRECTIONS
 from sfboost.heads import SoftLabelClassifier, SoftLogisticRegression
 
@@ -25,7 +25,7 @@ def stable_of(X):
 @pytest.mark.parametrize("agreement", [0.1, 0.9])
 def test_anticausal_rows_go_from_75_to_90_percent(correction, agreement):
     X, y = draw_anticausal(100_000, agreement, seed=0)
-    adaptation = adapt(stable_of(X), X[:, 1:], correction=correction)
+    adaptation = adapt(stable_of(X), X[:, 1:], settings=Settings(correction=correction))
     error = 3 * np.sqrt(0.75 * 0.25 / 1e5)
     assert ((stable_of(X) > 0.5) == y).mean() == pytest.approx(0.75, abs=error)
     assert (adaptation.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.90, abs=error)
@@ -35,7 +35,7 @@ def test_anticausal_rows_go_from_75_to_90_percent(correction, agreement):
 
 def test_without_correction_nothing_is_gained():
     X, y = draw_anticausal(100_000, 0.1, seed=0)
-    naive = adapt(stable_of(X), X[:, 1:], correction="none")
+    naive = adapt(stable_of(X), X[:, 1:], settings=Settings(correction="none"))
     assert (naive.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.75, abs=0.005)
 
 
@@ -47,7 +47,7 @@ def test_our_default_is_within_two_points_of_labels_on_four_classes():
         y, stable, X = family.draw(1000)
         truth, new_stable, new_X = family.draw(5000)
         ours = adapt(stable, X, answer="paper")
-        oneshot = adapt(stable, X, correction="posthoc", answer="paper")
+        oneshot = adapt(stable, X, settings=Settings(correction="posthoc"), answer="paper")
         labelled = adapt(stable, X, y=y, answer="paper")
         scores.append(
             [(a.predict(new_stable, new_X) == truth).mean() for a in (ours, oneshot, labelled)]
@@ -67,7 +67,9 @@ def test_the_error_falls_with_the_square_root_of_the_rows():
         squared = []
         for seed in range(60):
             X, _ = draw_anticausal(n, 0.3, seed=1000 * seed + n)
-            adaptation = adapt(stable_of(X), X[:, 1:], correction="posthoc", l2=1e-9, answer="paper")
+            adaptation = adapt(
+                stable_of(X), X[:, 1:], settings=Settings(correction="posthoc", l2=1e-9), answer="paper"
+            )
             found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
             squared.append(((found - truth) ** 2).mean())
         errors.append(np.sqrt(np.mean(squared)))
@@ -82,11 +84,11 @@ def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum(n_classes):
     l2 = 1e-2
     values = []
     for rounds in (2, 3, 5, 10, 40, 150):
-        adaptation = adapt(stable, X, rounds=rounds, l2=l2, answer="paper")
+        adaptation = adapt(stable, X, settings=Settings(rounds=rounds, l2=l2), answer="paper")
         coef = adaptation.head.coef_
         values.append(adaptation.unstable.history[-1] - 0.5 * l2 * float(np.vdot(coef, coef)))
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(values))
-    direct = adapt(stable, X, l2=l2, answer="paper")
+    direct = adapt(stable, X, settings=Settings(l2=l2), answer="paper")
     best = direct.unstable.history[-1] - 0.5 * l2 * float(np.vdot(direct.head.coef_, direct.head.coef_))
     assert values[-1] <= best + 1e-7
     assert values[-1] == pytest.approx(best, abs=2e-4)
@@ -103,8 +105,8 @@ def test_history_of_the_direct_fit_is_the_likelihood_of_its_prediction():
 def test_many_rows_start_from_some_of_them_and_end_at_the_same_maximum():
     X, _ = draw_anticausal(50_000, 0.2, seed=1)
     stable = stable_of(X)
-    whole = adapt(stable, X[:, 1:], l2=1e-5)
-    em = adapt(stable, X[:, 1:], l2=1e-5, rounds=60)
+    whole = adapt(stable, X[:, 1:], settings=Settings(l2=1e-5))
+    em = adapt(stable, X[:, 1:], settings=Settings(l2=1e-5, rounds=60))
     np.testing.assert_allclose(whole.head.coef_, em.head.coef_, atol=5e-3)
 
 
@@ -116,8 +118,8 @@ class TestInvariance:
     @pytest.fixture(params=CORRECTIONS)
     def predict(self, request):
         def adapt_and_predict(stable, X, weight=None, at=None):
-            options = {"correction": request.param, "l2": 1e-2, "answer": "paper", "sample_weight": weight}
-            return adapt(stable, X, **options).predict_proba(*(at or (stable, X)))
+            options = {"settings": Settings(correction=request.param, l2=1e-2), "sample_weight": weight}
+            return adapt(stable, X, answer="paper", **options).predict_proba(*(at or (stable, X)))
 
         return adapt_and_predict
 
@@ -153,7 +155,7 @@ class TestInvariance:
         stable, X = self.rows(0)
         weight = np.random.default_rng(0).integers(1, 3, len(X))
         twice = np.repeat(np.arange(len(X)), weight)
-        options = {"rounds": 4, "l2": 1e-2, "answer": "paper"}
+        options = {"settings": Settings(rounds=4, l2=1e-2), "answer": "paper"}
         repeated = adapt(stable[twice], X[twice], **options).predict_proba(stable, X)
         weighted = adapt(stable, X, sample_weight=weight, **options).predict_proba(stable, X)
         np.testing.assert_allclose(repeated, weighted, atol=1e-4)
@@ -179,7 +181,7 @@ def test_two_classes_as_vector_or_matrix_are_the_same():
 class TestPaper:
     def test_its_method_is_algorithm_1_with_its_adam_head(self):
         X, _ = draw_anticausal(20_000, 0.1, seed=0)
-        paper = adapt(stable_of(X), X[:, 1:], method="paper")
+        paper = adapt(stable_of(X), X[:, 1:], settings=Settings("paper"))
         assert type(paper.head).__name__ == "AdamLogisticRegression"
         assert paper.rounds == 1
         f = expit(paper.standardizer.apply(X[:, 1:]) @ paper.head.coef_[0] + paper.head.intercept_[0])
@@ -193,41 +195,47 @@ class TestPaper:
         y = (rng.random(20_000) < share).astype(int)
         x_stable, X = y + rng.normal(size=20_000), 1.5 * y[:, None] + rng.normal(size=(20_000, 1))
         stable = expit(x_stable - 0.5 + np.log(share / (1 - share)))
-        paper = adapt(stable, X, method="paper")
+        paper = adapt(stable, X, settings=Settings("paper"))
         assert (paper.predict(stable, X) == y).mean() >= ((stable > 0.5) == y).mean() - 0.005
 
     def test_another_correction_brings_its_own_rounds(self):
         X, _ = draw_anticausal(2000, 0.1, seed=0)
-        assert adapt(stable_of(X), X[:, 1:], method="paper", correction="likelihood").rounds == 20
+        assert adapt(stable_of(X), X[:, 1:], settings=Settings("paper", correction="likelihood")).rounds == 20
 
     def test_rounds_after_the_first_are_em(self):
         X, y = draw_anticausal(20_000, 0.1, seed=0)
-        options = {"correction": "posthoc", "l2": 1e-6}
-        three = adapt(stable_of(X), X[:, 1:], rounds=3, **options)
+        posthoc = Settings(correction="posthoc", l2=1e-6, rounds=3)
+        three = adapt(stable_of(X), X[:, 1:], settings=posthoc)
         assert three.rounds == 3
         assert (three.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.01)
 
     def test_repeated_correction_is_available_and_fails_as_known(self):
         X, y = draw_anticausal(50_000, 0.7, seed=0)
         stable = stable_of(X)
-        repeated = adapt(stable, X[:, 1:], correction="posthoc-repeated", rounds=5)
+        repeated = adapt(stable, X[:, 1:], settings=Settings(correction="posthoc-repeated", rounds=5))
         assert (repeated.predict(stable, X[:, 1:]) == y).mean() == pytest.approx(0.70, abs=0.01)
-        once = adapt(stable, X[:, 1:], correction="posthoc", rounds=5)
+        once = adapt(stable, X[:, 1:], settings=Settings(correction="posthoc", rounds=5))
         assert (once.predict(stable, X[:, 1:]) == y).mean() == pytest.approx(0.75, abs=0.01)
 
     @pytest.mark.parametrize("pseudo_labels", ["hard", "sampled"])
     def test_other_pseudo_labels_are_corrected_by_their_own_confusion(self, pseudo_labels):
         X, y = draw_anticausal(100_000, 0.1, seed=0)
-        other = adapt(stable_of(X), X[:, 1:], correction="posthoc", pseudo_labels=pseudo_labels)
+        other = adapt(
+            stable_of(X), X[:, 1:], settings=Settings(correction="posthoc", pseudo_labels=pseudo_labels)
+        )
         assert (other.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.01)
 
     def test_calibrating_the_head_is_a_temperature_before_the_correction(self):
         X, _ = draw_anticausal(5000, 0.1, seed=0)
-        plain = adapt(stable_of(X), X[:, 1:], method="paper")
-        scaled = adapt(stable_of(X), X[:, 1:], method="paper", calibrate_unstable=True)
+        plain = adapt(stable_of(X), X[:, 1:], settings=Settings("paper"))
+        scaled = adapt(stable_of(X), X[:, 1:], settings=Settings("paper", calibrate_unstable=True))
         assert plain.unstable.temperature is None
         assert scaled.unstable.temperature.temperature < 1  # early-stopped: too timid
-        none = adapt(stable_of(X), X[:, 1:], correction="none", calibrate_unstable=True, standardize=True)
+        none = adapt(
+            stable_of(X),
+            X[:, 1:],
+            settings=Settings(correction="none", calibrate_unstable=True, standardize=True),
+        )
         assert none.unstable.temperature is not None
 
 
@@ -235,7 +243,7 @@ class TestWrappedHeads:
     def test_a_logistic_regression_runs_em(self):
         X, y = draw_anticausal(5000, 0.1, seed=0)
         stable = stable_of(X)
-        wrapped = adapt(stable, X[:, 1:], head=LogisticRegression())
+        wrapped = adapt(stable, X[:, 1:], settings=Settings(head=LogisticRegression()))
         assert isinstance(wrapped.head, SoftLabelClassifier)
         assert wrapped.rounds == 20
         assert (wrapped.predict(stable, X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.015)
@@ -246,7 +254,11 @@ class TestWrappedHeads:
         hidden = rng.choice([-1.0, 1.0], 4000)
         pair = np.column_stack([hidden, hidden * X[:, 1]])  # only the product tells
         stable = stable_of(X)
-        forest = adapt(stable, pair, head=RandomForestClassifier(30, max_depth=3, random_state=0), rounds=5)
+        forest = adapt(
+            stable,
+            pair,
+            settings=Settings(head=RandomForestClassifier(30, max_depth=3, random_state=0), rounds=5),
+        )
         linear = adapt(stable, pair)
         assert (forest.predict(stable, pair) == y).mean() > 0.88
         assert (linear.predict(stable, pair) == y).mean() < 0.77
@@ -254,13 +266,15 @@ class TestWrappedHeads:
     def test_our_heads_are_used_as_they_are(self):
         X, _ = draw_anticausal(2000, 0.1, seed=0)
         head = SoftLogisticRegression(l2=0.5)
-        adaptation = adapt(stable_of(X), X[:, 1:], head=head)
+        adaptation = adapt(stable_of(X), X[:, 1:], settings=Settings(head=head))
         assert adaptation.head.l2 == 0.5
         assert not hasattr(head, "coef_")
 
     def test_they_may_be_standardised_on_request(self):
         X, _ = draw_anticausal(500, 0.1, seed=0)
-        adaptation = adapt(stable_of(X), X[:, 1:], head=LogisticRegression(), standardize=True)
+        adaptation = adapt(
+            stable_of(X), X[:, 1:], settings=Settings(head=LogisticRegression(), standardize=True)
+        )
         assert adaptation.standardizer is not None
         assert adaptation.predict_proba(stable_of(X), X[:, 1:]).shape == (500, 2)
 
@@ -289,7 +303,7 @@ class TestPenalty:
             family = GaussianFamily(0, n_classes=2, unstable_scale=0.5)
             family.rng = np.random.default_rng(seed)
             _, stable, X = family.draw(400)
-            cross = adapt(stable, X, l2=1e-2, answer="paper").cross_fit
+            cross = adapt(stable, X, settings=Settings(l2=1e-2), answer="paper").cross_fit
             found.append((cross.gain, cross.standard_error))
         gains, errors = np.array(found).T
         assert errors.mean() == pytest.approx(gains.std(ddof=1), rel=0.4)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from joints import GaussianFamily, draw_anticausal
 
-from sfboost import AdaptationRefused, AdaptationWarning, adapt
+from sfboost import AdaptationRefused, AdaptationWarning, Settings, Training, adapt
 from sfboost.adaptation import StableEvidence
 
 
@@ -63,9 +63,15 @@ def test_evidence_from_training_decides_where_confidence_is_only_a_claim():
     """A confident f_S trained on noise claims much; held-out rows show that it knows nothing."""
     stable, X = rows(1000)
     with pytest.warns(AdaptationRefused, match=r"500 held-out training rows .* 0\.001 ± 0\.002 nats"):
-        adapt(stable, X, evidence=StableEvidence(0.001, 0.002, 500))
-    assert adapt(stable, X, evidence=StableEvidence(0.1, 0.01, 500)).decision.kind == "adapted"
-    assert adapt(stable, X, y=[0, 1] * 500, evidence=StableEvidence(0, 1, 9)).decision.kind == "adapted"
+        adapt(stable, X, training=Training(evidence=StableEvidence(0.001, 0.002, 500)))
+    assert (
+        adapt(stable, X, training=Training(evidence=StableEvidence(0.1, 0.01, 500))).decision.kind
+        == "adapted"
+    )
+    assert (
+        adapt(stable, X, y=[0, 1] * 500, training=Training(evidence=StableEvidence(0, 1, 9))).decision.kind
+        == "adapted"
+    )
 
 
 def test_classes_that_cannot_be_told_apart_are_named():
@@ -93,7 +99,10 @@ def test_a_class_absent_in_the_new_domain_is_named_and_left_to_the_stable_predic
 def test_enough_labels_need_no_evidence():
     stable, X = rows(600)
     y = np.where(np.arange(600) < 599, np.arange(600) % 2, -1)
-    assert adapt(stable, X, y=y, evidence=StableEvidence(0.0, 0.1, 100)).decision.kind == "adapted"
+    assert (
+        adapt(stable, X, y=y, training=Training(evidence=StableEvidence(0.0, 0.1, 100))).decision.kind
+        == "adapted"
+    )
 
 
 def test_the_number_of_effective_labels_is_exact():
@@ -126,14 +135,14 @@ def test_only_certain_predictions():
     X = stable[:, None] + rng.normal(size=(500, 1))
     for correction in ("likelihood", "posthoc", "forward", "backward", "none"):
         with pytest.warns(AdaptationWarning, match="Every stable prediction is certain"):
-            proba = adapt(stable, X, correction=correction).predict_proba(stable, X)
+            proba = adapt(stable, X, settings=Settings(correction=correction)).predict_proba(stable, X)
         np.testing.assert_array_equal(proba[:, 1], stable)
 
 
 def test_a_constant_stable_predictor_leaves_the_prior():
     _, X = rows(600)
     for correction in ("likelihood", "posthoc"):
-        forced = adapt(np.full(600, 0.3), X, correction=correction, answer="paper")
+        forced = adapt(np.full(600, 0.3), X, settings=Settings(correction=correction), answer="paper")
         np.testing.assert_allclose(forced.unstable_proba(X)[:, 1], 0.3, atol=1e-3)
 
 
@@ -154,8 +163,8 @@ def test_what_the_refusal_says_to_pass_does_adapt():
     stable, X = rows(1000)
     for f, Z, options in (
         (few, X_few, {}),
-        (few, X_few, {"answer": "safe", "leak": 0.6}),
-        (stable, X, {"answer": "safe", "leak": 0.6}),
+        (few, X_few, {"answer": "safe", "training": Training(leak=0.6)}),
+        (stable, X, {"answer": "safe", "training": Training(leak=0.6)}),
     ):
         with pytest.warns(AdaptationRefused, match="Pass answer='paper' to adapt") as caught:
             assert adapt(f, Z, **options).decision.kind == "kept stable"

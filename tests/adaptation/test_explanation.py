@@ -3,7 +3,7 @@ import pytest
 from joints import GaussianFamily
 from sklearn.linear_model import LogisticRegression
 
-from sfboost import AdaptationRefused, adapt
+from sfboost import AdaptationRefused, Settings, adapt
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -12,7 +12,7 @@ from sfboost import AdaptationRefused, adapt
 )
 def test_the_terms_add_up(n_classes, options):
     _, stable, X = GaussianFamily(0, n_classes=n_classes).draw(600)
-    adaptation = adapt(stable, X, answer="paper", **options)
+    adaptation = adapt(stable, X, answer="paper", settings=Settings(**options))
     why = adaptation.explain(stable[5], X[5])
     total = why.stable + why.unstable - why.prior
     np.testing.assert_allclose(total - np.log(np.exp(total).sum()), why.joint, atol=1e-9)
@@ -46,8 +46,15 @@ def test_a_head_without_coefficients_is_explained_by_class_only():
     from sklearn.tree import DecisionTreeClassifier
 
     _, stable, X = GaussianFamily(0, n_classes=2).draw(800)
-    why = adapt(stable, X, head=DecisionTreeClassifier(max_depth=2), rounds=2).explain(stable[0], X[0])
+    why = adapt(stable, X, settings=Settings(head=DecisionTreeClassifier(max_depth=2), rounds=2)).explain(
+        stable[0], X[0]
+    )
     assert why.features is None
     total = why.stable + why.unstable - why.prior
     np.testing.assert_allclose(total - np.log(np.exp(total).sum()), why.joint, atol=1e-9)
-    assert adapt(stable, X, head=LogisticRegression(), rounds=2).explain(stable[0], X[0]).features is None
+    assert (
+        adapt(stable, X, settings=Settings(head=LogisticRegression(), rounds=2))
+        .explain(stable[0], X[0])
+        .features
+        is None
+    )

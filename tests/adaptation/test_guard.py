@@ -6,12 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sfboost import AdaptationRefused, AdaptationWarning, StableFeatureBoosting, adapt
+from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training, adapt
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain
 from sfboost.adaptation.settings import resolve
 from sfboost.diagnostics import Dials, random_dials, simulate
 from sfboost.diagnostics.counterexamples import counter_example
+from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal import log_combine
 
 
@@ -22,7 +23,7 @@ def binary():
     y = rng.integers(0, 2, 3000)
     stable = 1 / (1 + np.exp(-1.6 * (0.8 * (2 * y - 1) + rng.normal(size=3000))))
     unstable = (2 * y - 1)[:, None] * 0.9 + rng.normal(size=(3000, 1))
-    return stable, unstable, y, adapt(stable, unstable, answer="safe", leak=0.02)
+    return stable, unstable, y, adapt(stable, unstable, answer="safe", training=Training(leak=0.02))
 
 
 def test_two_classes_get_the_point_of_the_band_that_is_nearest_to_the_prior(binary):
@@ -64,7 +65,7 @@ def test_break_even_is_the_leak_at_which_the_gain_of_the_unguarded_answers_vanis
 
 def test_rows_that_depend_on_the_leak_are_those_whose_answer_changes(binary):
     stable, unstable, _, adaptation = binary
-    without = adapt(stable, unstable, answer="safe", leak=0.0)
+    without = adapt(stable, unstable, answer="safe", training=Training(leak=0.0))
     changed = without.predict(stable, unstable) != adaptation.predict(stable, unstable)
     np.testing.assert_array_equal(adaptation.depends_on_leak(stable, unstable), changed)
     assert 0.0 < changed.mean() < 0.2
@@ -74,7 +75,7 @@ def test_rows_that_depend_on_the_leak_are_those_whose_answer_changes(binary):
 def test_a_leak_that_explains_everything_keeps_the_stable_predictor_exactly(binary):
     stable, unstable, _, _ = binary
     with pytest.warns(AdaptationRefused, match="no answer"):
-        kept = adapt(stable, unstable, answer="safe", leak=0.6)
+        kept = adapt(stable, unstable, answer="safe", training=Training(leak=0.6))
     assert kept.decision.kind == "kept stable"
     assert kept.head is None
     np.testing.assert_allclose(kept.predict_proba(stable, unstable)[:, 1], stable, rtol=1e-12)
@@ -92,12 +93,13 @@ def test_the_guard_fits_the_same_unstable_model_as_the_paper(binary):
 
 def test_an_alarm_keeps_the_stable_predictor_of_a_safe_answer_alone(binary):
     stable, unstable, _, _ = binary
-    settings = resolve("default", "auto")
+    none = dict.fromkeys(("y", "classes", "sample_weight"))
+    options = none | {"training": Training(), "uncertainty": False, "alarm": "X_U follows X_S"}
     with pytest.warns(AdaptationRefused, match="X_U follows X_S"):
-        kept = adapt_rows(stable, unstable, settings, answer="safe", alarm="X_U follows X_S")
+        kept = adapt_rows(stable, unstable, resolve(), answer="safe", **options)
     assert kept.decision.kind == "kept stable"
     for answer in ("checked", "paper"):
-        assert adapt_rows(stable, unstable, settings, answer=answer, alarm="X_U follows X_S").head is not None
+        assert adapt_rows(stable, unstable, resolve(), answer=answer, **options).head is not None
 
 
 def test_decisions_have_three_kinds_in_the_order_of_the_leak(binary):
@@ -106,7 +108,7 @@ def test_decisions_have_three_kinds_in_the_order_of_the_leak(binary):
     for leak in (0.0, 0.08, 0.6):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
-            kinds.append(adapt(stable, unstable, answer="safe", leak=leak).decision.kind)
+            kinds.append(adapt(stable, unstable, answer="safe", training=Training(leak=leak)).decision.kind)
     assert kinds == ["adapted", "blended", "kept stable"]
 
 
@@ -114,7 +116,7 @@ def test_guarded_probabilities_stay_on_the_simplex_for_many_classes():
     problem = simulate(random_dials(np.random.default_rng(4), "none"), seed=4)
     new = problem.new
     assert new.posterior.shape[1] > 2
-    adaptation = adapt(new.posterior, new.X_unstable, answer="safe", leak=0.02)
+    adaptation = adapt(new.posterior, new.X_unstable, answer="safe", training=Training(leak=0.02))
     guarded = adaptation.unstable_proba(new.X_unstable)
     np.testing.assert_allclose(guarded.sum(axis=1), 1.0, atol=1e-9)
     assert guarded.min() >= 0.0
@@ -128,7 +130,7 @@ def test_every_method_can_be_guarded(binary, method):
     stable, unstable, y, _ = binary
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        adaptation = adapt(stable, unstable, method=method, answer="safe")
+        adaptation = adapt(stable, unstable, settings=Settings(method), answer="safe")
     assert adaptation.guard is not None
     assert np.mean(adaptation.predict(stable, unstable) == y) >= np.mean((stable > 0.5) == y) - 0.01
 
@@ -141,7 +143,7 @@ def test_one_law_two_worlds_only_a_given_leak_protects():
         plain = adapt(rows.posterior, rows.X_unstable)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
-            guarded = adapt(rows.posterior, rows.X_unstable, answer="safe", leak=0.1)
+            guarded = adapt(rows.posterior, rows.X_unstable, answer="safe", training=Training(leak=0.1))
         scores[name] = [
             np.mean(a.predict(rows.posterior, rows.X_unstable) == rows.y) for a in (plain, guarded)
         ]
@@ -180,7 +182,7 @@ def test_mean_harm_is_not_positive_and_the_worst_is_small_where_training_shows_t
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
             scores = [
-                model.adapt(new.X, answer=answer, l2=1.0 / len(new.y)).score(new.X, new.y)
+                model.adapt(new.X, answer=answer, settings=Settings(l2=1.0 / len(new.y))).score(new.X, new.y)
                 for answer in ("safe", "paper")
             ]
         stable = model.score(new.X, new.y)
@@ -195,14 +197,16 @@ def test_mean_harm_is_not_positive_and_the_worst_is_small_where_training_shows_t
     ("options", "sentence"),
     [
         ({"answer": "always"}, "answer='always' is not known"),
-        ({"leak": 0.1}, "no effect without a guard"),
-        ({"answer": "safe", "leak": -0.1}, "makes no sense"),
+        ({"answer": "paper", "leak": 0.1}, "no effect without a guard"),
+        ({"leak": -0.1}, "makes no sense"),
+        ({"settings": Settings(head=SoftLogisticRegression())}, "name the head as `unstable`"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(binary, options, sentence):
-    stable, unstable, _, _ = binary
+def test_wrong_options_are_refused_with_a_sentence(options, sentence):
+    X, y, domain = simulate(Dials(n_rows=200), seed=0).training_rows()
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     with pytest.raises(ValueError, match=sentence):
-        adapt(stable, unstable, **options)
+        model.adapt(X, **options)
 
 
 def test_break_even_and_cost_count_a_row_of_weight_three_like_three_rows():
@@ -214,7 +218,7 @@ def test_break_even_and_cost_count_a_row_of_weight_three_like_three_rows():
     weight = np.where(np.abs(stable - 0.5) < 0.3, 3, 1)
     weight[::5] = 0
     rows = np.repeat(np.arange(20_000), weight)
-    options = {"answer": "safe", "leak": 0.05, "l2": 1e-4}
+    options = {"answer": "safe", "training": Training(leak=0.05), "settings": Settings(l2=1e-4)}
     weighted = adapt(stable, unstable, sample_weight=weight, **options).guard
     repeated = adapt(stable[rows], unstable[rows], **options).guard
     ignored = adapt(stable, unstable, **options).guard

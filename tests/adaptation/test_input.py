@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.heads import AdamLogisticRegression
 
@@ -40,26 +40,35 @@ def with_value(value):
         ({"sample_weight": np.ones(3)}, "one per row"),
         ({"sample_weight": -np.ones(400)}, "not negative"),
         ({"y": [0, 1]}, "there are 400 rows"),
-        ({"method": "magic"}, "use one of"),
-        ({"correction": "magic"}, "correction='magic' is not known"),
-        ({"pseudo_labels": "magic"}, "pseudo_labels='magic' is not known"),
-        ({"labelled_risk": "magic"}, "labelled_risk='magic' is not known"),
-        ({"rounds": 0}, "whole number from 1 on"),
-        ({"rounds": 3.5}, "whole number from 1 on"),
-        ({"rounds": 1}, "post-hoc correction alone"),
-        ({"l2": None}, "positive number"),
-        ({"l2": 1.0, "head": LogisticRegression()}, "default head only"),
-        ({"head": LinearSVC()}, "LinearSVC has no predict_proba"),
-        ({"calibrate_unstable": True}, "calibrate_unstable goes with"),
-        ({"correction": "posthoc-repeated", "pseudo_labels": "hard"}, "soft pseudo-labels only"),
-        ({"l2": 0.0}, "positive number"),
-        ({"l2": "strong"}, "positive number"),
-        ({"standardize": "yes"}, "standardize='yes' is not known"),
-        ({"correction": "forward", "head": LogisticRegression()}, "needs our logistic head"),
-        ({"correction": "forward", "head": AdamLogisticRegression()}, "needs our logistic head"),
-        ({"labelled_risk": "joint", "head": LogisticRegression()}, "needs our logistic head"),
-        ({"labelled_risk": "joint", "correction": "posthoc"}, 'goes with correction="likelihood"'),
-        ({"pseudo_labels": "hard"}, 'go with "posthoc"'),
+        ({"settings": Settings(method="magic")}, "use one of"),
+        ({"settings": Settings(correction="magic")}, "correction='magic' is not known"),
+        ({"settings": Settings(pseudo_labels="magic")}, "pseudo_labels='magic' is not known"),
+        ({"settings": Settings(labelled_risk="magic")}, "labelled_risk='magic' is not known"),
+        ({"settings": Settings(rounds=0)}, "whole number from 1 on"),
+        ({"settings": Settings(rounds=3.5)}, "whole number from 1 on"),
+        ({"settings": Settings(rounds=1)}, "post-hoc correction alone"),
+        ({"settings": Settings(l2=None)}, "positive number"),
+        ({"settings": Settings(l2=1.0, head=LogisticRegression())}, "default head only"),
+        ({"settings": Settings(head=LinearSVC())}, "LinearSVC has no predict_proba"),
+        ({"settings": Settings(calibrate_unstable=True)}, "calibrate_unstable goes with"),
+        (
+            {"settings": Settings(correction="posthoc-repeated", pseudo_labels="hard")},
+            "soft pseudo-labels only",
+        ),
+        ({"settings": Settings(l2=0.0)}, "positive number"),
+        ({"settings": Settings(l2="strong")}, "positive number"),
+        ({"settings": Settings(standardize="yes")}, "standardize='yes' is not known"),
+        ({"settings": Settings(correction="forward", head=LogisticRegression())}, "needs our logistic head"),
+        (
+            {"settings": Settings(correction="forward", head=AdamLogisticRegression())},
+            "needs our logistic head",
+        ),
+        ({"settings": Settings(labelled_risk="joint", head=LogisticRegression())}, "needs our logistic head"),
+        (
+            {"settings": Settings(labelled_risk="joint", correction="posthoc")},
+            'goes with correction="likelihood"',
+        ),
+        ({"settings": Settings(pseudo_labels="hard")}, 'go with "posthoc"'),
     ],
 )
 def test_bad_input_gets_its_own_sentence(change, sentence):
@@ -90,14 +99,20 @@ def test_nothing_is_written_to():
         array.setflags(write=False)
     for correction in ("likelihood", "posthoc", "forward", "backward", "none", "posthoc-repeated"):
         for rounds in (2, 3):
-            adapted = adapt(stable, unstable, y=y, sample_weight=weight, correction=correction, rounds=rounds)
+            adapted = adapt(
+                stable,
+                unstable,
+                y=y,
+                sample_weight=weight,
+                settings=Settings(correction=correction, rounds=rounds),
+            )
             adapted.predict_proba(stable, unstable)
     assert [array.tobytes() for array in arrays] == before
 
 
 def test_the_global_random_state_is_not_touched():
     before = repr(np.random.get_state())
-    adapt(STABLE, UNSTABLE, correction="posthoc", pseudo_labels="sampled")
+    adapt(STABLE, UNSTABLE, settings=Settings(correction="posthoc", pseudo_labels="sampled"))
     assert repr(np.random.get_state()) == before
 
 
@@ -117,10 +132,10 @@ def test_sparse_features():
     _, stable, dense = GaussianFamily(0, n_classes=3).draw(500)
     dense[np.abs(dense) < 1] = 0
     thin = sparse.csr_matrix(dense)
-    adaptation = adapt(stable, thin, l2=1e-3, answer="paper")
+    adaptation = adapt(stable, thin, settings=Settings(l2=1e-3), answer="paper")
     proba = adaptation.predict_proba(stable, thin)
     scaled = dense / dense.std(axis=0)
-    same = adapt(stable, scaled, l2=1e-3, standardize=False, answer="paper")
+    same = adapt(stable, scaled, settings=Settings(l2=1e-3, standardize=False), answer="paper")
     np.testing.assert_allclose(proba, same.predict_proba(stable, scaled), atol=1e-3)
     thin.data[0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
@@ -139,7 +154,7 @@ def test_a_vector_is_one_feature():
     np.testing.assert_array_equal(
         adapt(STABLE, UNSTABLE[:, 0]).predict_proba(STABLE, UNSTABLE[:, 0]), expected
     )
-    wrapped = adapt(STABLE, UNSTABLE[:, 0], head=LogisticRegression())
+    wrapped = adapt(STABLE, UNSTABLE[:, 0], settings=Settings(head=LogisticRegression()))
     assert wrapped.predict_proba(STABLE.tolist(), UNSTABLE[:, 0].tolist()).shape == (400, 2)
 
 
@@ -153,14 +168,17 @@ def test_the_scale_of_the_weights_does_not_matter(scale):
         scaled.predict_proba(STABLE, UNSTABLE), expected.predict_proba(STABLE, UNSTABLE), atol=1e-6
     )
     assert scaled.decision.reason == expected.decision.reason
-    paper = adapt(STABLE, UNSTABLE, sample_weight=weight * scale, method="paper")
+    paper = adapt(STABLE, UNSTABLE, sample_weight=weight * scale, settings=Settings("paper"))
     assert np.isfinite(paper.predict_proba(STABLE, UNSTABLE)).all()
 
 
 def test_lists_are_fine():
     adaptation = adapt(STABLE.tolist(), UNSTABLE.tolist())
     np.testing.assert_allclose(adaptation.unstable_proba(UNSTABLE.tolist()).sum(axis=1), 1)
-    assert adapt(STABLE.tolist(), UNSTABLE.tolist(), head=LogisticRegression()).n_features == 1
+    assert (
+        adapt(STABLE.tolist(), UNSTABLE.tolist(), settings=Settings(head=LogisticRegression())).n_features
+        == 1
+    )
 
 
 def test_one_row_can_be_predicted():

@@ -5,7 +5,7 @@ import pytest
 from joints import GaussianFamily, anticausal, draw_anticausal
 from scipy.optimize import minimize
 
-from sfboost import AdaptationWarning, adapt
+from sfboost import AdaptationWarning, Settings, adapt
 from sfboost.adaptation.checks import check_known_labels
 
 
@@ -36,7 +36,7 @@ def test_labels_help_more_the_more_there_are():
 def test_all_labels_reach_the_ceiling(risk):
     X, y = draw_anticausal(20_000, 0.1, seed=0)
     stable = np.where(X[:, 0] > 0, 0.75, 0.25)
-    adaptation = adapt(stable, X[:, 1:], y=y, labelled_risk=risk)
+    adaptation = adapt(stable, X[:, 1:], y=y, settings=Settings(labelled_risk=risk))
     assert adaptation.n_labelled == 20_000
     assert (adaptation.predict(stable, X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.008)
 
@@ -44,7 +44,7 @@ def test_all_labels_reach_the_ceiling(risk):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_joint_form_minimises_equation_3_2(n_classes):
     y, stable, X = GaussianFamily(1, n_classes=n_classes, unstable_scale=0.6).draw(300)
-    adaptation = adapt(stable, X, y=y, labelled_risk="joint", l2=1e-2, answer="paper")
+    adaptation = adapt(stable, X, y=y, settings=Settings(labelled_risk="joint", l2=1e-2), answer="paper")
     Z = adaptation.standardizer.apply(X)
     prior = np.bincount(y, minlength=n_classes) / 300
     columns = 1 if n_classes == 2 else n_classes
@@ -65,8 +65,8 @@ def test_the_joint_form_minimises_equation_3_2(n_classes):
 
 def test_the_unstable_form_with_all_labels_is_a_plain_fit_to_them():
     y, stable, X = GaussianFamily(2).draw(300)
-    adaptation = adapt(stable, X, y=y, l2=1e-2, answer="paper")
-    other = adapt(stable, X, y=y, l2=1e-2, correction="posthoc", answer="paper")
+    adaptation = adapt(stable, X, y=y, settings=Settings(l2=1e-2), answer="paper")
+    other = adapt(stable, X, y=y, settings=Settings(l2=1e-2, correction="posthoc"), answer="paper")
     np.testing.assert_allclose(adaptation.head.coef_, other.head.coef_, atol=1e-5)
     np.testing.assert_allclose(adaptation.prior, np.bincount(y, minlength=4) / 300)
 
@@ -77,8 +77,8 @@ def test_the_unstable_form_with_all_labels_is_a_plain_fit_to_them():
 def test_every_correction_takes_a_few_labels(correction):
     y, stable, X = GaussianFamily(0).draw(1500)
     partly = np.where(np.arange(1500) < 1200, y, -1)
-    with_labels = adapt(stable, X, y=partly, correction=correction, l2=1e-3)
-    without = adapt(stable, X, correction=correction, l2=1e-3)
+    with_labels = adapt(stable, X, y=partly, settings=Settings(correction=correction, l2=1e-3))
+    without = adapt(stable, X, settings=Settings(correction=correction, l2=1e-3))
     score = [(a.predict(stable[1200:], X[1200:]) == y[1200:]).mean() for a in (with_labels, without)]
     assert score[0] >= score[1] - 0.01
     assert score[0] > (stable[1200:].argmax(axis=1) == y[1200:]).mean() + 0.1
@@ -90,7 +90,9 @@ def test_a_class_absent_from_all_labels_does_not_take_over(correction):
         y, stable, X = GaussianFamily(seed, n_classes=3).draw(800)
         kept = y != 0
         with pytest.warns(AdaptationWarning, match="Class 0 has an expected count of 0"):
-            adaptation = adapt(stable[kept], X[kept], y=y[kept], correction=correction, answer="paper")
+            adaptation = adapt(
+                stable[kept], X[kept], y=y[kept], settings=Settings(correction=correction), answer="paper"
+            )
         assert adaptation.prior[0] == 0
         accuracy = (adaptation.predict(stable[kept], X[kept]) == y[kept]).mean()
         assert accuracy > (stable[kept].argmax(axis=1) == y[kept]).mean()
@@ -110,8 +112,8 @@ def test_a_label_beats_a_stable_predictor_that_is_certain_of_another_class():
     certain = (X[:, 0] > 0).astype(float)
     partly = np.where(np.arange(1000) < 990, y, -1)
     with pytest.warns(AdaptationWarning, match="Every stable prediction is certain"):
-        sure = adapt(certain, X[:, 1:], y=partly, l2=1e-3)
-    almost = adapt(np.clip(certain, 1e-3, 1 - 1e-3), X[:, 1:], y=partly, l2=1e-3)
+        sure = adapt(certain, X[:, 1:], y=partly, settings=Settings(l2=1e-3))
+    almost = adapt(np.clip(certain, 1e-3, 1 - 1e-3), X[:, 1:], y=partly, settings=Settings(l2=1e-3))
     np.testing.assert_allclose(sure.head.coef_, almost.head.coef_, atol=0.05)
     assert sure.cross_fit.gain > 0
 
@@ -121,7 +123,9 @@ def test_labelled_rows_enter_through_the_confusion(correction):
     """Half labels, half soft: the corrected f_U is the truth only if both halves aim at the same thing."""
     X, y = draw_anticausal(60_000, 0.1, seed=0)
     partly = np.where(np.arange(60_000) < 30_000, y, -1)
-    adaptation = adapt(np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:], y=partly, correction=correction)
+    adaptation = adapt(
+        np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:], y=partly, settings=Settings(correction=correction)
+    )
     found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
     np.testing.assert_allclose(found, anticausal(0.1).by_unstable, atol=0.01)
 
@@ -129,7 +133,7 @@ def test_labelled_rows_enter_through_the_confusion(correction):
 def test_the_joint_form_with_some_labels_leaves_the_other_rows_to_the_likelihood():
     y, stable, X = GaussianFamily(1, n_classes=2, unstable_scale=0.6).draw(400)
     partly = np.where(np.arange(400) < 150, y, -1)
-    adaptation = adapt(stable, X, y=partly, labelled_risk="joint", l2=1e-2, answer="paper")
+    adaptation = adapt(stable, X, y=partly, settings=Settings(labelled_risk="joint", l2=1e-2), answer="paper")
     Z, prior = adaptation.standardizer.apply(X), adaptation.prior
 
     def risk(theta):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.adaptation import regularisation
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.marginal import log_likelihood_rows, log_weights
@@ -62,7 +62,9 @@ def test_the_gain_is_that_of_rows_that_a_head_did_not_see(container, monkeypatch
         return fits[-1][1]
 
     monkeypatch.setattr(regularisation, "fit_unstable", remember)
-    cross = adapt(stable, container(X), answer="paper", l2=0.1, standardize=False).cross_fit
+    cross = adapt(
+        stable, container(X), answer="paper", settings=Settings(l2=0.1, standardize=False)
+    ).cross_fit
     evidence = log_weights(stable, stable.mean(axis=0))
     scores, times_left_out = np.zeros(601), np.zeros(601)
     for rows, model in fits:
@@ -87,8 +89,8 @@ def test_a_row_of_weight_two_is_that_row_twice_for_a_given_penalty():
     stable, X = draw(600)
     weight = np.random.default_rng(0).integers(1, 4, 600)
     rows = np.repeat(np.arange(600), weight)
-    weighted = adapt(stable, X, sample_weight=weight, l2=1e-3, answer="paper")
-    copied = adapt(stable[rows], X[rows], l2=1e-3, answer="paper")
+    weighted = adapt(stable, X, sample_weight=weight, settings=Settings(l2=1e-3), answer="paper")
+    copied = adapt(stable[rows], X[rows], settings=Settings(l2=1e-3), answer="paper")
     np.testing.assert_allclose(weighted.predict_proba(stable, X), copied.predict_proba(stable, X), atol=1e-4)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from unbalanced import PRIORS, Family, columns
 
-from sfboost import AdaptationWarning, StableFeatureBoosting, adapt
+from sfboost import AdaptationWarning, StableFeatureBoosting, Training, adapt
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 
@@ -18,7 +18,7 @@ def test_a_leak_that_explains_everything_leaves_the_prior_of_the_rare_classes(pr
     stable, X = family.stable(named), columns(unstable, len(prior))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        kept = adapt(stable, X, answer="safe", leak=1.0)
+        kept = adapt(stable, X, answer="safe", training=Training(leak=1.0))
     assert kept.decision.kind == "kept stable"
     np.testing.assert_allclose(kept.unstable_proba(X), np.tile(stable.mean(axis=0), (len(X), 1)))
     np.testing.assert_allclose(kept.predict_proba(stable, X), stable, rtol=1e-12)
@@ -32,7 +32,7 @@ def test_guarded_probabilities_lie_between_the_prior_and_the_unguarded_ones(prio
     stable, X = family.stable(named), columns(unstable, len(prior))
     with warnings.catch_warnings():  # of 5 % few answers are beyond doubt, and the guard may keep them all
         warnings.simplefilter("ignore", AdaptationWarning)
-        plain, guarded = adapt(stable, X), adapt(stable, X, answer="safe", leak=leak)
+        plain, guarded = adapt(stable, X), adapt(stable, X, answer="safe", training=Training(leak=leak))
     centre = plain.prior
     towards = np.abs(guarded.unstable_proba(X) - centre) <= np.abs(plain.unstable_proba(X) - centre) + 1e-9
     assert towards.all()

@@ -5,7 +5,7 @@ import pytest
 from joints import normalise
 from unbalanced import BINARY, PRIORS, Family, columns, naming
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.leakage.model import Disagreement, LeakModel, choose_cells, fit_leak_model
 
 EVERY_PRIOR = {**PRIORS, "50 %": (0.5, 0.5)}
@@ -129,7 +129,7 @@ def test_adapting_on_a_flattened_score_without_a_leak_costs_nothing(prior, corre
     stable, X = family.stable(named), columns(unstable, family.n_classes)
     accuracy = {}
     for name, score in {"as it is": stable, "flattened": model.flatten(stable, X)}.items():
-        adapted = adapt(score, X, correction=correction)
+        adapted = adapt(score, X, settings=Settings(correction=correction))
         accuracy[name] = (adapted.predict(score, X) == y).mean()
     assert accuracy["flattened"] == pytest.approx(accuracy["as it is"], abs=0.01)
     assert accuracy["flattened"] > family.ceiling(0.1) - 0.015

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.adaptation.uncertainty import Estimate
 
 
@@ -18,7 +18,7 @@ def draw(seed, n_rows=1000, shift=1.0):
 
 def test_with_all_labels_the_errors_are_those_of_logistic_regression():
     stable, unstable, y = draw(0)
-    found = adapt(stable, unstable, y=y, l2=1e-9, uncertainty=True).uncertainty
+    found = adapt(stable, unstable, y=y, settings=Settings(l2=1e-9), uncertainty=True).uncertainty
     design = np.column_stack([unstable, np.ones(len(y))])
     theta = np.append(found.coef.value[0], found.intercept.value)
     q = 1 / (1 + np.exp(-design @ theta))
@@ -31,18 +31,18 @@ def test_with_all_labels_the_errors_are_those_of_logistic_regression():
 
 def test_missing_labels_cost_information():
     stable, unstable, y = draw(1)
-    known = adapt(stable, unstable, y=y, l2=1e-6, uncertainty=True).uncertainty
-    missing = adapt(stable, unstable, l2=1e-6, uncertainty=True).uncertainty
+    known = adapt(stable, unstable, y=y, settings=Settings(l2=1e-6), uncertainty=True).uncertainty
+    missing = adapt(stable, unstable, settings=Settings(l2=1e-6), uncertainty=True).uncertainty
     assert missing.coef.standard_error[0, 0] > 1.2 * known.coef.standard_error[0, 0]
 
 
 def test_the_influence_of_a_row_is_what_leaving_it_out_does():
     """The sandwich against the jackknife, which knows nothing of derivatives."""
     stable, unstable, _ = draw(2, n_rows=200)
-    found = adapt(stable, unstable, l2=1e-6, uncertainty=True).uncertainty
+    found = adapt(stable, unstable, settings=Settings(l2=1e-6), uncertainty=True).uncertainty
     coefs = [
         adapt(
-            np.delete(stable, i), np.delete(unstable, i, axis=0), l2=1e-6, uncertainty=True
+            np.delete(stable, i), np.delete(unstable, i, axis=0), settings=Settings(l2=1e-6), uncertainty=True
         ).uncertainty.coef.value[0, 0]
         for i in range(0, 200, 2)
     ]
@@ -54,7 +54,7 @@ def test_the_influence_of_a_row_is_what_leaving_it_out_does():
 def test_intervals_cover(correction):
     """A small version of studies/study_coverage.py: 80 draws, so .87 is three sigma below .95."""
     big = draw(10_000, n_rows=200_000)
-    truth = adapt(*big[:2], correction=correction, l2=1e-6, uncertainty=True)
+    truth = adapt(*big[:2], settings=Settings(correction=correction, l2=1e-6), uncertainty=True)
     slope, s = truth.uncertainty.coef.value[0, 0], truth.informativeness
     if correction != "posthoc":  # its head estimates the pseudo-label, not the class
         assert slope == pytest.approx(2.0, abs=0.05)
@@ -62,7 +62,9 @@ def test_intervals_cover(correction):
     accuracy = float(truth.uncertainty.accuracy.value)
     for seed in range(80):
         stable, unstable, _ = draw(seed)
-        found = adapt(stable, unstable, correction=correction, l2=1e-6, uncertainty=True).uncertainty
+        found = adapt(
+            stable, unstable, settings=Settings(correction=correction, l2=1e-6), uncertainty=True
+        ).uncertainty
         for name, estimate, target in (
             ("coef", found.coef, slope),
             ("s", found.informativeness, s),
@@ -100,7 +102,9 @@ def test_heads_without_known_equations_get_only_what_f_s_says():
     from sklearn.tree import DecisionTreeClassifier
 
     stable, unstable, _ = draw(6)
-    found = adapt(stable, unstable, head=DecisionTreeClassifier(max_depth=2), uncertainty=True).uncertainty
+    found = adapt(
+        stable, unstable, settings=Settings(head=DecisionTreeClassifier(max_depth=2)), uncertainty=True
+    ).uncertainty
     assert found.coef is None
     assert found.accuracy is None
     assert float(found.informativeness.standard_error) > 0.0

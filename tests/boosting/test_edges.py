@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from sfboost import StableFeatureBoosting, adapt
+from sfboost import Settings, StableFeatureBoosting, adapt
 
 pytestmark = pytest.mark.filterwarnings("ignore:sample_domain was not given")
 
@@ -53,7 +53,9 @@ def test_the_unit_of_a_column_does_not_matter(model, scale):
 
 @pytest.mark.parametrize("scale", BEYOND)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("options", [{}, {"standardize": False}, {"guard": "auto", "uncertainty": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"settings": Settings(standardize=False)}, {"answer": "safe", "uncertainty": True}]
+)
 def test_arrays_that_cannot_be_squared_are_refused(stable, scale, form, options):
     for unit in (scale, [1.0, scale]):
         with pytest.raises(ValueError, match=OTHER_UNIT):
@@ -154,4 +156,4 @@ def test_two_training_rows_are_too_few_and_that_is_said():
 @pytest.mark.parametrize("l2", [float("inf"), 1e308, float("nan"), 0.0, -1.0])
 def test_a_penalty_that_cannot_be_is_refused(stable, l2):
     with pytest.raises(ValueError, match='pass "auto" or a positive number'):
-        adapt(stable, X_NEW[:, 1:], l2=l2)
+        adapt(stable, X_NEW[:, 1:], settings=Settings(l2=l2))

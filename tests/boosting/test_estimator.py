@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sfboost import AdaptedClassifier, StableFeatureBoosting, adapted_scorer
+from sfboost import AdaptedClassifier, Settings, StableFeatureBoosting, adapt, adapted_scorer
 from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning
 from sfboost.diagnostics import Dials, simulate
 
@@ -26,7 +26,9 @@ from sfboost.diagnostics import Dials, simulate
 pytestmark = pytest.mark.filterwarnings("ignore:sample_domain was not given")
 
 
-@parametrize_with_checks([StableFeatureBoosting(), StableFeatureBoosting(method="paper", calibration="ece")])
+@parametrize_with_checks(
+    [StableFeatureBoosting(), StableFeatureBoosting(settings=Settings("paper"), calibration="ece")]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -94,9 +96,18 @@ class TestLifeCycle:
         np.testing.assert_array_equal(first.predict_proba(new[0]), proba)
 
     def test_options_of_one_call(self, model, new):
-        paper = model.adapt(new[0], method="paper", rounds=2)
+        paper = model.adapt(new[0], settings=Settings("paper", rounds=2))
         assert paper.rounds_ == 2
-        assert model.adapt(new[0], correction="posthoc").adaptation.settings.correction == "posthoc"
+        posthoc = model.adapt(new[0], settings=Settings(correction="posthoc"))
+        assert posthoc.adaptation.settings.correction == "posthoc"
+
+    def test_what_training_knows_serves_the_function_on_arrays(self, model, new):
+        adapted = model.adapt(new[0])
+        stable, unstable = model.predict_proba(new[0]), new[0][:, 1:]
+        ours = adapt(stable, unstable, classes=model.classes_, training=model.training_, answer="safe")
+        assert ours.guard.leak_source == "training domains"
+        assert ours.decision == adapted.adaptation.decision
+        np.testing.assert_array_equal(ours.predict_proba(stable, unstable), adapted.predict_proba(new[0]))
 
     def test_a_few_labels(self, model, new):
         X, y = new
@@ -111,11 +122,6 @@ class TestLifeCycle:
         ]
         np.testing.assert_array_equal(*outputs)
 
-    def test_verbose_says_what_it_does(self, capsys):
-        X, y, domain = hospitals(100)
-        StableFeatureBoosting([0], verbose=1).fit(X, y, sample_domain=domain)
-        assert "held-out folds" in capsys.readouterr().out
-
 
 class TestEvidence:
     def test_a_stable_predictor_of_noise_is_refused(self, new):
@@ -126,7 +132,7 @@ class TestEvidence:
         model = StableFeatureBoosting([0], [1], stable=forest, calibration=None).fit(
             X, y, sample_domain=domain
         )
-        assert not model.evidence_.convincing
+        assert not model.training_.evidence.convincing
         with pytest.warns(AdaptationRefused, match="not shown to be informative"):
             kept = model.adapt(new[0])
         assert kept.decision_ == "kept stable"
@@ -135,8 +141,8 @@ class TestEvidence:
 
     def test_an_informative_one_is_convincing(self, model):
         # log 2 minus the entropy of a 75 % coin: 0.131 nats.
-        assert model.evidence_.gain == pytest.approx(0.131, abs=0.03)
-        assert model.evidence_.n_rows == 1200
+        assert model.training_.evidence.gain == pytest.approx(0.131, abs=0.03)
+        assert model.training_.evidence.n_rows == 1200
 
 
 class TestWhatFitKeeps:
@@ -224,13 +230,13 @@ class TestCalibration:
     def test_whole_domains_can_be_held_out(self):
         X, y, domain = hospitals()
         model = StableFeatureBoosting([0], [1], cv=LeaveOneGroupOut()).fit(X, y, sample_domain=domain)
-        assert model.evidence_.n_rows == 1200
+        assert model.training_.evidence.n_rows == 1200
 
     def test_a_row_that_a_splitter_holds_out_twice_is_judged_once(self):
         X, y, domain = hospitals(100)
         splitter = RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=0)
         model = StableFeatureBoosting([0], [1], cv=splitter).fit(X, y, sample_domain=domain)
-        assert model.evidence_.n_rows == 200
+        assert model.training_.evidence.n_rows == 200
         assert [d.n_rows for d in model.domains_] == [100, 100]
 
     def test_every_domain_counts_the_same_unless_rows_are_pooled(self):
@@ -266,19 +272,20 @@ class TestScikitLearn:
     def test_grid_search_over_whole_domains_with_adaptation(self, routing):
         X, y, domain = hospitals(400, (0.95, 0.7, 0.2))
         with config_context(enable_metadata_routing=routing):
-            model = StableFeatureBoosting([0], [1], cv=2)
+            model = StableFeatureBoosting([0], [1], cv=2, settings=Settings())
             splits = LeaveOneGroupOut()
             if routing:
                 model = model.set_fit_request(sample_domain=True, sample_weight=False)
             search = GridSearchCV(
                 model,
-                {"correction": ["likelihood", "none"]},
+                {"settings__correction": ["likelihood", "none"]},
                 scoring=adapted_scorer("log_loss"),
                 cv=splits,
                 refit=False,
             )
             search.fit(X, y, sample_domain=domain, groups=domain)
-        assert search.best_params_ == {"correction": "likelihood"}
+        assert model.settings.correction is None
+        assert search.best_params_ == {"settings__correction": "likelihood"}
 
     def test_a_search_that_forgets_the_domains_is_told(self):
         X, y, domain = hospitals(60)
@@ -509,7 +516,9 @@ class TestBadInput:
             ({"stable_features": [0], "unstable_features": [0]}, "both stable and unstable"),
             ({"unstable_features": [0, 1]}, "No stable feature is left"),
             ({"calibration": "magic"}, "calibration"),
-            ({"correction": "magic"}, "correction"),
+            ({"settings": Settings(correction="magic")}, "correction"),
+            ({"settings": {"l2": 1.0}}, "settings"),
+            ({"transport": "magic"}, "transport"),
         ],
     )
     def test_bad_parameters(self, parameters, sentence):

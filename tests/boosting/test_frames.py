@@ -42,8 +42,8 @@ def fitted(library="pandas"):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_frame_of_any_library_is_fitted_adapted_and_predicted_the_same(library):
     new, y = draw(2000, 0.1, 1, library)
-    adapted = fitted(library).adapt(new, guard=None)
-    same = fitted().adapt(draw(2000, 0.1, 1)[0], guard=None)
+    adapted = fitted(library).adapt(new, answer="paper")
+    same = fitted().adapt(draw(2000, 0.1, 1)[0], answer="paper")
     np.testing.assert_array_equal(adapted.predict_proba(new), same.predict_proba(draw(2000, 0.1, 1)[0]))
     assert adapted.score(new, y) > same.model.score(draw(2000, 0.1, 1)[0], y) + 0.05
 
@@ -59,8 +59,8 @@ def test_the_model_encodes_as_the_encoder_does_by_hand():
     )
     new = draw(500, 0.1, 1)[0]
     np.testing.assert_array_equal(
-        model.adapt(new, guard=None).predict_proba(new),
-        by_hand.adapt(encoder.encode(new), guard=None).predict_proba(encoder.encode(new)),
+        model.adapt(new, answer="paper").predict_proba(new),
+        by_hand.adapt(encoder.encode(new), answer="paper").predict_proba(encoder.encode(new)),
     )
 
 
@@ -71,9 +71,9 @@ def test_extra_and_reordered_columns_change_nothing(library):
     turned = rows.select("smokes", "stable", "id", "colour").with_columns(note=rows["colour"]).to_native()
     lean = rows.select("smokes", "stable", "colour").to_native()
     model = fitted(library)
-    expected = model.adapt(new, guard=None).predict_proba(new)
+    expected = model.adapt(new, answer="paper").predict_proba(new)
     for other in (turned, lean):
-        np.testing.assert_array_equal(model.adapt(other, guard=None).predict_proba(other), expected)
+        np.testing.assert_array_equal(model.adapt(other, answer="paper").predict_proba(other), expected)
     with pytest.raises(ValueError, match=r"feature names.*lacks \['colour'\]"):
         model.adapt(rows.drop("colour").to_native())
 
@@ -106,7 +106,7 @@ def test_a_users_pipeline_gets_its_raw_columns():
     assert model.unstable_columns_.take(frame)["colour"].tolist() == frame["colour"].tolist()
     assert [column.name for column in model.encoder_.columns] == ["stable"]
     turned = draw(2000, 0.1, 1)[0][["colour", "stable"]]
-    assert model.adapt(turned, guard=None).score(turned, draw(2000, 0.1, 1)[1]) > 0.8
+    assert model.adapt(turned, answer="paper").score(turned, draw(2000, 0.1, 1)[1]) > 0.8
 
 
 def test_stable_columns_are_searched_for_among_encoded_ones():
@@ -123,7 +123,7 @@ def test_stable_columns_are_searched_for_among_encoded_ones():
 
 def test_one_row_is_explained_from_a_series():
     new = draw(2000, 0.1, 1)[0]
-    adapted = fitted().adapt(new, guard=None)
+    adapted = fitted().adapt(new, answer="paper")
     why = adapted.explain(new.iloc[3])
     np.testing.assert_allclose(np.exp(why.joint), adapted.predict_proba(new.iloc[[3]])[0])
 

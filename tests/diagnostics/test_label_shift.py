@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfboost import AdaptationWarning, StableFeatureBoosting, adapt
+from sfboost import AdaptationWarning, Settings, StableFeatureBoosting, Training, adapt
 from sfboost.diagnostics import Dials, simulate
 
 
@@ -15,7 +15,7 @@ def scores(problem):
     X, y, domain = problem.training_rows()
     found = {}
     for stability in ("posterior", "likelihood"):
-        model = StableFeatureBoosting(stable_features=[0, 1], stability=stability).fit(X, y, domain)
+        model = StableFeatureBoosting(stable_features=[0, 1], transport=stability).fit(X, y, domain)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
             adapted = model.adapt(problem.new.X, answer="paper")
@@ -49,9 +49,9 @@ def test_in_the_population_label_shift_is_recovered_exactly():
         f_source,
         u[:, None].astype(float),
         sample_weight=weight,
-        stability="likelihood",
-        source_prior=[0.5, 0.5],
-        l2=1e-9,
+        transport="likelihood",
+        training=Training(source_prior=[0.5, 0.5]),
+        settings=Settings(l2=1e-9),
         answer="paper",  # eight weighted cells stand for the population
     )
     assert adaptation.prior[1] == pytest.approx(0.8, abs=1e-4)
@@ -70,20 +70,20 @@ def test_in_the_population_label_shift_is_recovered_exactly():
 def test_the_guard_draws_towards_the_shares_of_the_new_domain():
     problem = simulate(Dials(label_shift=1.5, n_rows=4000, n_domains=3), seed=2)
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1], stability="likelihood").fit(X, y, domain)
+    model = StableFeatureBoosting(stable_features=[0, 1], transport="likelihood").fit(X, y, domain)
     adapted = model.adapt(problem.new.X)
     np.testing.assert_allclose(adapted.adaptation.guard.prior, adapted.prior_)
-    np.testing.assert_allclose(adapted.adaptation.divisor, model.source_prior_)
+    np.testing.assert_allclose(adapted.adaptation.divisor, model.training_.source_prior)
     assert adapted.score(problem.new.X, problem.new.y) > model.score(problem.new.X, problem.new.y)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"stability": "both"}, "stability='both' is not known"),
-        ({"stability": "likelihood"}, "needs source_prior"),
-        ({"stability": "likelihood", "source_prior": [0.5, 0.6]}, "sum to one"),
-        ({"stability": "likelihood", "source_prior": [0.5, 0.5], "correction": "posthoc"}, "correction"),
+        ({"transport": "both"}, "transport='both' is not known"),
+        ({"transport": "likelihood"}, "needs source_prior"),
+        ({"transport": "likelihood", "training": Training(source_prior=[0.5, 0.6])}, "sum to one"),
+        ({"transport": "likelihood", "settings": Settings(correction="posthoc")}, "correction"),
     ],
 )
 def test_wrong_options_are_refused_with_a_sentence(options, sentence):
@@ -106,7 +106,7 @@ def test_real_wines_drawn_by_label_want_likelihood_and_drawn_by_alcohol_want_pos
         for seed in range(2):
             rows = wine_domains(table, world, seed)
             for stability in found:
-                model = StableFeatureBoosting(stable_features=[0, 1], stability=stability)
+                model = StableFeatureBoosting(stable_features=[0, 1], transport=stability)
                 model.fit(*rows[:3])
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", AdaptationWarning)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.lab.baselines import ADAPTERS
 from sfboost.lab.baselines.columns import ColumnSFB
 from sfboost.lab.baselines.contract import LabelledRows
@@ -51,7 +51,7 @@ def test_a_leaky_score_reaches_the_bayes_rule_in_every_domain(agreement):
 def test_the_papers_correction_fails_there():
     rng = np.random.default_rng(1)
     proba, unstable, y = _draw(rng, 0.1)
-    adapted = adapt(proba, unstable, correction="posthoc", answer="paper")
+    adapted = adapt(proba, unstable, settings=Settings(correction="posthoc"), answer="paper")
     assert (adapted.predict(proba, unstable) == y).mean() < 0.5
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.naive_bayes import GaussianNB
 
 import sfboost
+from sfboost.adaptation import Settings
 from sfboost.persistence.saving import SCHEMA
 
 FOLDER = Path(__file__).parent / "fixtures"
@@ -45,7 +46,7 @@ def models():
     return {
         "model": model,
         "adapted": model.adapt(X_new, leak=0.02, uncertainty=True),
-        "paper": model.adapt(X_new, method="paper"),
+        "paper": model.adapt(X_new, settings=Settings("paper")),
         "foreign": foreign,
         "network": network,
         "adapted-network": network.adapt(X_new, answer="paper"),

@@ -36,6 +36,25 @@ def test_an_old_file_loads_and_predicts_as_it_did(version, name):
     assert model.classes_.tolist() == ["ill", "well"]
 
 
+@pytest.mark.filterwarnings(
+    "ignore::sfboost.SavedModelWarning", "ignore::sklearn.exceptions.InconsistentVersionWarning"
+)
+def test_old_names_are_known_by_their_new_ones(tmp_path):
+    """The file has method, stability, evidence_ and source_prior_; it adapts, and is saved with new names."""
+    model = sfboost.load(FOLDER / "v1-model.sfb")
+    assert model.transport == "posterior"
+    assert model.settings.method == "default"
+    assert model.training_.evidence.convincing
+    assert model.training_.leak == max(leak.lower for leak in model.leaks_)
+    assert not {"method", "stability", "verbose", "evidence_", "source_prior_"} & set(vars(model))
+    rows = np.random.default_rng(0).normal(size=(500, 2))
+    adapted = model.adapt(rows, answer="paper").predict_proba(rows)
+    model.save(tmp_path / "again.sfb")
+    again = sfboost.load(tmp_path / "again.sfb").adapt(rows, answer="paper")
+    np.testing.assert_array_equal(again.predict_proba(rows), adapted)
+    assert sfboost.load(FOLDER / "v1-adapted.sfb").adaptation.settings.transport == "posterior"
+
+
 def test_the_current_format_has_its_files():
     assert {version for version, _ in CASES} == set(range(1, SCHEMA + 1))
     assert {name for version, name in CASES if version == SCHEMA} >= {

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import sfboost
-from sfboost import SavedModelError, SavedModelWarning, StableFeatureBoosting
+from sfboost import SavedModelError, SavedModelWarning, Settings, StableFeatureBoosting
 from sfboost.persistence import saving
 from sfboost.persistence.saving import from_bytes, to_bytes
 
@@ -22,10 +22,10 @@ def again(model, path, **options):
 @pytest.mark.parametrize("method", ["default", "paper"])
 def test_a_model_comes_back_as_it_was(tmp_path, training, new, method):
     X, y, domain = training
-    model = StableFeatureBoosting([0], [1], method=method).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting([0], [1], settings=Settings(method)).fit(X, y, sample_domain=domain)
     loaded = again(model, tmp_path)
     assert type(loaded) is StableFeatureBoosting
-    assert loaded.get_params() == model.get_params()
+    assert repr(loaded.get_params()) == repr(model.get_params())
     assert list(vars(loaded)) == list(vars(model))
     np.testing.assert_array_equal(loaded.predict_proba(new), model.predict_proba(new))
     np.testing.assert_array_equal(loaded.adapt(new).predict_proba(new), model.adapt(new).predict_proba(new))
@@ -49,18 +49,24 @@ def test_every_decision_comes_back_with_its_reason(tmp_path, model, new, options
     assert (loaded.adaptation.withheld is None) == (adapted.adaptation.withheld is None)
     np.testing.assert_array_equal(loaded.depends_on_leak(new), adapted.depends_on_leak(new))
     assert loaded.model.leaks_ == model.leaks_
-    assert loaded.model.evidence_ == model.evidence_
-    np.testing.assert_array_equal(loaded.model.source_prior_, model.source_prior_)
+    known, before = loaded.model.training_, model.training_
+    assert (known.evidence, known.leak, known.leak_source) == (
+        before.evidence,
+        before.leak,
+        "training domains",
+    )
+    np.testing.assert_array_equal(known.source_prior, before.source_prior)
+    np.testing.assert_array_equal(known.recalibration.shift, before.recalibration.shift)
 
 
 @pytest.mark.parametrize(
     "options",
     [
         {"uncertainty": True},
-        {"correction": "posthoc"},
-        {"correction": "posthoc", "calibrate_unstable": True, "answer": "paper"},
-        {"correction": "forward"},
-        {"correction": "likelihood", "rounds": 3},
+        {"settings": Settings(correction="posthoc")},
+        {"settings": Settings(correction="posthoc", calibrate_unstable=True), "answer": "paper"},
+        {"settings": Settings(correction="forward")},
+        {"settings": Settings(correction="likelihood", rounds=3)},
     ],
     ids=str,
 )

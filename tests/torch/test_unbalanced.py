@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from unbalanced import BINARY, PRIORS, Family, columns  # noqa: E402
 
-from sfboost import adapt  # noqa: E402
+from sfboost import Training, adapt  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.batches import ArraySource  # noqa: E402
 from sfboost.torch.building import chance_risk, guess_classes  # noqa: E402
@@ -50,6 +50,7 @@ def test_leak_correction_reaches_the_ceiling_where_the_feature_is_reversed(learn
     np.testing.assert_allclose(adapted.prior_, np.bincount(y) / len(y), atol=0.04)
 
 
+@pytest.mark.filterwarnings("ignore::sfboost.AdaptationRefused")
 def test_adapting_never_costs_more_than_the_noise_of_the_stable_predictor(learned):
     family, model = learned
     for agreement in (0.9, 0.1):
@@ -65,8 +66,7 @@ def test_the_flattened_score_finds_the_class_shares_of_a_domain_with_label_shift
     family, model = learned
     named, unstable, _ = family.draw(8000, 0.1, np.random.default_rng(9), prior=(0.6, 0.4))
     flat = model.predict_proba(inputs(named, unstable))
-    options = {"stability": "likelihood", "source_prior": model.source_prior_}
-    found = adapt(flat, columns(unstable, 2), **options).prior[1]
+    found = adapt(flat, columns(unstable, 2), transport="likelihood", training=model.training_).prior[1]
     assert found == pytest.approx(0.4, abs=0.04)
 
 
@@ -75,9 +75,10 @@ def test_label_shift_needs_no_further_options(learned):
     named, unstable, _ = family.draw(4000, 0.1, np.random.default_rng(9), prior=(0.6, 0.4))
     X = inputs(named, unstable)
     stable, features = model.stable_and_unstable(X)
-    shares = model.source_prior_
-    expected = adapt(np.exp(stable), features, stability="likelihood", source_prior=shares)
-    np.testing.assert_allclose(model.adapt(X, stability="likelihood").prior_, expected.prior)
+    known = Training(source_prior=model.source_prior_)
+    expected = adapt(np.exp(stable), features, transport="likelihood", training=known)
+    found = model.adapt(X, transport="likelihood", answer="checked")
+    np.testing.assert_allclose(found.prior_, expected.prior)
 
 
 @every_prior

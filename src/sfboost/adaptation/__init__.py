@@ -8,6 +8,7 @@ from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning, De
 from sfboost.adaptation.engine import adapt
 from sfboost.adaptation.explanation import Explanation
 from sfboost.adaptation.settings import CORRECTIONS, METHODS, Settings
+from sfboost.adaptation.training import Training
 
 __all__ = [
     "CORRECTIONS",
@@ -19,5 +20,6 @@ __all__ = [
     "Explanation",
     "Settings",
     "StableEvidence",
+    "Training",
     "adapt",
 ]

@@ -20,7 +20,6 @@ from sfboost.adaptation.decision import (
     AdaptationRefused,
     AdaptationWarning,
     Decision,
-    StableEvidence,
     decide,
     notes_on_classes,
     refusals,
@@ -29,8 +28,9 @@ from sfboost.adaptation.fitting import UnstableModel, fit_unstable
 from sfboost.adaptation.guard import Guard, complete, verdict
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
-from sfboost.adaptation.settings import ANSWERS, Settings, resolve
+from sfboost.adaptation.settings import ANSWERS, Choices, Settings, resolve
 from sfboost.adaptation.standardize import Standardizer
+from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.marginal import as_probability_matrix, posterior
 from sfboost.marginal.probabilities import FloatArray, as_class_shares
@@ -43,22 +43,11 @@ def adapt(
     y: Any = None,
     classes: Any = None,
     sample_weight: Any = None,
-    method: str = "default",
-    correction: str | None = None,
-    rounds: int | None = None,
-    head: Any = None,
-    l2: float | str = "auto",
-    pseudo_labels: str | None = None,
-    labelled_risk: str | None = None,
-    calibrate_unstable: bool | None = None,
-    standardize: bool | str = "auto",
-    stability: str = "posterior",
-    source_prior: Any = None,
+    training: Training | None = None,
+    transport: str = "posterior",
     answer: str = "checked",
-    leak: float | None = None,
-    leak_source: str = "given",
+    settings: Settings | None = None,
     uncertainty: bool = False,
-    evidence: StableEvidence | None = None,
     random_state: int = 0,
 ) -> Adaptation:
     """Learn how to use unstable features in a new domain, from calibrated stable predictions alone.
@@ -83,45 +72,22 @@ def adapt(
         Relative weights of the rows; their scale does not matter. For a given `l2` a row of weight two is
         that row twice. With l2="auto" it is not: a weighted row is one observation, so it is on one side of
         every split and the rows are worth (Σw)² / Σw²; copies of a row are not told from new rows.
-    method : {"default", "paper"}
-        "paper" is Algorithm 1 (2 for K > 2): soft labels, a few Adam steps, post-hoc correction.
-        "default" maximises the likelihood that EM climbs, with an L2 penalty chosen without labels.
-        What follows changes single choices of the method; None keeps them.
-    correction : {"likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none"}
-    rounds : int
-        Rounds of pseudo-labelling: the first as `correction` says, the others EM.
-    head : classifier
-        One of `sfboost.heads`, or any scikit-learn classifier or pipeline that takes `sample_weight`.
-    l2 : "auto" or float
-        Penalty of the default head; "auto" chooses it by cross-fitted likelihood.
-    pseudo_labels : {"soft", "hard", "sampled"}
-    labelled_risk : {"unstable", "joint"}
-        Whether known labels are compared with f_U or with the combination (Eq. 3.2).
-    calibrate_unstable : bool
-        Temperature-scale the head against its pseudo-labels (off by default, as in the paper).
-    standardize : "auto" or bool
-        Centre and scale X_unstable with the statistics of these rows. "auto": yes for our heads; a
-        wrapped classifier or pipeline does its own preparation, fitted on these rows too.
-    stability : {"posterior", "likelihood"}
+    training : Training, optional
+        What is known from labelled domains: the `training_` of a fitted `StableFeatureBoosting`, or your own,
+        such as ``Training(leak=0.05)``.
+    transport : {"posterior", "likelihood"}
         What transports from training: P(Y | X_S), the paper, or P(X_S | Y), label shift, where the class
         shares of the new domain are estimated too.
-    source_prior : array-like of shape (K,), optional
-        Class shares of the rows that `stable_proba` was calibrated on; needed for "likelihood" only.
     answer : {"checked", "safe", "paper"}
         "checked" combines f_S with f_U as it was learned, and keeps f_S where the rows are too few for that
         or f_S is not shown to be informative. "safe" also guards: it answers with the point nearest to the
-        prior of the band around f_U that sampling error and `leak` leave, and may keep f_S for that. "paper"
-        never keeps f_S: what the others refuse is a warning.
-    leak : float, optional
-        δ: how far E[f_S | Y] may differ between rows of different X_U. None is zero here;
-        `StableFeatureBoosting.adapt` estimates it in the training domains.
-    leak_source : str
-        Where `leak` comes from, for the record.
+        prior of the band around f_U that sampling error and `training.leak` leave, and may keep f_S for that.
+        "paper" never keeps f_S: what the others refuse is a warning.
+    settings : Settings, optional
+        How f_U is fitted.
     uncertainty : bool
         Also compute standard errors; see `Adaptation.uncertainty`. Its accuracies believe the assumptions,
         which this function cannot check: ask `sfboost.diagnostics.new_domain_alarm`.
-    evidence : StableEvidence, optional
-        How much the stable predictor beat the class balance on held-out training rows.
     random_state : int
         Seed of the folds that choose the penalty, and of sampled pseudo-labels.
 
@@ -151,58 +117,39 @@ def adapt(
     >>> float((adaptation.predict(stable, sensor) == truth).mean().round(2))
     0.9
     """
-    settings = resolve(
-        method,
-        l2,
-        correction=correction,
-        rounds=rounds,
-        head=head,
-        pseudo_labels=pseudo_labels,
-        labelled_risk=labelled_risk,
-        calibrate_unstable=calibrate_unstable,
-        stability=stability,
-        random_state=random_state,
-    )
     return adapt_rows(
         stable_proba,
         X_unstable,
-        settings,
+        resolve(settings, transport=transport, random_state=random_state),
         y=y,
         classes=classes,
         sample_weight=sample_weight,
-        standardize=standardize,
-        source_prior=source_prior,
+        training=Training() if training is None else training,
         answer=answer,
-        leak=leak,
-        leak_source=leak_source,
         uncertainty=uncertainty,
-        evidence=evidence,
     )
 
 
 def adapt_rows(
     stable_proba: Any,
     X_unstable: Any,
-    settings: Settings,
+    choices: Choices,
     *,
-    y: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    standardize: bool | str = "auto",
-    source_prior: Any = None,
-    answer: str = "checked",
-    leak: float | None = None,
-    leak_source: str = "given",
+    y: Any,
+    classes: Any,
+    sample_weight: Any,
+    training: Training,
+    answer: str,
+    uncertainty: bool,
     alarm: str | None = None,
-    uncertainty: bool = False,
-    evidence: StableEvidence | None = None,
 ) -> Adaptation:
     """`adapt` with resolved settings, and with the alarm of those who can ask the new rows for one.
 
     `alarm` says why these rows contradict the assumptions: a safe answer then keeps the stable predictor, and
     no accuracy is claimed without labels.
     """
-    _check_answer(answer, leak)
+    if answer not in ANSWERS:
+        raise ValueError(f"answer={answer!r} is not known: use one of {list(ANSWERS)}.")
     stable = as_probability_matrix(stable_proba)
     names = check_classes(classes, stable.shape[1])
     weight = check_weight(sample_weight, len(stable))
@@ -213,12 +160,12 @@ def adapt_rows(
             "`adapt`, and single rows to `predict_proba`."
         )
     known = check_known_labels(y, names, len(stable))
-    X, standardizer = _prepare(X_unstable, weight, settings, standardize)
+    X, standardizer = _prepare(X_unstable, weight, choices)
     if len(used) < len(weight):  # a row of weight zero is no row
         stable, known, weight, X = stable[used], known[used], weight[used], _safe_indexing(X, used)
-    divisor = _check_source_prior(source_prior, settings, stable.shape[1])
+    divisor = _check_source_prior(training, choices, stable.shape[1])
     problem = Problem(stable, X, known, weight, divisor)
-    doubts = refusals(problem, evidence)
+    doubts = refusals(problem, training.evidence)
     decision = decide(problem, doubts, refuse=answer != "paper")
     notes = notes_on_classes(problem, names) if decision.kind == "adapted" else []
     if decision.kind == "adapted" and doubts:
@@ -227,13 +174,13 @@ def adapt_rows(
         warnings.warn(note, AdaptationWarning, stacklevel=3)
     unstable = fitted = None
     if decision.kind == "adapted":
-        choose = settings.head is None
-        fitted = cross_fit(problem, settings) if choose else None
-        unstable = fit_unstable(problem, settings, fitted.l2 if fitted else None)
+        choose = choices.head is None
+        fitted = cross_fit(problem, choices) if choose else None
+        unstable = fit_unstable(problem, choices, fitted.l2 if fitted else None)
     prior = _class_shares(problem, unstable)
     band = withheld = None
     if answer == "safe" and unstable is not None and not problem.all_labelled:
-        band, decision = _guarded(problem, settings, unstable, prior, (leak, leak_source), decision)
+        band, decision = _guarded(problem, choices, unstable, prior, training, decision)
         if alarm is not None:
             decision = Decision("kept stable", alarm)
         if decision.kind == "kept stable":
@@ -253,36 +200,27 @@ def adapt_rows(
         unstable=unstable,
         standardizer=standardizer,
         cross_fit=fitted,
-        settings=settings,
+        settings=choices,
         n_rows=len(stable),
         n_labelled=len(problem.labelled),
         n_features=X.shape[1],
         warnings=tuple(notes),
         guard=band,
         withheld=withheld,
-        uncertainty=uncertainty_of(problem, settings, unstable, standardizer, alarm) if uncertainty else None,
+        uncertainty=uncertainty_of(problem, choices, unstable, standardizer, alarm) if uncertainty else None,
     )
 
 
-def _check_answer(answer: str, leak: float | None) -> None:
-    if answer not in ANSWERS:
-        raise ValueError(f"answer={answer!r} is not known: use one of {list(ANSWERS)}.")
-    if leak is not None and answer != "safe":
-        raise ValueError(f"leak={leak} has no effect without a guard: pass answer='safe' too.")
-    if leak is not None and not leak >= 0.0:
-        raise ValueError(f"leak={leak} makes no sense: it is the size of a difference, zero or more.")
-
-
-def _check_source_prior(source_prior: Any, settings: Settings, n_classes: int) -> FloatArray | None:
+def _check_source_prior(training: Training, choices: Choices, n_classes: int) -> FloatArray | None:
     """The p of w = f_S / p that label shift needs; None lets the rows themselves say it."""
-    if settings.stability == "posterior":
+    if choices.transport == "posterior":
         return None
-    if source_prior is None:
+    if training.source_prior is None:
         raise ValueError(
-            'stability="likelihood" needs source_prior: pass the class shares of the rows that '
-            "stable_proba was calibrated on."
+            'transport="likelihood" needs source_prior: pass training=Training(source_prior=...), the class '
+            "shares of the rows that stable_proba was calibrated on."
         )
-    return as_class_shares(source_prior, n_classes, name="source_prior")
+    return as_class_shares(training.source_prior, n_classes, name="source_prior")
 
 
 def _class_shares(problem: Problem, unstable: UnstableModel | None) -> FloatArray:
@@ -295,10 +233,10 @@ def _class_shares(problem: Problem, unstable: UnstableModel | None) -> FloatArra
 
 def _guarded(
     problem: Problem,
-    settings: Settings,
+    choices: Choices,
     unstable: UnstableModel,
     prior: FloatArray,
-    leak: tuple[float | None, str],
+    training: Training,
     decision: Decision,
 ) -> tuple[Guard, Decision]:
     """The band around f_U, and what it leaves of the adaptation."""
@@ -308,24 +246,20 @@ def _guarded(
         joint = posterior(unstable.log_proba(problem.X), problem.class_evidence)
         joint = joint * problem.weight[:, None]
         confusion = (problem.stable.T @ joint) / joint.sum(axis=0)
-    covariance, pseudo_error = head_covariance(problem, settings, unstable)
-    source = "assumed zero" if leak[0] is None else leak[1]
-    band = Guard(leak[0] or 0.0, source, prior, confusion, covariance, pseudo_error)
+    covariance, pseudo_error = head_covariance(problem, choices, unstable)
+    source = "assumed zero" if training.leak is None else training.leak_source
+    band = Guard(training.leak or 0.0, source, prior, confusion, covariance, pseudo_error)
     band = complete(band, problem, unstable)
     kind, reason = verdict(band, problem, unstable)
     return band, Decision(kind, f"{decision.reason}; {reason}")
 
 
-def _prepare(
-    X_unstable: Any, weight: Any, settings: Settings, standardize: bool | str
-) -> tuple[Any, Standardizer | None]:
+def _prepare(X_unstable: Any, weight: Any, choices: Choices) -> tuple[Any, Standardizer | None]:
     """Check the unstable features and standardise them unless a wrapped pipeline does its own."""
-    if standardize not in (True, False, "auto"):
-        raise ValueError(f'standardize={standardize!r} is not known: use True, False or "auto".')
-    if settings.wraps_head and standardize is not True:
+    if choices.wraps_head and choices.standardize is not True:
         return as_rows(X_unstable, len(weight)), None
     X = check_unstable(X_unstable, n_rows=len(weight))
-    if standardize is False:
+    if choices.standardize is False:
         return X, None
     standardizer = Standardizer.fit(X, weight)
     return standardizer.apply(X), standardizer

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfboost.adaptation.problem import Problem
-from sfboost.adaptation.settings import Settings
+from sfboost.adaptation.settings import Choices
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
 from sfboost.heads.linear import LinearFit
@@ -74,7 +74,7 @@ class UnstableModel:
 
 def fit_unstable(
     problem: Problem,
-    settings: Settings,
+    settings: Choices,
     l2: float | None,
     *,
     start: LinearFit | None = None,
@@ -104,7 +104,7 @@ def _with_history(model: UnstableModel, problem: Problem, before: tuple[float, .
     return UnstableModel(model.head, model.confusion, model.temperature, (*before, value))
 
 
-def _first_round(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+def _first_round(problem: Problem, settings: Choices, l2: float | None) -> UnstableModel:
     """One fit to pseudo-labels, corrected by name; EM starts from the post-hoc correction."""
     pseudo = make_pseudo_labels(problem.stable, settings.pseudo_labels, settings.random_state)
     confusion = pseudo_label_confusion(pseudo, problem.stable, problem.weight)
@@ -126,7 +126,7 @@ def _first_round(problem: Problem, settings: Settings, l2: float | None) -> Unst
 
 
 def _temperature(
-    head: SoftLabelMixin, problem: Problem, targets: FloatArray, settings: Settings
+    head: SoftLabelMixin, problem: Problem, targets: FloatArray, settings: Choices
 ) -> Temperature | None:
     """Scale the head against its (soft) pseudo-labels, by ECE: the paper's "CU"."""
     if not settings.calibrate_unstable:
@@ -140,7 +140,7 @@ def _temperature(
 
 def _maximise_likelihood(
     problem: Problem,
-    settings: Settings,
+    settings: Choices,
     l2: float | None,
     start: LinearFit | None,
     tol: float,
@@ -176,14 +176,14 @@ def _maximise_likelihood(
     return UnstableModel(head, history=(penalty - head.objective_,))
 
 
-def _em_round(model: UnstableModel, problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+def _em_round(model: UnstableModel, problem: Problem, settings: Choices, l2: float | None) -> UnstableModel:
     """E-step: joint posterior with the prior fixed. M-step: refit the head to it."""
     joint = posterior(model.log_proba(problem.X), problem.class_evidence)
     head = settings.make_head(l2).fit_soft(problem.X, joint, problem.weight)
     return _with_history(UnstableModel(head), problem, model.history)
 
 
-def _repeated_posthoc(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
+def _repeated_posthoc(problem: Problem, settings: Choices, l2: float | None) -> UnstableModel:
     """The literal reading of the paper's rounds: correct the joint pseudo-labels again each time.
 
     The truth is not a fixed point of this map: f_U is driven towards 0 and 1, and weakly predictive

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.adaptation.problem import IntArray, Problem
-from sfboost.adaptation.settings import Settings
+from sfboost.adaptation.settings import Choices
 from sfboost.heads.linear import LinearFit
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import log_likelihood_rows
@@ -54,7 +54,7 @@ class CrossFit:
     gains: tuple[float, ...]
 
 
-def cross_fit(problem: Problem, settings: Settings) -> CrossFit:
+def cross_fit(problem: Problem, settings: Choices) -> CrossFit:
     """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows."""
     rng = np.random.default_rng(settings.random_state)
     rows = _some_rows(problem, rng)
@@ -107,7 +107,7 @@ def _some_rows(problem: Problem, rng: np.random.Generator) -> IntArray:
 
 
 def _held_out(
-    ring: Problem, part: Problem, settings: Settings, penalties: list[float], edges: list[int]
+    ring: Problem, part: Problem, settings: Choices, penalties: list[float], edges: list[int]
 ) -> Iterator[FloatArray]:
     """ℓ of each row of `part` under a head fitted without the row's fold, one penalty after the other.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from sfboost.adaptation.checks import LARGEST
 from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLabelMixin, SoftLogisticRegression
@@ -14,12 +14,7 @@ from sfboost.marginal import PSEUDO_LABELS
 
 CORRECTIONS = ("likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none")
 LABELLED_RISKS = ("unstable", "joint")
-STABILITIES = ("posterior", "likelihood")
-#: What `resolve` takes.
-CHOICES = (
-    *("method", "correction", "rounds", "head", "l2", "pseudo_labels", "labelled_risk", "calibrate_unstable"),
-    *("stability", "random_state"),
-)
+TRANSPORTS = ("posterior", "likelihood")
 #: How careful an answer is: refuse and guard, refuse alone, neither.
 ANSWERS = ("safe", "checked", "paper")
 
@@ -27,8 +22,64 @@ ANSWERS = ("safe", "checked", "paper")
 _EM_ROUNDS = 20
 
 
+class Settings(BaseEstimator):
+    """How to adapt: a named method, and changes of single choices of it, where None keeps the method's.
+
+    It has `get_params` and `set_params`: a search over ``settings__l2`` finds it in `StableFeatureBoosting`.
+
+    Parameters
+    ----------
+    method : {"default", "paper"}
+        "paper" is Algorithm 1 (2 for K > 2): soft labels, a few Adam steps, post-hoc correction.
+        "default" maximises the likelihood that EM climbs, with an L2 penalty chosen without labels.
+    correction : {"likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none"}
+    rounds : int
+        Rounds of pseudo-labelling: the first as `correction` says, the others EM.
+    head : classifier
+        One of `sfboost.heads`, or any scikit-learn classifier or pipeline that takes `sample_weight`.
+    l2 : "auto" or float
+        Penalty of the default head; "auto" chooses it by cross-fitted likelihood.
+    pseudo_labels : {"soft", "hard", "sampled"}
+    labelled_risk : {"unstable", "joint"}
+        Whether known labels are compared with f_U or with the combination (Eq. 3.2).
+    calibrate_unstable : bool
+        Temperature-scale the head against its pseudo-labels (off by default, as in the paper).
+    standardize : "auto" or bool
+        Centre and scale X_unstable with the statistics of the new rows. "auto": yes for our heads; a
+        wrapped classifier or pipeline does its own preparation, fitted on these rows too.
+
+    Examples
+    --------
+    >>> Settings(correction="posthoc", l2=0.01)
+    Settings(correction='posthoc', l2=0.01)
+    """
+
+    def __init__(
+        self,
+        method: str = "default",
+        *,
+        correction: str | None = None,
+        rounds: int | None = None,
+        head: Any = None,
+        l2: float | str = "auto",
+        pseudo_labels: str | None = None,
+        labelled_risk: str | None = None,
+        calibrate_unstable: bool | None = None,
+        standardize: bool | str = "auto",
+    ) -> None:
+        self.method = method
+        self.correction = correction
+        self.rounds = rounds
+        self.head = head
+        self.l2 = l2
+        self.pseudo_labels = pseudo_labels
+        self.labelled_risk = labelled_risk
+        self.calibrate_unstable = calibrate_unstable
+        self.standardize = standardize
+
+
 @dataclass(frozen=True)
-class Settings:
+class Choices:
     """Every choice of an adaptation, resolved.
 
     Attributes
@@ -47,8 +98,9 @@ class Settings:
         What a known label is compared with: f_U, or the combination (Eq. 3.2).
     calibrate_unstable : bool
         Temperature-scale the head against its pseudo-labels ("CU" of the paper).
-    stability : {"posterior", "likelihood"}
+    transport : {"posterior", "likelihood"}
         What transports: P(Y | X_S), the paper, or P(X_S | Y), label shift.
+    standardize : "auto" or bool
     """
 
     correction: str = "likelihood"
@@ -58,8 +110,14 @@ class Settings:
     pseudo_labels: str = "soft"
     labelled_risk: str = "unstable"
     calibrate_unstable: bool = False
-    stability: str = "posterior"
+    transport: str = "posterior"
     random_state: int = 0
+    standardize: bool | str = "auto"
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """What files of earlier versions call otherwise."""
+        return {("transport" if name == "stability" else name): value for name, value in state.items()}
 
     @property
     def direct(self) -> bool:
@@ -82,81 +140,92 @@ class Settings:
 
 #: The named methods. "paper" is Algorithm 1/2 with the head of App. E.
 METHODS = {
-    "default": Settings(),
-    "paper": Settings(correction="posthoc", rounds=1, head=AdamLogisticRegression()),
+    "default": Choices(),
+    "paper": Choices(correction="posthoc", rounds=1, head=AdamLogisticRegression()),
 }
 
 
-def resolve(method: str, l2: Any, **changes: Any) -> Settings:
-    """Settings of a named method with the user's changes; None keeps what the method says."""
-    if method not in METHODS:
-        raise ValueError(f"method={method!r} is not known: use one of {sorted(METHODS)}.")
-    settings = replace(METHODS[method], **{k: v for k, v in changes.items() if v is not None})
-    if changes.get("correction") is not None and changes.get("rounds") is None:
-        settings = replace(settings, rounds=None)  # another correction has its own number of rounds
+def resolve(
+    settings: Settings | None = None, *, transport: str = "posterior", random_state: int = 0
+) -> Choices:
+    """The choices that settings stand for; None in them keeps what the method says."""
+    settings = Settings() if settings is None else settings
+    if not isinstance(settings, Settings):
+        raise TypeError(f"settings={settings!r} is not known: pass sfboost.Settings(...) or None.")
+    if settings.method not in METHODS:
+        raise ValueError(f"method={settings.method!r} is not known: use one of {sorted(METHODS)}.")
+    names = ("correction", "rounds", "head", "pseudo_labels", "labelled_risk", "calibrate_unstable")
+    given = {name: getattr(settings, name) for name in names if getattr(settings, name) is not None}
+    choices = replace(METHODS[settings.method], **given, transport=transport, random_state=random_state)
+    if settings.correction is not None and settings.rounds is None:
+        choices = replace(choices, rounds=None)  # another correction has its own number of rounds
+    l2: Any = settings.l2
     if l2 != "auto":
         if not isinstance(l2, Real) or not 0.0 < float(l2) <= LARGEST:
             raise ValueError(f'l2={l2!r} is not known: pass "auto" or a positive number up to {LARGEST:g}.')
-        if settings.head is not None:
+        if choices.head is not None:
             raise ValueError(f"l2={l2} is for the default head only: give the penalty to `head` itself.")
-        settings = replace(settings, l2=float(l2))
-    _check_names(settings)
-    return _check_consistency(settings)
+        choices = replace(choices, l2=float(l2))
+    if settings.standardize not in (True, False, "auto"):
+        raise ValueError(f'standardize={settings.standardize!r} is not known: use True, False or "auto".')
+    choices = replace(choices, standardize=settings.standardize)
+    _check_names(choices)
+    return _check_consistency(choices)
 
 
-def _check_names(settings: Settings) -> None:
+def _check_names(choices: Choices) -> None:
     for name, value, allowed in (
-        ("correction", settings.correction, CORRECTIONS),
-        ("pseudo_labels", settings.pseudo_labels, tuple(PSEUDO_LABELS)),
-        ("labelled_risk", settings.labelled_risk, LABELLED_RISKS),
-        ("stability", settings.stability, STABILITIES),
+        ("correction", choices.correction, CORRECTIONS),
+        ("pseudo_labels", choices.pseudo_labels, tuple(PSEUDO_LABELS)),
+        ("labelled_risk", choices.labelled_risk, LABELLED_RISKS),
+        ("transport", choices.transport, TRANSPORTS),
     ):
         if value not in allowed:
             raise ValueError(f"{name}={value!r} is not known: use one of {list(allowed)}.")
-    rounds: Any = settings.rounds
+    rounds: Any = choices.rounds
     if rounds is not None and not (isinstance(rounds, Integral) and int(rounds) >= 1):
         raise ValueError(f"rounds={rounds} makes no sense: use a whole number from 1 on, or None.")
-    if settings.wraps_head and not hasattr(settings.head, "predict_proba"):
+    if choices.wraps_head and not hasattr(choices.head, "predict_proba"):
         raise ValueError(
-            f"The head {type(settings.head).__name__} has no predict_proba: use a classifier that gives "
+            f"The head {type(choices.head).__name__} has no predict_proba: use a classifier that gives "
             "probabilities."
         )
 
 
-def _check_consistency(settings: Settings) -> Settings:
-    ours = isinstance(settings.make_head(None), SoftLogisticRegression)
-    if not ours and settings.correction == "forward":
+def _check_consistency(choices: Choices) -> Choices:
+    ours = isinstance(choices.make_head(None), SoftLogisticRegression)
+    if not ours and choices.correction == "forward":
         raise ValueError(
             'correction="forward" fits the head through the confusion and needs our logistic head: '
             "leave `head` unset, or use another correction."
         )
-    if not ours and settings.labelled_risk == "joint":
+    if not ours and choices.labelled_risk == "joint":
         raise ValueError('labelled_risk="joint" needs our logistic head: leave `head` unset.')
-    if settings.correction == "likelihood" and settings.pseudo_labels != "soft":
+    if choices.correction == "likelihood" and choices.pseudo_labels != "soft":
         raise ValueError(
             'correction="likelihood" uses the stable probabilities themselves: hard or sampled '
             'pseudo-labels go with "posthoc", "forward", "backward" or "none".'
         )
-    if settings.stability == "likelihood" and settings.correction != "likelihood":
+    if choices.transport == "likelihood" and choices.correction != "likelihood":
         raise ValueError(
-            f'stability="likelihood" needs correction="likelihood", got {settings.correction!r}: the others '
+            f'transport="likelihood" needs correction="likelihood", got {choices.correction!r}: the others '
             "estimate the confusion of the pseudo-labels as if P(Y | X_S) were stable."
         )
-    if settings.correction == "likelihood" and settings.rounds == 1:
+    if choices.correction == "likelihood" and choices.rounds == 1:
         raise ValueError(
             'correction="likelihood" with rounds=1 would be the post-hoc correction alone: use rounds=2 or '
             'more for EM, None for the direct maximum, or correction="posthoc".'
         )
-    if settings.correction == "posthoc-repeated" and settings.pseudo_labels != "soft":
+    if choices.correction == "posthoc-repeated" and choices.pseudo_labels != "soft":
         raise ValueError('correction="posthoc-repeated" takes soft pseudo-labels only.')
-    if settings.calibrate_unstable and settings.correction not in ("posthoc", "backward", "none"):
+    if choices.calibrate_unstable and choices.correction not in ("posthoc", "backward", "none"):
         raise ValueError(
-            f'calibrate_unstable goes with "posthoc", "backward" or "none", not {settings.correction!r}: the '
+            f'calibrate_unstable goes with "posthoc", "backward" or "none", not {choices.correction!r}: the '
             "others do not fit a head to pseudo-labels."
         )
-    if settings.labelled_risk == "joint" and not settings.direct:
+    if choices.labelled_risk == "joint" and not choices.direct:
         raise ValueError('labelled_risk="joint" goes with correction="likelihood" and rounds=None.')
-    if settings.rounds is None and (settings.correction != "likelihood" or not ours):
-        wanted = _EM_ROUNDS if settings.correction == "likelihood" else 1
-        settings = replace(settings, rounds=wanted)
-    return settings
+    if choices.rounds is None and (choices.correction != "likelihood" or not ours):
+        wanted = _EM_ROUNDS if choices.correction == "likelihood" else 1
+        choices = replace(choices, rounds=wanted)
+    return choices

@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from sfboost.adaptation.fitting import UnstableModel
 from sfboost.adaptation.problem import Problem
-from sfboost.adaptation.settings import Settings
+from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.objectives import (
@@ -118,7 +118,7 @@ class _Stack:
 
 def uncertainty_of(
     problem: Problem,
-    settings: Settings,
+    settings: Choices,
     model: UnstableModel | None,
     standardizer: Standardizer | None,
     alarm: str | None = None,
@@ -144,7 +144,7 @@ def uncertainty_of(
 
 
 def head_covariance(
-    problem: Problem, settings: Settings, model: UnstableModel
+    problem: Problem, settings: Choices, model: UnstableModel
 ) -> tuple[FloatArray | None, float]:
     """Covariance of the head's parameters; or None, and a rough error of its fitted mean pseudo-label.
 
@@ -163,7 +163,7 @@ def head_covariance(
     return weighted.T @ weighted, 0.0
 
 
-def has_equations(problem: Problem, settings: Settings, model: UnstableModel) -> bool:
+def has_equations(problem: Problem, settings: Choices, model: UnstableModel) -> bool:
     """Whether the head solves an equation that this module knows: one fit of our logistic head."""
     ours = isinstance(model.head, SoftLogisticRegression) and model.temperature is None
     plain = settings.correction in ("likelihood", "posthoc", "forward", "none")
@@ -212,7 +212,7 @@ def _root_mean_square(influence: FloatArray, share: FloatArray) -> FloatArray:
     return np.sqrt(np.tensordot(share**2, influence**2, axes=1))
 
 
-def _objective(problem: Problem, settings: Settings, moments: FloatArray, share: FloatArray) -> Objective:
+def _objective(problem: Problem, settings: Choices, moments: FloatArray, share: FloatArray) -> Objective:
     """The head's loss as a function of the moments that it treats as known."""
     if problem.all_labelled:
         return CrossEntropy(np.eye(problem.n_classes)[problem.known], share)
@@ -226,7 +226,7 @@ def _objective(problem: Problem, settings: Settings, moments: FloatArray, share:
 
 def _head_influence(
     problem: Problem,
-    settings: Settings,
+    settings: Choices,
     head: SoftLogisticRegression,
     rows: FloatArray,
     moments: FloatArray,

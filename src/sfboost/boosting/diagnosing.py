@@ -14,12 +14,14 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
+from sfboost.adaptation import StableEvidence, Training
 from sfboost.adaptation.checks import check_weight, in_range
 from sfboost.boosting.rows import check_domain
 from sfboost.diagnostics import (
     Diagnosis,
     DomainLeak,
     NewRows,
+    Recalibration,
     TrainingRows,
     diagnose,
     new_domain_alarm,
@@ -110,8 +112,7 @@ def new_rows(model: StableFeatureBoosting, X: Any) -> NewRows:
         np.exp(model._stable_log_proba(X)),
         head_numbers(unstable.take(X), model.unstable) if len(unstable) else None,
         numbers(model.stable_columns_.take(X)),
-        # Files of earlier versions have none.
-        getattr(model, "recalibration_", None),
+        model.training_.recalibration,  # None in files of earlier versions
     )
 
 
@@ -126,33 +127,51 @@ def diagnose_model(
     return diagnose(training, new, level=level, random_state=model.random_state or 0)
 
 
-def guard_options(leaks: tuple[DomainLeak, ...] | None, new: NewRows, leak: float | None) -> dict[str, Any]:
-    """What the guard allows for in a new domain, and why it must keep the stable predictor, if it must.
+def alarm_of(training: Training, new: NewRows) -> str | None:
+    """Why the guard must keep the stable predictor, if it must.
 
     That is so if the rows contradict complementarity, or if δ is neither given nor measured: a leak that no
     one has looked at is not zero.
     """
-    if leak is not None:
-        return {"leak": leak, "alarm": new_domain_alarm(new)}
-    if not leaks:
-        text = "they are no numbers, and no pipeline as `unstable` encodes them in steps before its last"
-        few = "no training domain has 30 held-out rows of two classes"
-        return {"alarm": UNMEASURED.format(why=text if leaks is None else few)}
-    return {
-        "leak": training_leak(leaks),
-        "leak_source": "training domains",
-        "alarm": new_domain_alarm(new),
-    }
+    if training.leak is None:
+        return UNMEASURED.format(why=training.leak_source)
+    return new_domain_alarm(new)
 
 
-def guard_of(model: StableFeatureBoosting, X: Any, sample_weight: Any, leak: float | None) -> dict[str, Any]:
-    """`guard_options` for the rows of a new domain; label shift is not judged.
+def know_training(
+    evidence: StableEvidence,
+    leaks: tuple[DomainLeak, ...] | None,
+    source_prior: FloatArray,
+    recalibration: Recalibration | None,
+) -> Training:
+    """What is kept for adaptations; `leaks` is None if the unstable features are no numbers."""
+    leak = None
+    if leaks:
+        leak, source = training_leak(leaks), "training domains"
+    elif leaks is None:
+        source = "they are no numbers, and no pipeline as `unstable` encodes them in steps before its last"
+    else:
+        source = "no training domain has 30 held-out rows of two classes"
+    return Training(evidence, leak, source, source_prior, recalibration)
+
+
+def with_leak(training: Training, leak: float | None, answer: str) -> Training:
+    """Training with the user's δ in place of its own."""
+    if leak is None:
+        return training
+    if answer != "safe":
+        raise ValueError(f"leak={leak} has no effect without a guard: pass answer='safe' too.")
+    return replace(training, leak=leak, leak_source="given")
+
+
+def new_alarm(model: StableFeatureBoosting, training: Training, X: Any, sample_weight: Any) -> str | None:
+    """`alarm_of` the rows of a new domain; label shift is not judged.
 
     A row of weight zero is no row; every other one counts once, since weights are no observations.
     """
     if sample_weight is not None:
         X = _safe_indexing(X, np.flatnonzero(check_weight(sample_weight, X.shape[0])))
     new = new_rows(model, X)
-    if model.stability == "likelihood":
+    if model.transport == "likelihood":
         new = replace(new, X_unstable=None)
-    return guard_options(model.leaks_, new, leak)
+    return alarm_of(training, new)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from sfboost.adaptation.decision import StableEvidence
-from sfboost.adaptation.settings import Settings
+from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.calibration import ReliabilityCurve, reliability_curve
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
@@ -100,7 +100,7 @@ def summarise_domain(
     X_unstable: Any | None,
     weight: FloatArray,
     n_classes: int,
-    settings: Settings,
+    settings: Choices,
     calibration: HeldOutCalibration | None,
 ) -> DomainSummary:
     """Summary of all rows of one domain."""
@@ -119,7 +119,7 @@ def summarise_domain(
 
 
 def _labelled_head(
-    X: Any, y: IntArray, weight: FloatArray, n_classes: int, settings: Settings
+    X: Any, y: IntArray, weight: FloatArray, n_classes: int, settings: Choices
 ) -> tuple[SoftLabelMixin | None, Standardizer | None]:
     """A head on one domain's own labels; one row's worth of L2, since labels are plenty."""
     head = settings.make_head(1.0 / float(weight.sum()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -29,7 +30,7 @@ from sklearn.utils.validation import (
 from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.settings import CHOICES, Settings, resolve
+from sfboost.adaptation.settings import Choices, Settings, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.columns import (
     choose_columns,
@@ -38,7 +39,13 @@ from sfboost.boosting.columns import (
     require_finite_numbers,
     tell_filled,
 )
-from sfboost.boosting.diagnosing import diagnose_model, guard_of, training_rows
+from sfboost.boosting.diagnosing import (
+    diagnose_model,
+    know_training,
+    new_alarm,
+    training_rows,
+    with_leak,
+)
 from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
 from sfboost.boosting.rows import (
@@ -82,7 +89,8 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         `sklearn.frozen.FrozenEstimator`, and give `fit` rows that are new to it. None is logistic
         regression on standardised features.
     unstable : classifier, default=None
-        Head of the unstable features; see `sfboost.adapt`. None is our soft-label logistic regression.
+        Head of the unstable features: one of `sfboost.heads`, or any classifier or pipeline that takes
+        `sample_weight`. None is our soft-label logistic regression.
     calibration : {"nll", "ece", None}, default="nll"
         How the temperature of the stable predictor is chosen: log loss, or the paper's ECE.
     calibration_bias : bool, default=False
@@ -94,13 +102,13 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
     cv : int, splitter or iterable of splits, default=5
         Those folds. A number spreads every class of every domain evenly; a splitter is given the domains
         as groups, so that `LeaveOneGroupOut` calibrates on whole domains.
-    method, correction, rounds, l2, standardize : see `sfboost.adapt`
-    stability : {"posterior", "likelihood"}, default="posterior"
+    transport : {"posterior", "likelihood"}, default="posterior"
         What transports: P(Y | X_S), the paper's stability (causes of Y), or P(X_S | Y), label shift (effects
         of Y). `diagnose` tests which.
+    settings : Settings, default=None
+        How to fit the unstable features. None is `Settings()`; pass that to search over ``settings__l2``.
     n_jobs : int, default=None
         Processes for folds and domains.
-    verbose : int, default=0
     random_state : int, default=0
         Seed of the folds.
 
@@ -111,16 +119,13 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         One per training domain: class balance, labelled head, feature summaries, held-out calibration.
     stable_ : fitted classifier of the stable features
     temperature_ : Temperature
-    evidence_ : StableEvidence
-        How much the stable predictor beats the class balance on held-out rows.
+    training_ : Training
+        What adaptations need to know: how much the stable predictor beats the class balance on held-out rows,
+        how far it is from their labels, its mean there, and the leak. Numbers only, no rows.
     leaks_ : tuple of DomainLeak, or None
         How much of X_U the stable predictor shows within a class, by training domain: what the guard
         allows for in a new one. Measured on what the steps of a pipeline before its last make of them; None
         if these are not numbers either.
-    recalibration_ : Recalibration
-        How far the held-out stable probabilities are from the labels, by their height.
-    source_prior_ : array of shape (K,)
-        Mean of the held-out stable probabilities.
     stable_columns_, unstable_columns_ : Columns
     selector_ : StableFeatureSelector
         What was found, if stable features were searched for.
@@ -149,10 +154,9 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         "calibration_bias": ["boolean"],
         "calibration_weights": [StrOptions({"domain", "pooled"})],
         "cv": ["cv_object"],
-        "standardize": ["boolean", StrOptions({"auto"})],
-        "stability": [StrOptions({"posterior", "likelihood"})],
+        "transport": [StrOptions({"posterior", "likelihood"})],
+        "settings": [Settings, None],
         "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -168,14 +172,9 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         calibration_weights: str = "domain",
         validation_domain: Any = None,
         cv: int = 5,
-        method: str = "default",
-        correction: str | None = None,
-        rounds: int | None = None,
-        l2: float | str = "auto",
-        standardize: bool | str = "auto",
-        stability: str = "posterior",
+        transport: str = "posterior",
+        settings: Settings | None = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
         random_state: int | None = 0,
     ) -> None:
         self.stable_features = stable_features
@@ -187,14 +186,9 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         self.calibration_weights = calibration_weights
         self.validation_domain = validation_domain
         self.cv = cv
-        self.method = method
-        self.correction = correction
-        self.rounds = rounds
-        self.l2 = l2
-        self.standardize = standardize
-        self.stability = stability
+        self.transport = transport
+        self.settings = settings
         self.n_jobs = n_jobs
-        self.verbose = verbose
         self.random_state = random_state
 
     # -- training domains ---------------------------------------------------------------------------
@@ -220,7 +214,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
     ) -> tuple[IntArray, FloatArray]:
         """Fit; return the held-out rows and their calibrated log-probabilities."""
         self._validate_params()
-        settings = self._settings()
+        choices = self._choices(self.settings)
         X = self._check_input(X, reset=True)
         domain = check_domain(sample_domain, X.shape[0])
         if sample_domain is None:
@@ -253,15 +247,15 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         rows_weight = np.ones(len(labels)) if weight is None else weight
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
-        self.evidence_ = stable_evidence(labels[held_out], calibrated, rows_weight[held_out])
+        evidence = stable_evidence(labels[held_out], calibrated, rows_weight[held_out])
         share = rows_weight[held_out] / rows_weight[held_out].sum()
-        self.source_prior_ = share @ np.exp(calibrated)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
         rows = training_rows(
             np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight, head=self.unstable
         )
-        self.recalibration_ = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
         self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
+        errors = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
+        self.training_ = know_training(evidence, self.leaks_, share @ np.exp(calibrated), errors)
         self.domains_ = tuple(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(summarise_domain)(
@@ -270,7 +264,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                     None if unstable_X is None else _safe_indexing(unstable_X, mine),
                     rows_weight[mine],
                     len(self.classes_),
-                    settings,
+                    choices,
                     held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine),
                 )
                 for name, mine in rows_by_domain(domain)
@@ -278,15 +272,14 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         )
         return held_out, calibrated
 
-    def _settings(self) -> Settings:
-        return resolve(
-            self.method,
-            self.l2,
-            correction=self.correction,
-            rounds=self.rounds,
-            head=self.unstable,
-            stability=self.stability,
-        )
+    def _choices(self, settings: Settings | None) -> Choices:
+        """The settings with our head in them."""
+        settings = Settings() if settings is None else settings
+        if isinstance(settings, Settings):
+            if settings.head is not None:
+                raise ValueError("settings.head is for `sfboost.adapt`: name the head as `unstable`.")
+            settings = clone(settings).set_params(head=self.unstable)
+        return resolve(settings, transport=self.transport)
 
     def _stable_estimator(self, X: Any) -> Any:
         return default_classifier(X) if self.stable is None else clone(self.stable)
@@ -317,8 +310,6 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                     stacklevel=4,
                 )
             return every, raw
-        if self.verbose:
-            print(f"[sfboost] calibrating the stable predictor on {len(splits)} held-out folds")
         if any(len(np.unique(y[inside])) < 2 for inside, _ in splits):
             raise ValueError(
                 "Without the rows that a fold holds out, one class only is left: calibration needs at least "
@@ -408,7 +399,8 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         *,
         answer: str = "safe",
         leak: float | None = None,
-        **changes: Any,
+        settings: Settings | None = None,
+        uncertainty: bool = False,
     ) -> AdaptedClassifier:
         """Learn the unstable features' meaning in a new domain, without labels or with a few.
 
@@ -423,12 +415,15 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             "safe" allows for the leak of the stable predictor and for sampling error, and may blend or keep
             the stable predictor (`decision_`). "paper" has no guard and adapts whatever the rows: where they
             are few, or the stable predictor is not shown to be informative, it warns. "checked" has no guard
-            and keeps the stable predictor there; method="paper" gets it for "safe", unless a leak is given.
+            and keeps the stable predictor there; with Settings("paper") that is what "safe" means, unless a
+            leak is given.
         leak : float, optional
             δ that the guard allows for. None is the largest leak of the training domains (`leaks_`), as far
             as it is beyond sampling error; where it could not be measured the stable predictor is kept.
-        **changes
-            Any other option of `sfboost.adapt`, for this call only.
+        settings : Settings, optional
+            In place of the model's, for this call only.
+        uncertainty : bool
+            Also compute standard errors (`adaptation.uncertainty`).
 
         Returns
         -------
@@ -444,36 +439,26 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             )
         self._check_columns(X)
         tell_filled(self, X, "new rows")
-        choices = {
-            "method": self.method,
-            "correction": self.correction,
-            "rounds": self.rounds,
-            "head": self.unstable,
-            "l2": self.l2,
-            "stability": self.stability,
-        } | {name: changes.pop(name) for name in CHOICES if name in changes}
-        options = {
-            "standardize": self.standardize,
-            "source_prior": self.source_prior_,
-            "leak": leak,
-            "evidence": self.evidence_,
-        }
-        if choices["method"] == "paper" and answer == "safe" and leak is None:
+        settings = self.settings if settings is None else settings
+        choices = self._choices(settings)
+        if settings is not None and settings.method == "paper" and answer == "safe" and leak is None:
             answer = "checked"
-        if answer == "safe":
-            options |= guard_of(self, X, sample_weight, leak)
-        elif changes.get("uncertainty"):
+        training, alarm = with_leak(self.training_, leak, answer), None
+        if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
-            options["alarm"] = guard_of(self, X, sample_weight, 0.0)["alarm"]
+            asked = training if answer == "safe" else replace(training, leak=0.0)
+            alarm = new_alarm(self, asked, X, sample_weight)
         adaptation = adapt_rows(
             np.exp(self._stable_log_proba(X)),
             self.unstable_columns_.take(X),
-            resolve(**choices),
+            choices,
             y=y,
             classes=self.classes_,
             sample_weight=sample_weight,
+            training=training,
             answer=answer,
-            **(options | changes),
+            uncertainty=uncertainty,
+            alarm=alarm,
         )
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), adaptation)
@@ -594,6 +579,20 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         parts = (self.stable_columns_.encoder, self.unstable_columns_.encoder)
         columns = dict.fromkeys(column for part in parts if part is not None for column in part.columns)
         return Encoder(tuple(columns)) if columns else None
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """What files of earlier versions call otherwise."""
+        if "stability" not in state:
+            return state
+        state = state | {"transport": state.pop("stability")}
+        names = ("method", "correction", "rounds", "l2", "standardize")
+        state["settings"] = Settings(**{name: state.pop(name) for name in names if name in state})
+        state.pop("verbose", None)
+        if "evidence_" in state:
+            known = (state.pop("evidence_"), state.get("leaks_"), state.pop("source_prior_"))
+            state["training_"] = know_training(*known, state.pop("recalibration_", None))
+        return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

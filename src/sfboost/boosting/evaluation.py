@@ -259,10 +259,10 @@ def adapted_scorer(metric: str = "accuracy") -> Callable[..., float]:
     Examples
     --------
     >>> from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
-    >>> from sfboost import StableFeatureBoosting
+    >>> from sfboost import Settings, StableFeatureBoosting
     >>> search = GridSearchCV(
-    ...     StableFeatureBoosting(stable_features=[0]),
-    ...     {"correction": ["likelihood", "posthoc"]},
+    ...     StableFeatureBoosting(stable_features=[0], settings=Settings()),
+    ...     {"settings__correction": ["likelihood", "posthoc"]},
     ...     scoring=adapted_scorer("log_loss"),
     ...     cv=LeaveOneGroupOut(),
     ... )

@@ -80,12 +80,14 @@ def _values(project: Project, output: Path) -> dict[str, object]:
 def _words(project: Project, output: Path) -> list[Line]:
     facts, model = project.training, project.model
     domains = ", ".join(f"{domain.name} ({domain.n_rows})" for domain in facts.domains)
+    evidence = model.training_.evidence
+    assert evidence is not None  # `fit` measures it
     lines: list[Line] = [
         f"fitted to {sum(domain.n_rows for domain in facts.domains)} rows of {len(facts.domains)} domains: "
         f"{domains}",
         f"stable: {', '.join(model.stable_columns_.names)}",
-        f"the stable predictor beats the class balance by {model.evidence_.gain:.3f} ± "
-        f"{model.evidence_.standard_error:.3f} nats on held-out rows",
+        f"the stable predictor beats the class balance by {evidence.gain:.3f} ± "
+        f"{evidence.standard_error:.3f} nats on held-out rows",
     ]
     violated = [check["check"] for check in facts.checks if check["verdict"] == "violated"]
     if violated:

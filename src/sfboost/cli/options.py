@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from sfboost.adaptation import Settings
 from sfboost.boosting import StableFeatureBoosting
-from sfboost.cli.settings import read_settings
+from sfboost.cli.settings import FITTING, read_settings
 
 _META = "sfboost.model"
 
@@ -28,7 +29,10 @@ def _apply_config(context: typer.Context, path: Path | None) -> Path | None:
 
 def make_model(context: typer.Context) -> StableFeatureBoosting:
     """The model as the TOML file sets it; columns are set when the table is known."""
-    return StableFeatureBoosting(**context.meta.get(_META, {}))
+    given = context.meta.get(_META, {})
+    settings = Settings(**{name: value for name, value in given.items() if name in FITTING})
+    rest = {name: value for name, value in given.items() if name not in FITTING}
+    return StableFeatureBoosting(**rest, settings=settings)
 
 
 class AnswerName(StrEnum):

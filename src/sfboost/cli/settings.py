@@ -9,10 +9,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-#: Parameters of the model that the table [model] may set.
+#: Those of `sfboost.Settings` that the table [model] may set.
+FITTING = ("method", "correction", "rounds", "l2", "standardize")
+#: Parameters of the model that it may set.
 MODEL_SETTINGS = (
     *("calibration", "calibration_bias", "calibration_weights", "validation_domain", "cv"),
-    *("method", "correction", "rounds", "l2", "standardize", "stability", "n_jobs", "random_state"),
+    *(*FITTING, "transport", "n_jobs", "random_state"),
 )
 _TEXT, _NAMES, _NUMBER, _FLAG = "text", "text or a list of texts", "a number", "true or false"
 #: Options of the commands, and what each is to be.

@@ -59,7 +59,7 @@ def check_kind_of_stability(material: Material) -> CheckResult:
     if posterior:
         return CheckResult("kind of stability", "holds", found, "", *result)
     if likelihood:
-        remedy = "Use stability='likelihood': P(X_S | Y) is what transports."
+        remedy = "Use transport='likelihood': P(X_S | Y) is what transports."
         return CheckResult("kind of stability", "violated", found, remedy, *result)
     remedy = "Neither kind fits: look for the stable columns that change."
     return CheckResult("kind of stability", "doubtful", found, remedy, *result)

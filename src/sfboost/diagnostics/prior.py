@@ -67,7 +67,7 @@ class BalanceSketch:
         far = drift - 1.64 * error > max(widest, _NOTICEABLE)
         if far:
             remedy = (
-                "If classes are causes of the stable features, use stability='likelihood'; see the check "
+                "If classes are causes of the stable features, use transport='likelihood'; see the check "
                 "'kind of stability'."
             )
         return CheckResult(

@@ -1,6 +1,7 @@
 """The closed list of types that a file may name. Nothing else is ever looked up by a name from a file.
 
-The key is what stands in the file, and stays; the value is where the class lives now. Types are imported when
+The key is what stands in the file, and stays; the value is where the class lives now, with its name after a
+colon if that is another one. Types are imported when
 they are met, so that this room can stay below the ones whose results it keeps.
 """
 
@@ -36,7 +37,9 @@ TYPES: dict[str, str] = {
     "PseudoLabelStatistics": "sfboost.marginal",
     "Decision": "sfboost.adaptation",
     "StableEvidence": "sfboost.adaptation",
-    "Settings": "sfboost.adaptation",
+    "Settings": "sfboost.adaptation.settings:Choices",
+    "AdaptationSettings": "sfboost.adaptation.settings:Settings",
+    "Training": "sfboost.adaptation",
     "UnstableModel": "sfboost.adaptation.fitting",
     "Standardizer": "sfboost.adaptation.standardize",
     "CrossFit": "sfboost.adaptation.regularisation",
@@ -84,9 +87,16 @@ def type_of(name: Any) -> type:
         raise SavedModelError(
             f"it holds a {shortened(name)}, which is no type that this version of sfboost knows"
         )
-    found = getattr(import_module(TYPES[name]), name)
+    module, own = _place(name)
+    found = getattr(import_module(module), own)
     assert isinstance(found, type)
     return found
+
+
+def _place(name: str) -> tuple[str, str]:
+    """Module and own name of the class behind a name in files."""
+    module, _, own = TYPES[name].partition(":")
+    return module, own or name
 
 
 def name_of(cls: type) -> str | None:
@@ -98,7 +108,9 @@ def name_of(cls: type) -> str | None:
     True
     """
     # Only a class of that name and package can be it; asking so avoids importing torch for nothing.
-    name, package = cls.__name__, cls.__module__.partition(".")[0]
-    if name not in TYPES or TYPES[name].partition(".")[0] != package:
-        return None
-    return name if type_of(name) is cls else None
+    package = cls.__module__.partition(".")[0]
+    for name in TYPES:
+        module, own = _place(name)
+        if own == cls.__name__ and module.partition(".")[0] == package and type_of(name) is cls:
+            return name
+    return None

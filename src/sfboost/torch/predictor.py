@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from sfboost.adaptation import StableEvidence
+from sfboost.adaptation import Settings, StableEvidence, Training
 from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.settings import CHOICES, resolve
-from sfboost.boosting.diagnosing import guard_options, numbers
+from sfboost.adaptation.settings import resolve
+from sfboost.boosting.diagnosing import alarm_of, know_training, numbers, with_leak
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import NewRows, Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
@@ -48,6 +49,18 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         return np.mean(
             [(y[domain == d][:, None] == self.classes_).mean(axis=0) for d in np.unique(domain)], 0
         )
+
+    @property
+    def training_(self) -> Training:
+        """What adaptations need to know, of f_S as adapted with (flattened if it is), on held-out rows."""
+        proba, features, labels, domain = self.validation_
+        if self.leak_model_ is not None:
+            proba = self.leak_model_.flatten(proba, features)
+        held_out = TrainingRows(
+            proba, np.searchsorted(self.classes_, labels), domain.astype(object), numbers(features)
+        )
+        errors = Recalibration.fit(held_out.stable, held_out.y, held_out.domain)
+        return know_training(self.evidence_, training_leaks(held_out), self.source_prior_, errors)
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
@@ -105,10 +118,13 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        noise: str = "complementary",
         answer: str = "safe",
         leak: float | None = None,
-        **options: Any,
+        settings: Settings | None = None,
+        transport: str = "posterior",
+        uncertainty: bool = False,
+        noise: str = "complementary",
+        **leak_options: Any,
     ) -> AdaptedSFBClassifier:
         """Learn from unlabelled rows of a new domain what Φ_U means there; this model is not changed.
 
@@ -122,20 +138,25 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         answer : {"safe", "paper", "checked"}, default="safe"
             "safe" allows for the leak of f_S and for sampling error, and may blend or keep f_S (`decision_`).
             "paper" has no guard and adapts whatever the rows: where they are few, or f_S is not shown to be
-            informative, it warns. "checked" has no guard and keeps f_S there; method="paper" gets it for
-            "safe", unless a leak is given. With noise="train" there is no guard: the leak is what is
-            corrected, and unless the answer is "paper" the training domains must agree about it.
+            informative, it warns. "checked" has no guard and keeps f_S there; with Settings("paper") that is
+            what "safe" means, unless a leak is given. With noise="train" there is no guard: the leak is what
+            is corrected, and unless the answer is "paper" the training domains must agree about it.
         leak : float, optional
             δ that the guard allows for. None is the largest leak of the training domains, on held-out rows,
             as far as it is beyond sampling error.
         noise : {"complementary", "train"}
             How pseudo-labels err. "complementary": independently of Φ_U given the label (the paper).
             "train": as measured on the labelled training domains (`sfboost.leakage.model`).
-        **options
-            For `sfboost.adapt`, or for `sfboost.leakage.model.fit_leak_model`. The correction is
-            "posthoc" if neither `method` nor `correction` is given: on learned features, which leak, it
-            did better than the likelihood (`docs/decisions/split.md`). With ``stability="likelihood"``,
-            label shift, `source_prior` is `source_prior_`.
+        settings : Settings, optional
+            How to fit Φ_U. None is `Settings(correction="posthoc")`: on learned features, which leak, it did
+            better than the likelihood (`docs/decisions/split.md`).
+        transport : {"posterior", "likelihood"}
+            As in `sfboost.adapt`; "likelihood" is label shift, fitted by the likelihood unless `settings` say
+            otherwise.
+        uncertainty : bool
+            Also compute standard errors (`adaptation.uncertainty`).
+        **leak_options
+            For `sfboost.leakage.model.fit_leak_model`, with noise="train".
 
         Returns
         -------
@@ -149,53 +170,47 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
                 )
             # The leak model knows the score as it was before flattening.
             stable, unstable = self._calibrated(X)
-            model = self.leak_model(force=answer == "paper", **options)
+            model = self.leak_model(force=answer == "paper", **leak_options)
             return AdaptedSFBClassifier(self, model.adapt(np.exp(stable), unstable))
         if noise != "complementary":
             raise ValueError(f"noise must be 'complementary' or 'train', got {noise!r}.")
+        if leak_options:
+            raise TypeError(f"{', '.join(leak_options)}: only noise='train' takes that; see `settings`.")
         stable, unstable = self.stable_and_unstable(X)
-        options.setdefault("evidence", self.evidence_)
-        if options.get("stability") == "likelihood":
-            options.setdefault("source_prior", self.source_prior_)
-        elif "method" not in options:
-            options.setdefault("correction", "posthoc")
-        if options.get("method") == "paper" and answer == "safe" and leak is None:
+        if settings is None:
+            settings = Settings(correction=None if transport == "likelihood" else "posthoc")
+        choices = resolve(settings, transport=transport)
+        if settings.method == "paper" and answer == "safe" and leak is None:
             answer = "checked"
-        options["leak"] = leak
-        if answer == "safe":
-            options |= self._guard_options(np.exp(stable), unstable, sample_weight, leak)
-        elif options.get("uncertainty"):
-            options["alarm"] = self._guard_options(np.exp(stable), unstable, sample_weight, 0.0)["alarm"]
-        choices = {"method": "default", "l2": "auto"}
-        choices |= {name: options.pop(name) for name in CHOICES if name in options}
+        training, alarm = with_leak(self.training_, leak, answer), None
+        if answer == "safe" or uncertainty:
+            asked = training if answer == "safe" else replace(training, leak=0.0)
+            new = self._new_rows(np.exp(stable), unstable, sample_weight, training)
+            # Complementarity is judged as if P(Y | X_S) were stable.
+            alarm = alarm_of(asked, replace(new, X_unstable=None) if transport == "likelihood" else new)
         adaptation = adapt_rows(
             np.exp(stable),
             unstable,
-            resolve(**choices),
+            choices,
             y=y,
             classes=self.classes_,
             sample_weight=sample_weight,
+            training=training,
             answer=answer,
-            **options,
+            uncertainty=uncertainty,
+            alarm=alarm,
         )
         return AdaptedSFBClassifier(self, adaptation)
 
-    def _guard_options(
-        self, stable: FloatArray, unstable: FloatArray, sample_weight: Any, leak: float | None
-    ) -> dict[str, Any]:
-        """The leak of f_S as adapted with (flattened if it is), on the held-out training rows."""
-        proba, features, labels, domain = self.validation_
-        if self.leak_model_ is not None:
-            proba = self.leak_model_.flatten(proba, features)
-        held_out = TrainingRows(
-            proba, np.searchsorted(self.classes_, labels), domain.astype(object), numbers(features)
-        )
-        errors = Recalibration.fit(held_out.stable, held_out.y, held_out.domain)
+    @staticmethod
+    def _new_rows(
+        stable: FloatArray, unstable: FloatArray, sample_weight: Any, training: Training
+    ) -> NewRows:
+        """Rows of positive weight as the diagnostics want them."""
         used = np.arange(len(stable))
         if sample_weight is not None:
             used = np.flatnonzero(check_weight(sample_weight, len(stable)))
-        new = NewRows(stable[used], numbers(unstable[used]), recalibration=errors)
-        return guard_options(training_leaks(held_out), new, leak)
+        return NewRows(stable[used], numbers(unstable[used]), recalibration=training.recalibration)
 
     def leak_model(self, **options: Any) -> LeakModel:
         """Learn P(f_S | Y, Φ_U) on the held-out training rows; see `fit_leak_model`."""

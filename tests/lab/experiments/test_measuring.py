@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
-from sfboost import adapt
+from sfboost import Settings, adapt
 from sfboost.lab.baselines.sfb import OtherStable
 from sfboost.lab.experiments import Group, Run, Session, sweep
 from sfboost.lab.experiments import synthetic as experiment
@@ -103,7 +103,7 @@ def test_the_papers_adapter_is_the_paper_to_the_letter(trained):
     X = rows.places[0].X
     stable, unstable = predictor.stable_and_unstable(X)
     ours = PaperAdapter().adapt(predictor, X).predict_proba(X)
-    theirs = adapt(np.exp(stable), unstable, method="paper", answer="paper").predict_proba(
+    theirs = adapt(np.exp(stable), unstable, settings=Settings("paper"), answer="paper").predict_proba(
         np.exp(stable), unstable
     )
     np.testing.assert_array_equal(ours, theirs)

@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
+from sfboost.adaptation import Settings
 from sfboost.lab.baselines.learned.boosting import SFB
 from sfboost.lab.experiments import Group, Run, Session
 from sfboost.lab.experiments import synthetic as experiment
@@ -76,7 +77,7 @@ def test_flattening_takes_the_leak_out_before_adapting():
     X = rows.places[0].X
     adapter = FlattenedSFB(correction="posthoc", rounds=2)
     expected = flat.model.adapt(
-        X, answer="checked", correction="posthoc", rounds=2, random_state=0
+        X, answer="checked", settings=Settings(correction="posthoc", rounds=2)
     ).predict_proba(X)
     np.testing.assert_allclose(adapter.adapt(plain, X).predict_proba(X), expected, atol=1e-10)
     assert not np.allclose(plain.predict_proba(X), flat.predict_proba(X), atol=1e-6)

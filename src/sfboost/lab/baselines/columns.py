@@ -41,7 +41,7 @@ class ColumnPredictor:
     @property
     def evidence_(self) -> StableEvidence | None:
         """How much the stable classifier beats the class balance on held-out rows."""
-        return self.model.evidence_
+        return self.model.training_.evidence
 
     def features(self, X: Any) -> Floats:
         """Return the rows as numbers."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.adaptation import Adaptation, adapt
+from sfboost.adaptation import Adaptation, Settings, Training, adapt
 from sfboost.lab.baselines.contract import Floats, LinearHead, Method, Predictor, TestAccess
 
 
@@ -133,8 +133,7 @@ class SFBPaper(Method):
             stable,
             unstable,
             classes=predictor.classes_,
-            method="paper",
-            rounds=self.rounds,
+            settings=Settings("paper", rounds=self.rounds),
             answer=answer_of(self.force),
             random_state=seed,
         )
@@ -179,9 +178,8 @@ class SFBOurs(Method):
             stable,
             unstable,
             classes=predictor.classes_,
-            correction=correction,
-            rounds=self.rounds,
-            evidence=getattr(predictor, "evidence_", None),
+            settings=Settings(correction=correction, rounds=self.rounds),
+            training=Training(evidence=getattr(predictor, "evidence_", None)),
             answer=answer_of(self.force),
             random_state=seed,
         )

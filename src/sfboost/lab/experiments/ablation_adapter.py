@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from scipy.special import log_softmax
 
-from sfboost.adaptation import adapt
+from sfboost.adaptation import Settings, adapt
 from sfboost.heads import AdamLogisticRegression
 from sfboost.lab.baselines.contract import Method, Predictor, TestAccess
 from sfboost.lab.baselines.sfb import BoostedPredictor, OtherStable, outputs_of
@@ -63,12 +63,14 @@ class PaperAdapter(Method):
             stable,
             unstable,
             classes=predictor.classes_,
-            method="paper",
-            head=head,
-            correction="posthoc" if self.correct else "none",
-            rounds=self.rounds,
-            calibrate_unstable=self.calibrate_unstable,
-            standardize=self.standardize,
+            settings=Settings(
+                "paper",
+                head=head,
+                correction="posthoc" if self.correct else "none",
+                rounds=self.rounds,
+                calibrate_unstable=self.calibrate_unstable,
+                standardize=self.standardize,
+            ),
             answer="paper",
             random_state=seed,
         )
@@ -115,9 +117,7 @@ class PaperLabels(PaperAdapterAsIs):
             unstable,
             y=y_test,
             classes=predictor.classes_,
-            method="paper",
-            head=head,
-            standardize=self.standardize,
+            settings=Settings("paper", head=head, standardize=self.standardize),
             answer="paper",
         )
         return BoostedPredictor(predictor, made)

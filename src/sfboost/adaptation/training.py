@@ -1,0 +1,45 @@
+"""`Training`: what an adaptation needs to know of the labelled domains. Numbers only, no rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sfboost.adaptation.decision import StableEvidence
+from sfboost.marginal.probabilities import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What training knows of the stable predictor; `StableFeatureBoosting.fit` makes it as `training_`.
+
+    Attributes
+    ----------
+    evidence : StableEvidence or None
+        How much the stable predictor beat the class balance on held-out training rows.
+    leak : float or None
+        δ: how far E[f_S | Y] may differ between rows of different X_U. None: not known.
+    leak_source : str
+        Where `leak` comes from, or why it is not known, for the record.
+    source_prior : array of shape (K,) or None
+        Class shares of the rows that the stable predictor was calibrated on; transport="likelihood" needs it.
+    recalibration : Recalibration or None
+        How far the stable probabilities are from the labels, for `sfboost.diagnostics.new_domain_alarm`.
+
+    Examples
+    --------
+    >>> Training(leak=0.05).leak_source
+    'given'
+    """
+
+    evidence: StableEvidence | None = None
+    leak: float | None = None
+    leak_source: str = "given"
+    source_prior: FloatArray | None = None
+    recalibration: Any = None
+
+    def __post_init__(self) -> None:
+        if self.leak is not None and not self.leak >= 0.0:
+            raise ValueError(
+                f"leak={self.leak} makes no sense: it is the size of a difference, zero or more."
+            )
