@@ -12,6 +12,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are ano
 # Python tells what it is about to do, and the signal comes first: a part is removed after it took its name.
 SCRIPT = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 event, text, count, name = sys.argv.pop(1), sys.argv.pop(1), int(sys.argv.pop(1)), sys.argv.pop(1)
 def hook(what, arguments):
     global count
@@ -36,14 +37,15 @@ def interrupted(moment, *arguments, name="SIGINT"):
     return done.stderr
 
 
-@pytest.mark.parametrize("module", ["sklearn.base", "sfboost.cli.run"])
+@pytest.mark.parametrize("module", ["sklearn.base", "sfboost.cli.inputs"])
 def test_before_the_command_begins_one_sentence_is_said(module):
-    assert interrupted(("import", module, 1), "--version") == "error: Interrupted; no file was changed.\n"
+    assert interrupted(("import", module, 1), "run", "--help") == "error: Interrupted; no file was changed.\n"
 
 
 def test_an_interruption_where_python_cannot_raise_is_not_lost(files):
     code = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 class Freed:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)
