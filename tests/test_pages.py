@@ -205,6 +205,7 @@ def test_no_command_stands_outside_a_block(page):
     assert re.findall(r"^ {4,}(?:sfboost|make|pip|python) .*$", text, re.MULTILINE) == []
 
 
+@pytest.mark.long
 def test_the_readme_shows_every_row_of_the_demo():
     from rich.console import Console
 

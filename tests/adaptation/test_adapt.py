@@ -39,6 +39,7 @@ def test_without_correction_nothing_is_gained():
     assert (naive.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.75, abs=0.005)
 
 
+@pytest.mark.long
 def test_our_default_is_within_two_points_of_labels_on_four_classes():
     """Means over 20 draws, n = 1000; the paper's one-shot correction stalls (a misspecified head)."""
     scores = []
@@ -58,6 +59,7 @@ def test_our_default_is_within_two_points_of_labels_on_four_classes():
     assert labelled >= ours > oneshot > stable_only
 
 
+@pytest.mark.long
 def test_the_error_falls_with_the_square_root_of_the_rows():
     """Theorem 4.6: log-log slope of the error of Pr[Y | X_U] within [−0.6, −0.4]."""
     sizes = np.array([500, 2000, 8000, 32000])

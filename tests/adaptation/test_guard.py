@@ -170,6 +170,7 @@ def test_the_estimator_guards_by_default_and_the_paper_does_not():
     assert given.depends_on_leak(problem.new.X).shape == (len(problem.new.y),)
 
 
+@pytest.mark.long
 def test_mean_harm_is_not_positive_and_the_worst_is_small_where_training_shows_the_leak():
     """A small version of studies/study_guard.py."""
     harm, unguarded = [], []

@@ -50,6 +50,7 @@ def test_the_influence_of_a_row_is_what_leaving_it_out_does():
     assert found.coef.standard_error[0, 0] == pytest.approx(jackknife, rel=0.2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("correction", ["likelihood", "forward", "posthoc"])
 def test_intervals_cover(correction):
     """A small version of studies/study_coverage.py: 80 draws, so .87 is three sigma below .95."""

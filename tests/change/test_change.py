@@ -45,6 +45,7 @@ def alarms(n_domains, draws, seed, new, **dials):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_domains", [2, 3, 10])
 @pytest.mark.parametrize("leak", [0.0, 0.4])
 def test_untouched_domains_raise_at_most_the_nominal_share_of_alarms(n_domains, leak):
@@ -57,6 +58,7 @@ def test_moved_stable_features_and_class_shares_are_no_change_of_meaning(moved):
     assert alarms(5, 60, 2, moved) <= 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_domains", [2, 5])
 @pytest.mark.parametrize(
     "prior", [(0.5, 0.5), (0.9, 0.1), (0.6, 0.25, 0.15)], ids=["even", "one in ten", "three classes"]

@@ -83,6 +83,7 @@ def evil(tmp_path_factory):
 SPOILED = [word if word.startswith("--") else ",".join(w + EVIL for w in word.split(",")) for word in ROLES]
 
 
+@pytest.mark.long
 def test_every_command_on_a_table_shows_names_and_obeys_none(evil, tmp_path):
     train, new, model, adapted = (evil / name for name in ("train.parquet", "new.parquet", "m.sfb", "a.sfb"))
     commands = (
@@ -105,6 +106,7 @@ def test_every_command_on_a_table_shows_names_and_obeys_none(evil, tmp_path):
     assert "\u202e" not in page
 
 
+@pytest.mark.long
 def test_every_error_shows_names_and_obeys_none(tmp_path):
     (tmp_path / "evil.toml").write_text(f"{json.dumps(EVIL)} = 1\n")
     commands = (

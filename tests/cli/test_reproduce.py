@@ -145,6 +145,7 @@ def test_the_list_names_every_experiment():
         assert all(name in output for name in EXPERIMENTS)
 
 
+@pytest.mark.long
 @pytest.mark.ray
 @pytest.mark.usefixtures("small")
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")

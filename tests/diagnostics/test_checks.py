@@ -62,6 +62,7 @@ CLEAN = Dials(n_classes=2, n_rows=600, n_training_rows=600, n_domains=3, covaria
 # -- size: a small version of studies/study_checks.py ------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_false_alarms_are_rare_where_every_assumption_holds(n_classes):
     """60 draws at level .05: more than 9 alarms have a chance of one in a thousand."""

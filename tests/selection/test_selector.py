@@ -35,6 +35,7 @@ def test_cause_effect_coins_keep_the_cause_and_leave_what_is_stable_only_alone(f
     assert np.mean(informative) <= 0.2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n_classes", "n_domains"), [(2, 2), (2, 4), (4, 2), (4, 4)])
 def test_gaussian_effects_stable_found_unstable_never(families, n_classes, n_domains):
     exact = []
@@ -101,6 +102,7 @@ def test_one_domain_cannot_tell(domain):
     assert "one domain only" in selector.selection_.sentence
 
 
+@pytest.mark.long
 def test_errors_on_either_side_stay_below_the_level():
     """Six columns: three without drift, three with a drift of exactly the tolerance."""
     rng, n, false_alarm, false_stable = np.random.default_rng(0), 1200, [], []

@@ -245,6 +245,7 @@ def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
         assert torch.equal(a, b)
 
 
+@pytest.mark.long
 def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
     script = textwrap.dedent(
         """

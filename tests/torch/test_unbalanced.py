@@ -121,6 +121,7 @@ def test_chance_is_the_entropy_of_the_class_shares(prior):
     assert chance_risk(source) == pytest.approx(-np.sum(np.array(prior) * np.log(prior)), rel=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1])
 def test_many_skewed_classes_are_flattened_only_where_that_does_no_harm(seed):
     """K = 5. With seed 0 Φ_U takes up the stable feature, and flattening would halve the accuracy."""

@@ -131,6 +131,7 @@ def accuracies(name, dataset, seeds):
     )
 
 
+@pytest.mark.long
 def test_on_ac_erm_follows_the_unstable_feature_and_pseudo_labels_never_help():
     fitted, tests, base = accuracies("erm", "ac", SEEDS)
     assert base.mean() == pytest.approx(10, abs=1.5)
@@ -142,6 +143,7 @@ def test_on_ac_erm_follows_the_unstable_feature_and_pseudo_labels_never_help():
         assert (np.array(after) <= base).all()
 
 
+@pytest.mark.long
 def test_on_ac_irm_is_stable_and_pseudo_labels_never_help():
     fitted, tests, base = accuracies("irm", "ac", SEEDS)
     assert base.mean() == pytest.approx(75, abs=2.5)
@@ -153,6 +155,7 @@ def test_on_ac_irm_is_stable_and_pseudo_labels_never_help():
         assert (np.array(after) <= base).all()
 
 
+@pytest.mark.long
 def test_actir_is_stable_on_ac_and_fails_on_ce_dd():
     _, _, on_ac = accuracies("actir", "ac", range(5))
     assert np.median(on_ac) == pytest.approx(75, abs=2.5)

@@ -28,6 +28,7 @@ def fitted(request):
     return family, ColumnSFB(stable=stable).fit(LabelledRows(X, y, domain))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sfb", "sfb-paper", "sfb-leak"])
 def test_the_sfb_adapters_reach_the_ceiling_or_keep_the_stable_accuracy(fitted, name):
     family, model = fitted

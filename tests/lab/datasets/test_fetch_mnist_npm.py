@@ -60,6 +60,7 @@ def test_what_npm_cannot_install_is_told(tool, tmp_path, capsys):
     assert "npm could not install" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.data
 def test_the_real_bytes_arrive_and_load(tool, tmp_path):
     if not os.environ.get("SFBOOST_DATA"):

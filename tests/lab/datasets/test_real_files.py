@@ -43,6 +43,7 @@ def test_mnist_has_sixty_and_ten_thousand_images():
     assert np.mean(color == domain.y) == pytest.approx(0.1, abs=0.012)
 
 
+@pytest.mark.long
 def test_pacs_has_9991_pictures_of_seven_classes():
     needs("pacs160.tar")
     pacs = load("pacs")

@@ -97,6 +97,7 @@ def test_an_outcome_is_kept_for_the_records_it_is_about_alone(tmp_path):
     assert last_outcome("small", tmp_path) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["corrections", "sample-size"])
 def test_a_few_committed_records_are_what_this_code_gives(protocol, tmp_path):
     """The short canary: `sfboost results check` repeats more. Figures that differ: run the records again."""

@@ -135,6 +135,7 @@ def test_the_figure_is_drawn_and_the_same_records_give_the_same_bytes(folder, na
     assert one == two
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["cmnist", "corrections", "pacs", "sample-size", "synthetic"])
 def test_committed_records_are_whole_and_belong_to_todays_plan(protocol):
     """A changed default makes another run: then these must be made anew."""

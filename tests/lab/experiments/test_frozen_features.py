@@ -40,6 +40,7 @@ def hospitals(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_every_method_meets_the_new_hospital(hospitals):
     out = hospitals / "out"
     command = ["reproduce", "camelyon17", "--quick", "--engine", "in-process", "--out", str(out)]

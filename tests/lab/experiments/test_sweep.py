@@ -151,6 +151,7 @@ def test_a_worker_killed_from_outside_loses_nothing(tmp_path):
     assert all(record.ok for record in records.values())
 
 
+@pytest.mark.long
 @pytest.mark.ray
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_ray_gives_the_same_records_and_survives_a_killed_worker(tmp_path, expected, monkeypatch):
@@ -206,6 +207,7 @@ def test_a_sweep_outlives_the_shell_that_started_it(tmp_path, jobs):
     assert len(Store(tmp_path).read().records) == 16
 
 
+@pytest.mark.long
 def test_workers_stop_when_their_sweep_is_killed(tmp_path):
     script = (
         "from engine_runs import make_groups; from sfboost.lab.experiments import sweep;"

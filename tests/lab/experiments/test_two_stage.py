@@ -67,6 +67,7 @@ def test_baselines_that_train_at_once_are_those_that_train_alone(tmp_path):
         np.testing.assert_allclose(many.predict_proba(X), alone.predict_proba(X), atol=1e-3)
 
 
+@pytest.mark.long
 def test_flattening_takes_the_leak_out_before_adapting():
     """The adapter on a plain model equals the plain adapter on a model that was fitted with flattening."""
     run = Run("ac", "sfb", 0, "test")
