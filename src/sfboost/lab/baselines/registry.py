@@ -6,49 +6,7 @@ tests read these lists.
 
 from __future__ import annotations
 
-import difflib
-import importlib
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-
-class Registry(Mapping[str, Any]):
-    """Names and the classes they stand for; a class is imported when it is asked for.
-
-    Parameters
-    ----------
-    kind : str
-        For messages: "trainer", "adapter".
-    entries : mapping of str to str
-        ``module:Class`` by name.
-
-    Examples
-    --------
-    >>> Registry("adapter", {"t3a": "sfboost.lab.baselines.t3a:T3A"})["t3a"].title
-    'T3A'
-    """
-
-    def __init__(self, kind: str, entries: Mapping[str, str]) -> None:
-        self.kind = kind
-        self.entries = dict(entries)
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.entries:
-            close = difflib.get_close_matches(name, self.entries, n=1)
-            hint = f"Did you mean {close[0]!r}? " if close else ""
-            raise KeyError(f"No {self.kind} {name!r}. {hint}There are: {', '.join(self.entries)}.")
-        module, _, attribute = self.entries[name].partition(":")
-        return getattr(importlib.import_module(module), attribute)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.entries
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
+from sfboost.lab.registry import Registry
 
 _HERE = "sfboost.lab.baselines."
 

@@ -6,7 +6,6 @@ list imports none of them, nor the extras they need.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import os
@@ -17,6 +16,7 @@ from typing import Any
 
 from sfboost.datasets.contract import Dataset, check_seed
 from sfboost.datasets.sources import File
+from sfboost.lab.registry import import_named, require_known
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,7 @@ class Entry:
 
     def loading_function(self) -> Callable[..., Dataset]:
         """Import and return the function that loads this data set."""
-        module, _, function = self.loader.partition(":")
-        loaded: Callable[..., Dataset] = getattr(importlib.import_module(module), function)
+        loaded: Callable[..., Dataset] = import_named(self.loader)
         return loaded
 
     def options(self) -> dict[str, Any]:
@@ -164,12 +163,8 @@ def find(name: str) -> Entry:
     'colored_digits'
     """
     key = name.lower().replace("-", "_")
-    for entry in ENTRIES:
-        if entry.name == key:
-            return entry
-    close = difflib.get_close_matches(key, names(), n=1)
-    hint = f"Did you mean {close[0]!r}? " if close else ""
-    raise KeyError(f"No data set {name!r}. {hint}There are: {', '.join(names())}.")
+    require_known("data set", key, names())
+    return next(entry for entry in ENTRIES if entry.name == key)
 
 
 def load(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from sfboost.lab.experiments.origin import origin
 from sfboost.lab.experiments.record import Measured, Record, versions
 from sfboost.lab.experiments.run import Run, digest
 from sfboost.lab.experiments.store import Store
+from sfboost.lab.registry import import_named
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,5 @@ def execute(task: Task, orphaned: Callable[[], bool] = lambda: False) -> int:
 
 
 def _find(name: str) -> Callable[[Run, Session], Measured]:
-    module, _, function = name.partition(":")
-    found: Callable[[Run, Session], Measured] = getattr(importlib.import_module(module), function)
+    found: Callable[[Run, Session], Measured] = import_named(name)
     return found

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
-
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.grouped_runs import Group
+from sfboost.lab.registry import import_named, require_known
 
 _HERE = "sfboost.lab.experiments."
 
@@ -34,12 +32,8 @@ def find_experiment(name: str) -> Experiment:
     >>> find_experiment("synthetic").seeds
     100
     """
-    if name not in EXPERIMENTS:
-        close = difflib.get_close_matches(name, EXPERIMENTS, n=1)
-        hint = f"Did you mean {close[0]!r}? " if close else ""
-        raise KeyError(f"No experiment {name!r}. {hint}There are: {', '.join(EXPERIMENTS)}.")
-    module, _, attribute = EXPERIMENTS[name].partition(":")
-    found: Experiment = getattr(importlib.import_module(module), attribute)
+    require_known("experiment", name, EXPERIMENTS)
+    found: Experiment = import_named(EXPERIMENTS[name])
     return found
 
 
