@@ -10,6 +10,8 @@ EXTRAS ?= app,data,theory
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# One thread for each of the processes: more would only get in each other's way.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 COVER  := marginal calibration heads adaptation
 comma  := ,
 stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
@@ -19,11 +21,11 @@ demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
 test: $(call stamp,$(EXTRAS)$(comma)dev)
-	$(BIN)/python -m pytest -n auto -m 'not long' $(foreach room,$(COVER),--cov=src/sfboost/$(room)) --cov-report= $(ARGS)
+	$(PYTEST) -m 'not long' $(foreach room,$(COVER),--cov=src/sfboost/$(room)) --cov-report= $(ARGS)
 	$(BIN)/coverage report --fail-under=95
 
 test-long: $(call stamp,$(EXTRAS)$(comma)dev)
-	$(BIN)/python -m pytest -n auto -m long $(ARGS)
+	$(PYTEST) -m long $(ARGS)
 
 lint: $(call stamp,$(EXTRAS)$(comma)dev)
 	$(BIN)/ruff check .
