@@ -16,7 +16,7 @@ from sfboost.whole_files import Placement, watch_placements
 
 
 class Boundary(TyperGroup):
-    """The whole command. All that it says on its way out goes through `speech`, as everything does."""
+    """The whole command. All that it says on its way out goes through `console`, as everything does."""
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
