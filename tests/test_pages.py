@@ -1,4 +1,4 @@
-"""Every snippet of README, CONTRIBUTING and docs/ is executed, and what it is said to print is what comes out.
+"""Every snippet of README, CONTRIBUTING and docs/ is executed, and what it should print is what comes out.
 
 A page's Python blocks run in order in one namespace, in a folder of its own. Names that a page takes as given
 (X, y, hospital, …) and files (train.csv, …) are in `given`. A `text` block right after a Python block is what
