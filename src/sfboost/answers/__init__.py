@@ -1,0 +1,1 @@
+"""Which answer is best for a new domain. Layer 4."""

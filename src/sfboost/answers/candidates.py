@@ -1,0 +1,117 @@
+"""The candidate answers: each a small frozen predictor of `Rows`. One class, one line in `fit_candidates`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from sfboost.adaptation import Adaptation, AdaptationWarning, Training
+from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.settings import Choices
+from sfboost.answers.mending import Habits, Mending
+from sfboost.answers.rows import Rows
+from sfboost.change import Change
+from sfboost.marginal.probabilities import FloatArray
+
+
+class Answer(Protocol):
+    """Fitted to one new domain; says log-probabilities of any of its rows."""
+
+    def log_proba(self, rows: Rows) -> FloatArray:
+        """Log-probabilities, of shape (n, K)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Stable:
+    """The stable predictor alone."""
+
+    def log_proba(self, rows: Rows) -> FloatArray:
+        """Log f_S."""
+        return rows.view.log_stable
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """All features as trained."""
+
+    def log_proba(self, rows: Rows) -> FloatArray:
+        """What the pooled classifier says."""
+        return rows.view.log_pooled
+
+
+@dataclass(frozen=True, eq=False)
+class Mended:
+    """All features as trained, after the changed ones were put back, or dropped."""
+
+    mending: Mending
+
+    def log_proba(self, rows: Rows) -> FloatArray:
+        """What the pooled classifier says of mended rows."""
+        return rows.with_unstable(self.mending.apply(rows.view)).view.log_pooled
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """SFB: what the unstable features mean is learned anew, from f_S or from another answer in its place.
+
+    Attributes
+    ----------
+    base : Answer
+        What takes the place of f_S.
+    adaptation : Adaptation
+    columns : tuple of int or None
+        Unstable columns that are learned anew; None is all of them.
+    """
+
+    base: Any
+    adaptation: Adaptation
+    columns: tuple[int, ...] | None = None
+
+    def log_proba(self, rows: Rows) -> FloatArray:
+        """Log f + log f_U − log p."""
+        unstable = rows.view.unstable if self.columns is None else rows.view.unstable[:, list(self.columns)]
+        return self.adaptation.predict_log_proba(np.exp(self.base.log_proba(rows)), unstable)
+
+
+def boost(
+    base: Answer, rows: Rows, choices: Choices, classes: Any, columns: tuple[int, ...] | None = None
+) -> Boosted:
+    """Learn the unstable features anew, on top of another answer."""
+    unstable = rows.view.unstable if columns is None else rows.view.unstable[:, list(columns)]
+    with warnings.catch_warnings():
+        # What could not be learned is in its decision; this is one candidate of several.
+        warnings.simplefilter("ignore", AdaptationWarning)
+        adaptation = adapt_rows(
+            np.exp(base.log_proba(rows)),
+            unstable,
+            choices,
+            y=None,
+            classes=classes,
+            sample_weight=rows.view.weight * len(rows.view.weight),
+            training=Training(),
+            answer="checked",
+            uncertainty=False,
+        )
+    return Boosted(base, adaptation, columns)
+
+
+def fit_candidates(
+    rows: Rows, change: Change, habits: Habits | None, choices: Choices, classes: Any = None
+) -> Mapping[str, Answer]:
+    """Every answer that can be given to these rows, without their labels."""
+    made: dict[str, Answer] = {"stable": Stable(), "pooled": Pooled()}
+    if rows.view.unstable.shape[1]:
+        made["boosted"] = boost(Stable(), rows, choices, classes)
+    if habits is None or rows.log_pooled is None:
+        return made
+    made["mended"] = Mended(habits.mend(rows.view, *change.columns_left()))
+    columns, left = change.columns_left(change.suspects)
+    made["dropped"] = dropped = Mended(habits.mend(rows.view, columns, [0.0] * len(left)))
+    if len(columns) < rows.view.unstable.shape[1]:
+        made["grafted"] = boost(dropped, rows, choices, classes, tuple(columns))
+    return made
