@@ -254,7 +254,7 @@ def test_the_score_is_flattened_where_enough_rows_are_held_out_or_when_told(n, o
     X, y, d = _training(n, agreements=(0.9, 0.7))
     longer = FAST.changed(steps=50, unstable_steps=50, learning_rate=0.02, validation_fraction=0.5)
     model = fast(plan=longer, **options).fit(X, y, sample_domain=d)
-    raw, unstable = model._calibrated(X)
+    raw, unstable = model.stable_and_unstable(X, flattened=False)
     if flattened:
         expected = model.leak_model().flatten(np.exp(raw), unstable)
         assert not np.allclose(expected, np.exp(raw), atol=1e-6)

@@ -389,6 +389,18 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
         best = self.predict_log_proba(X).argmax(axis=1)
         return self.classes_[best]
 
+    def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
+        """Return calibrated log f_S of shape (n, K), and the unstable columns: what `sfboost.adapt` takes."""
+        check_is_fitted(self)
+        X = self._check_input(X, reset=False)
+        tell_filled(self, X, "new rows")
+        return self._stable_log_proba(X), self.unstable_columns_.take(X)
+
+    @property
+    def unstable_names_(self) -> tuple[str, ...]:
+        """Names of the unstable features, as the head reads them."""
+        return self.unstable_columns_.names
+
     # -- a new domain -------------------------------------------------------------------------------
 
     def adapt(

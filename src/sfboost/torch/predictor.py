@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +17,12 @@ from sfboost.adaptation import Settings, StableEvidence, Training
 from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import resolve
+from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.diagnosing import alarm_of, know_training, numbers, with_leak
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import NewRows, Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.torch.adapted import AdaptedSFBClassifier
 from sfboost.torch.inputs import chunks
 from sfboost.torch.precision import Precision
 from sfboost.torch.split_network import SplitNetwork
@@ -87,17 +88,22 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         stable, unstable, _ = self._outputs(X)
         return stable, unstable
 
-    def stable_and_unstable(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return calibrated log f_S of shape (n, K), and Φ_U: what `sfboost.adapt` takes."""
-        log_proba, unstable = self._calibrated(X)
-        if self.leak_model_ is None:
+    def stable_and_unstable(self, X: Any, *, flattened: bool = True) -> tuple[FloatArray, FloatArray]:
+        """Return calibrated log f_S of shape (n, K), and Φ_U: what `sfboost.adapt` takes.
+
+        `flattened=False` leaves in f_S what the model, if it flattens, takes out of it.
+        """
+        check_is_fitted(self, "network_")
+        _, unstable, logits = self._outputs(X)
+        log_proba = self.temperature_.apply(logits)
+        if self.leak_model_ is None or not flattened:
             return log_proba, unstable
         return np.log(self.leak_model_.flatten(np.exp(log_proba), unstable)), unstable
 
-    def _calibrated(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        check_is_fitted(self, "network_")
-        _, unstable, logits = self._outputs(X)
-        return self.temperature_.apply(logits), unstable
+    @property
+    def unstable_names_(self) -> tuple[str, ...]:
+        """Names of the features in Φ_U."""
+        return tuple(f"Φ_U[{j}]" for j in range(self.network_.n_unstable))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
@@ -125,7 +131,7 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         uncertainty: bool = False,
         noise: str = "complementary",
         **leak_options: Any,
-    ) -> AdaptedSFBClassifier:
+    ) -> AdaptedClassifier:
         """Learn from unlabelled rows of a new domain what Φ_U means there; this model is not changed.
 
         Parameters
@@ -160,7 +166,7 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        AdaptedSFBClassifier
+        AdaptedClassifier
         """
         if noise == "train":
             if leak is not None or y is not None or sample_weight is not None:
@@ -169,9 +175,9 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
                     "y and sample_weight, or use noise='complementary'."
                 )
             # The leak model knows the score as it was before flattening.
-            stable, unstable = self._calibrated(X)
+            stable, unstable = self.stable_and_unstable(X, flattened=False)
             model = self.leak_model(force=answer == "paper", **leak_options)
-            return AdaptedSFBClassifier(self, model.adapt(np.exp(stable), unstable))
+            return AdaptedClassifier(copy(self), model.adapt(np.exp(stable), unstable))
         if noise != "complementary":
             raise ValueError(f"noise must be 'complementary' or 'train', got {noise!r}.")
         if leak_options:
@@ -200,7 +206,7 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
             uncertainty=uncertainty,
             alarm=alarm,
         )
-        return AdaptedSFBClassifier(self, adaptation)
+        return AdaptedClassifier(copy(self), adaptation)
 
     @staticmethod
     def _new_rows(
