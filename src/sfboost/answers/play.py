@@ -55,6 +55,7 @@ class Case:
 def play(
     rows: Sequence[Rows],
     labels: Sequence[IntArray],
+    domains: Sequence[Any],
     reference: Reference,
     habits: Habits | None,
     choices: Choices,
@@ -66,7 +67,9 @@ def play(
 
     Each domain's `rows` are seen by predictors that were trained without it. `tick` is called after each one.
     """
-    strongest = np.flatnonzero(reference.groups == np.bincount(reference.groups, reference.importance).argmax())
+    strongest = np.flatnonzero(
+        reference.groups == np.bincount(reference.groups, reference.importance).argmax()
+    )
     every = np.arange(len(reference.groups))
     kinds: list[tuple[str, str, IntArray]] = [(AS_IS, AS_IS, every)]
     if all(part.log_pooled is not None for part in rows):
@@ -74,7 +77,7 @@ def play(
         if len(strongest) < len(every):
             kinds += [(f"strongest {kind}", kind, strongest) for kind in STRESSES]
     cases = []
-    for place, (part, y) in enumerate(zip(rows, labels, strict=True)):
+    for place, part, y in zip(domains, rows, labels, strict=True):
         rng = np.random.default_rng([seed, len(cases)])
         own = choices
         for name, kind, columns in kinds:

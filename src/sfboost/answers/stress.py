@@ -1,4 +1,4 @@
-"""What might happen to unstable features: the catalogue of changes that own labelled domains are put through."""
+"""What might happen to unstable features: the changes that own labelled domains are put through."""
 
 from __future__ import annotations
 

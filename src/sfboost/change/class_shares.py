@@ -1,4 +1,4 @@
-"""Class shares of a domain under label shift, from stable probabilities alone (Saerens et al., 2002)."""
+"""Rows of a domain weighted as if class shares had not moved (label shift: Saerens et al., 2002)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ _MOST_ROUNDS = 1000
 _SETTLED = 1e-7
 
 
-def shifted(stable: FloatArray, source_prior: FloatArray, weight: FloatArray) -> FloatArray:
-    """Stable probabilities as they would be if only the class shares had moved: EM for the shares.
+def back_to_training(stable: FloatArray, source_prior: FloatArray, weight: FloatArray) -> FloatArray:
+    """Row weights under which the class shares are those of training, if P(X_S | Y) transports.
+
+    The shares of these rows are found by EM; a row whose class is now p times as frequent counts for 1 / p.
 
     Examples
     --------
     >>> stable = np.array([[0.1, 0.9], [0.1, 0.9], [0.1, 0.9], [0.9, 0.1]])
-    >>> even = shifted(stable, np.array([0.5, 0.5]), np.full(4, 0.25))
-    >>> (even.mean(axis=0) - stable.mean(axis=0)).round(2).tolist()
-    [-0.11, 0.11]
+    >>> weight = back_to_training(stable, np.array([0.5, 0.5]), np.full(4, 0.25))
+    >>> (weight @ stable).round(2).tolist()
+    [0.5, 0.5]
     """
     shares = source_prior
     for _ in range(_MOST_ROUNDS):
@@ -28,4 +30,5 @@ def shifted(stable: FloatArray, source_prior: FloatArray, weight: FloatArray) ->
         shares = weight @ moved
         if settled:
             break
-    return moved
+    back = weight * (moved @ (source_prior / np.maximum(shares, np.finfo(np.float64).tiny)))
+    return np.asarray(back / back.sum())

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from sfboost.change.attribution import LEFT, attribute
 from sfboost.change.moments import Moments
-from sfboost.change.prediction import Prediction, combine, holm, predict_new
+from sfboost.change.prediction import Prediction, combine, predict_new
 from sfboost.change.reference import Reference, measure_domain
 from sfboost.change.result import Change, FeatureChange, Verdict
 from sfboost.change.view import View
@@ -140,7 +139,7 @@ def _features(reference: Reference, found: _Comparison) -> tuple[FeatureChange, 
 def _signature(
     reference: Reference, found: _Comparison, features: tuple[FeatureChange, ...], suspects: tuple[str, ...]
 ) -> tuple[float, float, float, float]:
-    """Of the suspects: what is left of meaning and slope, how their unit changed, their share of importance."""
+    """Of the suspects: what is left of meaning and slope, how their unit changed, their share."""
     columns = [column for part in features if part.name in suspects for column in part.columns]
     importance = reference.importance[columns]
     left = [
