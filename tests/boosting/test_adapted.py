@@ -44,8 +44,9 @@ def models():
 def adapted_of(models, kind, X):
     if kind not in models:
         pytest.skip("needs the torch extra")
-    how = {"noise": "train", "n_cells": 2} if kind == "leak correction" else {"uncertainty": True}
-    return models[kind].adapt(X, answer="paper", **how)
+    if kind == "leak correction":
+        return models[kind].correct_leak(X, n_cells=2, force=True)
+    return models[kind].adapt(X, answer="paper", uncertainty=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -97,7 +97,7 @@ def test_a_leak_correction_comes_back(tmp_path, new):
         (X, y, np.repeat([1, 2], 1000)),
         plan=Plan(steps=100, unstable_steps=100, learning_rate=0.01, validation_fraction=0.5),
     )
-    adapted = model.adapt(new, noise="train", n_cells=2, answer="paper")
+    adapted = model.correct_leak(new, n_cells=2, force=True)
     loaded = again(adapted, tmp_path)
     assert loaded.decision_ == "leak-corrected"
     np.testing.assert_array_equal(loaded.predict_proba(new), adapted.predict_proba(new))
@@ -127,8 +127,8 @@ def test_a_loaded_network_can_be_trained_again(tmp_path, network, training, new)
 
 
 def test_the_folder_of_checkpoints_stays_at_home(tmp_path, training):
-    model = fitted(training, checkpoint=tmp_path / "states")
-    assert again(model, tmp_path).checkpoint is None
+    model = fitted(training, plan__checkpoint=tmp_path / "states")
+    assert again(model, tmp_path).plan.checkpoint is None
     assert str(tmp_path).encode() not in (tmp_path / "model.sfb").read_bytes()
 
 
