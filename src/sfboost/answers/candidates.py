@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,6 +56,15 @@ class Mended:
 
 
 @dataclass(frozen=True, eq=False)
+class BoostSettings:
+    """How SFB is run: its choices, the names of the classes, and their shares in training."""
+
+    choices: Choices
+    source_prior: FloatArray
+    classes: Any = None
+
+
+@dataclass(frozen=True, eq=False)
 class Boosted:
     """SFB: what the unstable features mean is learned anew, from f_S or from another answer in its place.
 
@@ -74,15 +83,19 @@ class Boosted:
 
     def log_proba(self, rows: Rows) -> FloatArray:
         """Log f + log f_U − log p."""
-        unstable = rows.view.unstable if self.columns is None else rows.view.unstable[:, list(self.columns)]
+        unstable = rows.unstable if self.columns is None else rows.view.unstable[:, list(self.columns)]
         return self.adaptation.predict_log_proba(np.exp(self.base.log_proba(rows)), unstable)
 
 
 def boost(
-    base: Answer, rows: Rows, choices: Choices, classes: Any, columns: tuple[int, ...] | None = None
+    base: Answer, rows: Rows, settings: BoostSettings, columns: tuple[int, ...] | None = None
 ) -> Boosted:
     """Learn the unstable features anew, on top of another answer."""
-    unstable = rows.view.unstable if columns is None else rows.view.unstable[:, list(columns)]
+    choices = settings.choices
+    if columns is not None and choices.wraps_head:
+        # A head that the user brought along may read all columns, or other types than numbers.
+        choices = replace(choices, head=None, rounds=None)
+    unstable = rows.unstable if columns is None else rows.view.unstable[:, list(columns)]
     with warnings.catch_warnings():
         # What could not be learned is in its decision; this is one candidate of several.
         warnings.simplefilter("ignore", AdaptationWarning)
@@ -91,9 +104,9 @@ def boost(
             unstable,
             choices,
             y=None,
-            classes=classes,
+            classes=settings.classes,
             sample_weight=rows.view.weight * len(rows.view.weight),
-            training=Training(),
+            training=Training(source_prior=settings.source_prior),
             answer="checked",
             uncertainty=False,
         )
@@ -101,17 +114,20 @@ def boost(
 
 
 def fit_candidates(
-    rows: Rows, change: Change, habits: Habits | None, choices: Choices, classes: Any = None
+    rows: Rows,
+    change: Change,
+    habits: Habits | None,
+    settings: BoostSettings,
+    adaptation: Adaptation | None = None,
 ) -> Mapping[str, Answer]:
-    """Every answer that can be given to these rows, without their labels."""
+    """Every answer that can be given to these rows. `adaptation` is that of f_S, if it is at hand."""
     made: dict[str, Answer] = {"stable": Stable(), "pooled": Pooled()}
-    if rows.view.unstable.shape[1]:
-        made["boosted"] = boost(Stable(), rows, choices, classes)
+    made["boosted"] = boost(Stable(), rows, settings) if adaptation is None else Boosted(Stable(), adaptation)
     if habits is None or rows.log_pooled is None:
         return made
     made["mended"] = Mended(habits.mend(rows.view, *change.columns_left()))
     columns, left = change.columns_left(change.suspects)
     made["dropped"] = dropped = Mended(habits.mend(rows.view, columns, [0.0] * len(left)))
     if len(columns) < rows.view.unstable.shape[1]:
-        made["grafted"] = boost(dropped, rows, choices, classes, tuple(columns))
+        made["grafted"] = boost(dropped, rows, settings, tuple(columns))
     return made

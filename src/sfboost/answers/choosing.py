@@ -23,6 +23,8 @@ _FIRST_DOUBT, _NO_DOUBT = 0.2, 0.02
 _ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
 # Own domains must prefer another answer to pooled this clearly, and there must be so many of them.
 _CLEARLY, _FEWEST_DOMAINS = 2.0, 3
+# Prior weight that labels find on all candidates together; weights below the second are none.
+_NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
 # Answers to rows that nothing happened to.
 _QUIET = ("pooled", "stable", "boosted")
 
@@ -57,8 +59,11 @@ class Choice:
     gains: dict[str, tuple[float, float]]
 
 
-def choose(change: Change, cases: Sequence[Case], available: Collection[str]) -> Choice:
-    """Weigh the available answers, given what the test says and how they did on own domains."""
+def choose(change: Change, cases: Sequence[Case], available: Collection[str], learner: str = "") -> Choice:
+    """Weigh the available answers, given what the test says and how they did on own domains.
+
+    `learner` says what the pooled classifier is, for the reason.
+    """
     quiet = _quiet_answer(cases, available)
     if change.verdict == "cannot tell":
         gains = _gains([case for case in cases if case.kind == AS_IS], None, available)
@@ -68,7 +73,9 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str]) ->
     doubt = _doubt(change.p_value)
     if doubt == 0.0:
         reason = f"Nothing changed: {_as_ever(change)}. The answer is {WORDS[quiet]}"
-        if quiet != "pooled":
+        if quiet == "pooled":
+            reason += f" ({learner})" * bool(learner)
+        else:
             reason += ", which your own domains clearly prefer to all features as trained"
         return Choice({quiet: 1.0}, _kind({quiet: 1.0}), reason + ".", {})
     gains = _gains([case for case in cases if case.kind != AS_IS], change, available)
@@ -78,6 +85,30 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str]) ->
     weights = {best: 1.0} if best == quiet else {quiet: 1.0 - doubt, best: doubt}
     weights = {name: weight for name, weight in weights.items() if weight > 0.0}
     return Choice(weights, _kind(weights), _changed(change, weights, best, gains), gains)
+
+
+def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows: int) -> Choice:
+    """The same choice after some labels: `fits` are log-likelihoods of the candidates on labelled rows.
+
+    The weights so far are prior probabilities, and no candidate is ruled out. Where every row is labelled
+    what the labels teach is the answer.
+    """
+    if n_labelled == n_rows:
+        reason = "Every row is labelled: the unstable features are learned from the labels."
+        return Choice({"boosted": 1.0}, "adapted", reason, choice.gains)
+    prior = {name: _NOT_RULED_OUT / len(fits) for name in fits}
+    for name, weight in choice.weights.items():
+        prior[name] += (1.0 - _NOT_RULED_OUT) * weight
+    scores = {name: np.log(prior[name]) + fit for name, fit in fits.items()}
+    top = max(scores.values())
+    weights = {name: float(np.exp(score - top)) for name, score in scores.items()}
+    whole = sum(weights.values())
+    weights = {name: weight / whole for name, weight in weights.items() if weight / whole > _NEGLIGIBLE}
+    whole = sum(weights.values())
+    weights = {name: weight / whole for name, weight in weights.items()}
+    parts = " and ".join(f"{100 * weight:.0f} % {WORDS[name]}" for name, weight in weights.items())
+    reason = f"{choice.reason} After {n_labelled} labels the answer is {parts}."
+    return Choice(weights, _kind(weights), reason, choice.gains)
 
 
 def _doubt(p_value: float) -> float:

@@ -33,11 +33,14 @@ class Experience:
         How they go with all other features; None if the pooled classifier cannot be asked what it would say.
     cases : tuple of Case
         How every candidate answer did on own domains, as they are and after changes.
+    learner : str
+        What the pooled classifier is, in words.
     """
 
     reference: Reference
     habits: Habits | None
     cases: tuple[Case, ...]
+    learner: str = ""
 
     @classmethod
     def learn(
@@ -49,6 +52,7 @@ class Experience:
         *,
         names: Sequence[str] | None = None,
         groups: Sequence[int] | None = None,
+        learner: str = "",
         seed: int = 0,
         tick: Callable[[], Any] = lambda: None,
     ) -> Self:
@@ -70,7 +74,7 @@ class Experience:
             seed=seed,
             tick=tick,
         )
-        return cls(reference, habits, cases)
+        return cls(reference, habits, cases, learner)
 
 
 def _at_most(rows: Rows, y: IntArray, rng: np.random.Generator) -> tuple[Rows, IntArray]:

@@ -62,6 +62,15 @@ class Habits:
         X = np.hstack([view.features, view.unstable])
         return np.column_stack([(X - self.mean) / self.spread, np.ones(len(X))])
 
+    def expected(self, view: View, columns: npt.NDArray[np.intp]) -> FloatArray:
+        """U with some columns as training expects them to be, given all others."""
+        turned = self.n_features + columns
+        kept = np.setdiff1d(np.arange(len(self.gram)), turned)
+        made = self.standardised(view)[:, kept] @ _regression(self.gram, kept, turned)
+        unstable = view.unstable.copy()
+        unstable[:, columns] = made * self.spread[turned] + self.mean[turned]
+        return unstable
+
     def mend(self, view: View, columns: Sequence[int], left: Sequence[float]) -> Mending:
         """Learn from rows of a new domain how to put the columns of U back.
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.adaptation.settings import Choices
-from sfboost.answers.candidates import fit_candidates
+from sfboost.answers.candidates import BoostSettings, fit_candidates
 from sfboost.answers.mending import Habits
 from sfboost.answers.rows import Rows
 from sfboost.answers.stress import STRESSES, stressed
@@ -70,16 +70,17 @@ def play(
     strongest = np.flatnonzero(
         reference.groups == np.bincount(reference.groups, reference.importance).argmax()
     )
+    settings = BoostSettings(_ours(choices), reference.prior)
     every = np.arange(len(reference.groups))
     kinds: list[tuple[str, str, IntArray]] = [(AS_IS, AS_IS, every)]
     if all(part.log_pooled is not None for part in rows):
         kinds += [(f"all {kind}", kind, every) for kind in STRESSES]
         if len(strongest) < len(every):
             kinds += [(f"strongest {kind}", kind, strongest) for kind in STRESSES]
-    cases = []
+    cases: list[Case] = []
     for place, part, y in zip(domains, rows, labels, strict=True):
         rng = np.random.default_rng([seed, len(cases)])
-        own = choices
+        own = settings
         for name, kind, columns in kinds:
             here = part
             if kind != AS_IS:
@@ -87,13 +88,19 @@ def play(
             change = change_in(reference, here.view)
             answers = fit_candidates(here, change, habits, own)
             cross_fit = getattr(getattr(answers.get("boosted"), "adaptation", None), "cross_fit", None)
-            if own.head is None and cross_fit is not None:
+            if own.choices.head is None and cross_fit is not None:
                 # The penalty is found once: what follows are the same rows.
-                own = replace(own, l2=None, head=SoftLogisticRegression(l2=cross_fit.l2))
+                head = SoftLogisticRegression(l2=cross_fit.l2)
+                own = replace(own, choices=replace(own.choices, l2=None, head=head))
             said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
             cases.append(_scored(str(place), name, change, said, y, here.view.weight))
         tick()
     return tuple(cases)
+
+
+def _ours(choices: Choices) -> Choices:
+    """The same with our head: a user's pipeline may read what is not numbers."""
+    return replace(choices, head=None, rounds=None) if choices.wraps_head else choices
 
 
 def _scored(

@@ -11,6 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, Explanation
 from sfboost.adaptation.uncertainty import Uncertainty
+from sfboost.answers import BestAnswer, Rows
+from sfboost.answers.explaining import explain_best
+from sfboost.change import Change
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.model import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
@@ -42,7 +45,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     ----------
     classes_, prior_, confusion_, informativeness_, head_, rounds_, uncertainty_ :
         As estimated in the new domain.
-    decision_ : {"adapted", "kept stable", "blended", "leak-corrected"}
+    decision_ : {"pooled", "adapted", "blended", "kept stable", "leak-corrected"}
     reason_ : str
         Why, in one sentence.
     leak_, break_even_ : float or None
@@ -50,9 +53,17 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     warnings_ : tuple of str
     """
 
-    def __init__(self, model: TwoParts, adaptation: Adaptation | LeakAdaptation) -> None:
+    def __init__(
+        self,
+        model: TwoParts,
+        adaptation: Adaptation | LeakAdaptation,
+        best: BestAnswer | None = None,
+        answers_: dict[str, FloatArray] | None = None,
+    ) -> None:
         self.model: Any = model
         self.adaptation = adaptation
+        self.best = best
+        self.answers_ = answers_
 
     def _parts(self, X: Any) -> tuple[FloatArray, Any]:
         """f_S and X_U of rows, as the adaptation knows them."""
@@ -63,7 +74,15 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
-        return self.adaptation.predict_log_proba(*self._parts(X))
+        if self.best is None:
+            return self.adaptation.predict_log_proba(*self._parts(X))
+        return self.best.log_proba(self._rows(X))
+
+    def _rows(self, X: Any) -> Rows:
+        rows = self.model.answer_rows(X)
+        if rows is None:
+            raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
+        return rows
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Pr[Y | X_S, X_U] in the new domain, of shape (n, K)."""
@@ -81,8 +100,10 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         ----------
         row : one row of X, as it is or as a table of one row, a DataFrame of one row, or a Series
         """
-        stable, unstable = self._parts(_one_row(row, getattr(self.model, "row_shape_", (-1,))))
-        return self.adaptation.explain(stable, unstable, feature_names=self.model.unstable_names_)
+        row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
+        if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
+            return explain_best(self.best, self._rows(row), self.adaptation, self.model.training_.experience)
+        return self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
 
     def depends_on_leak(self, X: Any) -> npt.NDArray[np.bool_]:
         """Rows whose predicted class would be another one if there were no leak at all."""
@@ -121,12 +142,22 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     @property
     def decision_(self) -> str:
         """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
-        return self.adaptation.decision.kind
+        return self.adaptation.decision.kind if self.best is None else self.best.choice.decision
 
     @property
     def reason_(self) -> str:
         """Why that was decided."""
-        return self.adaptation.decision.reason
+        return self.adaptation.decision.reason if self.best is None else self.best.choice.reason
+
+    @property
+    def change_(self) -> Change | None:
+        """Whether a meaning changed, and whose; answer="best" only."""
+        return None if self.best is None else self.best.change
+
+    @property
+    def weights_(self) -> dict[str, float] | None:
+        """Weights of the candidate answers; answer="best" only."""
+        return None if self.best is None else self.best.choice.weights
 
     @property
     def uncertainty_(self) -> Uncertainty | None:
