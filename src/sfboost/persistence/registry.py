@@ -39,6 +39,7 @@ TYPES: dict[str, str] = {
     "Settings": "sfboost.adaptation.settings:Choices",
     "AdaptationSettings": "sfboost.adaptation.settings:Settings",
     "Training": "sfboost.adaptation",
+    "DomainHead": "sfboost.adaptation",
     "UnstableModel": "sfboost.adaptation.fitting",
     "Standardizer": "sfboost.adaptation.standardize",
     "CrossFit": "sfboost.adaptation.regularisation",
