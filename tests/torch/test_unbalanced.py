@@ -92,7 +92,8 @@ def test_the_first_guess_is_what_the_unstable_features_name(prior):
         torch.nn.Identity(), n_features=k, n_classes=k, n_domains=2,
         unstable_trunk=torch.nn.Identity(),
     )  # fmt: skip
-    heads = np.stack([np.log(family.joint(a).by_unstable).T for a in agreements])  # (domains, K, cells)
+    # Of shape (domains, K, cells).
+    heads = np.stack([np.log(family.joint(a).unstable_posterior).T for a in agreements])
     if k == 2:  # one column of log-odds
         heads = heads[:, 1:] - heads[:, :1]
     with torch.no_grad():
