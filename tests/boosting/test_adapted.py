@@ -7,7 +7,7 @@ import pytest
 from joints import draw_anticausal
 from scipy.special import log_softmax
 
-from sfboost import Adaptation, AdaptedClassifier, Settings, StableFeatureBoosting, adapt
+from sfboost import Adaptation, AdaptedClassifier, Settings, StableFeatureBoosting, adapt, load
 
 KINDS = ["columns", "network", "leak correction"]
 
@@ -78,6 +78,27 @@ def test_the_terms_of_an_explanation_add_up_to_the_prediction(models, new, kind)
         assert len(why.feature_names) == 1
     with pytest.raises(ValueError, match=r"one row, got 2|features"):
         adapted.explain(new[:2])
+
+
+@pytest.mark.parametrize("kind", ["columns", "network"])
+def test_training_knows_what_the_unstable_feature_meant_in_each_domain_and_is_saved(models, kind, tmp_path):
+    if kind not in models:
+        pytest.skip("needs the torch extra")
+    training = models[kind].training_
+    assert [head.name for head in training.heads] == [0, 1]
+    slopes = [abs(head.head.coef_[0, 0]) for head in training.heads]
+    # The log-odds of a sign that agrees in 90 % and in 70 % of the rows.
+    np.testing.assert_allclose(slopes, [np.log(9), np.log(7 / 3)], atol=0.3)
+    np.testing.assert_allclose(training.source_prior, 0.5, atol=0.05)
+    assert training.evidence.convincing
+    assert training.leak is not None
+    models[kind].save(tmp_path / "model.sfb")
+    loaded = load(tmp_path / "model.sfb").training_
+    for name in ("evidence", "leak", "leak_source"):
+        assert getattr(loaded, name) == getattr(training, name)
+    for ours, theirs in zip(loaded.heads, training.heads, strict=True):
+        np.testing.assert_array_equal(ours.head.coef_, theirs.head.coef_)
+        np.testing.assert_array_equal(ours.feature_scale, theirs.feature_scale)
 
 
 @pytest.mark.parametrize("kind", ["columns", "network"])

@@ -219,7 +219,7 @@ def network():
             }
             for answer in ANSWERS:
                 found[f"{name}, {answer}"] = answer_of(model.adapt(X_new, answer=answer), X_new)
-        corrected = model.adapt(X_new, noise="train", answer="paper")
+        corrected = model.correct_leak(X_new, force=True)
         found["leak-corrected"] = {"probabilities": corrected.predict_proba(X_new[:SHOWN])}
     finally:
         torch.set_num_threads(threads)

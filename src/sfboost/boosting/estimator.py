@@ -43,7 +43,7 @@ from sfboost.boosting.diagnosing import (
     know_training,
     training_rows,
 )
-from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
+from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
 from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
@@ -124,7 +124,10 @@ class StableFeatureBoosting(AdaptableClassifier):
         One classifier of all features, as if nothing changed; None without `play`, or if they are no numbers.
     training_ : Training
         What adaptations need to know: how much the stable predictor beats the class balance on held-out rows,
-        how far it is from their labels, its mean there, and the leak. Numbers only, no rows.
+        how far it is from their labels, its mean there, the leak, a labelled head for each domain. Numbers
+        only, no rows.
+    calibrations_ : tuple of HeldOutCalibration or None
+        Of the stable predictor, one for each training domain.
     leaks_ : tuple of DomainLeak, or None
         How much of X_U the stable predictor shows within a class, by training domain: what the guard
         allows for in a new one. Measured on what the steps of a pipeline before its last make of them; None
@@ -263,20 +266,24 @@ class StableFeatureBoosting(AdaptableClassifier):
         )
         self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
         errors = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
-        self.training_ = know_training(evidence, self.leaks_, share @ np.exp(calibrated), errors)
-        self.domains_ = tuple(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(summarise_domain)(
-                    name,
-                    labels[mine],
-                    None if unstable_X is None else _safe_indexing(unstable_X, mine),
-                    rows_weight[mine],
-                    len(self.classes_),
-                    choices,
-                    held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine),
-                )
-                for name, mine in rows_by_domain(domain)
+        by_domain = rows_by_domain(domain)
+        heads = Parallel(n_jobs=self.n_jobs)(
+            delayed(learn_head)(
+                name,
+                labels[mine],
+                None if unstable_X is None else _safe_indexing(unstable_X, mine),
+                rows_weight[mine],
+                len(self.classes_),
+                choices,
             )
+            for name, mine in by_domain
+        )
+        self.training_ = know_training(
+            evidence, self.leaks_, share @ np.exp(calibrated), errors, tuple(heads)
+        )
+        self.calibrations_ = tuple(
+            held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine)
+            for _, mine in by_domain
         )
         self.pooled_ = None
         if play and len(self.unstable_columns_):
@@ -404,6 +411,12 @@ class StableFeatureBoosting(AdaptableClassifier):
         X = self._check_input(X, reset=False)
         tell_filled(self, X, "new rows")
         return self._stable_log_proba(X), self.unstable_columns_.take(X)
+
+    @property
+    def domains_(self) -> tuple[DomainSummary, ...]:
+        """What `fit` saw of each training domain."""
+        both = zip(self.training_.heads, self.calibrations_, strict=True)
+        return tuple(DomainSummary.of(head, calibration) for head, calibration in both)
 
     @property
     def unstable_names_(self) -> tuple[str, ...]:
@@ -543,15 +556,18 @@ class StableFeatureBoosting(AdaptableClassifier):
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
         """What files of earlier versions call otherwise."""
-        if "stability" not in state:
-            return state
-        state = state | {"transport": state.pop("stability")}
-        names = ("method", "correction", "rounds", "l2", "standardize")
-        state["settings"] = Settings(**{name: state.pop(name) for name in names if name in state})
-        state.pop("verbose", None)
+        state = dict(state)
+        if "stability" in state:
+            state["transport"] = state.pop("stability")
+            names = ("method", "correction", "rounds", "l2", "standardize")
+            state["settings"] = Settings(**{name: state.pop(name) for name in names if name in state})
+            state.pop("verbose", None)
         if "evidence_" in state:
             known = (state.pop("evidence_"), state.get("leaks_"), state.pop("source_prior_"))
             state["training_"] = know_training(*known, state.pop("recalibration_", None))
+        if "domains_" in state:
+            heads, state["calibrations_"] = zip(*(old.parts() for old in state.pop("domains_")), strict=True)
+            state["training_"] = replace(state["training_"], heads=heads)
         return state
 
     def __sklearn_tags__(self) -> Any:

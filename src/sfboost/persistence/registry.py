@@ -56,6 +56,7 @@ TYPES: dict[str, str] = {
     "BlindDomain": "sfboost.change.reference",
     "Coordinates": "sfboost.change.coordinates",
     "Moments": "sfboost.change.moments",
+    "DomainHead": "sfboost.adaptation",
     "UnstableModel": "sfboost.adaptation.fitting",
     "Standardizer": "sfboost.adaptation.standardize",
     "CrossFit": "sfboost.adaptation.regularisation",
