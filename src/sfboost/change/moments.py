@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfboost.change.coordinates import Coordinates
+from sfboost.change.coordinates import MeaningCoordinates
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
@@ -42,7 +42,7 @@ class Moments:
     scale: tuple[FloatArray, FloatArray]
 
 
-def measure_moments(coordinates: Coordinates, view: View, stable: FloatArray | None = None) -> Moments:
+def measure_moments(coordinates: MeaningCoordinates, view: View, stable: FloatArray | None = None) -> Moments:
     """Measure a domain; `stable` are other stable probabilities than the view's own."""
     F = np.exp(view.log_stable) if stable is None else stable
     weight, n_classes = view.weight, F.shape[1]
