@@ -24,8 +24,8 @@ from sfboost import StableFeatureBoosting
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import (
     CHECKS,
+    CheckInputs,
     Dials,
-    Material,
     SimulatedProblem,
     intercept_slope,
     make_new_rows,
@@ -39,16 +39,18 @@ BLOCK = 100
 ALARMS = ("doubtful", "violated")
 
 
-def material_of(problem: SimulatedProblem, fitted: bool) -> Material:
+def inputs_of(problem: SimulatedProblem, fitted: bool) -> CheckInputs:
     """The rows of a problem, with the true posterior or a fitted f_S."""
     X, y, domain = problem.training_rows()
     k, new = problem.n_stable, problem.new
     if fitted:
         model = StableFeatureBoosting(stable_features=list(range(k)))
         rows = held_out_rows(model, X, y, domain)
-        return Material(rows, make_new_rows(model.predict_proba(new.X), new.X_unstable, new.X_stable), LEVEL)
+        return CheckInputs(
+            rows, make_new_rows(model.predict_proba(new.X), new.X_unstable, new.X_stable), LEVEL
+        )
     stable = np.vstack([part.posterior for part in problem.training])
-    return Material(
+    return CheckInputs(
         make_training_rows(stable, y, domain, X[:, k:], X[:, :k]),
         make_new_rows(new.posterior, new.X_unstable, new.X_stable),
         LEVEL,
@@ -57,22 +59,22 @@ def material_of(problem: SimulatedProblem, fitted: bool) -> Material:
 
 def outcomes(problem: SimulatedProblem, fitted: bool) -> dict[str, bool]:
     """Which checks raise an alarm: a verdict of doubtful or violated, and the raw tests at the level."""
-    material = material_of(problem, fitted)
+    inputs = inputs_of(problem, fitted)
     found: dict[str, bool] = {}
     for check in CHECKS:
         if check.name in ("anything to gain", "kind of stability"):  # no assumption that holds here or not
             continue
-        result = check.run(material)
+        result = check.run(inputs)
         found[check.name] = result.verdict in ALARMS
         if result.p_value is not None:
             found[f"{check.name}, test"] = result.p_value < LEVEL
-    slope = intercept_slope(material.labelled)
+    slope = intercept_slope(inputs.labelled)
     if slope is not None:
         found["slope 0 (posterior)"] = slope.p_posterior < LEVEL
         found["slope 1 (likelihood)"] = slope.p_likelihood < LEVEL
     # Independence of X_S and X_U is what "nothing to gain" means: break the rows' pairing.
-    shuffled = np.random.default_rng(0).permutation(material.fresh.unstable)
-    found["gain, shuffled"] = independence_p_value(material.fresh.stable, shuffled) < LEVEL
+    shuffled = np.random.default_rng(0).permutation(inputs.fresh.unstable)
+    found["gain, shuffled"] = independence_p_value(inputs.fresh.stable, shuffled) < LEVEL
     return found
 
 

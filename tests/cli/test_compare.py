@@ -9,7 +9,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 from sfboost.cli.app import app  # noqa: E402
 from sfboost.cli.compare import make_table  # noqa: E402
-from sfboost.lab.baselines.table_one import Measured, System, Use, table_one, three_parts  # noqa: E402
+from sfboost.lab.baselines.table_one import MeasuredSystem, System, Use, table_one, three_parts  # noqa: E402
 
 KNOWN = {"stable": (0, 3, 6), "unstable": (1, 4, 7)}
 
@@ -49,8 +49,10 @@ def test_a_part_that_is_not_read_costs_nothing_at_all():
 
 
 def test_the_table_says_oracle_where_labels_were_seen_and_shows_numbers_on_request():
-    row = Measured("X", "labelled", True, dict.fromkeys(("stable", "complementary"), Use(9.0, 1.0)), 90, 89)
-    row = Measured("X", "labelled", True, {**row.parts, "non_complementary": Use(2.9, 1.0)}, 90.0, 89.0)
+    row = MeasuredSystem(
+        "X", "labelled", True, dict.fromkeys(("stable", "complementary"), Use(9.0, 1.0)), 90, 89
+    )
+    row = MeasuredSystem("X", "labelled", True, {**row.parts, "non_complementary": Use(2.9, 1.0)}, 90.0, 89.0)
     plain, numbers = (cells(make_table([row], numbers=n)) for n in (False, True))
     assert [column[0] for column in plain] == ["X", "yes", "yes", "-", "yes", "labels (ORACLE)"]
     assert numbers[1] == ["yes (9.0 ± 1.0)"]

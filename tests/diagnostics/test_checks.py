@@ -6,8 +6,8 @@ import pytest
 from sfboost import AdaptationRefused, StableFeatureBoosting, adapt
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import (
+    CheckInputs,
     Dials,
-    Material,
     conditional_independence,
     diagnose,
     domain_leak,
@@ -36,13 +36,13 @@ from sfboost.diagnostics.stability import check_stability
 from sfboost.diagnostics.support import check_support
 
 
-def material(dials, seed=0, stable=lambda f: f):
+def inputs(dials, seed=0, stable=lambda f: f):
     """Rows of a simulated problem with the true posterior as f_S, changed by `stable`."""
     problem = simulate(dials, seed)
     X, y, domain = problem.training_rows()
     k, new = problem.n_stable, problem.new
     f = stable(np.vstack([part.posterior for part in problem.training]))
-    return Material(
+    return CheckInputs(
         make_training_rows(f, y, domain, X[:, k:], X[:, :k]),
         make_new_rows(stable(new.posterior), new.X_unstable, new.X_stable),
     )
@@ -78,7 +78,7 @@ def test_false_alarms_are_rare_where_every_assumption_holds(n_classes):
     }
     alarms = dict.fromkeys([*checks, "slope", "gain"], 0)
     for seed in range(60):
-        rows = material(Dials(**(CLEAN.__dict__ | {"n_classes": n_classes})), seed)
+        rows = inputs(Dials(**(CLEAN.__dict__ | {"n_classes": n_classes})), seed)
         for name, check in checks.items():
             alarms[name] += check(rows).verdict in ("doubtful", "violated")
         slope = intercept_slope(rows.training)
@@ -100,10 +100,10 @@ def with_dials(**changes):
 @pytest.mark.parametrize(
     ("check", "rows"),
     [
-        (check_complementarity, lambda: material(with_dials(training_leak=0.5))),
-        (check_linearity, lambda: material(with_dials(new_leak=0.6))),
-        (check_linearity, lambda: material(with_dials(n_classes=3, new_leak=0.8))),
-        (check_calibration, lambda: material(LOUD, stable=sharpened(2.0))),
+        (check_complementarity, lambda: inputs(with_dials(training_leak=0.5))),
+        (check_linearity, lambda: inputs(with_dials(new_leak=0.6))),
+        (check_linearity, lambda: inputs(with_dials(n_classes=3, new_leak=0.8))),
+        (check_calibration, lambda: inputs(LOUD, stable=sharpened(2.0))),
         (check_stability, lambda: fitted_rows(with_dials(label_shift=1.0))),
         (check_kind_of_stability, lambda: fitted_rows(with_dials(label_shift=1.0))),
     ],
@@ -119,7 +119,7 @@ def fitted_rows(dials, seed=0):
     problem = simulate(dials, seed)
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)))
-    return Material(held_out_rows(model, X, y, domain))
+    return CheckInputs(held_out_rows(model, X, y, domain))
 
 
 def test_the_slope_is_one_under_label_shift_and_zero_under_covariate_shift():
@@ -132,18 +132,18 @@ def test_the_slope_is_one_under_label_shift_and_zero_under_covariate_shift():
 
 
 def test_support_counts_the_rows_that_lie_outside():
-    rows = material(CLEAN)
+    rows = inputs(CLEAN)
     moved = rows.new.X_stable.copy()
     moved[:300] += 50.0
-    outcome = check_support(Material(rows.training, make_new_rows(rows.new.stable, None, moved)))
+    outcome = check_support(CheckInputs(rows.training, make_new_rows(rows.new.stable, None, moved)))
     assert outcome.verdict == "violated"
     assert outcome.statistic == pytest.approx(0.5, abs=0.03)
 
 
 def test_prior_drift_measures_total_variation():
-    rows = material(CLEAN)
+    rows = inputs(CLEAN)
     tilted = rows.new.stable[rows.new.stable[:, 1] > 0.4]
-    outcome = check_prior_drift(Material(rows.training, make_new_rows(tilted)))
+    outcome = check_prior_drift(CheckInputs(rows.training, make_new_rows(tilted)))
     expected = abs(tilted[:, 1].mean() - rows.training.stable[:, 1].mean())
     assert outcome.statistic == pytest.approx(expected, abs=1e-12)
     assert outcome.verdict == "doubtful"
@@ -152,16 +152,16 @@ def test_prior_drift_measures_total_variation():
 def test_an_overconfident_f_s_trained_on_noise_claims_but_does_not_know():
     rng = np.random.default_rng(0)
     f = rng.choice([0.05, 0.95], 2000)
-    outcome = check_informativeness(Material(make_training_rows(f, rng.integers(0, 2, 2000))))
+    outcome = check_informativeness(CheckInputs(make_training_rows(f, rng.integers(0, 2, 2000))))
     assert outcome.details["s_claimed"] > 0.7
     assert outcome.details["s_measured"] < 0.1
     assert outcome.verdict == "violated"
 
 
 def test_x_u_that_repeats_x_s_breaks_the_bound_and_feasibility():
-    rows = material(with_dials(n_rows=4000))
+    rows = inputs(with_dials(n_rows=4000))
     copied = rows.new.stable[:, 1:] + 0.01 * np.random.default_rng(0).normal(size=(4000, 1))
-    new = Material(None, make_new_rows(rows.new.stable, copied))
+    new = CheckInputs(None, make_new_rows(rows.new.stable, copied))
     assert check_lower_bound(new).verdict == "violated"
     assert check_feasibility(new).verdict == "violated"
 
@@ -308,11 +308,11 @@ def test_without_a_leak_there_is_no_alarm_for_many_seeds():
 
 
 def test_one_domain_or_few_rows_is_cannot_tell():
-    rows = material(CLEAN).training
+    rows = inputs(CLEAN).training
     first = rows.by_domain[0][1]
     one = make_training_rows(rows.stable[first], rows.y[first], rows.domain[first])
-    assert check_stability(Material(one)).verdict == "cannot tell"
-    assert check_kind_of_stability(Material(one)).verdict == "cannot tell"
+    assert check_stability(CheckInputs(one)).verdict == "cannot tell"
+    assert check_kind_of_stability(CheckInputs(one)).verdict == "cannot tell"
     few = first[:20]
     tiny = make_training_rows(rows.stable[few], rows.y[few], rows.domain[few], rows.X_unstable[few])
-    assert check_complementarity(Material(tiny)).verdict == "cannot tell"
+    assert check_complementarity(CheckInputs(tiny)).verdict == "cannot tell"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfboost.change.coordinates import Coordinates
+from sfboost.change.coordinates import MeaningCoordinates
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
@@ -42,7 +42,7 @@ class Moments:
     scale: tuple[FloatArray, FloatArray]
 
 
-def measure_moments(coordinates: Coordinates, view: View) -> Moments:
+def measure_moments(coordinates: MeaningCoordinates, view: View) -> Moments:
     """Measure a domain."""
     F = np.exp(view.log_stable)
     weight, n_classes = view.weight, F.shape[1]

@@ -15,7 +15,7 @@ from sfboost.lab.baselines.table_one import (
     ROBUST_BELOW,
     SYSTEMS,
     USED_FROM,
-    Measured,
+    MeasuredSystem,
     System,
     table_one,
 )
@@ -78,7 +78,7 @@ def _system(given: str) -> System:
     return replace(like, title=title, adapter=adapter)
 
 
-def make_table(measured: list[Measured], *, numbers: bool) -> Table:
+def make_table(measured: list[MeasuredSystem], *, numbers: bool) -> Table:
     """Return the table: ticks, or the numbers behind them."""
     table = Table("system", title="Parts used, robustness, and what is asked of the test domain")
     for part in PARTS:

@@ -54,7 +54,7 @@ TYPES: dict[str, str] = {
     "Change": "sfboost.change",
     "FeatureChange": "sfboost.change",
     "BlindDomain": "sfboost.change.reference",
-    "Coordinates": "sfboost.change.coordinates",
+    "MeaningCoordinates": "sfboost.change.coordinates",
     "Moments": "sfboost.change.moments",
     "DomainHead": "sfboost.adaptation",
     "UnstableModel": "sfboost.adaptation.fitting",

@@ -11,9 +11,9 @@ from sfboost.lab.experiments import Measured, Record, Run
 from sfboost.lab.experiments.paper import PaperValue, paper_table
 from sfboost.lab.experiments.rendering import FORMATS, label, to_csv, to_latex, to_markdown
 from sfboost.lab.experiments.rules import TEST_DOMAIN, VALIDATION_DOMAIN
-from sfboost.lab.experiments.tables import Cell, Column, Row, make_table, paired_table
+from sfboost.lab.experiments.tables import Cell, Row, TableColumn, make_table, paired_table
 
-COLUMN = Column("AC", "ac", "test-0.1")
+COLUMN = TableColumn("AC", "ac", "test-0.1")
 
 
 def record(accuracy, validation=0.5, trainer="sfb", adapter="none", seed=0, **hyper):

@@ -106,7 +106,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSystem:
     """One row of the table, with its numbers (accuracies in percent, means over seeds).
 
     Attributes
@@ -140,7 +140,7 @@ class Measured:
 
 def table_one(
     systems: Iterable[System] = SYSTEMS, *, seeds: Sequence[int] = (0,), n_rows: int = 4000
-) -> Iterable[Measured]:
+) -> Iterable[MeasuredSystem]:
     """Measure systems one after the other.
 
     Parameters
@@ -153,7 +153,7 @@ def table_one(
 
     Yields
     ------
-    Measured
+    MeasuredSystem
 
     Examples
     --------
@@ -193,7 +193,7 @@ def three_parts(n_rows: int, seed: int) -> Dataset:
     )
 
 
-def _measure(system: System, datasets: Sequence[Dataset], seeds: Sequence[int]) -> Measured:
+def _measure(system: System, datasets: Sequence[Dataset], seeds: Sequence[int]) -> MeasuredSystem:
     candidates, adapter = system.trainers(), ADAPTERS[system.adapter]()
     access = most_access(candidates[0], adapter)
     accuracy = np.zeros((len(seeds), 2))
@@ -210,7 +210,7 @@ def _measure(system: System, datasets: Sequence[Dataset], seeds: Sequence[int]) 
                 costs[i] = [_cost(predictor, rows, dataset.feature_groups[part], seed) for part in PARTS]
     means = costs.mean(axis=0)
     errors = np.sqrt((costs[:, :, 1] ** 2).sum(axis=0)) / len(seeds)
-    return Measured(
+    return MeasuredSystem(
         title=system.title,
         test_access=access,
         oracle=access == "labelled" or candidates[0].oracle or adapter.oracle,

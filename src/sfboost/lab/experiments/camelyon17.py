@@ -12,7 +12,7 @@ from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import VALIDATION_DOMAIN
-from sfboost.lab.experiments.tables import Column, Table, make_table
+from sfboost.lab.experiments.tables import Table, TableColumn, make_table
 
 DATASET = "camelyon17"
 TRAIN, TEST = ("hospital-0", "hospital-3", "hospital-4"), "hospital-2"
@@ -42,7 +42,7 @@ def tables(records: Records) -> list[Table]:
     # The paper has no pseudo-labelling here.
     made = [replace(row, paper=None) if "PL" in row.label else row for row in rows(VALIDATION_DOMAIN)]
     quick = any(record.run.data == _data(True) for record in records.values())
-    column = Column("hospital 2", DATASET, f"test-{TEST}", data=_data(quick))
+    column = TableColumn("hospital 2", DATASET, f"test-{TEST}", data=_data(quick))
     return [make_table(paper.title, made, [column], records, paper, note=NOTE)]
 
 

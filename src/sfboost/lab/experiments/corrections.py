@@ -9,13 +9,13 @@ from sfboost.lab.experiments.figures import draw_dots
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.known_columns import ADAPTERS, LEAK, group, rows
 from sfboost.lab.experiments.record import Records
-from sfboost.lab.experiments.tables import Column, Table, make_table
+from sfboost.lab.experiments.tables import Table, TableColumn, make_table
 
 COLUMNS = (
-    Column("AC", "ac", "test-0.1"),
-    Column("Gaussian", "gaussian", "test-0.1"),
+    TableColumn("AC", "ac", "test-0.1"),
+    TableColumn("Gaussian", "gaussian", "test-0.1"),
     # Leak correction needs rows of each class in each cell.
-    Column("AC, four classes", "multiclass_ac", "test-0.05", data={"n_rows": 16_384}),
+    TableColumn("AC, four classes", "multiclass_ac", "test-0.05", data={"n_rows": 16_384}),
 )
 
 

@@ -11,7 +11,7 @@ from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import LEAVE_ONE_OUT
-from sfboost.lab.experiments.tables import Column, Table, make_table, paired_table
+from sfboost.lab.experiments.tables import Table, TableColumn, make_table, paired_table
 
 DATASET = "pacs"
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
@@ -22,9 +22,9 @@ def _data(test: str, quick: bool) -> dict[str, object]:
     return {"test": test, "feature_size": _SIZE, **({"most": 400} if quick else {})}
 
 
-def columns(quick: bool) -> list[Column]:
+def columns(quick: bool) -> list[TableColumn]:
     """Return one column per test domain."""
-    return [Column(d, DATASET, f"test-{d}", data=_data(d, quick)) for d in DOMAINS]
+    return [TableColumn(d, DATASET, f"test-{d}", data=_data(d, quick)) for d in DOMAINS]
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:

@@ -26,14 +26,14 @@ from sfboost.lab.experiments.figures import draw_dots
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
-from sfboost.lab.experiments.tables import Cell, Column, Row, Table, make_table
+from sfboost.lab.experiments.tables import Cell, Row, Table, TableColumn, make_table
 
 ROUNDS = 5
 #: Title → the penalty's name; λ is swept as for the baseline of the same penalty.
 PENALTIES = {"IRM": "irm", "V-REx": "vrex", "EQRM": "eqrm", "CLOvE": "clove"}
 #: EQRM's is a deviation, not a variance: its gradient does not fade where the risks are equal but for noise.
 OUR_WEIGHTS: dict[str, dict[str, Any]] = {"eqrm": {"stability_weight": 0.1}}
-_HERE = Column("0.1", DATASET, "test-0.1")
+_HERE = TableColumn("0.1", DATASET, "test-0.1")
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:

@@ -96,10 +96,10 @@ class OracleStable(ERMTrainer):
             return super().fit(replace(train, X=_recoloured(train.X, seed)), seed=seed, start=start)
         columns = list(self.columns or ())
         fitted = super().fit(replace(train, X=np.asarray(train.X)[:, columns]), seed=seed, start=start)
-        return replace(fitted, body=nn.Sequential(_Columns(columns), fitted.body))
+        return replace(fitted, body=nn.Sequential(_TakeColumns(columns), fitted.body))
 
 
-class _Columns(nn.Module):
+class _TakeColumns(nn.Module):
     """Some columns of the rows."""
 
     def __init__(self, columns: list[int]) -> None:
