@@ -18,7 +18,15 @@ if TYPE_CHECKING:
         Training,
         adapt,
     )
-    from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
+    from sfboost.boosting import (
+        AdaptedClassifier,
+        DomainEvaluation,
+        StableFeatureBoosting,
+        adapted_scorer,
+        change_test,
+        learn_training,
+    )
+    from sfboost.change import Change
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
     from sfboost.selection import StableFeatureSelector
 
@@ -29,6 +37,7 @@ __all__ = [
     "AdaptationRefused",
     "AdaptationWarning",
     "AdaptedClassifier",
+    "Change",
     "DomainEvaluation",
     "Explanation",
     "SavedModelError",
@@ -40,10 +49,12 @@ __all__ = [
     "__version__",
     "adapt",
     "adapted_scorer",
+    "change_test",
+    "learn_training",
     "load",
 ]
 
-_ROOMS = ("adaptation", "boosting", "persistence", "selection")
+_ROOMS = ("adaptation", "boosting", "change", "persistence", "selection")
 
 
 def __getattr__(name: str) -> Any:

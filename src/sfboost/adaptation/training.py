@@ -50,10 +50,10 @@ class Training:
         Class shares of the rows that the stable predictor was calibrated on; transport="likelihood" needs it.
     recalibration : Recalibration or None
         How far the stable probabilities are from the labels, for `sfboost.diagnostics.new_domain_alarm`.
-    experience : sfboost.answers.Experience or None
-        What own domains that played the new one teach about answers. None: answer="best" is "safe".
     heads : tuple of DomainHead
         One for each training domain.
+    experience : sfboost.answers.Experience or None
+        What own domains that played the new one teach about answers. None: answer="best" is "safe".
 
     Examples
     --------
@@ -66,8 +66,8 @@ class Training:
     leak_source: str = "given"
     source_prior: FloatArray | None = None
     recalibration: Any = None
-    experience: Any = None
     heads: tuple[DomainHead, ...] = ()
+    experience: Any = None
 
     def __post_init__(self) -> None:
         if self.leak is not None and not self.leak >= 0.0:

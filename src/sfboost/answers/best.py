@@ -66,7 +66,9 @@ def best_answer(
     if known is not None and len(labelled):
         part = rows.take(labelled)
         # SFB has learned from these labels: it is judged as it would be without them.
-        blind = {**answers, "boosted": boost(answers["stable"], rows, settings)}
+        blind = dict(answers)
+        if "boosted" in answers:
+            blind["boosted"] = boost(answers["stable"], rows, settings)
         fits = {
             name: float(answer.log_proba(part)[np.arange(len(labelled)), known[labelled]].sum())
             for name, answer in blind.items()

@@ -15,6 +15,7 @@ from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits, Mending
 from sfboost.answers.rows import Rows
 from sfboost.change import Change
+from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray
 
 
@@ -81,6 +82,11 @@ class Boosted:
     adaptation: Adaptation
     columns: tuple[int, ...] | None = None
 
+    @property
+    def learned(self) -> bool:
+        """Whether there was enough to learn from."""
+        return self.adaptation.decision.kind == "adapted"
+
     def log_proba(self, rows: Rows) -> FloatArray:
         """Log f + log f_U − log p."""
         unstable = rows.unstable if self.columns is None else rows.view.unstable[:, list(self.columns)]
@@ -122,12 +128,25 @@ def fit_candidates(
 ) -> Mapping[str, Answer]:
     """Every answer that can be given to these rows. `adaptation` is that of f_S, if it is at hand."""
     made: dict[str, Answer] = {"stable": Stable(), "pooled": Pooled()}
-    made["boosted"] = boost(Stable(), rows, settings) if adaptation is None else Boosted(Stable(), adaptation)
+    boosted = boost(Stable(), rows, settings) if adaptation is None else Boosted(Stable(), adaptation)
+    if boosted.learned:
+        made["boosted"] = boosted
     if habits is None or rows.log_pooled is None:
         return made
     made["mended"] = Mended(habits.mend(rows.view, *change.columns_left()))
     columns, left = change.columns_left(change.suspects)
     made["dropped"] = dropped = Mended(habits.mend(rows.view, columns, [0.0] * len(left)))
     if len(columns) < rows.view.unstable.shape[1]:
-        made["grafted"] = boost(dropped, rows, settings, tuple(columns))
+        grafted = boost(dropped, rows, with_penalty(settings, boosted), tuple(columns))
+        if grafted.learned:
+            made["grafted"] = grafted
     return made
+
+
+def with_penalty(settings: BoostSettings, boosted: Boosted) -> BoostSettings:
+    """The same with the penalty that was found before, if one was: of the same rows it is about the same."""
+    found = boosted.adaptation.cross_fit
+    if settings.choices.head is not None or found is None:
+        return settings
+    head = SoftLogisticRegression(l2=found.l2)
+    return replace(settings, choices=replace(settings.choices, l2=None, head=head))

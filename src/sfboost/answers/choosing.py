@@ -21,8 +21,8 @@ from sfboost.change.testing import LEAST_POWER
 _FIRST_DOUBT, _NO_DOUBT = 0.2, 0.02
 # How far signatures may differ and still be alike: meaning, slope, log unit, share.
 _ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
-# Own domains must prefer another answer to pooled this clearly, and there must be so many of them.
-_CLEARLY, _FEWEST_DOMAINS = 2.0, 3
+# Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
+_CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
 # Answers to rows that nothing happened to.
@@ -93,7 +93,7 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
     The weights so far are prior probabilities, and no candidate is ruled out. Where every row is labelled
     what the labels teach is the answer.
     """
-    if n_labelled == n_rows:
+    if n_labelled == n_rows and "boosted" in fits:
         reason = "Every row is labelled: the unstable features are learned from the labels."
         return Choice({"boosted": 1.0}, "adapted", reason, choice.gains)
     prior = {name: _NOT_RULED_OUT / len(fits) for name in fits}
@@ -114,7 +114,8 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
 def _doubt(p_value: float) -> float:
     """Weight of a change, by the p-value of the test; linear in its logarithm."""
     span = np.log(_FIRST_DOUBT / _NO_DOUBT)
-    return float(np.clip(np.log(_FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
+    doubt = float(np.clip(np.log(_FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
+    return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
 
 
 def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
@@ -122,11 +123,13 @@ def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
     untouched = [case for case in cases if case.kind == AS_IS]
     best, lead = "pooled", 0.0
     for name in _QUIET[1:]:
-        if name not in available or len(untouched) < _FEWEST_DOMAINS:
+        known = name in available and all(name in case.log_loss for case in untouched)
+        if not known or len(untouched) < 2:
             continue
-        gain = np.array([case.log_loss["pooled"] - case.log_loss.get(name, np.inf) for case in untouched])
-        least = gain.mean() - _CLEARLY * gain.std(ddof=1) / np.sqrt(len(gain))
-        if np.isfinite(gain).all() and least > lead:
+        gain = np.array([case.log_loss["pooled"] - case.log_loss[name] for case in untouched])
+        clearly = _CLEARLY if len(gain) > 2 else _CLEARLY_OF_TWO
+        least = gain.mean() - clearly * gain.std(ddof=1) / np.sqrt(len(gain))
+        if least > lead:
             best, lead = name, float(least)
     return best
 

@@ -35,12 +35,15 @@ class Experience:
         How every candidate answer did on own domains, as they are and after changes.
     learner : str
         What the pooled classifier is, in words.
+    pooled : fitted classifier or None
+        Of the centred log f_S and U, where training came as arrays.
     """
 
     reference: Reference
     habits: Habits | None
     cases: tuple[Case, ...]
     learner: str = ""
+    pooled: Any = None
 
     @classmethod
     def learn(

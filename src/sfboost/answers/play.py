@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.adaptation.settings import Choices
-from sfboost.answers.candidates import BoostSettings, fit_candidates
+from sfboost.answers.candidates import Boosted, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
 from sfboost.answers.rows import Rows
 from sfboost.answers.stress import STRESSES, stressed
 from sfboost.change import Reference, change_in
-from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -87,11 +86,9 @@ def play(
                 here = part.with_unstable(stressed(kind, part.view.unstable, y, columns, rng))
             change = change_in(reference, here.view)
             answers = fit_candidates(here, change, habits, own)
-            cross_fit = getattr(getattr(answers.get("boosted"), "adaptation", None), "cross_fit", None)
-            if own.choices.head is None and cross_fit is not None:
-                # The penalty is found once: what follows are the same rows.
-                head = SoftLogisticRegression(l2=cross_fit.l2)
-                own = replace(own, choices=replace(own.choices, l2=None, head=head))
+            boosted = answers.get("boosted")
+            if isinstance(boosted, Boosted):
+                own = with_penalty(own, boosted)  # found once: what follows are the same rows
             said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
             cases.append(_scored(str(place), name, change, said, y, here.view.weight))
         tick()

@@ -97,11 +97,12 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             `change_`). It needs two training domains or more, and is "safe" otherwise.
             "safe" allows for the leak of the stable predictor and for sampling error, and may blend or keep
             the stable predictor. "checked" has no guard, and keeps the stable predictor where the rows are
-            few or it is not shown to be informative; with Settings("paper") that is what "safe" means, unless
-            a leak is given. "paper" adapts even there, and warns.
+            few or it is not shown to be informative; with Settings("paper") that is what
+            "best" and "safe" mean, unless a leak is given. "paper" adapts even there, and warns.
         leak : float, optional
             δ that the guard allows for. None is the largest leak of the training domains on held-out rows, as
             far as it is beyond sampling error; where it could not be measured the stable predictor is kept.
+            Given, it asks for the safe answer.
         settings : Settings, optional
             In place of the model's, for this call only.
         uncertainty : bool
@@ -117,13 +118,16 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
         note = None
+        paper = settings is not None and settings.method == "paper"
+        if paper and answer in ("best", "safe") and leak is None:
+            answer = "checked"
+        if answer == "best" and leak is not None:
+            answer = "safe"  # the guard is what allows for a leak
         if answer == "best":
             rows, note = self._rows_to_answer(X, sample_weight)
             if rows is not None:
                 return self._best(rows, stable, unstable, choices, y, sample_weight, uncertainty)
             answer = "safe"
-        if settings is not None and settings.method == "paper" and answer == "safe" and leak is None:
-            answer = "checked"
         training, alarm = with_leak(self.training_, leak, answer), None
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
@@ -200,7 +204,9 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             )
         elif best.change.verdict == "cannot tell":
             warnings.warn(best.choice.reason, AdaptationWarning, stacklevel=3)
-        return AdaptedClassifier(copy(self), adaptation, best, best.every_answer(rows))
+        adapted = AdaptedClassifier(copy(self), adaptation, best)
+        adapted.answers_ = best.every_answer(rows)
+        return adapted
 
 
 def _rows_to_judge(

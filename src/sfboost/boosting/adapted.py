@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, Explanation
+from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.answers import BestAnswer, Rows
 from sfboost.answers.explaining import explain_best
@@ -40,6 +41,8 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         The fitted model.
     adaptation : Adaptation or LeakAdaptation
         What was learned in the new domain.
+    best : BestAnswer or None
+        What was chosen there, with answer="best".
 
     Attributes
     ----------
@@ -51,19 +54,29 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     leak_, break_even_ : float or None
         Of the guard.
     warnings_ : tuple of str
+    change_ : Change or None
+        Whether a meaning changed, and whose. This and what follows with answer="best" only.
+    weights_ : dict of str to float, or None
+        Of the candidate answers.
+    answers_ : dict of str to array of shape (n, K), or None
+        What every candidate says of the rows that were adapted to. Not kept in files.
     """
+
+    answers_: dict[str, FloatArray] | None = None
 
     def __init__(
         self,
         model: TwoParts,
         adaptation: Adaptation | LeakAdaptation,
         best: BestAnswer | None = None,
-        answers_: dict[str, FloatArray] | None = None,
     ) -> None:
         self.model: Any = model
         self.adaptation = adaptation
         self.best = best
-        self.answers_ = answers_
+
+    def _saved_state(self) -> dict[str, Any]:
+        # What was said of each row stays out of files.
+        return {"model": self.model, "adaptation": self.adaptation, "best": self.best}
 
     def _parts(self, X: Any) -> tuple[FloatArray, Any]:
         """f_S and X_U of rows, as the adaptation knows them."""
@@ -81,6 +94,9 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     def _rows(self, X: Any) -> Rows:
         rows = self.model.answer_rows(X)
         if rows is None:
+            # What is wrong with them others can say better.
+            unstable = self._parts(X)[1]
+            check_unstable(unstable, n_rows=unstable.shape[0])
             raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
         return rows
 

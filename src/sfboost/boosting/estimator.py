@@ -466,7 +466,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         *,
         sample_weight: Any = None,
         pooled: Any = None,
-        answer: str = "safe",
+        answer: str = "best",
     ) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
 
@@ -478,7 +478,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         X, y, sample_domain, sample_weight : as in `fit`
         pooled : classifier, optional
             What to fit to all features and rows for comparison; logistic regression by default.
-        answer : {"safe", "paper", "checked"}, default="safe"
+        answer : {"best", "safe", "checked", "paper"}, default="best"
             As in `adapt`.
 
         Returns

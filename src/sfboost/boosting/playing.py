@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation.checks import in_range
+from sfboost.adaptation.checks import LARGEST
 from sfboost.adaptation.settings import Choices
 from sfboost.answers import Experience, Rows
 from sfboost.boosting.columns import Columns, encoded_columns
@@ -73,6 +73,29 @@ class PooledClassifier:
 
 
 @dataclass(frozen=True, eq=False)
+class Asker:
+    """What a pooled classifier says of rows if their unstable features are others: call it with U.
+
+    Attributes
+    ----------
+    estimator : fitted classifier of S and U side by side
+    stable : array of shape (n, p)
+    classes : array of shape (K,)
+    temperature : Temperature
+    """
+
+    estimator: Any
+    stable: FloatArray
+    classes: npt.NDArray[Any]
+    temperature: Temperature
+
+    def __call__(self, U: FloatArray, positions: IntArray | None = None) -> FloatArray:
+        """Log-probabilities of the rows, or of those at some positions."""
+        S = self.stable if positions is None else self.stable[positions]
+        return self.temperature.apply(raw_log_proba(self.estimator, np.hstack([S, U]), self.classes))
+
+
+@dataclass(frozen=True, eq=False)
 class _Played:
     """Rows of an own domain, as predictors see it that were trained without it."""
 
@@ -103,7 +126,7 @@ def numeric_parts(columns: tuple[Columns, Columns], X: Any) -> tuple[FloatArray,
             numbers = np.asarray(taken.toarray() if sparse.issparse(taken) else taken, dtype=np.float64)
         except (TypeError, ValueError):
             return None
-        if not np.isfinite(numbers).all() or not in_range(numbers).all():
+        if not (np.abs(numbers) <= LARGEST).all():
             return None
         made.append(numbers)
     return made[0], made[1]
@@ -145,8 +168,10 @@ def learn_answers(
     choices: Choices,
 ) -> tuple[PooledClassifier | None, Experience | None]:
     """Fit the pooled classifier, and let own domains play the new one; None for what cannot be had."""
-    columns = tuple(encoded_columns(part, X) for part in (model.stable_columns_, model.unstable_columns_))
-    assert len(columns) == 2
+    try:
+        columns = (encoded_columns(model.stable_columns_, X), encoded_columns(model.unstable_columns_, X))
+    except ValueError:  # a user's pipeline reads what is no category
+        return None, None
     parts = numeric_parts(columns, X)
     if parts is None:
         return None, None
@@ -157,7 +182,14 @@ def learn_answers(
         part = None if weight is None else weight[rows]
         return fit_with_weight(clone(learner), both[rows], model.classes_[y[rows]], part)
 
-    everywhere = pooled_on(np.arange(len(y)))
+    try:
+        everywhere = pooled_on(np.arange(len(y)))
+    except ValueError:
+        if model.pooled is not None:
+            raise
+        # The user's learner is made for the stable columns alone.
+        learner, words = default_classifier(both), "logistic regression"
+        everywhere = pooled_on(np.arange(len(y)))
     plain = PooledClassifier(everywhere, columns, model.classes_, Temperature(), words)
     places = [(name, rows) for name, rows in rows_by_domain(domain) if len(rows) >= _FEWEST_ROWS]
     if len(places) < 2:
@@ -201,7 +233,7 @@ def learn_answers(
                 S[one.rows],
                 row_weight[one.rows] / row_weight[one.rows].sum(),
             ),
-            _asker(one.pooled, S[one.rows], model.classes_, temperature),
+            Asker(one.pooled, S[one.rows], model.classes_, temperature),
         )
         for one in made
     ]
@@ -218,16 +250,6 @@ def learn_answers(
     return PooledClassifier(everywhere, columns, model.classes_, temperature, words), experience
 
 
-def _asker(pooled: Any, S: FloatArray, classes: npt.NDArray[Any], temperature: Temperature) -> Any:
-    """What a pooled classifier says of rows if their unstable features are others."""
-
-    def log_pooled(U: FloatArray, positions: IntArray | None = None) -> FloatArray:
-        stable = S if positions is None else S[positions]
-        return temperature.apply(raw_log_proba(pooled, np.hstack([stable, U]), classes))
-
-    return log_pooled
-
-
 def new_rows_of(
     pooled: PooledClassifier, X: Any, log_stable: FloatArray, given: Any, sample_weight: FloatArray
 ) -> Rows | None:
@@ -237,14 +259,12 @@ def new_rows_of(
         return None
     S, U = parts
     view = View(log_stable, U, pooled.log_proba(S, U), S, sample_weight / sample_weight.sum())
-    return Rows(view, _asker(pooled.estimator, S, pooled.classes, pooled.temperature), given=given)
+    return Rows(view, Asker(pooled.estimator, S, pooled.classes, pooled.temperature), given=given)
 
 
 def feature_groups(columns: Columns) -> tuple[tuple[str, ...], list[int]]:
-    """Name and number of the feature that each encoded column belongs to."""
-    if columns.encoder is None:
-        return columns.names, list(range(len(columns.names)))
-    source = {output: column.name for column in columns.encoder.columns for output in column.outputs}
-    names = tuple(source[name] for name in columns.names)
+    """Name and number of the feature that each column belongs to: codes of a category are one feature."""
+    # The encoder calls them "category=code".
+    names = tuple(name.partition("=")[0] for name in columns.names)
     order = list(dict.fromkeys(names))
     return names, [order.index(name) for name in names]

@@ -51,7 +51,7 @@ class Project:
     pooled: Any
     adapted: AdaptedClassifier | None = None
 
-    def adapt(self, new: NewTable, *, answer: str = "safe", leak: float | None = None) -> Project:
+    def adapt(self, new: NewTable, *, answer: str = "best", leak: float | None = None) -> Project:
         """Adapt to the rows of a new domain; their labels are not looked at."""
         n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
         adapted = self.model.adapt(
@@ -112,6 +112,8 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     # The model gets the encoder itself, so that it reads raw rows wherever it is loaded.
     model.stable_columns_ = model.stable_columns_.encoded_by(training.encoder)
     model.unstable_columns_ = model.unstable_columns_.encoded_by(training.encoder)
+    if model.pooled_ is not None:
+        model.pooled_ = replace(model.pooled_, columns=(model.stable_columns_, model.unstable_columns_))
     return Project(training.roles, training.encoder, model, facts, pooled)
 
 

@@ -82,9 +82,9 @@ def _load(run: Run) -> Dataset:
         return load(run.dataset, view="table", random_state=run.data_seed)
     if run.dataset != "pacs":
         return load(run.dataset)
-    from sfboost.datasets.features import EfficientNetLite0, with_features
+    from sfboost.datasets.features import EfficientNetFeatures, with_features
 
-    return with_features(load("pacs"), EfficientNetLite0(160))
+    return with_features(load("pacs"), EfficientNetFeatures(160))
 
 
 def _roles(dataset: Dataset, run: Run, rng: np.random.Generator) -> tuple[list[str], list[str]]:
