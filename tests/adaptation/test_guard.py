@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from joints import drawn
 
 from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training, adapt
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain
 from sfboost.adaptation.settings import resolve
 from sfboost.diagnostics import Dials, random_dials, simulate
-from sfboost.diagnostics.counterexamples import counter_example
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal import log_combine
 
@@ -139,7 +139,7 @@ def test_one_law_two_worlds_only_a_given_leak_protects():
     """AC and "copied X_S" have one law of (X_S, X_U): no test can tell them apart, leak=δ can."""
     scores = {}
     for name in ("AC", "copied X_S"):
-        rows = counter_example(name, 20_000, seed=1)
+        rows = drawn(name, 20_000, seed=1)
         plain = adapt(rows.posterior, rows.X_unstable)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)

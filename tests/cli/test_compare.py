@@ -9,7 +9,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 from sfboost.cli.app import app  # noqa: E402
 from sfboost.cli.compare import make_table  # noqa: E402
-from sfboost.lab.baselines.table_one import MeasuredSystem, System, Use, table_one, three_parts  # noqa: E402
+from sfboost.lab.baselines.table_one import ComparedSystem, MeasuredSystem, Use, table_one, three_parts  # noqa: E402
 
 KNOWN = {"stable": (0, 3, 6), "unstable": (1, 4, 7)}
 
@@ -31,8 +31,8 @@ def test_the_pooled_classifier_uses_everything_and_is_not_robust():
 
 
 def test_known_columns_boosted_use_stable_and_complementary_parts_and_are_robust():
-    boosted = System("SFB", "sfb-columns", "sfb", KNOWN)
-    kept = System("stable", "sfb-columns", "none", KNOWN)
+    boosted = ComparedSystem("SFB", "sfb-columns", "sfb", KNOWN)
+    kept = ComparedSystem("stable", "sfb-columns", "none", KNOWN)
     boosted, kept = table_one([boosted, kept], n_rows=4000)
     assert [use.used for use in boosted.parts.values()] == [True, True, False]
     assert boosted.robust
@@ -43,7 +43,7 @@ def test_known_columns_boosted_use_stable_and_complementary_parts_and_are_robust
 
 
 def test_a_part_that_is_not_read_costs_nothing_at_all():
-    (kept,) = table_one([System("stable", "sfb-columns", "none", KNOWN)], n_rows=1000)
+    (kept,) = table_one([ComparedSystem("stable", "sfb-columns", "none", KNOWN)], n_rows=1000)
     assert kept.parts["complementary"] == Use(0.0, 0.0)
     assert not kept.parts["complementary"].used
 

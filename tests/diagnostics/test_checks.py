@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from joints import drawn
 
 from sfboost import AdaptationRefused, StableFeatureBoosting, adapt
 from sfboost.boosting.diagnosing import held_out_rows
@@ -19,7 +20,6 @@ from sfboost.diagnostics import (
 )
 from sfboost.diagnostics.calibration import check_calibration, delta_rows
 from sfboost.diagnostics.complementarity import check_complementarity
-from sfboost.diagnostics.counterexamples import counter_example
 from sfboost.diagnostics.feasibility import check_feasibility
 from sfboost.diagnostics.gain import effective_labels, independence_p_value
 from sfboost.diagnostics.informativeness import (
@@ -171,7 +171,7 @@ def test_x_u_that_repeats_x_s_breaks_the_bound_and_feasibility():
 
 def test_the_leak_of_a_copied_bit_is_its_exact_value():
     """ "copied X_S": E[f | y, u] − E[f | y] by hand from the joint law; 200 000 rows."""
-    rows = counter_example("copied X_S", 200_000, seed=0)
+    rows = drawn("copied X_S", 200_000, seed=0)
     found = domain_leak(rows.posterior, rows.X_unstable, rows.y, "a")
     # Within a class x_S is right with .75, u = x_S with .7: Cov(f, u) = .5 · .75 · .25 · .4.
     variance_u = (0.75 * 0.7 + 0.25 * 0.3) * (1 - (0.75 * 0.7 + 0.25 * 0.3))
@@ -182,13 +182,13 @@ def test_the_leak_of_a_copied_bit_is_its_exact_value():
 
 
 def test_opposite_leaks_in_two_classes_do_not_cancel():
-    rows = counter_example("CE-DD", 4000, seed=0)
+    rows = drawn("CE-DD", 4000, seed=0)
     assert domain_leak(rows.posterior, rows.X_unstable, rows.y, "a").relative > 0.4
     assert conditional_independence(rows.posterior[:, 1:], rows.X_unstable, rows.y).p_value < 1e-10
 
 
 def test_measured_informativeness_is_the_claim_for_a_calibrated_f_s():
-    rows = counter_example("AC", 100_000, seed=0)
+    rows = drawn("AC", 100_000, seed=0)
     assert measured_informativeness(rows.posterior, rows.y) == pytest.approx(0.25, abs=0.01)
 
 
@@ -209,7 +209,7 @@ def test_the_error_of_the_claimed_s_is_that_of_the_adaptation_and_its_interval_c
 
 
 def test_delta_is_the_gap_between_claimed_and_shown_confusion():
-    rows = counter_example("AC", 5000, seed=0)
+    rows = drawn("AC", 5000, seed=0)
     f, onehot = sharpened(2.0)(rows.posterior), np.eye(2)[rows.y]
     gap = (f.T @ onehot - f.T @ f) / len(f) / f.mean(axis=0)
     np.testing.assert_allclose(delta_rows(f, onehot).mean(axis=0), gap, atol=1e-12)
@@ -217,7 +217,7 @@ def test_delta_is_the_gap_between_claimed_and_shown_confusion():
 
 def test_effective_labels_are_n_s_where_x_u_says_nothing():
     """At q = ½ the likelihood's efficiency is s exactly (AC: ¼)."""
-    rows = counter_example("AC", 1000, seed=0)
+    rows = drawn("AC", 1000, seed=0)
     unstable = np.full((1000, 2), 0.5)
     assert effective_labels(unstable, rows.posterior) == pytest.approx(250.0, abs=1e-9)
 
@@ -278,7 +278,7 @@ TABLE = {
 
 @pytest.mark.parametrize("name", TABLE)
 def test_the_verdicts_on_the_counter_examples_are_those_of_the_docs(name):
-    parts = [counter_example(name, 2000, i) for i in range(3)]
+    parts = [drawn(name, 2000, i) for i in range(3)]
     training = make_training_rows(
         np.vstack([part.posterior for part in parts[:2]]),
         np.concatenate([part.y for part in parts[:2]]),

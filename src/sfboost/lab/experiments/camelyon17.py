@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.frozen_features import NOTE, groups, rows
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
@@ -46,11 +45,6 @@ def tables(records: Records) -> list[Table]:
     return [make_table(paper.title, made, [column], records, paper, note=NOTE)]
 
 
-def figure(records: Records, path: Path) -> Path:
-    """Draw ours beside the paper's."""
-    return draw_dots(tables(records)[0], path)
-
-
 EXPERIMENT = Experiment(
     "camelyon17",
     "Camelyon17 on frozen features: ERM, IRM, pseudo-labels, ACTIR, SFB",
@@ -58,6 +52,6 @@ EXPERIMENT = Experiment(
     quick_seeds=1,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables),
     files_of=DATASET,
 )

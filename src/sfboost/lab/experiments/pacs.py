@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.frozen_features import NOTE, groups, rows
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
@@ -53,11 +51,6 @@ def tables(records: Records) -> list[Table]:
     ]
 
 
-def figure(records: Records, path: Path) -> Path:
-    """Draw ours beside the paper's."""
-    return draw_dots(tables(records)[0], path)
-
-
 EXPERIMENT = Experiment(
     "pacs",
     "PACS on frozen features: ERM, IRM, pseudo-labels, ACTIR, SFB",
@@ -65,6 +58,6 @@ EXPERIMENT = Experiment(
     quick_seeds=1,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables),
     files_of=DATASET,
 )

@@ -10,13 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from sfboost.lab.datasets import load
 from sfboost.lab.datasets.synthetic import family
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.grouped_runs import Group, Session
 from sfboost.lab.experiments.measured_domains import RunRows, labelled, place_of
 from sfboost.lab.experiments.measuring import measure_run
@@ -228,11 +227,6 @@ def tables(records: Records) -> list[Table]:
     return [make_table(paper.title, rows, COLUMNS, records, paper)]
 
 
-def figure(records: Records, path: Path) -> Path:
-    """Draw ours beside the paper's."""
-    return draw_dots(tables(records)[0], path, ceiling=90.0)
-
-
 EXPERIMENT = Experiment(
     NAME,
     "AC and CE-DD: ERM, IRM, pseudo-labels, ACTIR, SFB",
@@ -240,5 +234,5 @@ EXPERIMENT = Experiment(
     quick_seeds=3,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables, ceiling=90.0),
 )
