@@ -1,8 +1,8 @@
 """Stable Feature Boosting: adapt a classifier to a new domain without labels.
 
 >>> import sfboost
->>> sfboost.__version__
-'0.1.0'
+>>> sfboost.StableFeatureBoosting(stable_features=["age", "sex"])
+StableFeatureBoosting(stable_features=['age', 'sex'])
 """
 
 from importlib import import_module
