@@ -252,7 +252,9 @@ def test_rows_of_weight_zero_raise_no_alarm():
 
 
 def test_an_adapted_classifier_carries_break_even_and_says_which_rows_depend_on_the_leak():
-    problem = simulate(Dials(n_rows=3000, training_leak=0.3, new_leak=0.3, covariate_shift=0.3), seed=1)
+    problem = simulate(
+        Dials(n_rows=3000, training_violation=0.3, new_violation=0.3, covariate_shift=0.3), seed=1
+    )
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     new = problem.new.X
