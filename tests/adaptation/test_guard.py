@@ -135,6 +135,27 @@ def test_every_method_can_be_guarded(binary, method):
     assert np.mean(adaptation.predict(stable, unstable) == y) >= np.mean((stable > 0.5) == y) - 0.01
 
 
+class CountingHead(SoftLogisticRegression):
+    """Our head; it counts how often it is asked."""
+
+    calls = 0
+
+    def predict_log_proba(self, X):
+        type(self).calls += 1
+        return super().predict_log_proba(X)
+
+
+@pytest.mark.parametrize("correction", ["likelihood", "posthoc"])
+def test_an_answer_of_the_guard_asks_the_head_once_whatever_leaks_are_tried(binary, correction):
+    stable, unstable, _, _ = binary
+    settings = Settings(head=CountingHead(), correction=correction)
+    adaptation = adapt(stable, unstable, settings=settings, answer="safe", training=Training(leak=0.01))
+    for answer in (adaptation.predict_proba, adaptation.depends_on_leak):
+        CountingHead.calls = 0
+        answer(stable, unstable)
+        assert CountingHead.calls == 1
+
+
 def test_one_law_two_worlds_only_a_given_leak_protects():
     """AC and "copied X_S" have one law of (X_S, X_U): no test can tell them apart, leak=δ can."""
     scores = {}
