@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sfboost.adaptation import Adaptation, Explanation
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.heads import SoftLabelMixin
-from sfboost.leakage.model import LeakAdaptation
+from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
 
