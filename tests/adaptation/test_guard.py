@@ -135,6 +135,27 @@ def test_every_method_can_be_guarded(binary, method):
     assert np.mean(adaptation.predict(stable, unstable) == y) >= np.mean((stable > 0.5) == y) - 0.01
 
 
+class CountingHead(SoftLogisticRegression):
+    """Our head; it counts how often it is asked."""
+
+    calls = 0
+
+    def predict_log_proba(self, X):
+        type(self).calls += 1
+        return super().predict_log_proba(X)
+
+
+@pytest.mark.parametrize("correction", ["likelihood", "posthoc"])
+def test_an_answer_of_the_guard_asks_the_head_once_whatever_leaks_are_tried(binary, correction):
+    stable, unstable, _, _ = binary
+    settings = Settings(head=CountingHead(), correction=correction)
+    adaptation = adapt(stable, unstable, settings=settings, answer="safe", training=Training(leak=0.01))
+    for answer in (adaptation.predict_proba, adaptation.depends_on_leak):
+        CountingHead.calls = 0
+        answer(stable, unstable)
+        assert CountingHead.calls == 1
+
+
 def test_one_law_two_worlds_only_a_given_leak_protects():
     """AC and "copied X_S" have one law of (X_S, X_U): no test can tell them apart, leak=δ can."""
     scores = {}
@@ -253,7 +274,9 @@ def test_rows_of_weight_zero_raise_no_alarm():
 
 
 def test_an_adapted_classifier_carries_break_even_and_says_which_rows_depend_on_the_leak():
-    problem = simulate(Dials(n_rows=3000, training_leak=0.3, new_leak=0.3, covariate_shift=0.3), seed=1)
+    problem = simulate(
+        Dials(n_rows=3000, training_violation=0.3, new_violation=0.3, covariate_shift=0.3), seed=1
+    )
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     new = problem.new.X

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from joints import draw_anticausal
 from scipy.special import log_softmax
+from sklearn.linear_model import LogisticRegression
 
 from sfboost import Adaptation, AdaptedClassifier, Settings, StableFeatureBoosting, adapt, load
 
@@ -127,6 +128,26 @@ def test_fitting_the_model_again_does_not_change_what_was_adapted_before(models,
     own[kind].fit(X, 1 - y, sample_domain=domain)
     assert not np.allclose(own[kind].predict_proba(new), stable)
     np.testing.assert_array_equal(adapted.predict_proba(new), before)
+
+
+class CountingClassifier(LogisticRegression):
+    """Logistic regression that counts how often it predicts."""
+
+    calls = 0
+
+    def predict_proba(self, X):
+        type(self).calls += 1
+        return super().predict_proba(X)
+
+
+def test_f_s_is_predicted_once_to_adapt_and_once_to_predict(new):
+    X, y, domain = rows_of(0.9, 0.7)
+    model = StableFeatureBoosting([0], [1], stable=CountingClassifier()).fit(X, y, domain)
+    CountingClassifier.calls = 0
+    adapted = model.adapt(new, uncertainty=True)
+    assert CountingClassifier.calls == 1
+    adapted.predict_proba(new)
+    assert CountingClassifier.calls == 2
 
 
 def test_unstable_cells_that_are_filled_in_are_told_when_predicting():

@@ -456,7 +456,7 @@ class TestPipelinesOfTheUser:
             model.adapt(X, answer="safe")
 
     def test_no_accuracy_is_claimed_where_the_new_rows_contradict_it(self):
-        problem = simulate(Dials(n_rows=3000, new_leak=0.9, covariate_shift=0.3), seed=3)
+        problem = simulate(Dials(n_rows=3000, new_violation=0.9, covariate_shift=0.3), seed=3)
         X, y, domain = problem.training_rows()
         model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
         leaking = model.adapt(problem.new.X, answer="paper", uncertainty=True).adaptation.uncertainty

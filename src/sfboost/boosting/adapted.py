@@ -16,7 +16,7 @@ from sfboost.answers import BestAnswer, Rows
 from sfboost.answers.explaining import explain_best
 from sfboost.change import Change
 from sfboost.heads import SoftLabelMixin
-from sfboost.leakage.model import LeakAdaptation
+from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
 

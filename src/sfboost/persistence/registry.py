@@ -73,7 +73,7 @@ TYPES: dict[str, str] = {
     "ScoreModel": "sfboost.leakage.cells",
     "Disagreement": "sfboost.leakage.model",
     "LeakModel": "sfboost.leakage.model",
-    "LeakAdaptation": "sfboost.leakage.model",
+    "LeakAdaptation": "sfboost.leakage.correction",
     # scikit-learn and scipy: what the default pipelines use
     "Pipeline": "sklearn.pipeline",
     "ColumnTransformer": "sklearn.compose",
