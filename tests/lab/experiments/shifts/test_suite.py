@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sfboost.lab.datasets import find
 from sfboost.lab.experiments import Measured, Record, Run
 from sfboost.lab.experiments.cache import Cache
 from sfboost.lab.experiments.grouped_runs import Group, Session
 from sfboost.lab.experiments.rendering import words
 from sfboost.lab.experiments.shifts.kinds import KINDS, Shifted
 from sfboost.lab.experiments.shifts.material import material
-from sfboost.lab.experiments.shifts.suite import measure
+from sfboost.lab.experiments.shifts.suite import EXPERIMENT, measure
 from sfboost.lab.experiments.shifts.summary import tables
 from sfboost.lab.experiments.shifts.systems import LEARNERS, SYSTEMS, WITH_SKADA, Fitted, strongest_name
 
@@ -144,3 +145,15 @@ def test_without_best_there_are_no_tables_of_it():
     titles = [table.title for table in tables(records("pooled", 0.9))]
     assert not any("best" in title or "Alarms" in title or "Seen" in title for title in titles)
     assert titles
+
+
+def test_the_suite_is_here_when_the_files_of_all_its_tables_are(tmp_path, monkeypatch):
+    monkeypatch.setenv("SFBOOST_DATA", str(tmp_path))
+    monkeypatch.setenv("SFBOOST_CACHE", str(tmp_path / "cache"))
+    assert not EXPERIMENT.here()
+    for name in EXPERIMENT.data_sets:
+        for file in find(name).holdings()[0]:
+            (tmp_path / file.path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file.path).touch()
+    assert EXPERIMENT.here()
+    assert "tables/gusto/" in EXPERIMENT.needs
