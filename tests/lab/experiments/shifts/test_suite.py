@@ -119,8 +119,8 @@ def made():
 
 
 def test_targets_stand_beside_the_figures_of_best(made):
-    assert cells(made, "As is", "SFB (ours), best") == ["89.5 (1); target ≥ 89.7, short by 0.2"]
-    assert cells(made, "As is", "pooled") == ["90.0 (1)"]
+    assert cells(made, "As is (", "SFB (ours), best") == ["89.5 (1); target ≥ 89.7, short by 0.2"]
+    assert cells(made, "As is (", "pooled") == ["90.0 (1)"]
     assert cells(made, "Mirrored", "SFB (ours), best")[-1] == "89.5 (1); target ≥ 91.0, short by 1.5"
     assert cells(made, "Class means", "SFB (ours), best")[-1] == "89.5 (1); target ≥ 88.5, reached"
     assert cells(made, "SFB (ours), best, after", "attenuated") == ["89.5 (1); target ≥ 79.0, reached"]
@@ -128,7 +128,7 @@ def test_targets_stand_beside_the_figures_of_best(made):
 
 
 def test_alarms_have_an_exact_interval_and_seen_is_counted_by_own_domains(made):
-    assert cells(made, "Alarms", "as is, 1 domains") == [
+    assert cells(made, "Alarms", "as is, all own domains, 1 new") == [
         "100.0 (1); target ≤ 5.0, short by 95.0",
         "2.5 (1)",
         "100.0 (1)",
