@@ -112,10 +112,9 @@ def _block(stable: FloatArray, X: FloatArray, point: Point) -> LikelihoodSums:
     by_logit = (unstable - joint)[-columns:]
     gradient = by_logit @ design.T
     if not point.curved:
-        none: Any = np.zeros(0)
-        return LikelihoodSums(
-            float(n_rows), value, gradient, *([none] * 5), stable.T @ joint.T, unstable.sum(1)
-        )
+        no = np.zeros(0)
+        crossed, shares = stable.T @ joint.T, unstable.sum(axis=1)
+        return LikelihoodSums(float(n_rows), value, gradient, no, no, no, no, no, crossed, shares)
     size = columns * width
     hessian = np.empty((columns, width, columns, width))
     for k in range(columns):
