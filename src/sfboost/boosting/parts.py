@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfboost.boosting.columns import reads_numbers, require_finite_numbers
+from sfboost.boosting.columns import require_finite_numbers
 from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
     return np.exp(model._stable_log_proba(X)), unstable
 
 
+def is_summable(model: StableFeatureBoosting) -> bool:
+    """Whether the head is the default one, which sums over rows can fit."""
+    choices = model._choices(model.settings)
+    return choices.head is None and choices.direct and choices.standardize is not False
+
+
 def require_summable(model: StableFeatureBoosting) -> None:
     """Refuse a model whose unstable features no sum can stand for."""
     if not len(model.unstable_columns_):
@@ -35,8 +41,8 @@ def require_summable(model: StableFeatureBoosting) -> None:
             "There is nothing to adapt: every column is stable. Name stable_features or "
             "unstable_features before `fit`."
         )
-    if not reads_numbers(model.unstable) or model.unstable is not None:
+    if not is_summable(model):
         raise ValueError(
-            "A head of your own needs all rows at once: leave `unstable` out for tables that do not fit into "
-            "memory, or adapt to fewer rows."
+            "A head or settings of your own (but l2) need all rows at once: leave them out for tables that "
+            "do not fit into memory, or adapt to fewer rows."
         )

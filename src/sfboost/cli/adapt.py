@@ -13,6 +13,7 @@ from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
 from sfboost.cli.outcome import leave, tell, write_report
+from sfboost.cli.streams import adapt_blocks, blocks_of, forget, is_long, label_of
 from sfboost.tables.roles import split
 
 
@@ -26,6 +27,8 @@ def adapt(
     answer: o.Answer = o.AnswerName.safe,
     leak: o.Leak = None,
     require_adapted: o.RequireAdapted = False,
+    engine: o.Engine = None,
+    skip_unreadable: o.SkipUnreadable = False,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -43,14 +46,37 @@ def adapt(
     check_model_name(output)
     refuse_collisions({"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": report})
     project = load_project(model, split(trusted))
-    rows_here, name = read_new(new, project, delimiter=delimiter, decimal=decimal, encoding=encoding)
-    with voice.waiting("Adapting"):
-        project = project.adapt(rows_here, answer=answer.value, leak=leak)
-        facts = project.facts(rows_here, title=f"{name} as a new domain", source=model.name, rows=rows)
+    dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    n_rows: int | None = None
+    remarks: tuple[str, ...] = ()
+    resume = output.with_name(f".{output.name}.parts")
+    if is_long(new, engine, project):
+        name = Path(new).name
+        blocks = blocks_of(project, new, **dialect)
+        with voice.waiting("Adapting"):
+            done = adapt_blocks(
+                project,
+                blocks,
+                name,
+                engine=engine,
+                answer=answer.value,
+                leak=leak,
+                skip_unreadable=skip_unreadable,
+                resume=resume if len(blocks) > 1 else None,
+                label=label_of(model),
+            )
+        project, rows_here, n_rows, remarks = done.project, done.rows, done.n_rows, done.remarks
+    else:
+        rows_here, name = read_new(new, project, **dialect)
+        with voice.waiting("Adapting"):
+            project = project.adapt(rows_here, answer=answer.value, leak=leak)
+    title = f"{name} as a new domain"
+    facts = project.facts(rows_here, title=title, source=model.name, rows=rows, remarks=remarks)
     save_project(project, output, split(trusted))
     written = {"model": str(output)}
     if report is not None:
         write_report(facts, report)
         written["report"] = str(report)
-    tell(voice, project, facts, written)
+    forget(resume)
+    tell(voice, project, facts, written, n_rows)
     leave(project, require_adapted)

@@ -44,7 +44,7 @@ class AnswerName(StrEnum):
 
 TrainTable = Annotated[str, typer.Argument(help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")]
 NewTable = Annotated[
-    str, typer.Argument(help="Rows of one new domain: CSV, Parquet or Arrow; - is standard input.")
+    str, typer.Argument(help="Rows of one new domain: CSV, Parquet, Arrow or a folder; - is standard input.")
 ]
 Target = Annotated[str, typer.Option("--target", help="Column with the class.")]
 Domain = Annotated[str, typer.Option("--domain", help="Column that says where a row is from, e.g. hospital.")]
@@ -105,5 +105,18 @@ Evaluate = Annotated[
     bool,
     typer.Option(
         "--evaluate/--no-evaluate", help="Let each training domain play the new one, for the report."
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="Who works on the blocks of a long table: here, or ray (RAY_ADDRESS names a cluster).",
+    ),
+]
+SkipUnreadable = Annotated[
+    bool,
+    typer.Option(
+        "--skip-unreadable", help="Leave out files of a folder that cannot be read; they are named."
     ),
 ]

@@ -21,8 +21,13 @@ def write_report(facts: ReportFacts, path: Path) -> None:
         part.write_text(render(facts), encoding="utf-8")
 
 
-def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str]) -> None:
-    """The decision, why, the scores if labels were given, and the files."""
+def tell(
+    voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str], n_rows: int | None = None
+) -> None:
+    """The decision, why, the scores if labels were given, and the files.
+
+    `n_rows` is the number of all rows, where the facts are of some.
+    """
     voice.note(*facts.remarks)
     kind = facts.headline.kind
     lines: list[Line] = [
@@ -39,7 +44,8 @@ def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, 
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
         lines.append(f"assumptions in doubt: {names}")
     lines += [f"{what}: {path}" for what, path in written.items()]
-    voice.result(as_values(project, facts) | {"files": written}, *lines)
+    values = as_values(project, facts) | {"files": written}
+    voice.result(values if n_rows is None else values | {"rows": n_rows}, *lines)
 
 
 def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:

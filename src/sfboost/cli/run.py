@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from sfboost.cli.outcome import leave, tell, write_report
 from sfboost.cli.predict import Format, PredictionTable, check_format
 from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import learn
+from sfboost.cli.streams import adapt_blocks, batches_of, blocks_of, is_long
 from sfboost.tables.reading import PIPE
 from sfboost.tables.writing import open_table, resolve
 
@@ -41,6 +43,8 @@ def run(
     answer: o.Answer = o.AnswerName.safe,
     leak: o.Leak = None,
     require_adapted: o.RequireAdapted = False,
+    engine: o.Engine = None,
+    skip_unreadable: o.SkipUnreadable = False,
     format: Format = None,
     delimiter: o.Delimiter = None,
     decimal: o.Decimal = None,
@@ -80,21 +84,38 @@ def run(
     )
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
-    if held is not None:
-        here, name = take_new(held, project, f"{domain} = {hold_out}"), str(hold_out)
+    dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    n_rows, remarks = None, training.remarks
+    if held is None and is_long(new, engine, project):
+        name = Path(str(new)).name
+        blocks = blocks_of(project, str(new), **dialect)
+        with voice.waiting("Adapting"):
+            done = adapt_blocks(
+                project,
+                blocks,
+                name,
+                engine=engine,
+                answer=answer.value,
+                leak=leak,
+                skip_unreadable=skip_unreadable,
+            )
+        project, here, n_rows, remarks = done.project, done.rows, done.n_rows, (*remarks, *done.remarks)
+        batches = batches_of(done.blocks)
     else:
-        here, name = read_new(str(new), project, delimiter=delimiter, decimal=decimal, encoding=encoding)
-    with voice.waiting("Adapting"):
-        project = project.adapt(here, answer=answer.value, leak=leak)
-        facts = project.facts(
-            here, title=f"{name} as a new domain", source=train, rows=rows, remarks=training.remarks
-        )
+        if held is not None:
+            here, name = take_new(held, project, f"{domain} = {hold_out}"), str(hold_out)
+        else:
+            here, name = read_new(str(new), project, **dialect)
+        with voice.waiting("Adapting"):
+            project = project.adapt(here, answer=answer.value, leak=leak)
+        batches = iter(here.table.to_batches(BATCH_ROWS))
+    facts = project.facts(here, title=f"{name} as a new domain", source=train, rows=rows, remarks=remarks)
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, here.table.to_batches(BATCH_ROWS), name):
+        for batch in predict_batches(project, batches, name):
             write(batch)
     written = {"predictions": output}
     if report is not None:
         write_report(facts, report)
         written["report"] = str(report)
-    tell(voice, project, facts, written)
+    tell(voice, project, facts, written, n_rows)
     leave(project, require_adapted)

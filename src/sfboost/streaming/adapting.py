@@ -34,6 +34,8 @@ class Streamed:
     n_rows, n_passes : int
     skipped : tuple of str
         Blocks that could not be read and were left out, and why.
+    blocks : tuple of Block
+        Those that were read.
     """
 
     adapted: AdaptedClassifier
@@ -41,6 +43,7 @@ class Streamed:
     n_rows: int
     n_passes: int
     skipped: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
 
 def adapt_stream(
@@ -115,7 +118,7 @@ def adapt_stream(
     )
     n_rows = int(looked.statistics.weight)
     adapted = AdaptedClassifier(copy(model), adaptation)
-    return Streamed(adapted, drawn, n_rows, passes.done, tuple(passes.skipped))
+    return Streamed(adapted, drawn, n_rows, passes.done, tuple(passes.skipped), tuple(passes.blocks))
 
 
 def _columns(model: StableFeatureBoosting) -> tuple[str, ...]:
