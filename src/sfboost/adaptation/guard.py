@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import brentq
+from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import DecisionKind
 from sfboost.adaptation.fitting import UnstableModel
@@ -166,21 +167,29 @@ class AnswerCounts:
 def count_answers(
     guard: Guard, stable: FloatArray, X: Any, divisor: FloatArray, weight: FloatArray, model: UnstableModel
 ) -> AnswerCounts:
-    """Count on some rows what the guard does."""
+    """Count on some rows what the guard does.
+
+    On the way from the prior to f_U the weight of every class moves in a straight line. So a class that wins
+    at both ends wins in between, and only rows whose class adapting changes need to be looked at.
+    """
     log_joint = log_combine(stable, model.log_proba(X), divisor)
-    plain = log_joint.argmax(axis=1)
-    careful = log_combine(stable, guard.log_unstable(model, X), divisor).argmax(axis=1)
-    base = stable.argmax(axis=1)
-    changed = plain != base
-    joint, total = np.exp(log_joint), float(weight.sum())
+    plain, base = log_joint.argmax(axis=1), stable.argmax(axis=1)
+    changed = np.flatnonzero(plain != base)
+    total = float(weight.sum())
+    if not len(changed):
+        return AnswerCounts(total, 0, 0.0, 0.0, 0, 0.0, 0.0)
+    plain, base, weight, joint = plain[changed], base[changed], weight[changed], np.exp(log_joint[changed])
+    guarded = guard.log_unstable(model, _safe_indexing(X, changed))
+    careful = log_combine(stable[changed], guarded, divisor).argmax(axis=1)
+    rows = np.arange(len(changed))
     return AnswerCounts(
         total,
-        int(changed.sum()),
-        float(weight[changed].sum()),
-        float(weight[changed & (careful == plain)].sum()),
+        len(changed),
+        float(weight.sum()),
+        float(weight[careful == plain].sum()),
         int((careful != base).sum()),
-        total * expected_gain(stable, joint, plain, weight),
-        total * expected_gain(stable, joint, careful, weight),
+        float(weight @ (joint[rows, plain] - joint[rows, base])),
+        float(weight @ (joint[rows, careful] - joint[rows, base])),
     )
 
 
@@ -190,14 +199,17 @@ def complete(guard: Guard, problem: Problem, model: UnstableModel, counts: Answe
     δ* is where the unguarded predictions stop paying if the leak is as adverse as it can be: their gain
     over the stable ones is judged by the joint posterior at the end of the band nearest to the prior.
     """
-    stable, X, divisor, weight = problem.stable, problem.X, problem.prior, problem.weight
-    adopted = log_combine(stable, model.log_proba(X), divisor).argmax(axis=1)
+    divisor = problem.prior
+    adopted = log_combine(problem.stable, model.log_proba(problem.X), divisor).argmax(axis=1)
+    changed = np.flatnonzero(adopted != problem.stable.argmax(axis=1))  # the others gain and lose nothing
+    stable, X, weight = problem.stable[changed], _safe_indexing(problem.X, changed), problem.weight[changed]
+    adopted = adopted[changed]
 
     def gain(leak: float) -> float:
         joint = np.exp(log_combine(stable, guard.log_unstable(model, X, leak), divisor))
         return expected_gain(stable, joint, adopted, weight)
 
-    if gain(0.0) <= 0.0:
+    if not len(changed) or gain(0.0) <= 0.0:
         break_even = 0.0
     elif gain(_LARGEST_LEAK) > 0.0:
         break_even = float("inf")

@@ -24,7 +24,8 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
     """Calibrated f_S of shape (n, K) and raw unstable features of shape (n, d) of a frame or an array."""
     X = model._check_input(as_fitted(model, X), reset=False)
     unstable = np.asarray(model.unstable_columns_.take(X), dtype=np.float64)
-    require_finite_numbers(unstable, model.unstable_columns_.names, "unstable", "impute or encode it first.")
+    if not np.isfinite(unstable.sum()):
+        require_finite_numbers(unstable, model.unstable_columns_.names, "unstable", "impute it first.")
     return np.exp(model._stable_log_proba(X)), unstable
 
 

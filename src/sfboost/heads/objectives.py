@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, log_softmax
 
 _ALL = slice(None)
 # Below this a sum of products of exponentials may have lost digits to underflow.
@@ -44,7 +44,7 @@ def log_proba_from_logits(logits: FloatArray) -> FloatArray:
     if logits.shape[1] == 1:
         softplus = np.logaddexp(0.0, logits[:, 0])
         return np.column_stack([-softplus, logits[:, 0] - softplus])
-    return log_softmax(logits, axis=1)
+    return log_softmax(logits)
 
 
 def _by_class(logits: FloatArray) -> FloatArray:

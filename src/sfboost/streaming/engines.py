@@ -160,6 +160,7 @@ class Passes:
             part = unpack(result)
             if part is not None:
                 total = part if total is None else total + part
+        next(fresh, None)  # the engine may clean up behind itself
         self.blocks = [block for block in self.blocks if block not in lost]
         self.done += 1
         if total is None:
