@@ -12,8 +12,8 @@ from sfboost.adaptation.problem import Problem
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
-#: What was done: the unstable features are used, not used, or used in part.
-DecisionKind = Literal["adapted", "kept stable", "blended"]
+#: What was done: the unstable features are used, not used, used in part, or used as `sfboost.leakage` does.
+DecisionKind = Literal["adapted", "kept stable", "blended", "leak-corrected"]
 
 FEWEST_LABELS = 30
 LABELS_PER_PARAMETER = 10

@@ -9,74 +9,48 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import speaking
 from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
-from sfboost.cli.outcome import leave, tell, write_report
-from sfboost.cli.streams import adapt_blocks, blocks_of, forget, is_long, label_of
+from sfboost.cli.outcome import finish
+from sfboost.cli.streams import adapt_blocks, adapt_table, forget, is_long, label_of
 from sfboost.tables.roles import split
 
 
 @speaking
 def adapt(
+    *,
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost fit` wrote.")],
     new: o.NewTable,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. adapted.sfb.")],
-    report: o.Report = None,
-    rows: o.Rows = True,
-    answer: o.Answer = o.AnswerName.safe,
-    leak: o.Leak = None,
-    require_adapted: o.RequireAdapted = False,
-    engine: o.Engine = None,
-    skip_unreadable: o.SkipUnreadable = False,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    adapting: o.AdaptOptions,
+    stream: o.StreamOptions,
+    csv: o.CsvOptions,
     config: o.Config = None,
     trusted: o.Trusted = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Learn, without labels, what the unstable features mean in a new domain.
 
     If the new table has the target column, its labels score the predictions and are never used to adapt.
     """
-    voice = Voice(quiet, as_json)
+    voice = talk.voice()
     check_model_name(output)
-    refuse_collisions({"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": report})
+    refuse_collisions(
+        {"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": adapting.report}
+    )
     project = load_project(model, split(trusted))
-    dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-    n_rows: int | None = None
-    remarks: tuple[str, ...] = ()
     resume = output.with_name(f".{output.name}.parts")
-    if is_long(new, engine, project):
-        name = Path(new).name
-        blocks = blocks_of(project, new, **dialect)
-        with voice.waiting("Adapting"):
-            done = adapt_blocks(
-                project,
-                blocks,
-                name,
-                engine=engine,
-                answer=answer.value,
-                leak=leak,
-                skip_unreadable=skip_unreadable,
-                resume=resume if len(blocks) > 1 else None,
-                label=label_of(model),
-            )
-        project, rows_here, n_rows, remarks = done.project, done.rows, done.n_rows, done.remarks
-    else:
-        rows_here, name = read_new(new, project, **dialect)
-        with voice.waiting("Adapting"):
-            project = project.adapt(rows_here, answer=answer.value, leak=leak)
-    title = f"{name} as a new domain"
-    facts = project.facts(rows_here, title=title, source=model.name, rows=rows, remarks=remarks)
+    with voice.waiting("Adapting"):
+        if is_long(new, stream, project):
+            done = adapt_blocks(project, new, csv, stream, adapting, resume, label_of(model))
+        else:
+            done = adapt_table(project, *read_new(new, project, csv), adapting)
+        project = done.project
+        title = f"{done.name} as a new domain"
+        facts = project.facts(
+            done.rows, title=title, source=model.name, rows=adapting.rows, remarks=done.remarks
+        )
     save_project(project, output, split(trusted))
-    written = {"model": str(output)}
-    if report is not None:
-        write_report(facts, report)
-        written["report"] = str(report)
     forget(resume)
-    tell(voice, project, facts, written, n_rows)
-    leave(project, require_adapted)
+    finish(voice, project, facts, {"model": str(output)}, adapting, done.n_rows)

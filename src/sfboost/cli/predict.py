@@ -15,7 +15,7 @@ from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
-from sfboost.tables.reading import PIPE, Source, find, open_batches
+from sfboost.tables.reading import PIPE, Source, open_batches
 from sfboost.tables.roles import split
 from sfboost.tables.writing import is_stream, open_table, resolve
 
@@ -32,19 +32,15 @@ Format = Annotated[
 
 @speaking
 def predict(
+    *,
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` (or `fit`) wrote.")],
     new: o.NewTable,
     output: PredictionTable,
     format: Format = None,
-    engine: o.Engine = None,
-    skip_unreadable: o.SkipUnreadable = False,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    stream: o.StreamOptions,
+    csv: o.CsvOptions,
     trusted: o.Trusted = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Predict the rows of a table, a batch at a time.
 
@@ -54,7 +50,7 @@ def predict(
     given again.
     """
     output = resolve(output)
-    voice = Voice(quiet, as_json, to_pipe=output == PIPE)
+    voice = talk.voice(to_pipe=output == PIPE)
     to_folder = is_folder(output)
     kind = check_format(format or "parquet" if to_folder else format, output)
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
@@ -63,18 +59,9 @@ def predict(
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
     decision = "not adapted" if project.adapted is None else project.adapted.decision_
     if to_folder or (new != PIPE and Path(new).is_dir()):
-        dialect = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
-        blocks = blocks_of(project, new, **dialect)
+        blocks = blocks_of(project, new, csv)
         if to_folder:
-            done, left_out = predict_folder(
-                project,
-                blocks,
-                output,
-                kind,
-                engine=engine,
-                label=label_of(model),
-                skip_unreadable=skip_unreadable,
-            )
+            done, left_out = predict_folder(project, blocks, output, kind, stream, label_of(model))
             voice.note(*left_out)
         else:
             done = 0
@@ -84,7 +71,7 @@ def predict(
                     done += batch.num_rows
         _tell(voice, done, decision, output)
         return
-    source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    source = csv.find(new)
     types, done = csv_types(project.roles, project.encoder), 0
     with (
         open_batches(source, BATCH_ROWS, types, needed_columns(project)) as (total, batches),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from sfboost.boosting.parts import is_summable
 from sfboost.cli.inputs import take_new
-from sfboost.cli.predictions import needed_columns, predict_batches
+from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
+from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.cli.project import MOST_PARAMETERS, Project
 from sfboost.streaming import Block, adapt_stream, find_blocks, make_engine
 from sfboost.streaming.blocks import count_rows
@@ -28,12 +29,12 @@ _LONG_ROWS = 200_000
 _LONG_BYTES = 1 << 26
 
 
-def is_long(where: str | None, engine: str | None, project: Project) -> bool:
+def is_long(where: str | None, stream: StreamOptions, project: Project) -> bool:
     """Whether to read a table block by block: a folder, a long file, or with an engine that is named."""
     if where is None or where == PIPE:
         return False
     path = Path(where)
-    if engine is not None or path.is_dir():
+    if stream.engine is not None or path.is_dir():
         return True
     if not path.is_file() or not is_summable(project.model):
         return False
@@ -41,50 +42,67 @@ def is_long(where: str | None, engine: str | None, project: Project) -> bool:
     return path.stat().st_size > _LONG_BYTES if rows is None else rows > _LONG_ROWS
 
 
-def blocks_of(project: Project, where: str, **dialect: str | None) -> list[Block]:
+def blocks_of(project: Project, where: str, csv: CsvOptions) -> list[Block]:
     """The blocks of a table, with the columns that adapting, predicting and reports read."""
     roles = project.roles
     names = [*needed_columns(project), *(name for name in (roles.target, roles.domain) if name is not None)]
     return find_blocks(
-        where, columns=tuple(dict.fromkeys(names)), types=csv_types(roles, project.encoder), **dialect
+        where, columns=tuple(dict.fromkeys(names)), types=csv_types(roles, project.encoder), **asdict(csv)
     )
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedProject:
-    """A project that was adapted to blocks; `rows` are those that the report looks at."""
+class AdaptedTable:
+    """A project that was adapted to a table.
+
+    Attributes
+    ----------
+    rows : NewRows
+        What the report looks at: the rows, or of a long table some.
+    blocks : tuple of Block
+        Of a long table.
+    """
 
     project: Project
     rows: NewRows
+    name: str
     n_rows: int
-    remarks: tuple[str, ...]
-    blocks: tuple[Block, ...]
+    remarks: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, a batch at a time."""
+        return batches_of(self.blocks) if self.blocks else iter(self.rows.table.to_batches(BATCH_ROWS))
+
+
+def adapt_table(project: Project, rows: NewRows, name: str, adapting: AdaptOptions) -> AdaptedTable:
+    """Adapt to a table that is here."""
+    project = project.adapt(rows, answer=adapting.answer.value, leak=adapting.leak)
+    return AdaptedTable(project, rows, name, rows.table.num_rows)
 
 
 def adapt_blocks(
     project: Project,
-    blocks: list[Block],
-    name: str,
-    *,
-    engine: str | None,
-    answer: str,
-    leak: float | None,
-    skip_unreadable: bool = False,
+    where: str,
+    csv: CsvOptions,
+    stream: StreamOptions,
+    adapting: AdaptOptions,
     resume: Path | None = None,
     label: str = "",
-) -> StreamedProject:
-    """Adapt to all rows of the blocks."""
-    model = project.model
+) -> AdaptedTable:
+    """Adapt to all rows of a long table."""
+    model, name = project.model, Path(where).name
     n_parameters = (len(model.unstable_columns_) + 1) * len(model.classes_)
+    blocks = blocks_of(project, where, csv)
     streamed = adapt_stream(
         model,
         blocks,
-        engine=make_engine(engine or "here"),
-        answer=answer,
-        leak=leak,
+        engine=make_engine(stream.engine or "here"),
+        answer=adapting.answer.value,
+        leak=adapting.leak,
         uncertainty=n_parameters <= MOST_PARAMETERS,
-        skip_unreadable=skip_unreadable,
-        resume=resume,
+        skip_unreadable=stream.skip_unreadable,
+        resume=resume if len(blocks) > 1 else None,
         label=label,
     )
     remarks = [f"Left out: {why}" for why in streamed.skipped]
@@ -95,7 +113,7 @@ def adapt_blocks(
         )
     rows = take_new(streamed.sample, project, name)
     project = replace(project, adapted=streamed.adapted)
-    return StreamedProject(project, rows, streamed.n_rows, tuple(remarks), streamed.blocks)
+    return AdaptedTable(project, rows, name, streamed.n_rows, tuple(remarks), streamed.blocks)
 
 
 def batches_of(blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
@@ -151,10 +169,8 @@ def predict_folder(
     blocks: list[Block],
     output: str,
     kind: Kind,
-    *,
-    engine: str | None,
+    stream: StreamOptions,
     label: str,
-    skip_unreadable: bool = False,
 ) -> tuple[int, list[str]]:
     """Predictions of each block as a file of a folder, which appears when all are there.
 
@@ -169,10 +185,10 @@ def predict_folder(
     work = PredictBlock(project, str(parts.resolve()), kind, label)
     todo = [block for block in blocks if not work.place(block).exists()]
     rows, lost = 0, []
-    for block, result in make_engine(engine or "here").run(todo, work):
+    for block, result in make_engine(stream.engine or "here").run(todo, work):
         if isinstance(result, bytes):
             rows += int(result)
-        elif skip_unreadable:
+        elif stream.skip_unreadable:
             lost.append(block)
         else:
             raise ValueError(

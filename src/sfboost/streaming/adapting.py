@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from sfboost.adaptation.summed import Overview, adapt_summed
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.boosting.diagnosing import new_alarm, with_leak
-from sfboost.boosting.parts import as_fitted, both_parts, require_summable
+from sfboost.boosting.adaptable import rows_to_judge
+from sfboost.boosting.diagnosing import alarm_of, with_leak
+from sfboost.boosting.parts import both_parts, require_summable
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming.blocks import Block, find_blocks, spill
 from sfboost.streaming.engines import Engine, Here, Passes
@@ -97,19 +98,19 @@ def adapt_stream(
     if settings is not None and settings.method == "paper" and answer == "safe" and leak is None:
         answer = "checked"
     training, alarm = with_leak(model.training_, leak, answer), None
-    drawn = looked.drawn
+    drawn, choices = looked.drawn, model._choices(settings)
+    stable, X = both_parts(model, drawn)
     if answer == "safe" or uncertainty:
         asked = training if answer == "safe" else replace(training, leak=0.0)
-        alarm = new_alarm(model, asked, as_fitted(model, drawn), None)
+        alarm = alarm_of(asked, rows_to_judge(stable, X, None, choices, training))
 
     def over_all(function: Callable[[FloatArray, FloatArray], Any]) -> Any:
         return passes(SumOver(model, function), fingerprint(function, *marks) if resume else "")
 
-    stable, X = both_parts(model, drawn)
     adaptation = adapt_summed(
         Overview(looked.statistics, looked.standardizer, stable, X, looked.all_certain),
         over_all,
-        model._choices(settings),
+        choices,
         classes=model.classes_,
         training=training,
         answer=answer,
