@@ -4,6 +4,7 @@ Layer 4: the scikit-learn face of the engine.
 """
 
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.adapted_domains import AdaptedDomains, DomainOverview
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
@@ -13,8 +14,10 @@ from sfboost.boosting.metrics import METRICS, score_predictions
 __all__ = [
     "METRICS",
     "AdaptedClassifier",
+    "AdaptedDomains",
     "Columns",
     "DomainEvaluation",
+    "DomainOverview",
     "DomainScores",
     "DomainSummary",
     "HeldOutCalibration",

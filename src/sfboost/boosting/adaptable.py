@@ -20,6 +20,7 @@ from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.adapted_domains import adapt_domains
 from sfboost.boosting.diagnosing import alarm_of, head_numbers, with_leak
 from sfboost.diagnostics import NewRows
 from sfboost.marginal.probabilities import FloatArray
@@ -73,7 +74,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         leak: float | None = None,
         settings: Settings | None = None,
         uncertainty: bool = False,
-    ) -> AdaptedClassifier:
+        sample_domain: Any = None,
+    ) -> Any:
         """Learn the unstable features' meaning in a new domain, without labels or with a few.
 
         Parameters
@@ -95,14 +97,25 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             In place of the model's, for this call only.
         uncertainty : bool
             Also compute standard errors (`uncertainty_`).
+        sample_domain : array-like of shape (n,), optional
+            The domain of each row, if the rows are of many new domains. Each gets a head of its own that
+            leans on the others, and on training, as far as its rows are few; labels and weights are not used.
 
         Returns
         -------
-        AdaptedClassifier
+        AdaptedClassifier, or AdaptedDomains with `sample_domain`
             A new object; this model stays as it was.
         """
         log_stable, unstable = self._checked_parts(X)
         stable = np.exp(log_stable)
+        if sample_domain is not None:
+            if y is not None or sample_weight is not None or settings is not None or uncertainty:
+                raise ValueError(
+                    "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
+                    "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
+                )
+            training = with_leak(self.training_, leak, answer)
+            return adapt_domains(copy(self), stable, unstable, sample_domain, training, answer)
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
         if settings is not None and settings.method == "paper" and answer == "safe" and leak is None:
