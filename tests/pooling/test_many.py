@@ -1,4 +1,4 @@
-"""Heads of many domains: better than each alone and than one for all; the formulas are those of the engine."""
+"""Heads of many domains: better than each alone and than one for all; the formulas are the engine's."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def log_loss(log_proba, y):
 
 
 def test_partial_pooling_beats_each_domain_alone_and_one_head_for_all():
-    stable, X, domain, y, beta = simulate(60)
+    stable, X, domain, y, _ = simulate(60)
     pooled = log_loss(fit_pooled_heads(stable, X, domain).predict_log_proba(stable, X, domain), y)
     one = log_loss(adapt(stable, X, answer="paper").predict_log_proba(stable, X), y)
     alone = np.empty_like(stable)

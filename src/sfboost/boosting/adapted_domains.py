@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import AdaptationRefused, Training
 from sfboost.adaptation.checks import check_unstable
+from sfboost.adaptation.decision import Amount, refusals
 from sfboost.adaptation.settings import ANSWERS
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.boosting.rows import check_domain
@@ -131,7 +132,7 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
         """The most probable class of each row."""
         return self.classes_[self.predict_log_proba(X, sample_domain).argmax(axis=1)]
 
-    def score(self, X: Any, y: Any, sample_domain: Any) -> float:  # type: ignore[override]
+    def score(self, X: Any, y: Any, sample_domain: Any) -> float:
         """Accuracy."""
         return float(np.mean(self.predict(X, sample_domain) == np.asarray(y)))
 
@@ -192,7 +193,7 @@ def adapt_domains(
     standardizer = Standardizer.fit(X, np.ones(len(X)))
     sizes = np.bincount(number).tolist()
     statistics = PseudoLabelStatistics.from_proba(stable)
-    reason = _why_not(training, answer)
+    reason = _why_not(Amount(statistics, len(X), X.shape[1], statistics.prior), training, answer)
     heads = None
     if reason:
         warnings.warn(
@@ -207,12 +208,12 @@ def adapt_domains(
     return AdaptedDomains(model, heads, standardizer, statistics, domains, sizes, leak, reason)
 
 
-def _why_not(training: Training, answer: str) -> str:
-    """Why to keep the stable predictor for all domains, if that is so."""
+def _why_not(amount: Amount, training: Training, answer: str) -> str:
+    """Why to keep the stable predictor for all domains: their rows together are too few for one head."""
     if answer == "paper":
         return ""
-    if training.evidence is not None and not training.evidence.convincing:
-        return "it is not shown to be informative on held-out training rows"
+    if doubts := refusals(amount, training.evidence):
+        return "; ".join(doubts)
     if answer == "safe" and training.leak is None:
         return f"its leak could not be measured ({training.leak_source}); pass leak=δ if you know a bound"
     return ""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sfboost.change.reference import Reference
-from sfboost.change.result import Change
+from sfboost.change.result import Change, Verdict
 from sfboost.change.testing import LEAST_POWER, change_in
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
@@ -34,7 +34,7 @@ def changes_by_domain(
 def _judged(change: Change, adjusted: float) -> Change:
     if change.verdict != "changed" or adjusted < change.level:
         return change
-    verdict = "unchanged" if change.power >= LEAST_POWER else "cannot tell"
+    verdict: Verdict = "unchanged" if change.power >= LEAST_POWER else "cannot tell"
     return replace(change, verdict=verdict, changed=())
 
 
