@@ -106,9 +106,8 @@ def eicu(unstable: list[str]) -> None:
         print(f"  each, {answer:<13} {score(alone, y)}")
         many, seconds = timed(lambda asked=answer: model.adapt(X, sample_domain=where, answer=asked))
         decisions = ", ".join(sorted(set(many.decision_.values())))
-        print(
-            f"  pooled, {answer:<11} {score(many.predict_log_proba(X, where), y)}  {decisions}, {seconds:.1f} s"
-        )
+        found = score(many.predict_log_proba(X, where), y)
+        print(f"  pooled, {answer:<11} {found}  {decisions}, {seconds:.1f} s")
 
 
 def main() -> None:

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
         Training,
         adapt,
     )
-    from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
+    from sfboost.boosting import (
+        AdaptedClassifier,
+        AdaptedDomains,
+        DomainEvaluation,
+        StableFeatureBoosting,
+        StreamingAdapter,
+        adapted_scorer,
+    )
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
     from sfboost.selection import StableFeatureSelector
 
@@ -29,6 +36,7 @@ __all__ = [
     "AdaptationRefused",
     "AdaptationWarning",
     "AdaptedClassifier",
+    "AdaptedDomains",
     "DomainEvaluation",
     "Explanation",
     "SavedModelError",
@@ -36,6 +44,7 @@ __all__ = [
     "Settings",
     "StableFeatureBoosting",
     "StableFeatureSelector",
+    "StreamingAdapter",
     "Training",
     "__version__",
     "adapt",

@@ -10,6 +10,7 @@ from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.evaluation import DomainEvaluation, DomainScores, adapted_scorer
 from sfboost.boosting.metrics import METRICS, score_predictions
+from sfboost.boosting.streaming_adapter import Event, StreamingAdapter
 
 __all__ = [
     "METRICS",
@@ -20,8 +21,10 @@ __all__ = [
     "DomainOverview",
     "DomainScores",
     "DomainSummary",
+    "Event",
     "HeldOutCalibration",
     "StableFeatureBoosting",
+    "StreamingAdapter",
     "adapted_scorer",
     "score_predictions",
 ]
