@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     )
     from sfboost.boosting import (
         AdaptedClassifier,
+        AdaptedDomains,
         DomainEvaluation,
         StableFeatureBoosting,
+        StreamingAdapter,
         adapted_scorer,
         change_test,
         learn_training,
@@ -37,6 +39,7 @@ __all__ = [
     "AdaptationRefused",
     "AdaptationWarning",
     "AdaptedClassifier",
+    "AdaptedDomains",
     "Change",
     "DomainEvaluation",
     "Explanation",
@@ -45,6 +48,7 @@ __all__ = [
     "Settings",
     "StableFeatureBoosting",
     "StableFeatureSelector",
+    "StreamingAdapter",
     "Training",
     "__version__",
     "adapt",

@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import AdaptationRefused, AdaptationWarning, Settings, Training
 from sfboost.adaptation.checks import check_known_labels, check_weight
 from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.fitting import START_ROWS
+from sfboost.adaptation.problem import UNKNOWN
+from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
 from sfboost.answers import Rows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.adapted_domains import adapt_domains
 from sfboost.boosting.diagnosing import alarm_of, head_numbers, with_leak
 from sfboost.diagnostics import NewRows
 from sfboost.marginal.probabilities import FloatArray
@@ -81,7 +86,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         leak: float | None = None,
         settings: Settings | None = None,
         uncertainty: bool = False,
-    ) -> AdaptedClassifier:
+        sample_domain: Any = None,
+    ) -> Any:
         """Learn the unstable features' meaning in a new domain, without labels or with a few.
 
         Parameters
@@ -107,14 +113,25 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             In place of the model's, for this call only.
         uncertainty : bool
             Also compute standard errors (`uncertainty_`).
+        sample_domain : array-like of shape (n,), optional
+            The domain of each row, if the rows are of many new domains. Each gets a head of its own that
+            leans on the others, and on training, as far as its rows are few; labels and weights are not used.
 
         Returns
         -------
-        AdaptedClassifier
+        AdaptedClassifier, or AdaptedDomains with `sample_domain`
             A new object; this model stays as it was.
         """
         log_stable, unstable = self._checked_parts(X)
         stable = np.exp(log_stable)
+        if sample_domain is not None:
+            if y is not None or sample_weight is not None or settings is not None or uncertainty:
+                raise ValueError(
+                    "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
+                    "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
+                )
+            training = with_leak(self.training_, leak, answer)
+            return adapt_domains(copy(self), stable, unstable, sample_domain, training, answer)
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
         note = None
@@ -132,7 +149,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
             asked = training if answer == "safe" else replace(training, leak=0.0)
-            alarm = alarm_of(asked, _rows_to_judge(stable, unstable, sample_weight, choices, training))
+            alarm = alarm_of(asked, rows_to_judge(stable, unstable, sample_weight, choices, training))
         adaptation = adapt_rows(
             stable,
             unstable,
@@ -209,15 +226,25 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return adapted
 
 
-def _rows_to_judge(
+def rows_to_judge(
     stable: FloatArray, unstable: Any, sample_weight: Any, choices: Choices, training: Training
 ) -> NewRows:
     """New rows for the alarm; what complementarity says under label shift is not judged.
 
-    A row of weight zero is no row; every other one counts once, since weights are no observations.
+    A row of weight zero is no row; every other one counts once, since weights are no observations. 20 000
+    rows are enough to see a contradiction: the same ones whatever their order.
     """
     if sample_weight is not None:
         used = np.flatnonzero(check_weight(sample_weight, len(stable)))
         stable, unstable = stable[used], _safe_indexing(unstable, used)
+    if len(stable) > START_ROWS and not choices.wraps_head:
+        X = (
+            sparse.csr_array(unstable)
+            if sparse.issparse(unstable)
+            else np.asarray(unstable, dtype=np.float64)
+        )
+        keys = row_keys(stable, X, np.full(len(stable), UNKNOWN, dtype=np.intp), np.ones(len(stable)))
+        some = RowSketch.of(keys, START_ROWS).draw(START_ROWS)
+        stable, unstable = stable[some], _safe_indexing(unstable, some)
     judged = None if choices.transport == "likelihood" else head_numbers(unstable, choices.head)
     return NewRows(stable, judged, recalibration=training.recalibration)

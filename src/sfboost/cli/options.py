@@ -28,7 +28,7 @@ class AnswerName(StrEnum):
 
 TrainTable = Annotated[str, typer.Argument(help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")]
 NewTable = Annotated[
-    str, typer.Argument(help="Rows of one new domain: CSV, Parquet or Arrow; - is standard input.")
+    str, typer.Argument(help="Rows of one new domain: CSV, Parquet, Arrow or a folder; - is standard input.")
 ]
 Trusted = Annotated[
     str | None,
@@ -120,6 +120,22 @@ class AdaptOptions:
 
 
 @dataclass(frozen=True)
+class StreamOptions:
+    """How long tables and folders of them are read."""
+
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            help="Who works on the blocks of a long table: here, or ray (RAY_ADDRESS names a cluster).",
+        ),
+    ] = None
+    skip_unreadable: Annotated[
+        bool, typer.Option("--skip-unreadable", help="Leave out what cannot be read of a folder, and say so.")
+    ] = False
+
+
+@dataclass(frozen=True)
 class VoiceOptions:
     """How the command talks; `debug` is read by `console.speaking`."""
 
@@ -149,6 +165,7 @@ FILE_OPTIONS = {
     **_kinds(ColumnOptions),
     **_kinds(CsvOptions),
     **_kinds(AdaptOptions),
+    **_kinds(StreamOptions),
     **dict.fromkeys(("evaluate", "quiet"), FLAG),
 }
 

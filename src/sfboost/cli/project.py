@@ -24,7 +24,7 @@ from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import Roles
 
 # Standard errors of the slopes are worth their time up to here.
-_MOST_PARAMETERS = 100
+MOST_PARAMETERS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Project:
             new.X,
             answer=answer,
             leak=leak,
-            uncertainty=n_parameters <= _MOST_PARAMETERS,
+            uncertainty=n_parameters <= MOST_PARAMETERS,
         )
         return replace(self, adapted=adapted)
 

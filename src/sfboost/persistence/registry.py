@@ -19,6 +19,7 @@ TYPES: dict[str, str] = {
     "AdaptedClassifier": "sfboost.boosting",
     "Adaptation": "sfboost.adaptation",
     "SFBClassifier": "sfboost.torch",
+    "AdaptedDomains": "sfboost.boosting",
     # what these are made of
     "Columns": "sfboost.boosting",
     "Encoder": "sfboost.encoding",
@@ -34,6 +35,7 @@ TYPES: dict[str, str] = {
     "Temperature": "sfboost.calibration",
     "ReliabilityCurve": "sfboost.calibration",
     "PseudoLabelStatistics": "sfboost.marginal",
+    "PooledHeads": "sfboost.pooling",
     "Decision": "sfboost.adaptation",
     "StableEvidence": "sfboost.adaptation",
     "Settings": "sfboost.adaptation.settings:Choices",
@@ -92,7 +94,14 @@ TYPES: dict[str, str] = {
 EARLIER_NAMES = {"AdaptedSFBClassifier": "AdaptedClassifier"}
 
 #: What a file may hold as a whole.
-KINDS = ("StableFeatureBoosting", "AdaptedClassifier", "Adaptation", "SFBClassifier", *EARLIER_NAMES)
+KINDS = (
+    "StableFeatureBoosting",
+    "AdaptedClassifier",
+    "Adaptation",
+    "SFBClassifier",
+    "AdaptedDomains",
+    *EARLIER_NAMES,
+)
 
 
 def type_of(name: Any) -> type:
