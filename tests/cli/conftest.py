@@ -16,7 +16,7 @@ else:  # the [app] extra is not here; the two files that say so by themselves re
         f"test_{name}.py"
         for name in (
             *("bad_input", "collisions", "commands", "edges", "hostile_names", "interruption"),
-            *("both_ways", "outputs", "pandas_index", "pipes", "settings", "types"),
+            *("both_ways", "export", "info", "outputs", "pandas_index", "pipes", "settings", "types"),
         )
     ]
 

@@ -12,7 +12,7 @@ from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
-from sfboost.cli.outcome import leave, tell, write_report
+from sfboost.cli.outcome import leave, tell, write_pages
 from sfboost.tables.roles import split
 
 
@@ -22,6 +22,7 @@ def adapt(
     new: o.NewTable,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. adapted.sfb.")],
     report: o.Report = None,
+    card: o.Card = None,
     rows: o.Rows = True,
     answer: o.Answer = o.AnswerName.safe,
     leak: o.Leak = None,
@@ -41,7 +42,9 @@ def adapt(
     """
     voice = Voice(quiet, as_json)
     check_model_name(output)
-    refuse_collisions({"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": report})
+    refuse_collisions(
+        {"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": report, "--card": card}
+    )
     project = load_project(model, split(trusted))
     rows_here, name = read_new(new, project, delimiter=delimiter, decimal=decimal, encoding=encoding)
     with voice.waiting("Adapting"):
@@ -49,8 +52,6 @@ def adapt(
         facts = project.facts(rows_here, title=f"{name} as a new domain", source=model.name, rows=rows)
     save_project(project, output, split(trusted))
     written = {"model": str(output)}
-    if report is not None:
-        write_report(facts, report)
-        written["report"] = str(report)
+    written |= write_pages(facts, report, card)
     tell(voice, project, facts, written)
     leave(project, require_adapted)

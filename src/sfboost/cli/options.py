@@ -87,6 +87,9 @@ Trusted = Annotated[
 Report = Annotated[
     Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
 ]
+Card = Annotated[
+    Path | None, typer.Option("--card", help="Write a model card: the report's facts as Markdown.")
+]
 Rows = Annotated[
     bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
 ]

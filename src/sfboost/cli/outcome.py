@@ -9,16 +9,20 @@ import typer
 
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.project import Project
-from sfboost.report import ReportFacts, render
+from sfboost.report import ReportFacts, model_card, render
 from sfboost.tables.writing import whole_output
 
 _COLOURS = {"adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
-def write_report(facts: ReportFacts, path: Path) -> None:
-    """Write the page, whole or not at all."""
-    with whole_output(path) as part:
-        part.write_text(render(facts), encoding="utf-8")
+def write_pages(facts: ReportFacts, report: Path | None, card: Path | None) -> dict[str, str]:
+    """Write the pages that were asked for, each whole or not at all; return them by what they are."""
+    pages = {"report": (report, render), "card": (card, model_card)}
+    wanted = {what: (path, make) for what, (path, make) in pages.items() if path is not None}
+    for path, make in wanted.values():
+        with whole_output(path) as part:
+            part.write_text(make(facts), encoding="utf-8")
+    return {what: str(path) for what, (path, _) in wanted.items()}
 
 
 def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.inputs import read_new, read_training, take_new
-from sfboost.cli.outcome import leave, tell, write_report
+from sfboost.cli.outcome import leave, tell, write_pages
 from sfboost.cli.predict import Format, PredictionTable, check_format
 from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import learn
@@ -36,6 +36,7 @@ def run(
     drop: o.Drop = None,
     categorical: o.Categorical = None,
     report: o.Report = None,
+    card: o.Card = None,
     rows: o.Rows = True,
     evaluate: o.Evaluate = True,
     answer: o.Answer = o.AnswerName.safe,
@@ -57,7 +58,9 @@ def run(
     output = resolve(output)
     voice = Voice(quiet, as_json, to_pipe=output == PIPE)
     kind = check_format(format, output)
-    refuse_collisions({"TRAIN": train, "NEW": new, "--config": config}, {"-o": output, "--report": report})
+    refuse_collisions(
+        {"TRAIN": train, "NEW": new, "--config": config}, {"-o": output, "--report": report, "--card": card}
+    )
     if (new is None) == (hold_out is None):
         raise ValueError(
             "Where are the new rows? Name a table NEW, or a domain of TRAIN with --hold-out; not both."
@@ -93,8 +96,6 @@ def run(
         for batch in predict_batches(project, here.table.to_batches(BATCH_ROWS), name):
             write(batch)
     written = {"predictions": output}
-    if report is not None:
-        write_report(facts, report)
-        written["report"] = str(report)
+    written |= write_pages(facts, report, card)
     tell(voice, project, facts, written)
     leave(project, require_adapted)
