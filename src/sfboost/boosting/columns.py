@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
+from sfboost.notices import warn
 from sfboost.selection import StableFeatureSelector
 
 if TYPE_CHECKING:
@@ -232,4 +232,4 @@ def tell_filled(model: StableFeatureBoosting, X: Any, what: str, *, stable_only:
     encoder = model.stable_columns_.encoder if stable_only else model.encoder_
     remarks = [] if encoder is None else encoder.remarks(X, what)
     if remarks:
-        warnings.warn(" ".join(remarks), EncodingWarning, stacklevel=3)
+        warn(" ".join(remarks), EncodingWarning)
