@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         adapt,
     )
     from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
+    from sfboost.marginal import LabelShift, label_shift
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
     from sfboost.selection import StableFeatureSelector
 
@@ -31,6 +32,7 @@ __all__ = [
     "AdaptedClassifier",
     "DomainEvaluation",
     "Explanation",
+    "LabelShift",
     "SavedModelError",
     "SavedModelWarning",
     "Settings",
@@ -40,10 +42,11 @@ __all__ = [
     "__version__",
     "adapt",
     "adapted_scorer",
+    "label_shift",
     "load",
 ]
 
-_ROOMS = ("adaptation", "boosting", "persistence", "selection")
+_ROOMS = ("marginal", "adaptation", "boosting", "persistence", "selection")
 
 
 def __getattr__(name: str) -> Any:

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.change.class_shares import shifted
 from sfboost.change.coordinates import Coordinates
 from sfboost.change.moments import Moments, measure_moments
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.shares import shifted
 
 # Against features that repeat each other; of the mean diagonal of the Gram matrix.
 _RIDGE = 1e-2
