@@ -9,7 +9,7 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import speaking
 from sfboost.cli.files import load_project
 from sfboost.export import linear_scorer, to_json, to_onnx
 from sfboost.tables.roles import split
@@ -18,20 +18,19 @@ from sfboost.whole_files import write_whole
 
 @speaking
 def export(
+    *,
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` (or `fit`) wrote.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="File to write: a name ending in .onnx or .json.")
     ],
     trusted: o.Trusted = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Write a linear model for other tools: an ONNX graph, or plain JSON.
 
     Either takes the encoded features, in the order that the file says.
     """
-    voice = Voice(quiet, as_json)
+    voice = talk.voice()
     if output.suffix not in (".onnx", ".json"):
         raise ValueError(f"{output} says no format that is known: call it .onnx or .json.")
     refuse_collisions({"MODEL": model}, {"-o": output})

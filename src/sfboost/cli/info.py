@@ -11,7 +11,7 @@ import typer
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.cli import options as o
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import speaking
 from sfboost.persistence import SavedModelError
 from sfboost.persistence.saving import read_manifest
 from sfboost.tables.roles import split
@@ -22,14 +22,13 @@ _MOST_NAMES = 30
 
 @speaking
 def info(
+    *,
     model: Annotated[Path, typer.Argument(help="Model file, from the command or from `save` in Python.")],
     trusted: o.Trusted = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Say what is in a model file: what made it, its classes, features, domains and decision."""
-    voice = Voice(quiet, as_json)
+    voice = talk.voice()
     if not model.exists():
         raise ValueError(f"There is no file {model}: check the name.")
     manifest = read_manifest(model)
@@ -63,13 +62,13 @@ def _contents(loaded: Any) -> dict[str, Any]:
         }
         roles = getattr(model, "table_", {}).get("roles", {})
         known |= {name: roles[name] for name in ("target", "domain", "id") if roles.get(name)}
-    adaptation = loaded if adapted is None else adapted.adaptation
+    adaptation: Any = loaded if adapted is None else adapted.adaptation
     decision = getattr(adaptation, "decision", None)
     if decision is None:
         known["adapted"] = False
         return known
     return known | {
-        "adapted": f"to {adaptation.n_rows} rows, {adaptation.n_labelled} of them labelled",
+        "adapted": f"to {adaptation.n_rows} rows, {getattr(adaptation, 'n_labelled', 0)} of them labelled",
         "decision": decision.kind,
         "reason": decision.reason,
         "class shares": dict(zip(map(str, adaptation.classes), adaptation.prior.tolist(), strict=True)),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
+from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project
 from sfboost.report import ReportFacts, model_card, render
 from sfboost.tables.writing import whole_output
@@ -15,14 +15,18 @@ from sfboost.tables.writing import whole_output
 _COLOURS = {"adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
-def write_pages(facts: ReportFacts, report: Path | None, card: Path | None) -> dict[str, str]:
-    """Write the pages that were asked for, each whole or not at all; return them by what they are."""
-    pages = {"report": (report, render), "card": (card, model_card)}
-    wanted = {what: (path, make) for what, (path, make) in pages.items() if path is not None}
-    for path, make in wanted.values():
-        with whole_output(path) as part:
-            part.write_text(make(facts), encoding="utf-8")
-    return {what: str(path) for what, (path, _) in wanted.items()}
+def finish(
+    voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str], asked: AdaptOptions
+) -> None:
+    """Write the pages, tell the outcome, and end with code 3 if adapting was required and did not happen."""
+    for what, path, make in (("report", asked.report, render), ("card", asked.card, model_card)):
+        if path is not None:
+            with whole_output(path) as part:
+                part.write_text(make(facts), encoding="utf-8")
+            written[what] = str(path)
+    tell(voice, project, facts, written)
+    if asked.require_adapted and project.require_adapted().decision_ == "kept stable":
+        raise typer.Exit(NOT_ADAPTED)
 
 
 def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str]) -> None:
@@ -65,9 +69,3 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
         "scores": None if facts.scores is None else {k: dict(v) for k, v in facts.scores.by_method.items()},
         "remarks": list(facts.remarks),
     }
-
-
-def leave(project: Project, require_adapted: bool) -> None:
-    """End with code 3 if adapting was required and did not happen."""
-    if require_adapted and project.require_adapted().decision_ == "kept stable":
-        raise typer.Exit(NOT_ADAPTED)

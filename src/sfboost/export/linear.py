@@ -117,13 +117,15 @@ def linear_scorer(model: AdaptedClassifier | StableFeatureBoosting) -> LinearSco
     """
     adapted = model if isinstance(model, AdaptedClassifier) else None
     fitted: Any = model if adapted is None else adapted.model
+    if not isinstance(fitted, StableFeatureBoosting):
+        raise ValueError(f"A {type(fitted).__name__} learns its features and is not linear in the rows.")
     sources = (fitted.stable_columns_, fitted.unstable_columns_)
     features = _features(sources)
     place = {name: j for j, name in enumerate(features)}
     stable_at, unstable_at = (tuple(place[name] for name in columns.names) for columns in sources)
     stable = _stable_map(fitted.stable_, fitted.classes_, fitted.temperature_, stable_at)
-    known = None if adapted is None else adapted.adaptation
-    shared = {
+    known: Any = None if adapted is None else adapted.adaptation
+    shared: dict[str, Any] = {
         **{"features": features, "classes": fitted.classes_, "stable": stable, "sources": sources},
         "least_probability": LEAST_PROBABILITY,
     }

@@ -2,7 +2,7 @@
 
 Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
-`stages`, `course` · `learning`, `ensemble` · `inputs`, `adapted`, `predictor`, `saved` · `classifier`.
+`stages`, `course` · `learning`, `ensemble` · `inputs`, `predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ except ImportError as error:
         "sfboost.torch needs PyTorch and safetensors. Install them with: pip install 'sfboost[torch]'."
     ) from error
 
-from sfboost.torch.adapted import AdaptedSFBClassifier
 from sfboost.torch.classifier import SFBClassifier
 from sfboost.torch.plan import Plan
 from sfboost.torch.trainer import TrainingDivergedError
 
-__all__ = ["AdaptedSFBClassifier", "Plan", "SFBClassifier", "TrainingDivergedError"]
+__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from sfboost.adaptation import Settings
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.leakage.model import LeakModel
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
-from sfboost.persistence import Savable
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.learning import Learner
@@ -34,10 +33,18 @@ _ENOUGH_TO_FLATTEN = 200
 # Nats. A Φ_U that carries the stable part takes it out of f_S: the loss is then many times this.
 _WORST_COST = 0.01
 # What does not change the result: a checkpoint may be continued with other values of these.
-_NOT_IDENTITY = ("verbose", "checkpoint", "plan", "plan__checkpoint_every", "device")
+_NOT_IDENTITY = (
+    "plan",
+    "plan__checkpoint",
+    "plan__checkpoint_every",
+    "plan__verbose",
+    "device",
+    "transport",
+    "settings",
+)
 
 
-class SFBClassifier(Savable, FittedPredictor):
+class SFBClassifier(FittedPredictor):
     """Stable Feature Boosting with learned features (Eq. 5.1), behind scikit-learn's methods.
 
     `fit` learns Φ_S, Φ_U, h_S and one h_U^e per training domain, then calibrates f_S = h_S∘Φ_S. Until
@@ -69,14 +76,15 @@ class SFBClassifier(Savable, FittedPredictor):
         `sfboost.leakage.model.LeakModel.flatten`). "auto" does so with "separate" where two or more
         domains hold out 200 rows of every class and agree about the leak, unless it costs more than 0.01
         nats of log loss on stress domains. False is the paper.
+    transport : {"posterior", "likelihood"}, default="posterior"
+        What transports: P(Y | Φ_S), the paper's stability, or P(Φ_S | Y), label shift.
+    settings : Settings, default=None
+        How `adapt` fits Φ_U. None is `Settings(correction="posthoc")`: on learned features, which leak, it
+        did better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
     device : str
         "cpu", "cuda" ...
-    checkpoint : path, optional
-        Folder to save to and to continue from after a kill.
     random_state : int, optional
         The seed; None draws another one at each fit.
-    verbose : int
-        A line with the parts of the loss every so many steps; 0 is silent.
 
     Attributes
     ----------
@@ -125,10 +133,10 @@ class SFBClassifier(Savable, FittedPredictor):
         plan: Plan = Plan(),  # noqa: B008, it never changes
         calibration: str | None = "nll",
         flatten: bool | str = "auto",
+        transport: str = "posterior",
+        settings: Settings | None = None,
         device: str = "cpu",
-        checkpoint: str | Path | None = None,
         random_state: int | None = 0,
-        verbose: int = 0,
     ) -> None:
         self.network = network
         self.split = split
@@ -141,10 +149,10 @@ class SFBClassifier(Savable, FittedPredictor):
         self.plan = plan
         self.calibration = calibration
         self.flatten = flatten
+        self.transport = transport
+        self.settings = settings
         self.device = device
-        self.checkpoint = checkpoint
         self.random_state = random_state
-        self.verbose = verbose
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of the plan are ``plan__steps`` and so on. The plan itself never changes."""
@@ -182,6 +190,7 @@ class SFBClassifier(Savable, FittedPredictor):
             )
         if not isinstance(self.flatten, bool) and self.flatten != "auto":
             raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
+        self._choices(self.settings)  # what is wrong in them is said before training
         self.precision_ = resolve_precision(self.plan.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
@@ -215,7 +224,8 @@ class SFBClassifier(Savable, FittedPredictor):
 
     def _identity(self, seed: int) -> dict[str, Any]:
         """Everything that decides the result, for the fingerprint of checkpoints."""
-        own = {k: v for k, v in self.get_params().items() if k not in _NOT_IDENTITY}
+        named = self.get_params().items()
+        own = {k: v for k, v in named if k not in _NOT_IDENTITY and not k.startswith("settings__")}
         return {**own, "seed": seed, "torch": torch.__version__}
 
     def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str) -> None:
@@ -244,12 +254,10 @@ class SFBClassifier(Savable, FittedPredictor):
             Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)}),
             self.plan,
             seed=seed_of(seed, 2),
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             monitor=None if watched is None else self._monitor(watched),
             trainer_options={
                 "autocast": self.precision_.autocast,
                 "fingerprint": identity,
-                "verbose": self.verbose,
             },
         )
         learner.learn()
@@ -283,7 +291,7 @@ class SFBClassifier(Savable, FittedPredictor):
     @classmethod
     def _from_saved_state(cls, state: dict[str, Any]) -> Self:
         model = cls()
-        model.__dict__.update(state if "plan" in state else grouped(state))
+        model.__dict__.update(grouped(state))
         restore_networks(model)
         return model
 
