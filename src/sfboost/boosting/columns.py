@@ -45,7 +45,10 @@ class Columns:
                 raise ValueError(
                     "The model was fitted to a frame with text in it: pass a frame, not an array."
                 )
-            return _safe_indexing(X, list(self.positions), axis=1)
+            numbers = _safe_indexing(X, list(self.positions), axis=1)
+            n_gaps = 0 if self.encoder is None else len(self.encoder.gaps)
+            # An array has no gaps.
+            return np.column_stack([numbers, np.zeros((numbers.shape[0], n_gaps))]) if n_gaps else numbers
         if self.encoder is None:
             known = not self.lacking(X)  # else fitted to an array, whose columns have no names
             return _safe_indexing(X, list(self.names if known else self.positions), axis=1)
@@ -98,17 +101,17 @@ def choose_columns(
         return full[0].encoded_by(encoder), full[1].encoded_by(encoder), found[1]
     found = find_stable(X, labels, domain, stable, unstable)
     chosen, selector = (stable, None) if found is None else found
-    first, second = (
-        _encoded(columns, X) if ours else columns
-        for columns, ours in zip(resolve_columns(X, chosen, unstable), encoded, strict=True)
-    )
+    first, second = resolve_columns(X, chosen, unstable)
+    first = _encoded(first, X) if encoded[0] else first
+    # Where an unstable feature is missing is an unstable feature, too.
+    second = _encoded(second, X, gaps=second.names) if encoded[1] else second
     if not len(first):
         raise ValueError("The stable columns hold one category each and say nothing: name others.")
     return first, second, selector
 
 
-def _encoded(columns: Columns, X: Any) -> Columns:
-    encoder = Encoder.fit(X, columns.names)
+def _encoded(columns: Columns, X: Any, gaps: tuple[str, ...] = ()) -> Columns:
+    encoder = Encoder.fit(X, columns.names, gaps=gaps)
     return Columns(columns.positions, encoder.names, encoder)
 
 

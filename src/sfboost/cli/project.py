@@ -75,6 +75,7 @@ class Project:
             y=new.y,
             pooled=self.pooled,
             cells=self._cells(new) if rows else None,
+            missing=self.encoder.missing_shares(new.table),
             remarks=(*remarks, *new.remarks),
         )
 
@@ -105,6 +106,7 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     check_id(training.roles.id, np.unique(training.y))
     model = configure(training, settings)
     facts = describe_training(model, training.X, training.y, training.domain)
+    facts = replace(facts, missing=training.missing())
     if evaluate and len(training.domains) > 1:
         with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
             facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -63,6 +63,8 @@ class TrainingFacts:
         Rows of `DomainEvaluation`, with the reason of each decision; empty if it was not run.
     support : SupportSketch, or None if no training row was seen
     balance : BalanceSketch, or None likewise
+    missing : dict of lists
+        Share of missing cells by column and training domain, of the columns where any is.
     """
 
     domains: tuple[DomainFacts, ...]
@@ -73,6 +75,7 @@ class TrainingFacts:
     evaluation: list[dict[str, Any]]
     support: SupportSketch | None
     balance: BalanceSketch | None
+    missing: dict[str, list[float]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -85,6 +88,7 @@ class TrainingFacts:
             "evaluation": self.evaluation,
             "support": None if self.support is None else self.support.to_dict(),
             "balance": None if self.balance is None else self.balance.to_dict(),
+            "missing": self.missing,
         }
 
     @classmethod
