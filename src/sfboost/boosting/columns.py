@@ -88,13 +88,14 @@ def choose_columns(
         chosen, selector = (stable, None) if found is None else found
         return *resolve_columns(X, chosen, unstable), selector
     if _is_search(stable) and all(encoded):
-        # Each category is a candidate by itself.
         encoder = Encoder.fit(X, names_of(X))
+        # The codes of a category are stable together, or not at all.
+        whole = [column.name for column in encoder.columns for _ in column.outputs]
         named = encoder.outputs_of(_names(X, _positions(X, unstable, "unstable_features") or []))
         numbers = encoder.encode(X)
         rows = type(X)(numbers, columns=list(encoder.names)) if hasattr(X, "iloc") else numbers
         places = [encoder.names.index(name) for name in named] or None
-        found = find_stable(rows, labels, domain, stable, places)
+        found = find_stable(rows, labels, domain, stable, places, whole)
         assert found is not None
         sets = resolve_columns(rows, found[0], places)
         full = [Columns(c.positions, tuple(encoder.names[j] for j in c.positions)) for c in sets]
@@ -139,12 +140,12 @@ def resolve_columns(X: Any, stable: Any, unstable: Any) -> tuple[Columns, Column
 
 
 def find_stable(
-    X: Any, labels: Any, domain: Any, stable: Any, unstable: Any
+    X: Any, labels: Any, domain: Any, stable: Any, unstable: Any, groups: list[str] | None = None
 ) -> tuple[list[int], StableFeatureSelector] | None:
     """Search for stable columns among those not named unstable; None if the user has named them.
 
     Refused where the training domains cannot show any column to be stable: a guess would undo what the
-    stable predictor is for.
+    stable predictor is for. `groups` names what each column belongs to and is chosen with.
     """
     if not _is_search(stable):
         return None
@@ -157,9 +158,15 @@ def find_stable(
     remedy = "encode or impute it first, put it in unstable_features, or name the stable_features."
     require_finite_numbers(candidates, _names(X, free), "possibly stable", remedy)
     values = candidates.toarray() if sparse.issparse(candidates) else candidates
+    if groups is not None and selector.groups is None:
+        selector.set_params(groups=[groups[j] for j in free])
     selector.fit(values, labels, sample_domain=domain)
     if not selector.support_.any():
-        raise ValueError(f"No stable feature was found. {selector.selection_.sentence}")
+        least = [f"{c.name} up to {c.drift_upper:.2f}" for c in selector.selection_.in_order[:5]]
+        raise ValueError(
+            f"No stable feature was found. {selector.selection_.sentence} Drift, the least first: "
+            f"{', '.join(least)}; below {selector.tolerance:g} is asked for."
+        )
     return [free[j] for j in np.flatnonzero(selector.support_)], selector
 
 

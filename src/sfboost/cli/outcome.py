@@ -8,7 +8,7 @@ import typer
 
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
-from sfboost.cli.project import Project
+from sfboost.cli.project import Project, drift_lines
 from sfboost.report import ReportFacts, model_card, render
 from sfboost.tables.writing import whole_output
 
@@ -37,6 +37,7 @@ def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, 
         ((kind, f"bold {_COLOURS[kind]}"), f": {facts.headline.sentence}"),
         facts.headline.because,
     ]
+    lines += drift_lines(facts.training)
     if facts.scores is not None:
         scores = ", ".join(
             f"{method} {100 * values['accuracy']:.1f} %" for method, values in facts.scores.by_method.items()
