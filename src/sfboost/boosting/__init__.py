@@ -4,6 +4,7 @@ Layer 4: the scikit-learn face of the engine.
 """
 
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.answers_here import calibrate_sets, performance_without_labels
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
@@ -20,5 +21,7 @@ __all__ = [
     "HeldOutCalibration",
     "StableFeatureBoosting",
     "adapted_scorer",
+    "calibrate_sets",
+    "performance_without_labels",
     "score_predictions",
 ]
