@@ -19,26 +19,23 @@ class FeatureChange:
         Its columns among the unstable ones.
     p_value : float
         Not adjusted for the number of features.
-    ratio : float
-        How much of its meaning is left: 1 all, 0 nothing, -1 the opposite.
-    power : float
-        Expected meaning over its predictive error; below two a loss would hardly be seen.
+    left : float
+        How much of its meaning is left, in expectation: 1 all, 0 nothing, -1 the opposite.
+    same : float
+        Probability that it means what it meant, given that some feature does not.
     rescaled : bool
         Whether its spread is unlike that of every own domain, as after a change of unit.
     importance : float
         Its share in what all unstable features say.
-    left : tuple of float
-        `ratio` of each of its columns.
     """
 
     name: str
     columns: tuple[int, ...]
     p_value: float
-    ratio: float
-    power: float
+    left: float
+    same: float
     rescaled: bool
     importance: float
-    left: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,11 @@ class Change:
     features : tuple of FeatureChange
     changed : tuple of str
         The features that the change is put down to.
+    suspects : tuple of str
+        The features that a change would be put down to, if there was one.
+    signature : tuple of float
+        How a change of the suspects looks: what is left of their meaning, of their slope on what X_S
+        predicts of them, the logarithm of their unit, and their share in what all unstable features say.
     """
 
     verdict: Verdict
@@ -73,6 +75,14 @@ class Change:
     own: dict[str, float]
     features: tuple[FeatureChange, ...]
     changed: tuple[str, ...]
+    suspects: tuple[str, ...]
+    signature: tuple[float, float, float, float]
+
+    def columns_left(self, names: tuple[str, ...] | None = None) -> tuple[list[int], list[float]]:
+        """Columns of some features (or of all) among the unstable ones, and what is left of each."""
+        parts = [feature for feature in self.features if names is None or feature.name in names]
+        columns = [column for part in parts for column in part.columns]
+        return columns, [part.left for part in parts for _ in part.columns]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -89,7 +99,7 @@ class Change:
         for feature in sorted(self.features, key=lambda f: f.p_value):
             mark = "*" if feature.name in self.changed else " "
             lines.append(
-                f"{mark} {feature.name:<20} {100 * feature.ratio:>5.0f} % of its meaning left, "
+                f"{mark} {feature.name:<20} {100 * feature.left:>5.0f} % of its meaning left, "
                 f"p = {feature.p_value:.3f}"
             )
         return "\n".join(lines)

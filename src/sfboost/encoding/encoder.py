@@ -93,9 +93,15 @@ class Encoder:
         A column that is encoded already (`sex=f` is there, and no `sex`) stays as it is.
         """
         frame = _frame(rows)
-        parts = [self._encode(column, frame) for column in self.columns]
-        parts += [self._gap(column, frame) for column in self._with_gaps]
-        return np.concatenate([np.empty((len(frame), 0)), *parts], axis=1)
+        # Column by column in memory, as tables are.
+        numbers, first = np.empty((len(frame), len(self.names)), order="F"), 0
+        parts = [(self._encode, column) for column in self.columns]
+        parts += [(self._gap, column) for column in self._with_gaps]
+        for make, column in parts:
+            part = make(column, frame)
+            numbers[:, first : first + part.shape[1]] = part
+            first += part.shape[1]
+        return numbers
 
     @property
     def _with_gaps(self) -> list[Column]:
