@@ -197,7 +197,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             if uncertainty:
                 asked = replace(self.training_, leak=0.0)
                 alarm = alarm_of(
-                    asked, _rows_to_judge(stable, unstable, sample_weight, choices, self.training_)
+                    asked, rows_to_judge(stable, unstable, sample_weight, choices, self.training_)
                 )
             adaptation = adapt_rows(
                 stable,
