@@ -1,6 +1,7 @@
 """Exported coefficients: another program that reads them predicts what the model predicts."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +56,21 @@ def test_onnxruntime_says_what_the_adapted_classifier_says(answer, tmp_path):
     adapted = hospitals().adapt(NEW, answer=answer)
     assert adapted.decision_ != "kept stable"
     agree(adapted, NEW, tmp_path)
+
+
+def test_the_pooled_answer_is_one_linear_map(tmp_path):
+    same = draw_anticausal(1500, 0.9, seed=7)[0]
+    adapted = hospitals().adapt(same)
+    assert adapted.decision_ == "pooled"
+    agree(adapted, same, tmp_path)
+
+
+def test_a_mixture_of_answers_is_refused():
+    adapted = hospitals().adapt(NEW)
+    weights = {"stable": 0.5, "boosted": 0.5}
+    mixed = replace(adapted.best, choice=replace(adapted.best.choice, weights=weights))
+    with pytest.raises(ValueError, match="stable and boosted, which is more than two linear maps"):
+        to_json(type(adapted)(adapted.model, adapted.adaptation, mixed))
 
 
 def test_onnxruntime_says_what_the_stable_predictor_says(tmp_path):

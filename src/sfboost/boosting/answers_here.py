@@ -45,6 +45,7 @@ def performance_without_labels(
     X : array-like or DataFrame
         Rows of the domain that it was adapted to.
     pooled : fitted classifier of the columns of X, optional
+        None is the model's own.
     leak : float, optional
         δ that the intervals allow for. None is what the guard allowed for, or none.
     cost : array-like of shape (K, K), optional
@@ -64,13 +65,18 @@ def performance_without_labels(
         X = _safe_indexing(X, np.sort(some))
     log_stable, unstable = model.stable_and_unstable(X)
     stable = np.exp(log_stable)
-    answers: dict[str, Callable[[Any, Any], FloatArray]] = {
-        "stable": lambda i, k: stable[i],
-        "adapted": lambda i, k: adapted.adaptation.predict_proba(stable[i], _safe_indexing(unstable, k)),
-    }
+    mix, own = _mixer(model, X), getattr(model, "pooled_", None)
+    answers: dict[str, Callable[[Any, Any], FloatArray]] = {"stable": lambda i, k: stable[i]}
+    if adapted.best is None:
+        answers["adapted"] = lambda i, k: adapted.adaptation.predict_proba(
+            stable[i], _safe_indexing(unstable, k)
+        )
+    else:
+        answers["adapted"] = lambda i, k: adapted.predict_proba(mix(i, k))
     if pooled is not None:
-        mix = _mixer(model, X)
         answers["pooled"] = lambda i, k: np.asarray(pooled.predict_proba(mix(i, k)), dtype=np.float64)
+    elif own is not None:
+        answers["pooled"] = lambda i, k: np.exp(own.log_proba(*own.numbers(mix(i, k))))
     alarm = new_domain_alarm(new_rows(model, X), random_state)
     if alarm is not None:  # the rows contradict what every one of these figures rests on
         return {name: Performance({}, {}, {}, delta or 0.0, level, alarm) for name in answers}

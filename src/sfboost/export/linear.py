@@ -16,7 +16,7 @@ from sfboost.adaptation.fitting import UnstableModel
 from sfboost.adaptation.guard import SAMPLING_REACH, Guard
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.boosting.columns import Columns
-from sfboost.boosting.estimator import _LEAST_PROBABILITY as LEAST_PROBABILITY
+from sfboost.boosting.playing import LEAST_PROBABILITY
 from sfboost.calibration import Temperature
 from sfboost.encoding import is_frame
 from sfboost.marginal.correction import _LEAST_SLOPE
@@ -71,7 +71,8 @@ class LinearScorer:
         Columns of the matrix that is scored, in this order.
     classes : array of shape (K,)
     stable : LinearMap
-        Its log-probabilities are floored at `least_probability` before the temperature.
+        Its log-probabilities are floored at `least_probability` before the temperature. Where the answer is
+        the pooled one, it reads all features.
     unstable : LinearMap or None
         None where the stable predictor alone answers.
     divisor : array of shape (K,)
@@ -123,8 +124,13 @@ def linear_scorer(model: AdaptedClassifier | StableFeatureBoosting) -> LinearSco
     features = _features(sources)
     place = {name: j for j, name in enumerate(features)}
     stable_at, unstable_at = (tuple(place[name] for name in columns.names) for columns in sources)
-    stable = _stable_map(fitted.stable_, fitted.classes_, fitted.temperature_, stable_at)
-    known: Any = None if adapted is None else adapted.adaptation
+    stable = _stable_map(fitted.stable_, fitted.classes_, fitted.temperature_, stable_at, "stable")
+    answer = "stable" if adapted is None else _answer(adapted)
+    if answer == "pooled":
+        pooled = fitted.pooled_
+        both = (*stable_at, *unstable_at)
+        stable = _stable_map(pooled.estimator, fitted.classes_, pooled.temperature, both, "pooled")
+    known: Any = adapted.adaptation if adapted is not None and answer == "boosted" else None
     shared: dict[str, Any] = {
         **{"features": features, "classes": fitted.classes_, "stable": stable, "sources": sources},
         "least_probability": LEAST_PROBABILITY,
@@ -151,8 +157,21 @@ def _features(sources: tuple[Columns, ...]) -> tuple[str, ...]:
     return tuple(name for _, name in sorted(zip(positions, names, strict=True)))
 
 
+def _answer(adapted: AdaptedClassifier) -> str:
+    """Which answer predicts; a mixture of several is refused."""
+    weights = {"boosted": 1.0} if adapted.best is None else adapted.best.choice.weights
+    given = {name: weight for name, weight in weights.items() if weight > 0.0}
+    name = next(iter(given))
+    if len(given) > 1 or name not in ("stable", "pooled", "boosted"):
+        raise ValueError(
+            f"The answer here is {' and '.join(given)}, which is more than two linear maps: adapt with "
+            'answer="safe", or save the model with `save`.'
+        )
+    return name
+
+
 def _stable_map(
-    estimator: Any, classes: npt.NDArray[Any], temperature: Temperature, columns: tuple[int, ...]
+    estimator: Any, classes: npt.NDArray[Any], temperature: Temperature, columns: tuple[int, ...], what: str
 ) -> LinearMap:
     if isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
@@ -161,12 +180,12 @@ def _stable_map(
     kinds = [type(step) for step in steps]
     if kinds not in ([LogisticRegression], [StandardScaler, LogisticRegression]):
         raise ValueError(
-            f"The stable classifier is {' → '.join(kind.__name__ for kind in kinds)}: only a "
+            f"The {what} classifier is {' → '.join(kind.__name__ for kind in kinds)}: only a "
             "LogisticRegression, alone or after a StandardScaler, has coefficients to export. Save the model "
             "with `save` instead."
         )
     if not np.array_equal(last.classes_, classes):
-        raise ValueError("The stable classifier does not know every class: it cannot be exported.")
+        raise ValueError(f"The {what} classifier does not know every class: it cannot be exported.")
     mean, scale = np.zeros(len(columns)), np.ones(len(columns))
     if before:
         mean = mean if before[0].mean_ is None or not before[0].with_mean else before[0].mean_
