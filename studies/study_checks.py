@@ -88,12 +88,12 @@ def size_cells() -> list[Dials]:
 
 
 def power_cells() -> list[Dials]:
-    """One dial at a time: a leak in training and in the new domain, label shift between domains."""
+    """One dial at a time: a violation in training and in the new domain, label shift between domains."""
     base = Dials(n_domains=3, covariate_shift=0.3)
     cells = []
     for n in (500, 2000):
         at = replace(base, n_rows=n, n_training_rows=n)
-        cells += [replace(at, training_leak=leak, new_leak=leak) for leak in (0.1, 0.2, 0.4, 0.8)]
+        cells += [replace(at, training_violation=size, new_violation=size) for size in (0.1, 0.2, 0.4, 0.8)]
         cells += [replace(at, covariate_shift=0.0, label_shift=shift) for shift in (0.3, 0.6, 1.0)]
     return cells
 
@@ -122,7 +122,7 @@ def summarise(records: list[dict]) -> str:
             alarms.update(block["alarms"])
             asked.update(block["asked"])
         lines.append(
-            f"n {dial['n_rows']:>6} K {dial['n_classes']} leak {dial['new_leak']:g} "
+            f"n {dial['n_rows']:>6} K {dial['n_classes']} violation {dial['new_violation']:g} "
             f"label shift {dial['label_shift']:g} draws {BLOCK * len(blocks)}: "
             + ", ".join(f"{name} {alarms[name] / asked[name]:.3f}" for name in asked)
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.change.class_shares import shifted
+from sfboost.change.class_shares import back_to_training
 from sfboost.change.coordinates import MeaningCoordinates
 from sfboost.change.moments import Moments, measure_moments
 from sfboost.change.view import View
@@ -97,12 +97,12 @@ def _left_out(
 
 def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior: FloatArray) -> BlindDomain:
     """Both kinds of moments of one domain."""
-    moved = shifted(np.exp(view.log_stable), prior, view.weight)
+    weight = back_to_training(np.exp(view.log_stable), prior, view.weight)
     return BlindDomain(
         name,
         len(view.weight),
         measure_moments(coordinates, view),
-        measure_moments(coordinates, view, moved),
+        measure_moments(coordinates, replace(view, weight=weight)),
     )
 
 

@@ -24,7 +24,7 @@ from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import Roles
 
 # Standard errors of the slopes are worth their time up to here.
-_MOST_PARAMETERS = 100
+MOST_PARAMETERS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +51,14 @@ class Project:
     pooled: Any
     adapted: AdaptedClassifier | None = None
 
-    def adapt(self, new: NewTable, *, answer: str = "safe", leak: float | None = None) -> Project:
+    def adapt(self, new: NewTable, *, answer: str = "best", leak: float | None = None) -> Project:
         """Adapt to the rows of a new domain; their labels are not looked at."""
         n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
         adapted = self.model.adapt(
             new.X,
             answer=answer,
             leak=leak,
-            uncertainty=n_parameters <= _MOST_PARAMETERS,
+            uncertainty=n_parameters <= MOST_PARAMETERS,
         )
         return replace(self, adapted=adapted)
 
@@ -112,6 +112,8 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     # The model gets the encoder itself, so that it reads raw rows wherever it is loaded.
     model.stable_columns_ = model.stable_columns_.encoded_by(training.encoder)
     model.unstable_columns_ = model.unstable_columns_.encoded_by(training.encoder)
+    if model.pooled_ is not None:
+        model.pooled_ = replace(model.pooled_, columns=(model.stable_columns_, model.unstable_columns_))
     return Project(training.roles, training.encoder, model, facts, pooled)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ def fit_linear(
             fit = _newton(X, objective, l2, start, max_iterations, tolerance)
         if not fit.converged:
             whitening = whitening or Whitening.of(X, objective.weight)
-            fit = _lbfgs(X, objective, l2, fit, max_iterations, tolerance, whitening)
+            fit = lbfgs(partial(_evaluate, X, objective, l2), l2, fit, max_iterations, tolerance, whitening)
     # The mean of K intercepts is free; centring makes the fit unique.
     shift = fit.intercept.mean() if columns > 1 else 0.0
     return replace(fit, intercept=fit.intercept - shift)
@@ -125,16 +125,18 @@ def _evaluate(X: Any, objective: Objective, l2: float, theta: FloatArray) -> tup
     return value, gradient
 
 
-def _lbfgs(
-    X: Any,
-    objective: Objective,
+def lbfgs(
+    evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
     l2: float,
     start: LinearFit,
     max_iterations: int,
     tolerance: float,
     whitening: Whitening,
 ) -> LinearFit:
-    """L-BFGS in whitened coordinates, stopped by the gradient in the plain ones."""
+    """L-BFGS in whitened coordinates, stopped by the gradient in the plain ones.
+
+    `evaluate` gives the penalised value, and its gradient in theta of shape (columns, d + 1).
+    """
     theta = np.vstack([start.coef, start.intercept]).T
     classes = max(len(theta), 2)
     # The curvature of the loss at even odds is (K − 1)/K² in every class.
@@ -143,7 +145,7 @@ def _lbfgs(
 
     def loss(white: FloatArray) -> tuple[float, FloatArray]:
         nonlocal largest
-        value, gradient = _evaluate(X, objective, l2, coordinates.to_plain(white.reshape(theta.shape)))
+        value, gradient = evaluate(coordinates.to_plain(white.reshape(theta.shape)))
         largest = np.abs(gradient).max()
         return value, coordinates.gradient(gradient).ravel()
 
