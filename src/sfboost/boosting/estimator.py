@@ -49,10 +49,10 @@ from sfboost.boosting.rows import (
     check_domain,
     check_frozen_classes,
     make_splits,
-    rows_by_domain,
 )
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
+from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
