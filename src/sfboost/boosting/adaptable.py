@@ -20,7 +20,7 @@ from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
-from sfboost.answers import Rows, best_answer
+from sfboost.answers import DomainRows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import adapt_domains
@@ -143,7 +143,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         if answer == "best" and leak is not None:
             answer = "safe"  # the guard is what allows for a leak
         if answer == "best":
-            rows, note = self._rows_to_answer(X, sample_weight)
+            rows, note = self._rows_to_answer(X, sample_weight, log_stable)
             if rows is not None:
                 return self._best(rows, stable, unstable, choices, y, sample_weight, uncertainty)
             answer = "safe"
@@ -167,20 +167,24 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), with_note(adaptation, note))
 
-    def answer_rows(self, X: Any, sample_weight: Any = None) -> Rows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> DomainRows | None:
         """Rows as the candidates of answer="best" see them; None if there is no pooled classifier."""
         return None
 
-    def _rows_to_answer(self, X: Any, sample_weight: Any) -> tuple[Rows | None, str | None]:
+    def _rows_to_answer(
+        self, X: Any, sample_weight: Any, log_stable: FloatArray | None = None
+    ) -> tuple[DomainRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:
             return None, NO_EXPERIENCE
-        rows = self.answer_rows(X, sample_weight)
+        rows = self.answer_rows(X, sample_weight, log_stable)
         return rows, None if rows is not None else NO_NUMBERS
 
     def _best(
         self,
-        rows: Rows,
+        rows: DomainRows,
         stable: FloatArray,
         unstable: Any,
         choices: Choices,
@@ -214,7 +218,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return self._choose(rows, adaptation, choices, known)
 
     def _choose(
-        self, rows: Rows, adaptation: Adaptation, choices: Choices, known: Any = None
+        self, rows: DomainRows, adaptation: Adaptation, choices: Choices, known: Any = None
     ) -> AdaptedClassifier:
         """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
         experience = self.training_.experience

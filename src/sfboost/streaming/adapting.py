@@ -18,7 +18,7 @@ from sfboost.boosting.diagnosing import alarm_of, with_leak
 from sfboost.boosting.parts import both_parts, require_summable
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming.blocks import Block, find_blocks, spill
-from sfboost.streaming.engines import Engine, Here, Passes
+from sfboost.streaming.engines import BatchEngine, Here, Passes
 from sfboost.streaming.packing import fingerprint
 from sfboost.streaming.rows import Look, Looked, SumOver
 
@@ -51,7 +51,7 @@ def adapt_stream(
     model: StableFeatureBoosting,
     source: Any,
     *,
-    engine: Engine | None = None,
+    engine: BatchEngine | None = None,
     answer: str = "best",
     leak: float | None = None,
     uncertainty: bool = False,
@@ -72,7 +72,7 @@ def adapt_stream(
         A file (CSV, Parquet, Arrow), a folder of them, the blocks of `find_blocks`, or what can be read once:
         a `RecordBatchReader` or anything with `__arrow_c_stream__` (DuckDB, Polars), which is first written
         to temporary files.
-    engine : Engine, optional
+    engine : BatchEngine, optional
         `Here()` by default, or `RayData()`.
     answer, leak, uncertainty : as in `StableFeatureBoosting.adapt`
         With answer="best" the test and the choice look at `Streamed.sample`; SFB's head is of all rows.

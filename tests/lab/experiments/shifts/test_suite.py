@@ -152,7 +152,7 @@ def test_the_suite_is_here_when_the_files_of_all_its_tables_are(tmp_path, monkey
     monkeypatch.setenv("SFBOOST_CACHE", str(tmp_path / "cache"))
     assert not EXPERIMENT.here()
     for name in EXPERIMENT.data_sets:
-        for file in find(name).holdings()[0]:
+        for file in find(name).wanted_files()[0]:
             (tmp_path / file.path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / file.path).touch()
     assert EXPERIMENT.here()
