@@ -20,7 +20,7 @@ from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
-from sfboost.answers import DomainRows, best_answer
+from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import adapt_domains
@@ -169,13 +169,13 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def answer_rows(
         self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
-    ) -> DomainRows | None:
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if there is no pooled classifier."""
         return None
 
     def _rows_to_answer(
         self, X: Any, sample_weight: Any, log_stable: FloatArray | None = None
-    ) -> tuple[DomainRows | None, str | None]:
+    ) -> tuple[AnswerRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:
             return None, NO_EXPERIENCE
@@ -184,7 +184,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _best(
         self,
-        rows: DomainRows,
+        rows: AnswerRows,
         stable: FloatArray,
         unstable: Any,
         choices: Choices,
@@ -218,7 +218,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return self._choose(rows, adaptation, choices, known)
 
     def _choose(
-        self, rows: DomainRows, adaptation: Adaptation, choices: Choices, known: Any = None
+        self, rows: AnswerRows, adaptation: Adaptation, choices: Choices, known: Any = None
     ) -> AdaptedClassifier:
         """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
         experience = self.training_.experience

@@ -15,7 +15,7 @@ from sfboost.adaptation.summed import Overview, adapt_summed
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.boosting.adaptable import rows_to_judge, with_note
 from sfboost.boosting.diagnosing import alarm_of, with_leak
-from sfboost.boosting.parts import both_parts, require_summable
+from sfboost.boosting.parts import as_fitted, both_parts, require_summable
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming.blocks import Block, find_blocks, spill
 from sfboost.streaming.engines import BatchEngine, Here, Passes
@@ -101,7 +101,9 @@ def adapt_stream(
         answer = "checked"
     rows = note = None
     if answer == "best":
-        rows, note = (None, None) if leak is not None else model._rows_to_answer(drawn, None)
+        rows, note = (
+            (None, None) if leak is not None else model._rows_to_answer(as_fitted(model, drawn), None)
+        )
         answer = "safe" if rows is None else "checked"
     training, alarm = with_leak(model.training_, leak, answer), None
     stable, X = both_parts(model, drawn)
