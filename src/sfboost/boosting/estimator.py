@@ -553,8 +553,10 @@ class StableFeatureBoosting(AdaptableClassifier):
     def encoder_(self) -> Encoder | None:
         """How columns of a frame become numbers; None if it was an array, or all is left to pipelines."""
         parts = (self.stable_columns_.encoder, self.unstable_columns_.encoder)
-        columns = dict.fromkeys(column for part in parts if part is not None for column in part.columns)
-        return Encoder(tuple(columns)) if columns else None
+        known = [part for part in parts if part is not None]
+        columns = dict.fromkeys(column for part in known for column in part.columns)
+        gaps = dict.fromkeys(name for part in known for name in part.gaps)
+        return Encoder(tuple(columns), tuple(gaps)) if columns else None
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 A truth value becomes 0 or 1. A number that is missing becomes the median of the training rows. Text becomes
 one column per category, except for the most frequent one: that is all zeros, and so are a missing and an
-unseen category. (No column says "was missing": who measures what is a habit of a domain, and a stable
-predictor must not learn it.)
+unseen category. That a cell was missing is a feature of its own, and an unstable one (`Encoder.gaps`): who
+measures what is a habit of a domain, and a stable predictor must not learn it.
 """
 
 from __future__ import annotations
