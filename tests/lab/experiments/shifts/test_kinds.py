@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost.lab.experiments.shifts.kinds import KINDS, UNTOUCHED, Features, Rows
+from sfboost.lab.experiments.shifts.kinds import KINDS, UNTOUCHED, Features, SplitRows
 
 N = 400
 #: A number, a category of four codes (three columns), and the strongest feature, a number.
@@ -16,7 +16,7 @@ def rows():
     y = rng.integers(0, 2, N)
     level = rng.choice(4, N, p=[0.4, 0.3, 0.2, 0.1])
     U = np.column_stack([rng.normal(size=N), np.eye(4)[level][:, 1:], rng.normal(size=N) + 2 * y])
-    made = Rows(rng.normal(size=(N, 2)) + y[:, None], U, y)
+    made = SplitRows(rng.normal(size=(N, 2)) + y[:, None], U, y)
     for part in (made.stable, made.unstable, made.y):
         part.setflags(write=False)
     return made
