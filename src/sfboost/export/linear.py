@@ -127,7 +127,7 @@ def linear_scorer(model: AdaptedClassifier | StableFeatureBoosting) -> LinearSco
     stable = _stable_map(fitted.stable_, fitted.classes_, fitted.temperature_, stable_at, "stable")
     answer = "stable" if adapted is None else _answer(adapted)
     if answer == "pooled":
-        pooled = fitted.pooled_
+        pooled: Any = fitted.pooled_
         both = (*stable_at, *unstable_at)
         stable = _stable_map(pooled.estimator, fitted.classes_, pooled.temperature, both, "pooled")
     known: Any = adapted.adaptation if adapted is not None and answer == "boosted" else None
