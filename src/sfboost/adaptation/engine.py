@@ -117,6 +117,11 @@ def adapt(
     'adapted'
     >>> float((adaptation.predict(stable, sensor) == truth).mean().round(2))
     0.9
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36.
     """
     return adapt_rows(
         stable_proba,

@@ -87,7 +87,22 @@ def fit_unstable(
     tol: float = FINE,
     whitening: Whitening | None = None,
 ) -> UnstableModel:
-    """Fit f_U as `settings` say; `start`, `tol` and `whitening` are for our logistic head."""
+    """Fit f_U as `settings` say; `start`, `tol` and `whitening` are for our logistic head.
+
+    Stable predictions of the new rows stand in for their labels; that they are wrong in a known way is put
+    right after the fit ("posthoc"), in it ("forward", "backward") or by the likelihood of both.
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. Algorithms 1 and 2.
+    .. [2] N. Natarajan, I. S. Dhillon, P. Ravikumar and A. Tewari (2013). Learning with Noisy Labels.
+       NeurIPS 26.
+    .. [3] G. Patrini, A. Rozza, A. K. Menon, R. Nock and L. Qu (2017). Making Deep Neural Networks
+       Robust to Label Noise: A Loss Correction Approach. CVPR.
+    .. [4] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
+       via the EM Algorithm. Journal of the Royal Statistical Society B 39.
+    """
     if problem.all_labelled and settings.labelled_risk == "unstable":
         labels = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
         head = settings.make_head(l2, tol)

@@ -15,8 +15,9 @@ from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.evaluation import class_positions
-from sfboost.boosting.rows import check_domain, rows_by_domain
+from sfboost.boosting.rows import check_domain
 from sfboost.diagnostics.alarm import new_domain_alarm
+from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.diagnostics.performance import Performance, estimate_performance
 from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import is_frame

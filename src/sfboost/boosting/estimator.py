@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 from sfboost.adaptation.checks import LARGEST, SMALLEST, check_weight, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Choices, Settings
-from sfboost.answers import Rows
+from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.columns import (
     choose_columns,
@@ -51,10 +51,10 @@ from sfboost.boosting.rows import (
     check_domain,
     check_frozen_classes,
     make_splits,
-    rows_by_domain,
 )
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
+from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -291,14 +291,17 @@ class StableFeatureBoosting(AdaptableClassifier):
             self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated
 
-    def answer_rows(self, X: Any, sample_weight: Any = None) -> Rows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
         pooled = getattr(self, "pooled_", None)  # files of earlier versions have none
         if pooled is None:
             return None
         weight = check_weight(sample_weight, X.shape[0])
-        return new_rows_of(pooled, X, self._stable_log_proba(X), self.unstable_columns_.take(X), weight)
+        log_stable = self._stable_log_proba(X) if log_stable is None else log_stable
+        return new_rows_of(pooled, X, log_stable, self.unstable_columns_.take(X), weight)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """The settings with our head in them."""

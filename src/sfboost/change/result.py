@@ -94,12 +94,15 @@ class Change:
             "changed": f"Meaning changed: {', '.join(self.changed)}",
             "cannot tell": "Cannot tell whether a meaning changed",
         }
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
-        lines = [f"{words[self.verdict]} ({p}, power {self.power:.1f})."]
+        lines = [f"{words[self.verdict]} ({_p(self.p_value)}, power {self.power:.1f})."]
         for feature in sorted(self.features, key=lambda f: f.p_value):
             mark = "*" if feature.name in self.changed else " "
             lines.append(
                 f"{mark} {feature.name:<20} {100 * feature.left:>5.0f} % of its meaning left, "
-                f"p = {feature.p_value:.3f}"
+                f"{_p(feature.p_value)}"
             )
         return "\n".join(lines)
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

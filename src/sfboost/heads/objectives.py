@@ -73,6 +73,11 @@ class CrossEntropy:
 
     Targets may be signed as long as each row sums to one (Natarajan's backward loss): the loss stays
     convex in the logits.
+
+    References
+    ----------
+    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar and A. Tewari (2013). Learning with Noisy Labels.
+       NeurIPS 26.
     """
 
     def __init__(self, targets: FloatArray, weight: FloatArray) -> None:
@@ -121,6 +126,11 @@ class LogLikelihood:
     With `below` = 0 and `above` = log(f_S / p) it is −ℓ, the likelihood behind EM. A row whose label is
     known keeps one class in `above`; if `below` is then log(f_S / p) too, the row contributes the joint
     risk of Eq. 3.2 instead.
+
+    References
+    ----------
+    .. [1] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
+       via the EM Algorithm. Journal of the Royal Statistical Society B 39.
     """
 
     def __init__(self, above: FloatArray, weight: FloatArray, below: FloatArray | None = None) -> None:
@@ -143,7 +153,15 @@ class LogLikelihood:
 
 
 class ForwardCrossEntropy:
-    """−Σ_y t_y log (ε f)_y: pseudo-labels against the head seen through the confusion ε."""
+    """−Σ_y t_y log (ε f)_y: pseudo-labels against the head seen through the confusion ε.
+
+    The head is fitted so that what it says, mixed up as the pseudo-labels are, agrees with them.
+
+    References
+    ----------
+    .. [1] G. Patrini, A. Rozza, A. K. Menon, R. Nock and L. Qu (2017). Making Deep Neural Networks
+       Robust to Label Noise: A Loss Correction Approach. CVPR.
+    """
 
     def __init__(self, targets: FloatArray, confusion: FloatArray, weight: FloatArray) -> None:
         self.weight = weight

@@ -153,16 +153,22 @@ def category_recoded(rows: SplitRows, features: Features, rng: Generator) -> Shi
 
 
 def shares_moved(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
-    """Rows drawn anew so that the last class is half or twice as frequent."""
+    """About half of the rows, drawn so that the last class is half or twice as frequent."""
     last = rows.y == _n(rows) - 1
     share = last.mean()
     wanted = np.clip(share * rng.choice([0.5, 2.0]), 0.02, 0.9)
-    weight = np.where(last, wanted / max(share, 1e-9), (1.0 - wanted) / max(1.0 - share, 1e-9))
-    return Shifted(_resampled(rows, weight, rng))
+    half = len(rows) // 2
+    n_last = min(round(wanted * half), int(last.sum()))
+    n_others = min(round(n_last * (1.0 - wanted) / wanted), int((~last).sum()))
+    drawn = [
+        rng.permutation(np.flatnonzero(last))[:n_last],
+        rng.permutation(np.flatnonzero(~last))[:n_others],
+    ]
+    return Shifted(rows.take(rng.permutation(np.concatenate(drawn))))
 
 
 def stable_resampled(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
-    """Rows drawn anew so that X_S moves along a random direction."""
+    """Half of the rows, drawn so that X_S moves along a random direction."""
     S = rows.stable
     spread = S.std(axis=0)
     along = ((S - S.mean(axis=0)) / np.where(spread > 0, spread, 1.0)) @ rng.normal(size=S.shape[1])
@@ -206,4 +212,6 @@ def _with_unstable(rows: SplitRows, U: Floats, columns: npt.NDArray[np.intp]) ->
 
 
 def _resampled(rows: SplitRows, weight: Floats, rng: Generator) -> SplitRows:
-    return rows.take(rng.choice(len(rows), len(rows), p=weight / weight.sum()))
+    """Half of the rows, none twice: rows that repeat each other are not the rows of any domain."""
+    drawn = rng.choice(len(rows), max(len(rows) // 2, 1), replace=False, p=weight / weight.sum())
+    return rows.take(drawn)
