@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -52,6 +53,9 @@ def test_importing_leaves_global_state_alone():
 
 def test_the_version_is_said_once():
     assert sfboost.__version__ == version("sfboost")
+    root = SOURCE.parents[1]
+    assert "version" not in tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "\nversion:" not in (root / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_the_default_seed_is_zero_wherever_there_is_a_default():
@@ -97,6 +101,7 @@ def test_torch_is_seeded_only_where_its_state_is_put_back():
         assert "with torch.random.fork_rng(" in lines[i - 1]
 
 
+@pytest.mark.long
 def test_the_tests_themselves_need_no_extra():
     """What the newcomer's install lacks is skipped, not stumbled over: collection is where that fails."""
     code = """

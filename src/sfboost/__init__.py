@@ -1,8 +1,8 @@
 """Stable Feature Boosting: adapt a classifier to a new domain without labels.
 
 >>> import sfboost
->>> sfboost.__version__
-'0.1.0'
+>>> sfboost.StableFeatureBoosting(stable_features=["age", "sex"])
+StableFeatureBoosting(stable_features=['age', 'sex'])
 """
 
 from importlib import import_module
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
         StableFeatureBoosting,
         StreamingAdapter,
         adapted_scorer,
+        change_test,
+        learn_training,
     )
+    from sfboost.change import Change
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
     from sfboost.selection import StableFeatureSelector
 
@@ -37,6 +40,7 @@ __all__ = [
     "AdaptationWarning",
     "AdaptedClassifier",
     "AdaptedDomains",
+    "Change",
     "DomainEvaluation",
     "Explanation",
     "SavedModelError",
@@ -49,10 +53,12 @@ __all__ = [
     "__version__",
     "adapt",
     "adapted_scorer",
+    "change_test",
+    "learn_training",
     "load",
 ]
 
-_ROOMS = ("adaptation", "boosting", "persistence", "selection")
+_ROOMS = ("adaptation", "boosting", "change", "persistence", "selection")
 
 
 def __getattr__(name: str) -> Any:

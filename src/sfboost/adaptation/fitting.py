@@ -59,7 +59,10 @@ class UnstableModel:
 
     def log_proba(self, X: Any) -> FloatArray:
         """Log f_U, finite, for standardised rows."""
-        log_head = self.log_head(X)
+        return self.corrected(self.log_head(X))
+
+    def corrected(self, log_head: FloatArray) -> FloatArray:
+        """Log f_U of what the head says."""
         if self.confusion is None:
             return log_head
         return floored_log(correct_posthoc(np.exp(log_head), self.confusion))

@@ -76,36 +76,66 @@ class Guard:
 
     def trust(self, model: UnstableModel, X: Any, leak: float | None = None) -> FloatArray:
         """λ(u) in [0, 1]: the share of the way from the prior to f_U that survives a leak."""
-        delta = self.leak if leak is None else leak
-        base = np.exp(model.log_head(X))
+        return self.around(model, X).trust(self.leak if leak is None else leak)
+
+    def around(self, model: UnstableModel, X: Any) -> Band:
+        """The band around f_U at these rows; their head is evaluated once, whatever the leak."""
+        log_head = model.log_head(X)
+        base = np.exp(log_head)
         moved = base - self.prior
         # The head of the post-hoc correction estimates Pr[Ŷ | u] itself; any other one sees it through ε.
         seen = moved if model.confusion is not None else moved @ self.confusion.T
         reach = np.maximum(np.abs(seen).max(axis=1), np.finfo(np.float64).tiny)
-        doubt = delta / reach
         if self.head_covariance is None:
-            doubt = doubt + SAMPLING_REACH * self.pseudo_error / reach
+            doubt = SAMPLING_REACH * self.pseudo_error / reach
         else:
             error = _error_along(base, moved, X, self.head_covariance)
             size = np.maximum((moved**2).sum(axis=1), np.finfo(np.float64).tiny)
-            doubt = doubt + SAMPLING_REACH * error / size
-        return np.clip(1.0 - doubt, 0.0, 1.0)
+            doubt = SAMPLING_REACH * error / size
+        return Band(self.prior, np.exp(model.corrected(log_head)), reach, doubt)
 
     def log_unstable(self, model: UnstableModel, X: Any, leak: float | None = None) -> FloatArray:
         """Log of the guarded f_U: p + λ(u) (f_U − p)."""
-        share = self.trust(model, X, leak)[:, None]
-        guarded = self.prior + share * (np.exp(model.log_proba(X)) - self.prior)
-        return floored_log(guarded)
+        return self.around(model, X).log_unstable(self.leak if leak is None else leak)
 
     def depends_on_leak(
         self, stable: FloatArray, divisor: FloatArray, model: UnstableModel, X: Any
     ) -> BoolArray:
         """Rows whose predicted class differs between no leak and a leak of δ."""
+        band = self.around(model, X)
         answers = [
-            log_combine(stable, self.log_unstable(model, X, leak), divisor).argmax(axis=1)
-            for leak in (0.0, self.leak)
+            log_combine(stable, band.log_unstable(leak), divisor).argmax(axis=1) for leak in (0.0, self.leak)
         ]
         return np.asarray(answers[0] != answers[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """What a guard knows of some rows before it knows the leak.
+
+    Attributes
+    ----------
+    prior : array of shape (K,)
+    unstable : array of shape (n, K)
+        f_U, unguarded.
+    reach : array of shape (n,)
+        The leak that alone would explain all that the rows show of f_U.
+    doubt : array of shape (n,)
+        The share of f_U − p that sampling error may explain.
+    """
+
+    prior: FloatArray
+    unstable: FloatArray
+    reach: FloatArray
+    doubt: FloatArray
+
+    def trust(self, leak: float) -> FloatArray:
+        """λ(u) in [0, 1]: the share of the way from the prior to f_U that survives a leak."""
+        return np.clip(1.0 - leak / self.reach - self.doubt, 0.0, 1.0)
+
+    def log_unstable(self, leak: float) -> FloatArray:
+        """Log of the guarded f_U: p + λ(u) (f_U − p)."""
+        return floored_log(self.prior + self.trust(leak)[:, None] * (self.unstable - self.prior))
 
 
 def _error_along(base: FloatArray, moved: FloatArray, X: Any, covariance: FloatArray) -> FloatArray:
@@ -205,8 +235,12 @@ def complete(guard: Guard, problem: Problem, model: UnstableModel, counts: Answe
     stable, X, weight = problem.stable[changed], _safe_indexing(problem.X, changed), problem.weight[changed]
     adopted = adopted[changed]
 
+    band = guard.around(model, X) if len(stable) else None
+
     def gain(leak: float) -> float:
-        joint = np.exp(log_combine(stable, guard.log_unstable(model, X, leak), divisor))
+        if band is None:
+            return 0.0
+        joint = np.exp(log_combine(stable, band.log_unstable(leak), divisor))
         return expected_gain(stable, joint, adopted, weight)
 
     if not len(changed) or gain(0.0) <= 0.0:

@@ -5,6 +5,7 @@ Layer 4: the scikit-learn face of the engine.
 
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import AdaptedDomains, DomainOverview
+from sfboost.boosting.arrays import change_test, learn_training
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
@@ -26,5 +27,7 @@ __all__ = [
     "StableFeatureBoosting",
     "StreamingAdapter",
     "adapted_scorer",
+    "change_test",
+    "learn_training",
     "score_predictions",
 ]

@@ -21,6 +21,7 @@ _META = "sfboost.model"
 class AnswerName(StrEnum):
     """How careful the answer is; see `StableFeatureBoosting.adapt`."""
 
+    best = "best"
     safe = "safe"
     paper = "paper"
 
@@ -106,10 +107,10 @@ class AdaptOptions:
         AnswerName,
         typer.Option(
             "--answer",
-            help="safe: allow for the leak seen in training, keep what is in doubt; paper: adapt whatever "
-            "it is.",
+            help="best: all features as trained, mended, boosted or the stable ones alone, as the training "
+            "domains recommend; safe: adapt beyond doubt, or keep the stable ones; paper: adapt in any case.",
         ),
-    ] = AnswerName.safe
+    ] = AnswerName.best
     leak: Annotated[
         float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")
     ] = None

@@ -12,7 +12,7 @@ from sfboost.cli.project import Project
 from sfboost.report import ReportFacts, render
 from sfboost.tables.writing import whole_output
 
-_COLOURS = {"adapted": "green", "blended": "yellow", "kept stable": "cyan"}
+_COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
 def finish(

@@ -19,7 +19,7 @@ from sfboost.streaming import Block, adapt_stream, find_blocks, make_engine
 from sfboost.streaming.blocks import count_rows
 from sfboost.streaming.packing import fingerprint
 from sfboost.tables.dialect import ENDINGS, Kind
-from sfboost.tables.preparing import NewRows, csv_types
+from sfboost.tables.preparing import NewTable, csv_types
 from sfboost.tables.reading import PIPE
 from sfboost.tables.writing import open_table
 from sfboost.whole_files import put_in_place
@@ -57,14 +57,14 @@ class AdaptedTable:
 
     Attributes
     ----------
-    rows : NewRows
+    rows : NewTable
         What the report looks at: the rows, or of a long table some.
     blocks : tuple of Block
         Of a long table.
     """
 
     project: Project
-    rows: NewRows
+    rows: NewTable
     name: str
     n_rows: int
     remarks: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class AdaptedTable:
         return batches_of(self.blocks) if self.blocks else iter(self.rows.table.to_batches(BATCH_ROWS))
 
 
-def adapt_table(project: Project, rows: NewRows, name: str, adapting: AdaptOptions) -> AdaptedTable:
+def adapt_table(project: Project, rows: NewTable, name: str, adapting: AdaptOptions) -> AdaptedTable:
     """Adapt to a table that is here."""
     project = project.adapt(rows, answer=adapting.answer.value, leak=adapting.leak)
     return AdaptedTable(project, rows, name, rows.table.num_rows)

@@ -33,14 +33,14 @@ class Peeking(Pooled):
 STOLEN = {}
 
 
-def test_labels_that_leak_into_predictions_are_noticed(monkeypatch):
+def test_labels_that_reach_predictions_are_noticed(monkeypatch):
     honest = harness.fit
 
-    def leaking_fit(trainer, dataset, test=None, *, seed=0):
+    def peeking_fit(trainer, dataset, test=None, *, seed=0):
         STOLEN["y"] = test.scored.y
         return honest(trainer, dataset, test, seed=seed)
 
-    monkeypatch.setattr(checks, "fit", leaking_fit)
+    monkeypatch.setattr(checks, "fit", peeking_fit)
     with pytest.raises(AssertionError, match="declare no labels"):
         checks.trainer_sees_no_labels(Peeking())
 
