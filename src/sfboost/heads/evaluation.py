@@ -72,6 +72,7 @@ class Nearby:
 
     def __init__(self, loss: Loss, rows: Any, precise: bool) -> None:
         self.loss, self.rows = loss, rows
+        self.kept: list[FloatArray] = []
         self.renew(precise)
 
     @classmethod
@@ -91,8 +92,9 @@ class Nearby:
 
     def renew(self, precise: bool) -> None:
         """Let the next evaluation be exact, and the point of those that follow."""
-        shape = (2 if precise else 1, self.loss.objective.n_columns, len(self.rows))
-        self.kept, self.precise, self.known = np.empty(shape), precise, np.inf
+        self.precise, self.known = precise, np.inf
+        while len(self.kept) < 1 + precise:
+            self.kept.append(np.empty((self.loss.objective.n_columns, len(self.rows))))
 
     def at(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient, as `Loss.at`."""
