@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def evaluate(model: SFBClassifier, dataset: Any) -> dict[str, dict[str, float]]:
-    known = Training(evidence=model.evidence_)
+    known = Training(evidence=model.training_.evidence)
     flattened = ["flat stable", *(f"flat {name}" for name in ADAPTATIONS)]
     table: dict[str, dict[str, float]] = {name: {} for name in ("stable", *ADAPTATIONS, *flattened, "leak")}
     try:

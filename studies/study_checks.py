@@ -25,8 +25,8 @@ from sfboost import StableFeatureBoosting
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import (
     CHECKS,
+    CheckInputs,
     Dials,
-    Material,
     SimulatedProblem,
     intercept_slope,
     make_new_rows,
@@ -40,16 +40,18 @@ BLOCK = 100
 ALARMS = ("doubtful", "violated")
 
 
-def material_of(problem: SimulatedProblem, fitted: bool) -> Material:
+def inputs_of(problem: SimulatedProblem, fitted: bool) -> CheckInputs:
     """The rows of a problem, with the true posterior or a fitted f_S."""
     X, y, domain = problem.training_rows()
     k, new = problem.n_stable, problem.new
     if fitted:
         model = StableFeatureBoosting(stable_features=list(range(k)))
         rows = held_out_rows(model, X, y, domain)
-        return Material(rows, make_new_rows(model.predict_proba(new.X), new.X_unstable, new.X_stable), LEVEL)
+        return CheckInputs(
+            rows, make_new_rows(model.predict_proba(new.X), new.X_unstable, new.X_stable), LEVEL
+        )
     stable = np.vstack([part.posterior for part in problem.training])
-    return Material(
+    return CheckInputs(
         make_training_rows(stable, y, domain, X[:, k:], X[:, :k]),
         make_new_rows(new.posterior, new.X_unstable, new.X_stable),
         LEVEL,
@@ -58,26 +60,26 @@ def material_of(problem: SimulatedProblem, fitted: bool) -> Material:
 
 def outcomes(problem: SimulatedProblem, fitted: bool, only: Sequence[str] = ()) -> dict[str, bool]:
     """Which checks raise an alarm: a verdict of doubtful or violated, and the raw tests at the level."""
-    material = material_of(problem, fitted)
+    inputs = inputs_of(problem, fitted)
     found: dict[str, bool] = {}
     for check in CHECKS:
         if check.name in ("anything to gain", "kind of stability"):  # no assumption that holds here or not
             continue
         if only and check.name not in only:
             continue
-        result = check.run(material)
+        result = check.run(inputs)
         found[check.name] = result.verdict in ALARMS
         if result.p_value is not None:
             found[f"{check.name}, test"] = result.p_value < LEVEL
     if only:
         return found
-    slope = intercept_slope(material.labelled)
+    slope = intercept_slope(inputs.labelled)
     if slope is not None:
         found["slope 0 (posterior)"] = slope.p_posterior < LEVEL
         found["slope 1 (likelihood)"] = slope.p_likelihood < LEVEL
     # Independence of X_S and X_U is what "nothing to gain" means: break the rows' pairing.
-    shuffled = np.random.default_rng(0).permutation(material.fresh.unstable)
-    found["gain, shuffled"] = independence_p_value(material.fresh.stable, shuffled) < LEVEL
+    shuffled = np.random.default_rng(0).permutation(inputs.fresh.unstable)
+    found["gain, shuffled"] = independence_p_value(inputs.fresh.stable, shuffled) < LEVEL
     return found
 
 
@@ -91,12 +93,12 @@ def size_cells() -> list[Dials]:
 
 
 def power_cells() -> list[Dials]:
-    """One dial at a time: a leak in training and in the new domain, label shift between domains."""
+    """One dial at a time: a violation in training and in the new domain, label shift between domains."""
     base = Dials(n_domains=3, covariate_shift=0.3)
     cells = []
     for n in (500, 2000):
         at = replace(base, n_rows=n, n_training_rows=n)
-        cells += [replace(at, training_leak=leak, new_leak=leak) for leak in (0.1, 0.2, 0.4, 0.8)]
+        cells += [replace(at, training_violation=size, new_violation=size) for size in (0.1, 0.2, 0.4, 0.8)]
         cells += [replace(at, covariate_shift=0.0, label_shift=shift) for shift in (0.3, 0.6, 1.0)]
     return cells
 
@@ -125,7 +127,7 @@ def summarise(records: list[dict]) -> str:
             alarms.update(block["alarms"])
             asked.update(block["asked"])
         lines.append(
-            f"n {dial['n_rows']:>6} K {dial['n_classes']} leak {dial['new_leak']:g} "
+            f"n {dial['n_rows']:>6} K {dial['n_classes']} violation {dial['new_violation']:g} "
             f"label shift {dial['label_shift']:g} draws {BLOCK * len(blocks)}: "
             + ", ".join(f"{name} {alarms[name] / asked[name]:.3f}" for name in asked)
         )

@@ -2,8 +2,9 @@
 
     python studies/study_leak.py --draws 2000
 
-1. The population: the exact minimiser of mean risk + λ · penalty over log-odds w_S x_S + w_U x_U. The leak is
-   w_U; "adapted" is the exact accuracy of the paper's correction at agreement 0.1 (ceiling 0.9).
+1. The population: the exact minimiser of mean risk + λ · penalty over log-odds w_S x_S + w_U x_U: w_U, its
+   weight on the unstable feature, and "adapted", the exact accuracy of the paper's correction at agreement
+   0.1 (ceiling 0.9).
 2. A sample: with 1024 rows a domain and λ → ∞, the standard deviation of w_U over draws (the
    minimiser on sampled rows), and the share of draws whose correction fails at agreement 0.1.
 """
@@ -79,7 +80,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1024)
     arguments = parser.parse_args()
     domains = [law(a) for a in TRAIN]
-    print("| λ | IRM: leak | adapted | V-REx: leak | adapted |\n|---|---|---|---|---|")
+    print("| λ | IRM: w_U | adapted | V-REx: w_U | adapted |\n|---|---|---|---|---|")
     for weight in (1, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 10_000):
         cells = []
         for penalty in ("irm", "vrex"):
@@ -93,12 +94,12 @@ def main() -> None:
             sample = [rng.multinomial(arguments.rows, d) / arguments.rows for d in domains]
             w = fit(1e6, penalty, sample)
             found.append((w[1], adapted_accuracy(w)))
-        leak, accuracy = np.array(found).T
+        w_unstable, accuracy = np.array(found).T
         failed = 100 * (accuracy < 0.85).mean()
         print(
-            f"{penalty}, λ = 1e6, {arguments.rows} rows a domain, {arguments.draws} draws: leak "
-            f"{leak.mean():+.3f}, s.d. {leak.std():.3f}; adapted {100 * accuracy.mean():.1f}, below 85 in "
-            f"{failed:.0f} %"
+            f"{penalty}, λ = 1e6, {arguments.rows} rows a domain, {arguments.draws} draws: w_U "
+            f"{w_unstable.mean():+.3f}, s.d. {w_unstable.std():.3f}; adapted {100 * accuracy.mean():.1f}, "
+            f"below 85 in {failed:.0f} %"
         )
 
 

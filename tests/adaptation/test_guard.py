@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from joints import drawn
 
 from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training, adapt
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain
 from sfboost.adaptation.settings import resolve
 from sfboost.diagnostics import Dials, random_dials, simulate
-from sfboost.diagnostics.counterexamples import counter_example
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal import log_combine
 
@@ -135,11 +135,32 @@ def test_every_method_can_be_guarded(binary, method):
     assert np.mean(adaptation.predict(stable, unstable) == y) >= np.mean((stable > 0.5) == y) - 0.01
 
 
+class CountingHead(SoftLogisticRegression):
+    """Our head; it counts how often it is asked."""
+
+    calls = 0
+
+    def predict_log_proba(self, X):
+        type(self).calls += 1
+        return super().predict_log_proba(X)
+
+
+@pytest.mark.parametrize("correction", ["likelihood", "posthoc"])
+def test_an_answer_of_the_guard_asks_the_head_once_whatever_leaks_are_tried(binary, correction):
+    stable, unstable, _, _ = binary
+    settings = Settings(head=CountingHead(), correction=correction)
+    adaptation = adapt(stable, unstable, settings=settings, answer="safe", training=Training(leak=0.01))
+    for answer in (adaptation.predict_proba, adaptation.depends_on_leak):
+        CountingHead.calls = 0
+        answer(stable, unstable)
+        assert CountingHead.calls == 1
+
+
 def test_one_law_two_worlds_only_a_given_leak_protects():
     """AC and "copied X_S" have one law of (X_S, X_U): no test can tell them apart, leak=δ can."""
     scores = {}
     for name in ("AC", "copied X_S"):
-        rows = counter_example(name, 20_000, seed=1)
+        rows = drawn(name, 20_000, seed=1)
         plain = adapt(rows.posterior, rows.X_unstable)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
@@ -154,13 +175,13 @@ def test_one_law_two_worlds_only_a_given_leak_protects():
     assert scores["copied X_S"][1] == pytest.approx(0.75, abs=0.01)
 
 
-def test_the_estimator_guards_by_default_and_the_paper_does_not():
+def test_the_safe_answer_of_the_estimator_is_guarded_and_the_papers_is_not():
     problem = simulate(random_dials(np.random.default_rng(1), "none"), seed=1)
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=list(range(problem.n_stable))).fit(X, y, domain)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        guarded, plain = model.adapt(problem.new.X), model.adapt(problem.new.X, answer="paper")
+        guarded, plain = (model.adapt(problem.new.X, answer=answer) for answer in ("safe", "paper"))
         given = model.adapt(problem.new.X, leak=0.25)
     assert guarded.adaptation.guard.leak_source == "training domains"
     assert guarded.leak_ == max(leak.lower for leak in model.leaks_)
@@ -247,16 +268,19 @@ def test_rows_of_weight_zero_raise_no_alarm():
     copies[:, 2] = 3.0 * copies[:, 0]  # X_U follows X_S
     rows, weight = np.vstack([new, copies]), np.repeat([1.0, 0.0], 2000)
     with pytest.warns(AdaptationRefused, match="X_U follows f_S"):
-        model.adapt(rows)
-    assert model.adapt(rows, sample_weight=weight).reason_ == model.adapt(new).reason_
+        model.adapt(rows, answer="safe")
+    weighted = model.adapt(rows, sample_weight=weight, answer="safe")
+    assert weighted.reason_ == model.adapt(new, answer="safe").reason_
 
 
 def test_an_adapted_classifier_carries_break_even_and_says_which_rows_depend_on_the_leak():
-    problem = simulate(Dials(n_rows=3000, training_leak=0.3, new_leak=0.3, covariate_shift=0.3), seed=1)
+    problem = simulate(
+        Dials(n_rows=3000, training_violation=0.3, new_violation=0.3, covariate_shift=0.3), seed=1
+    )
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     new = problem.new.X
-    adapted = model.adapt(new)
+    adapted = model.adapt(new, answer="safe")
     assert adapted.leak_ > 0.0
     assert 0.0 < adapted.break_even_ < 1.0
     assert f"break-even {adapted.break_even_:.3f}" in adapted.reason_

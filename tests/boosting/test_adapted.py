@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from joints import draw_anticausal
 from scipy.special import log_softmax
+from sklearn.linear_model import LogisticRegression
 
-from sfboost import Adaptation, AdaptedClassifier, Settings, StableFeatureBoosting, adapt
+from sfboost import Adaptation, AdaptedClassifier, Settings, StableFeatureBoosting, adapt, load
 
 KINDS = ["columns", "network", "leak correction"]
 
@@ -81,6 +82,27 @@ def test_the_terms_of_an_explanation_add_up_to_the_prediction(models, new, kind)
 
 
 @pytest.mark.parametrize("kind", ["columns", "network"])
+def test_training_knows_what_the_unstable_feature_meant_in_each_domain_and_is_saved(models, kind, tmp_path):
+    if kind not in models:
+        pytest.skip("needs the torch extra")
+    training = models[kind].training_
+    assert [head.name for head in training.heads] == [0, 1]
+    slopes = [abs(head.head.coef_[0, 0]) for head in training.heads]
+    # The log-odds of a sign that agrees in 90 % and in 70 % of the rows.
+    np.testing.assert_allclose(slopes, [np.log(9), np.log(7 / 3)], atol=0.3)
+    np.testing.assert_allclose(training.source_prior, 0.5, atol=0.05)
+    assert training.evidence.convincing
+    assert training.leak is not None
+    models[kind].save(tmp_path / "model.sfb")
+    loaded = load(tmp_path / "model.sfb").training_
+    for name in ("evidence", "leak", "leak_source"):
+        assert getattr(loaded, name) == getattr(training, name)
+    for ours, theirs in zip(loaded.heads, training.heads, strict=True):
+        np.testing.assert_array_equal(ours.head.coef_, theirs.head.coef_)
+        np.testing.assert_array_equal(ours.feature_scale, theirs.feature_scale)
+
+
+@pytest.mark.parametrize("kind", ["columns", "network"])
 def test_what_was_adapted_is_what_the_engine_makes_of_both_parts(models, new, kind):
     adapted = adapted_of(models, kind, new)
     log_stable, unstable = models[kind].stable_and_unstable(new)
@@ -106,6 +128,26 @@ def test_fitting_the_model_again_does_not_change_what_was_adapted_before(models,
     own[kind].fit(X, 1 - y, sample_domain=domain)
     assert not np.allclose(own[kind].predict_proba(new), stable)
     np.testing.assert_array_equal(adapted.predict_proba(new), before)
+
+
+class CountingClassifier(LogisticRegression):
+    """Logistic regression that counts how often it predicts."""
+
+    calls = 0
+
+    def predict_proba(self, X):
+        type(self).calls += 1
+        return super().predict_proba(X)
+
+
+def test_f_s_is_predicted_once_to_adapt_and_once_to_predict(new):
+    X, y, domain = rows_of(0.9, 0.7)
+    model = StableFeatureBoosting([0], [1], stable=CountingClassifier()).fit(X, y, domain)
+    CountingClassifier.calls = 0
+    adapted = model.adapt(new, uncertainty=True)
+    assert CountingClassifier.calls == 1
+    adapted.predict_proba(new)
+    assert CountingClassifier.calls == 2
 
 
 def test_unstable_cells_that_are_filled_in_are_told_when_predicting():

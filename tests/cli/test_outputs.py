@@ -31,7 +31,7 @@ COMMANDS = {
     "predict": (("predict", "{model}", "{new}", "-o", "{out}"), b'"patient",'),
     "data export": (("data", "export", "ac", "--out", "{out}"), b"PAR1"),
     "data show": (("data", "show", "ac", "--out", "{out}"), b"\x89PNG"),
-    "results export": (("results", "export", "synthetic", "-o", "{out}"), b"**Synthetic"),
+    "results export": (("results", "export", "corrections", "-o", "{out}"), b"**Corrections"),
 }
 ENDINGS = {"fit": ".sfb", "adapt": ".sfb", "report": ".html", "predict": ".csv", "data show": ".png"}
 

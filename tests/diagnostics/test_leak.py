@@ -12,7 +12,7 @@ from sfboost.diagnostics import Dials, domain_leak, simulate
 @pytest.fixture(scope="module")
 def rows():
     """One leaking domain, and weights of 0 to 3 that are large where X_U and f_S point the same way."""
-    problem = simulate(Dials(new_leak=0.6, n_rows=20_000, n_training_rows=500), seed=0)
+    problem = simulate(Dials(new_violation=0.6, n_rows=20_000, n_training_rows=500), seed=0)
     new = problem.new
     same = (new.X_unstable[:, 0] > new.X_unstable[:, 0].mean()) == (new.posterior[:, 1] > 0.5)
     weight = np.where(same, 3, 1)

@@ -47,7 +47,10 @@ def test_old_names_are_known_by_their_new_ones(tmp_path):
     assert model.settings.method == "default"
     assert model.training_.evidence.convincing
     assert model.training_.leak == max(leak.lower for leak in model.leaks_)
-    assert not {"method", "stability", "verbose", "evidence_", "source_prior_"} & set(vars(model))
+    assert [head.name for head in model.training_.heads] == ["north", "south"]
+    assert model.domains_[0].head is model.training_.heads[0].head
+    assert model.domains_[0].calibration.n_rows == 300
+    assert not {"method", "stability", "verbose", "evidence_", "source_prior_", "domains_"} & set(vars(model))
     rows = np.random.default_rng(0).normal(size=(500, 2))
     adapted = model.adapt(rows, answer="paper").predict_proba(rows)
     model.save(tmp_path / "again.sfb")
@@ -115,4 +118,8 @@ def test_a_network_saved_with_flat_parameters_has_a_plan_and_is_saved_with_it(na
     for loaded in (network_of(model), network_of(sfboost.load(tmp_path / "again.sfb"))):
         assert loaded.plan == Plan(steps=40, unstable_steps=40, learning_rate=0.01, precision="float32")
         assert (loaded.penalty, loaded.penalty_weight, loaded.random_state) == ("irm", 10.0, 0)
-        assert not {"steps", "stability", "stability_weight", "l2", "precision"} & set(vars(loaded))
+        assert not {"steps", "stability", "stability_weight", "l2", "precision", "evidence_"} & set(
+            vars(loaded)
+        )
+        assert loaded.training_.evidence.convincing
+        assert [head.name for head in loaded.training_.heads] == ["north", "south"]

@@ -50,6 +50,7 @@ def test_every_head_and_everything_an_adaptation_holds_is_listed():
     # Never part of a fitted model.
     assert sorted(missing) == sorted(
         [
+            "Band",
             "Coordinates",
             "Explanation",
             "Problem",

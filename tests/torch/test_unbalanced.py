@@ -40,7 +40,7 @@ def test_the_default_predictor_is_the_posterior_of_the_stable_feature(learned):
         X = inputs(named, unstable)
         assert np.abs(model.predict_proba(X) - family.stable(named)).mean() < 0.02
         assert model.score(X, y) > max(np.bincount(y)) / len(y) - 0.01
-    np.testing.assert_allclose(model.source_prior_, family.prior, atol=0.01)
+    np.testing.assert_allclose(model.training_.source_prior, family.prior, atol=0.01)
 
 
 def test_leak_correction_reaches_the_ceiling_where_the_feature_is_reversed(learned):
@@ -77,7 +77,7 @@ def test_label_shift_needs_no_further_options(learned):
     named, unstable, _ = family.draw(4000, 0.1, np.random.default_rng(9), prior=(0.6, 0.4))
     X = inputs(named, unstable)
     stable, features = model.stable_and_unstable(X)
-    known = Training(source_prior=model.source_prior_)
+    known = Training(source_prior=model.training_.source_prior)
     expected = adapt(np.exp(stable), features, transport="likelihood", training=known)
     found = copy.copy(model).set_params(transport="likelihood").adapt(X, answer="checked")
     np.testing.assert_allclose(found.prior_, expected.prior)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfboost.adaptation.problem import Problem
+from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import Choices
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
@@ -29,8 +30,10 @@ from sfboost.marginal import (
 )
 from sfboost.marginal.probabilities import FloatArray
 
-# Rows on which the likelihood is maximised first when there are many more.
-_START_ROWS = 20_000
+#: Rows on which the likelihood is maximised first when there are many more.
+START_ROWS = 20_000
+#: Largest entry of the gradient where ℓ is said to be at its maximum: within 1e-6 in probability.
+FINE = 1e-8
 # A start needs fewer digits than what is fitted from it.
 _START_TOLERANCE = 1e-4
 
@@ -56,7 +59,10 @@ class UnstableModel:
 
     def log_proba(self, X: Any) -> FloatArray:
         """Log f_U, finite, for standardised rows."""
-        log_head = self.log_head(X)
+        return self.corrected(self.log_head(X))
+
+    def corrected(self, log_head: FloatArray) -> FloatArray:
+        """Log f_U of what the head says."""
         if self.confusion is None:
             return log_head
         return floored_log(correct_posthoc(np.exp(log_head), self.confusion))
@@ -78,7 +84,7 @@ def fit_unstable(
     l2: float | None,
     *,
     start: LinearFit | None = None,
-    tol: float = 1e-7,
+    tol: float = FINE,
     whitening: Whitening | None = None,
 ) -> UnstableModel:
     """Fit f_U as `settings` say; `start`, `tol` and `whitening` are for our logistic head."""
@@ -155,8 +161,8 @@ def _maximise_likelihood(
     n_rows = len(problem.stable)
     whitening = whitening or Whitening.of(problem.X, problem.weight)
     share = problem.weight / problem.weight.sum()
-    if start is None and n_rows > 2 * _START_ROWS:
-        some = np.linspace(0, n_rows - 1, _START_ROWS).astype(np.intp)
+    if start is None and n_rows > 2 * START_ROWS:
+        some = RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state)
         start = _maximise_likelihood(problem.take(some), settings, l2, None, tol, whitening).linear_fit
     elif start is None:
         start = _soft_start(problem, settings, l2, tol, whitening)

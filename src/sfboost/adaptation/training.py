@@ -6,12 +6,37 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfboost.adaptation.decision import StableEvidence
+from sfboost.heads import SoftLabelMixin
 from sfboost.marginal.probabilities import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
+class DomainHead:
+    """What the unstable features meant in one labelled domain.
+
+    Attributes
+    ----------
+    name : str or int
+    n_rows : int
+    class_balance : array of shape (K,)
+    head : fitted classifier of the unstable features, or None
+        Fitted to this domain's labels, on features standardised with this domain's statistics. None if
+        there are no unstable features, or one class only.
+    feature_mean, feature_scale : arrays of shape (d,) or None
+        Of the unstable features, where they are numbers.
+    """
+
+    name: Any
+    n_rows: int
+    class_balance: FloatArray
+    head: SoftLabelMixin | None
+    feature_mean: FloatArray | None
+    feature_scale: FloatArray | None
+
+
+@dataclass(frozen=True, eq=False)
 class Training:
-    """What training knows of the stable predictor; `StableFeatureBoosting.fit` makes it as `training_`.
+    """What labelled domains have taught; `fit` of both estimators makes it, as `training_`.
 
     Attributes
     ----------
@@ -25,6 +50,10 @@ class Training:
         Class shares of the rows that the stable predictor was calibrated on; transport="likelihood" needs it.
     recalibration : Recalibration or None
         How far the stable probabilities are from the labels, for `sfboost.diagnostics.new_domain_alarm`.
+    heads : tuple of DomainHead
+        One for each training domain.
+    experience : sfboost.answers.Experience or None
+        What own domains that played the new one teach about answers. None: answer="best" is "safe".
 
     Examples
     --------
@@ -37,6 +66,8 @@ class Training:
     leak_source: str = "given"
     source_prior: FloatArray | None = None
     recalibration: Any = None
+    heads: tuple[DomainHead, ...] = ()
+    experience: Any = None
 
     def __post_init__(self) -> None:
         if self.leak is not None and not self.leak >= 0.0:

@@ -107,6 +107,11 @@ def choose_columns(
     return first, second, selector
 
 
+def encoded_columns(columns: Columns, X: Any) -> Columns:
+    """The same columns as numbers, also where a pipeline of the user reads them as they are."""
+    return columns if columns.encoder is not None or not is_frame(X) else _encoded(columns, X)
+
+
 def _encoded(columns: Columns, X: Any) -> Columns:
     encoder = Encoder.fit(X, columns.names)
     return Columns(columns.positions, encoder.names, encoder)

@@ -14,7 +14,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation import StableEvidence, Training
+from sfboost.adaptation import DomainHead, StableEvidence, Training
 from sfboost.adaptation.checks import in_range
 from sfboost.boosting.rows import check_domain
 from sfboost.diagnostics import (
@@ -85,9 +85,11 @@ def numbers(X: Any) -> FloatArray | None:
     return np.asarray(components, dtype=np.float64)
 
 
-def held_out_rows(model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any) -> TrainingRows:
+def held_out_rows(
+    model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any, *, play: bool = False
+) -> TrainingRows:
     """Fit `model`, and return its held-out predictions with the rows that they are of."""
-    held_out, calibrated = model._fit(X, y, sample_domain)
+    held_out, calibrated = model._fit(X, y, sample_domain, play=play)
     X = model._check_input(X, reset=False)
     labels = np.searchsorted(model.classes_, np.asarray(y))
     domain = check_domain(sample_domain, X.shape[0])
@@ -143,6 +145,7 @@ def know_training(
     leaks: tuple[DomainLeak, ...] | None,
     source_prior: FloatArray,
     recalibration: Recalibration | None,
+    heads: tuple[DomainHead, ...] = (),
 ) -> Training:
     """What is kept for adaptations; `leaks` is None if the unstable features are no numbers."""
     leak = None
@@ -152,7 +155,7 @@ def know_training(
         source = "they are no numbers, and no pipeline as `unstable` encodes them in steps before its last"
     else:
         source = "no training domain has 30 held-out rows of two classes"
-    return Training(evidence, leak, source, source_prior, recalibration)
+    return Training(evidence, leak, source, source_prior, recalibration, heads)
 
 
 def with_leak(training: Training, leak: float | None, answer: str) -> Training:

@@ -1,4 +1,4 @@
-"""What `fit` keeps about each training domain, for reports and for judging a new one."""
+"""What `fit` learns of each training domain, for reports and for judging a new one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from sfboost.adaptation import DomainHead
 from sfboost.adaptation.decision import StableEvidence
 from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.standardize import Standardizer
@@ -20,30 +21,27 @@ IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class DomainSummary:
-    """One training domain as `fit` saw it.
+class DomainSummary(DomainHead):
+    """One training domain as `fit` saw it: the attributes of a `DomainHead`, and calibration.
 
     Attributes
     ----------
-    name : str or int
-    n_rows : int
-    class_balance : array of shape (K,)
-    head : fitted classifier of the unstable features, or None
-        Fitted to this domain's labels, on features standardised with this domain's statistics. None if
-        there are no unstable features, or one class only.
-    feature_mean, feature_scale : arrays of shape (d,) or None
-        Of the unstable features, where they are numbers.
     calibration : HeldOutCalibration or None
         Of the stable predictor on held-out rows of this domain; None if it has none.
     """
 
-    name: Any
-    n_rows: int
-    class_balance: FloatArray
-    head: SoftLabelMixin | None
-    feature_mean: FloatArray | None
-    feature_scale: FloatArray | None
     calibration: HeldOutCalibration | None
+
+    @classmethod
+    def of(cls, head: DomainHead, calibration: HeldOutCalibration | None) -> DomainSummary:
+        """Both parts as one."""
+        return cls(**vars(head), calibration=calibration)
+
+    def parts(self) -> tuple[DomainHead, HeldOutCalibration | None]:
+        """What `of` was given."""
+        known = dict(vars(self))
+        calibration = known.pop("calibration")
+        return DomainHead(**known), calibration
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,27 +92,20 @@ def held_out_calibration(
     )
 
 
-def summarise_domain(
-    name: Any,
-    y: IntArray,
-    X_unstable: Any | None,
-    weight: FloatArray,
-    n_classes: int,
-    settings: Choices,
-    calibration: HeldOutCalibration | None,
-) -> DomainSummary:
-    """Summary of all rows of one domain."""
+def learn_head(
+    name: Any, y: IntArray, X_unstable: Any | None, weight: FloatArray, n_classes: int, settings: Choices
+) -> DomainHead:
+    """What all rows of one domain say of the unstable features."""
     head, standardizer = None, None
     if X_unstable is not None:
         head, standardizer = _labelled_head(X_unstable, y, weight, n_classes, settings)
-    return DomainSummary(
+    return DomainHead(
         name=name,
         n_rows=len(y),
         class_balance=np.asarray(np.bincount(y, weight / weight.sum(), n_classes), dtype=np.float64),
         head=head,
         feature_mean=None if standardizer is None else standardizer.mean,
         feature_scale=None if standardizer is None else standardizer.scale,
-        calibration=calibration,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -25,9 +26,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
+from sfboost.adaptation.checks import LARGEST, SMALLEST, check_weight, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Choices, Settings
+from sfboost.answers import Rows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.columns import (
     choose_columns,
@@ -41,8 +43,9 @@ from sfboost.boosting.diagnosing import (
     know_training,
     training_rows,
 )
-from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
+from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
+from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
     Splits,
@@ -59,8 +62,6 @@ from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 
-# A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
-_LEAST_PROBABILITY = 1e-6
 # A prefit classifier that is right this often about every class has probably seen the rows before.
 _SUSPICIOUS_RECALL = 0.98
 
@@ -85,6 +86,9 @@ class StableFeatureBoosting(AdaptableClassifier):
     unstable : classifier, default=None
         Head of the unstable features: one of `sfboost.heads`, or any classifier or pipeline that takes
         `sample_weight`. None is our soft-label logistic regression.
+    pooled : classifier, default=None
+        What is fitted to all columns, as numbers, for answer="best". None is a clone of `stable`, or logistic
+        regression where that is frozen.
     calibration : {"nll", "ece", None}, default="nll"
         How the temperature of the stable predictor is chosen: log loss, or the paper's ECE.
     calibration_bias : bool, default=False
@@ -101,6 +105,9 @@ class StableFeatureBoosting(AdaptableClassifier):
         of Y). `diagnose` tests which.
     settings : Settings, default=None
         How to fit the unstable features. None is `Settings()`; pass that to search over ``settings__l2``.
+    play : bool, default=True
+        Whether own domains play the new one, so that answer="best" knows what is usual and what helps. It
+        takes about twice the fits of all else; without it answer="best" is "safe".
     n_jobs : int, default=None
         Processes for folds and domains.
     random_state : int, default=0
@@ -113,9 +120,14 @@ class StableFeatureBoosting(AdaptableClassifier):
         One per training domain: class balance, labelled head, feature summaries, held-out calibration.
     stable_ : fitted classifier of the stable features
     temperature_ : Temperature
+    pooled_ : PooledClassifier or None
+        One classifier of all features, as if nothing changed; None without `play`, or if they are no numbers.
     training_ : Training
         What adaptations need to know: how much the stable predictor beats the class balance on held-out rows,
-        how far it is from their labels, its mean there, and the leak. Numbers only, no rows.
+        how far it is from their labels, its mean there, the leak, a labelled head for each domain. Numbers
+        only, no rows.
+    calibrations_ : tuple of HeldOutCalibration or None
+        Of the stable predictor, one for each training domain.
     leaks_ : tuple of DomainLeak, or None
         How much of X_U the stable predictor shows within a class, by training domain: what the guard
         allows for in a new one. Measured on what the steps of a pipeline before its last make of them; None
@@ -150,6 +162,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         "cv": ["cv_object"],
         "transport": [StrOptions({"posterior", "likelihood"})],
         "settings": [Settings, None],
+        "play": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -161,6 +174,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         *,
         stable: Any = None,
         unstable: Any = None,
+        pooled: Any = None,
         calibration: str | None = "nll",
         calibration_bias: bool = False,
         calibration_weights: str = "domain",
@@ -168,6 +182,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         cv: int = 5,
         transport: str = "posterior",
         settings: Settings | None = None,
+        play: bool = True,
         n_jobs: int | None = None,
         random_state: int | None = 0,
     ) -> None:
@@ -175,6 +190,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.unstable_features = unstable_features
         self.stable = stable
         self.unstable = unstable
+        self.pooled = pooled
         self.calibration = calibration
         self.calibration_bias = calibration_bias
         self.calibration_weights = calibration_weights
@@ -182,6 +198,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.cv = cv
         self.transport = transport
         self.settings = settings
+        self.play = play
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -200,11 +217,11 @@ class StableFeatureBoosting(AdaptableClassifier):
             say so by the same name for each row if there is one alone.
         sample_weight : array-like of shape (n,), optional
         """
-        self._fit(X, y, sample_domain, sample_weight)
+        self._fit(X, y, sample_domain, sample_weight, play=self.play)
         return self
 
     def _fit(
-        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None
+        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None, *, play: bool = False
     ) -> tuple[IntArray, FloatArray]:
         """Fit; return the held-out rows and their calibrated log-probabilities."""
         self._validate_params()
@@ -249,22 +266,39 @@ class StableFeatureBoosting(AdaptableClassifier):
         )
         self.leaks_ = None if rows.X_unstable is None else training_leaks(rows)
         errors = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
-        self.training_ = know_training(evidence, self.leaks_, share @ np.exp(calibrated), errors)
-        self.domains_ = tuple(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(summarise_domain)(
-                    name,
-                    labels[mine],
-                    None if unstable_X is None else _safe_indexing(unstable_X, mine),
-                    rows_weight[mine],
-                    len(self.classes_),
-                    choices,
-                    held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine),
-                )
-                for name, mine in rows_by_domain(domain)
+        by_domain = rows_by_domain(domain)
+        heads = Parallel(n_jobs=self.n_jobs)(
+            delayed(learn_head)(
+                name,
+                labels[mine],
+                None if unstable_X is None else _safe_indexing(unstable_X, mine),
+                rows_weight[mine],
+                len(self.classes_),
+                choices,
             )
+            for name, mine in by_domain
         )
+        self.training_ = know_training(
+            evidence, self.leaks_, share @ np.exp(calibrated), errors, tuple(heads)
+        )
+        self.calibrations_ = tuple(
+            held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine)
+            for _, mine in by_domain
+        )
+        self.pooled_ = None
+        if play and len(self.unstable_columns_):
+            self.pooled_, experience = learn_answers(self, X, labels, domain, weight, choices)
+            self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated
+
+    def answer_rows(self, X: Any, sample_weight: Any = None) -> Rows | None:
+        """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
+        X = self._check_input(X, reset=False)
+        pooled = getattr(self, "pooled_", None)  # files of earlier versions have none
+        if pooled is None:
+            return None
+        weight = check_weight(sample_weight, X.shape[0])
+        return new_rows_of(pooled, X, self._stable_log_proba(X), self.unstable_columns_.take(X), weight)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """The settings with our head in them."""
@@ -337,10 +371,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def _raw_log_proba(self, estimator: Any, X: Any) -> FloatArray:
         """Log-probabilities in the order of `classes_`; a class unseen by a fold gets the floor."""
-        given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-        proba = np.zeros((given.shape[0], len(self.classes_)))
-        proba[:, np.searchsorted(self.classes_, estimator.classes_)] = given
-        return np.log(np.maximum(proba, _LEAST_PROBABILITY))
+        return raw_log_proba(estimator, X, self.classes_)
 
     def _fit_temperature(
         self,
@@ -380,6 +411,12 @@ class StableFeatureBoosting(AdaptableClassifier):
         X = self._check_input(X, reset=False)
         tell_filled(self, X, "new rows")
         return self._stable_log_proba(X), self.unstable_columns_.take(X)
+
+    @property
+    def domains_(self) -> tuple[DomainSummary, ...]:
+        """What `fit` saw of each training domain."""
+        both = zip(self.training_.heads, self.calibrations_, strict=True)
+        return tuple(DomainSummary.of(head, calibration) for head, calibration in both)
 
     @property
     def unstable_names_(self) -> tuple[str, ...]:
@@ -429,7 +466,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         *,
         sample_weight: Any = None,
         pooled: Any = None,
-        answer: str = "safe",
+        answer: str = "best",
     ) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
 
@@ -441,7 +478,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         X, y, sample_domain, sample_weight : as in `fit`
         pooled : classifier, optional
             What to fit to all features and rows for comparison; logistic regression by default.
-        answer : {"safe", "paper", "checked"}, default="safe"
+        answer : {"best", "safe", "checked", "paper"}, default="best"
             As in `adapt`.
 
         Returns
@@ -519,15 +556,18 @@ class StableFeatureBoosting(AdaptableClassifier):
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
         """What files of earlier versions call otherwise."""
-        if "stability" not in state:
-            return state
-        state = state | {"transport": state.pop("stability")}
-        names = ("method", "correction", "rounds", "l2", "standardize")
-        state["settings"] = Settings(**{name: state.pop(name) for name in names if name in state})
-        state.pop("verbose", None)
+        state = dict(state)
+        if "stability" in state:
+            state["transport"] = state.pop("stability")
+            names = ("method", "correction", "rounds", "l2", "standardize")
+            state["settings"] = Settings(**{name: state.pop(name) for name in names if name in state})
+            state.pop("verbose", None)
         if "evidence_" in state:
             known = (state.pop("evidence_"), state.get("leaks_"), state.pop("source_prior_"))
             state["training_"] = know_training(*known, state.pop("recalibration_", None))
+        if "domains_" in state:
+            heads, state["calibrations_"] = zip(*(old.parts() for old in state.pop("domains_")), strict=True)
+            state["training_"] = replace(state["training_"], heads=heads)
         return state
 
     def __sklearn_tags__(self) -> Any:

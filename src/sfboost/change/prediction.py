@@ -29,11 +29,17 @@ class Prediction:
         New value over the expected one: how much of the meaning is left.
     power : array
         Expected value over its predictive error: below two, a loss could hardly be seen.
+    new, expected, spread : arrays
+        The value itself, the one that was expected, and the predictive error, of Student's t with `freedom`.
     """
 
     p_value: FloatArray
     ratio: FloatArray
     power: FloatArray
+    new: FloatArray
+    expected: FloatArray
+    spread: FloatArray
+    freedom: float
 
 
 def predict_new(
@@ -71,7 +77,7 @@ def predict_new(
     t = (new[0] - expected) / spread
     p = 2.0 * stats.t.sf(np.abs(t), freedom) if two_sided else stats.t.cdf(np.sign(expected) * t, freedom)
     ratio = new[0] / np.where(expected == 0.0, 1.0, expected)
-    return Prediction(np.asarray(p), ratio, np.abs(expected) / spread)
+    return Prediction(np.asarray(p), ratio, np.abs(expected) / spread, new[0], expected, spread, freedom)
 
 
 def combine(p_values: FloatArray) -> float:

@@ -20,11 +20,11 @@ from sfboost.boosting.evaluation import (
 from sfboost.encoding import Encoder
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
 from sfboost.report.training import evaluation_rows, training_of
-from sfboost.tables.preparing import NewRows, TrainingTable
+from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import Roles
 
 # Standard errors of the slopes are worth their time up to here.
-_MOST_PARAMETERS = 100
+MOST_PARAMETERS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,19 +51,19 @@ class Project:
     pooled: Any
     adapted: AdaptedClassifier | None = None
 
-    def adapt(self, new: NewRows, *, answer: str = "safe", leak: float | None = None) -> Project:
+    def adapt(self, new: NewTable, *, answer: str = "best", leak: float | None = None) -> Project:
         """Adapt to the rows of a new domain; their labels are not looked at."""
         n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
         adapted = self.model.adapt(
             new.X,
             answer=answer,
             leak=leak,
-            uncertainty=n_parameters <= _MOST_PARAMETERS,
+            uncertainty=n_parameters <= MOST_PARAMETERS,
         )
         return replace(self, adapted=adapted)
 
     def facts(
-        self, new: NewRows, *, title: str, source: str, rows: bool, remarks: tuple[str, ...] = ()
+        self, new: NewTable, *, title: str, source: str, rows: bool, remarks: tuple[str, ...] = ()
     ) -> ReportFacts:
         """What the report shows about the adaptation to these rows."""
         return make_facts(
@@ -78,7 +78,7 @@ class Project:
             remarks=(*remarks, *new.remarks),
         )
 
-    def _cells(self, new: NewRows) -> list[Mapping[str, Any]]:
+    def _cells(self, new: NewTable) -> list[Mapping[str, Any]]:
         stable = self.stable_columns
         others = [column.name for column in self.encoder.columns if column.name not in stable]
         # The id first, then the unstable features: they are why a prediction changed.
@@ -112,6 +112,8 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     # The model gets the encoder itself, so that it reads raw rows wherever it is loaded.
     model.stable_columns_ = model.stable_columns_.encoded_by(training.encoder)
     model.unstable_columns_ = model.unstable_columns_.encoded_by(training.encoder)
+    if model.pooled_ is not None:
+        model.pooled_ = replace(model.pooled_, columns=(model.stable_columns_, model.unstable_columns_))
     return Project(training.roles, training.encoder, model, facts, pooled)
 
 

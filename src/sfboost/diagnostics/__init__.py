@@ -8,7 +8,7 @@ from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.checks import CHECKS, Check
 from sfboost.diagnostics.complementarity import training_leaks
 from sfboost.diagnostics.independence import conditional_independence
-from sfboost.diagnostics.inputs import Material, NewRows, TrainingRows, make_new_rows, make_training_rows
+from sfboost.diagnostics.inputs import CheckInputs, NewRows, TrainingRows, make_new_rows, make_training_rows
 from sfboost.diagnostics.kind import InterceptSlope, intercept_slope
 from sfboost.diagnostics.leak import DomainLeak, domain_leak, training_leak
 from sfboost.diagnostics.recalibration import Recalibration
@@ -20,12 +20,12 @@ __all__ = [
     "CHECKS",
     "VERDICTS",
     "Check",
+    "CheckInputs",
     "CheckResult",
     "Diagnosis",
     "Dials",
     "DomainLeak",
     "InterceptSlope",
-    "Material",
     "NewRows",
     "Recalibration",
     "SimulatedDomain",

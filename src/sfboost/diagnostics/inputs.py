@@ -92,7 +92,7 @@ class NewRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class CheckInputs:
     """All that a check may use.
 
     Attributes

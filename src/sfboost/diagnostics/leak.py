@@ -64,7 +64,7 @@ def domain_leak(
     Examples
     --------
     >>> from sfboost.diagnostics import Dials, simulate
-    >>> none, some = (simulate(Dials(new_leak=leak), seed=0).new for leak in (0.0, 0.5))
+    >>> none, some = (simulate(Dials(new_violation=size), seed=0).new for size in (0.0, 0.5))
     >>> for rows in (none, some):
     ...     leak = domain_leak(rows.posterior, rows.X_unstable, rows.y, "a")
     ...     print(f"{leak.lower:.2f} {leak.size:.2f}")

@@ -1,9 +1,9 @@
 """Random problems with dials: for measuring size, power and harm on data whose truth is known.
 
 Gaussian family: X_S | Y is normal around a class corner, Y | X_S is one posterior in all domains (also where
-X_S itself shifts), and X_U = mean of the class in this domain + leak · (X_S within its class) + noise.
+X_S itself shifts), and X_U = mean of the class in this domain + violation · (X_S within its class) + noise.
 Discrete family (two classes): X_S copies Y with some probability, X_U copies Y with another one, or, with
-probability `leak`, copies X_S.
+probability `violation`, copies X_S.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Dials:
         Columns of X_U.
     strength : float
         Scale of the class means of X_U, drawn anew in each domain.
-    training_leak, new_leak : float
+    training_violation, new_violation : float
         Slope of X_U on X_S within a class; zero is complementarity (Definition 4.3).
     covariate_shift : float
         How much the law of X_S differs between domains; P(Y | X_S) stays.
@@ -54,8 +54,8 @@ class Dials:
     n_domains: int = 2
     n_unstable: int = 1
     strength: float = 1.0
-    training_leak: float = 0.0
-    new_leak: float = 0.0
+    training_violation: float = 0.0
+    new_violation: float = 0.0
     covariate_shift: float = 0.0
     label_shift: float = 0.0
     family: str = "gaussian"
@@ -106,19 +106,20 @@ def simulate(dials: Dials, seed: int) -> SimulatedProblem:
     """
     rng = np.random.default_rng(seed)
     draw = {"gaussian": _gaussian_domain, "discrete": _discrete_domain}[dials.family]
-    # The aspect of X_S that leaks is one of the problem; its direction in X_U is the domain's.
+    # The aspect of X_S that X_U follows is one of the problem; its direction in X_U is the domain's.
     aspect = rng.normal(size=dials.n_classes)
     aspect -= aspect.mean()
     aspect /= np.linalg.norm(aspect)
     training = tuple(
-        draw(dials, dials.n_training_rows, dials.training_leak, aspect, rng) for _ in range(dials.n_domains)
+        draw(dials, dials.n_training_rows, dials.training_violation, aspect, rng)
+        for _ in range(dials.n_domains)
     )
-    new = draw(dials, dials.n_rows, dials.new_leak, aspect, rng)
+    new = draw(dials, dials.n_rows, dials.new_violation, aspect, rng)
     return SimulatedProblem(dials, training, new, new.X_stable.shape[1])
 
 
 def _gaussian_domain(
-    dials: Dials, n_rows: int, leak: float, aspect: FloatArray, rng: np.random.Generator
+    dials: Dials, n_rows: int, violation: float, aspect: FloatArray, rng: np.random.Generator
 ) -> SimulatedDomain:
     n_classes = dials.n_classes
     distance = corner_distance(n_classes, round(dials.informativeness, 4))
@@ -138,12 +139,13 @@ def _gaussian_domain(
     direction = rng.normal(size=dials.n_unstable)
     direction /= np.linalg.norm(direction)
     means = dials.strength * rng.normal(size=(n_classes, dials.n_unstable))
-    X_unstable = means[y] + leak * np.outer(within, direction) + rng.normal(size=(n_rows, dials.n_unstable))
+    X_unstable = means[y] + violation * np.outer(within, direction)
+    X_unstable += rng.normal(size=(n_rows, dials.n_unstable))
     return SimulatedDomain(X_stable, X_unstable, y, posterior)
 
 
 def _discrete_domain(
-    dials: Dials, n_rows: int, leak: float, aspect: FloatArray, rng: np.random.Generator
+    dials: Dials, n_rows: int, violation: float, aspect: FloatArray, rng: np.random.Generator
 ) -> SimulatedDomain:
     if dials.n_classes != 2:
         raise ValueError(f"The discrete family has two classes, got n_classes={dials.n_classes}.")
@@ -153,8 +155,8 @@ def _discrete_domain(
     posterior = np.where(stable[:, None] == np.arange(2), right, 1.0 - right)
     agreement = rng.uniform(0.05, 0.95)
     unstable = np.where(rng.random(n_rows) < agreement, y, 1 - y)
-    copied = rng.random(n_rows) < min(abs(leak), 1.0)
-    unstable = np.where(copied, stable if leak > 0 else 1 - stable, unstable)
+    copied = rng.random(n_rows) < min(abs(violation), 1.0)
+    unstable = np.where(copied, stable if violation > 0 else 1 - stable, unstable)
     return SimulatedDomain(stable[:, None].astype(float), unstable[:, None].astype(float), y, posterior)
 
 
@@ -176,17 +178,17 @@ def corner_distance(n_classes: int, informativeness: float) -> float:
     return 0.5 * (low + high)
 
 
-def random_dials(rng: np.random.Generator, violation: str) -> Dials:
-    """Dials drawn at random: s .05–.5, n 300–10⁴, K 2–5, leaks from nothing to large.
+def random_dials(rng: np.random.Generator, where: str) -> Dials:
+    """Dials drawn at random: s .05–.5, n 300–10⁴, K 2–5, violations from nothing to large.
 
     Parameters
     ----------
-    violation : {"none", "training and new", "new only"}
-        Where there is a leak; "training and new" keeps the new one no larger than the training one.
+    where : {"none", "training and new", "new only"}
+        Where complementarity is violated; with "training and new" not more in the new domain.
     """
-    leak = float(rng.uniform(0.05, 1.0))
-    training = leak if violation == "training and new" else 0.0
-    new = {"none": 0.0, "training and new": leak * float(rng.uniform(0.0, 1.0)), "new only": leak}[violation]
+    size = float(rng.uniform(0.05, 1.0))
+    training = size if where == "training and new" else 0.0
+    new = {"none": 0.0, "training and new": size * float(rng.uniform(0.0, 1.0)), "new only": size}[where]
     return Dials(
         n_classes=int(rng.integers(2, 6)),
         informativeness=float(rng.uniform(0.05, 0.5)),
@@ -195,7 +197,7 @@ def random_dials(rng: np.random.Generator, violation: str) -> Dials:
         n_domains=int(rng.integers(2, 5)),
         n_unstable=int(rng.integers(1, 6)),
         strength=float(rng.uniform(0.3, 2.0)),
-        training_leak=training,
-        new_leak=new * float(rng.choice([-1.0, 1.0])),
+        training_violation=training,
+        new_violation=new * float(rng.choice([-1.0, 1.0])),
         covariate_shift=float(rng.uniform(0.0, 0.5)),
     )

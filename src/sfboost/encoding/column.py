@@ -89,13 +89,21 @@ class Column:
     def encode(self, values: Any) -> FloatArray:
         """The column as an array of shape (n, outputs)."""
         if not self.is_number:
-            text = np.asarray(self._text(values).to_pylist(), dtype=object)
-            columns = [np.asarray(text == level, dtype=np.float64) for level in self.levels[1:]]
-            return np.column_stack(columns) if columns else np.empty((len(values), 0))
+            if not self.outputs:
+                return np.empty((len(values), 0))
+            from pyarrow import compute as pc
+
+            place = pc.index_in(self._text(values), value_set=arrow().array(self.levels))
+            # What is missing, or was never seen, is none of the levels.
+            code = np.asarray(pc.fill_null(place, -1))
+            return np.column_stack([code == j for j in range(1, len(self.levels))]).astype(np.float64)
         numbers = as_numbers(values, self.name)
         assert self.fill is not None
-        filled = np.where(np.isfinite(numbers), numbers, self.fill)
-        if (np.abs(filled) > LARGEST).any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            # The sum is finite only if every value is: most columns need no copy.
+            whole = bool(np.isfinite(numbers.sum()))
+        filled = numbers if whole else np.where(np.isfinite(numbers), numbers, self.fill)
+        if len(filled) and max(filled.max(), -filled.min()) > LARGEST:
             raise ValueError(
                 f"Column {self.name!r} holds {filled[np.abs(filled).argmax()]:g}: numbers beyond {LARGEST:g} "
                 "cannot be computed with. Mend such cells, or express the column in another unit."

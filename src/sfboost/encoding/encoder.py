@@ -73,8 +73,13 @@ class Encoder:
         A column that is encoded already (`sex=f` is there, and no `sex`) stays as it is.
         """
         frame = _frame(rows)
-        parts = [self._encode(column, frame) for column in self.columns]
-        return np.concatenate([np.empty((len(frame), 0)), *parts], axis=1)
+        # Column by column in memory, as tables are.
+        numbers, first = np.empty((len(frame), len(self.names)), order="F"), 0
+        for column in self.columns:
+            part = self._encode(column, frame)
+            numbers[:, first : first + part.shape[1]] = part
+            first += part.shape[1]
+        return numbers
 
     def _encode(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
         if column.name in frame.columns:

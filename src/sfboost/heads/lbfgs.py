@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -35,32 +36,43 @@ def lbfgs(
     which its own curvature between the classes is even too: where f_S hardly tells some apart, that spares
     hundreds of steps.
     """
-    classes = max(len(theta), 2)
-    even = (classes - 1) / classes**2  # the curvature of the loss at even odds, in every class
-    coordinates = whitening.at(loss.l2 / even)
     legs = 1 + (isinstance(loss.objective, LogLikelihood) and len(theta) > 1 and tolerance < _NEAR)
     near = Nearby.of(loss, precise=legs == 1 and tolerance < _NEAR)
+    coordinates = white_rows(whitening, loss.l2, len(theta))
     if legs == 1 or isinstance(near, Loss):
-        return _leg(near, theta, coordinates, tolerance, max_iterations)
-    first = _leg(near, theta, coordinates, _NEAR, max_iterations)
+        return descend(near.at, theta, coordinates, tolerance, max_iterations)
+    first = descend(near.at, theta, coordinates, _NEAR, max_iterations)
     if first.n_iterations >= max_iterations:
         return first._replace(converged=False)
     near.renew(precise=True)
-    coordinates = whitening.at(loss.l2 / even, _information(loss, first.theta) / even)
-    second = _leg(near, first.theta, coordinates, tolerance, max_iterations - first.n_iterations, again=True)
+    coordinates = white_rows(whitening, loss.l2, len(theta), _information(loss, first.theta))
+    left = max_iterations - first.n_iterations
+    second = descend(near.at, first.theta, coordinates, tolerance, left, again=True)
     return second._replace(n_iterations=first.n_iterations + second.n_iterations)
 
 
-def _leg(
-    loss: Loss | Nearby,
+def white_rows(
+    whitening: Whitening, l2: float, columns: int, curvature: FloatArray | None = None
+) -> Coordinates:
+    """Coordinates of a loss whose curvature in its logits is that at even odds, or as given."""
+    classes = max(columns, 2)
+    even = (classes - 1) / classes**2
+    return whitening.at(l2 / even, None if curvature is None else curvature / even)
+
+
+def descend(
+    evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
     theta: FloatArray,
     coordinates: Coordinates,
     tolerance: float,
     max_iterations: int,
     again: bool = False,
 ) -> Found:
-    """One run of L-BFGS, stopped by the gradient in the plain coordinates."""
-    value, gradient = loss.at(theta)
+    """One run of L-BFGS, stopped by the gradient in the plain coordinates.
+
+    `evaluate` gives the penalised value, and its gradient in theta of shape (columns, d + 1).
+    """
+    value, gradient = evaluate(theta)
     largest = np.abs(gradient).max()
     if largest <= tolerance:
         return Found(theta, value, 0, True)
@@ -73,7 +85,7 @@ def _leg(
         nonlocal largest
         if known:
             return known.pop()
-        value, gradient = loss.at(coordinates.to_plain(unit * point.reshape(theta.shape)))
+        value, gradient = evaluate(coordinates.to_plain(unit * point.reshape(theta.shape)))
         largest = np.abs(gradient).max()
         return value, unit * coordinates.gradient(gradient).ravel()
 

@@ -97,21 +97,27 @@ class SoftLogisticRegression(SoftLabelMixin):
     ) -> Self:
         """Minimise any objective of the logits (likelihood, forward, …) plus this head's penalty."""
         solver = self.solver if isinstance(objective, CrossEntropy) else "lbfgs"
-        self._fit = fit_linear(
-            X,
-            objective,
-            l2=self.l2,
-            start=start,
-            solver=solver,
-            max_iterations=self.max_iter,
-            tolerance=self.tol,
-            whitening=whitening,
+        return self.take(
+            fit_linear(
+                X,
+                objective,
+                l2=self.l2,
+                start=start,
+                solver=solver,
+                max_iterations=self.max_iter,
+                tolerance=self.tol,
+                whitening=whitening,
+            )
         )
-        self.coef_, self.intercept_ = self._fit.coef.T.copy(), self._fit.intercept.copy()
-        self.n_iter_, self.objective_ = self._fit.n_iterations, self._fit.value
-        self.n_features_in_ = X.shape[1]
+
+    def take(self, fit: LinearFit) -> Self:
+        """Take over what was fitted elsewhere."""
+        self._fit = fit
+        self.coef_, self.intercept_ = fit.coef.T.copy(), fit.intercept.copy()
+        self.n_iter_, self.objective_ = fit.n_iterations, fit.value
+        self.n_features_in_ = len(fit.coef)
         if not hasattr(self, "classes_"):
-            self.classes_ = np.arange(max(2, objective.n_columns))
+            self.classes_ = np.arange(max(2, len(fit.intercept)))
         return self
 
     @property

@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax
 
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, log_softmax
 
 _ALL = slice(None)
 # Below this a sum of products of exponentials may have lost digits to underflow.
@@ -44,7 +43,7 @@ def log_proba_from_logits(logits: FloatArray) -> FloatArray:
     if logits.shape[1] == 1:
         softplus = np.logaddexp(0.0, logits[:, 0])
         return np.column_stack([-softplus, logits[:, 0] - softplus])
-    return log_softmax(logits, axis=1)
+    return log_softmax(logits)
 
 
 def _by_class(logits: FloatArray) -> FloatArray:
@@ -56,7 +55,7 @@ def _by_class(logits: FloatArray) -> FloatArray:
     return both
 
 
-def _log_sum_and_softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+def log_sum_and_softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Logarithm of Σ_y e^z and the softmax over classes, sharing the one exponential that both need."""
     largest = z.max(axis=0)
     proba = z - largest
@@ -83,7 +82,7 @@ class CrossEntropy:
     def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """See `Objective`."""
         weight, targets, z = self.weight[rows], self.targets[:, rows], _by_class(logits)
-        loss, gradient = _log_sum_and_softmax(z)
+        loss, gradient = log_sum_and_softmax(z)
         loss -= np.einsum("ij,ij->j", targets, z)
         gradient -= targets
         gradient *= weight
@@ -112,7 +111,7 @@ class _Tilt:
         log_total += self.largest[rows]
         if len(lost):  # odds and e^a contradict each other: only their logarithms can be added
             sums = z[:, lost] - z[:, lost].max(axis=0) + self.log_weights[rows][lost].T
-            log_total[lost], tilted[:, lost] = _log_sum_and_softmax(sums)
+            log_total[lost], tilted[:, lost] = log_sum_and_softmax(sums)
         return log_total, tilted, total
 
 
@@ -167,7 +166,7 @@ class ForwardCrossEntropy:
     def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """See `Objective`."""
         weight, targets = self.weight[rows], self.targets[:, rows]
-        _, fitted = _log_sum_and_softmax(_by_class(logits))
+        _, fitted = log_sum_and_softmax(_by_class(logits))
         seen = np.maximum(self.confusion @ fitted, np.finfo(np.float64).tiny)
         value = -float(weight @ np.einsum("ij,ij->j", targets, np.log(seen)))
         slope = -self.confusion.T @ (targets / seen)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
-from sfboost.marginal.probabilities import FloatArray, floored_log
+from sfboost.marginal.probabilities import FloatArray, floored_log, log_softmax
 
 
 def log_combine(stable: FloatArray, log_unstable: FloatArray, prior: FloatArray) -> FloatArray:
@@ -26,7 +26,7 @@ def log_combine(stable: FloatArray, log_unstable: FloatArray, prior: FloatArray)
     with np.errstate(divide="ignore"):
         log_stable = np.log(stable)
     ratio = np.where(prior > 0.0, log_unstable - floored_log(prior), 0.0)
-    return log_softmax(log_stable + ratio, axis=1)
+    return log_softmax(log_stable + ratio)
 
 
 def combine(stable: FloatArray, unstable: FloatArray, prior: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sfboost.persistence.archive import pack, unpack
 from sfboost.persistence.decode import Decoder
-from sfboost.persistence.encode import Encoder
+from sfboost.persistence.encode import ModelEncoder
 from sfboost.persistence.errors import SavedModelError, SavedModelWarning
 from sfboost.persistence.foreign import type_names
 from sfboost.persistence.registry import KINDS, name_of
@@ -91,7 +91,7 @@ def to_bytes(model: Any, trusted: Collection[str] = ()) -> bytes:
     kind = name_of(type(model))
     if kind not in KINDS:
         raise SavedModelError(f"{type(model).__qualname__} is not one of {list(KINDS)}")
-    encoder = Encoder(trusted)
+    encoder = ModelEncoder(trusted)
     tree = _to_json(encoder.encode(model, kind))
     parts = {_TREE: tree, **encoder.parts}
     manifest = {

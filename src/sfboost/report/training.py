@@ -106,7 +106,7 @@ def describe_training(
     evaluation: DomainEvaluation | None = None,
 ) -> TrainingFacts:
     """Summarise the rows that `model` is to be fitted to; fits it on the way."""
-    rows = held_out_rows(model, X, y, domain)
+    rows = held_out_rows(model, X, y, domain, play=model.play)
     checks = diagnose(rows, random_state=model.random_state or 0)
     within = [
         np.asarray(model.unstable_columns_.take(X[domain == name]), dtype=np.float64) for name in set(domain)

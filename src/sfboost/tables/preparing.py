@@ -38,7 +38,7 @@ class TrainingTable:
         """Names of the domains, in order of first appearance."""
         return tuple(dict.fromkeys(self.domain.tolist()))
 
-    def hold_out(self, name: str) -> tuple[TrainingTable, NewRows]:
+    def hold_out(self, name: str) -> tuple[TrainingTable, NewTable]:
         """Let one domain play the new one: nothing of it, not even a median, goes into the others."""
         inside = pa.array(self.domain == name)
         rest = prepare_training(self.table.filter(pc.invert(inside)), self.roles, self.categorical)
@@ -47,7 +47,7 @@ class TrainingTable:
 
 
 @dataclass(frozen=True, eq=False)
-class NewRows:
+class NewTable:
     """Rows of a new domain as the model takes them; `y` is for scores alone."""
 
     table: pa.Table
@@ -105,7 +105,7 @@ def prepare_training(
 
 def prepare_new(
     table: pa.Table, roles: Roles, encoder: Encoder, classes: npt.NDArray[Any], name: str = "The table"
-) -> NewRows:
+) -> NewTable:
     """Encode rows of a new domain; labels that are there are set aside for scores."""
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
@@ -134,7 +134,7 @@ def prepare_new(
             remarks.append(
                 f"{n_twice} values of the id {roles.id!r} occur more than once; every row is predicted."
             )
-    return NewRows(table, frame(encoder, table), y, tuple(remarks))
+    return NewTable(table, frame(encoder, table), y, tuple(remarks))
 
 
 def csv_types(roles: Roles, encoder: Encoder) -> dict[str, pa.DataType]:

@@ -99,8 +99,9 @@ class SFBClassifier(FittedPredictor):
         How often the second stage was started again.
     row_shape_ : tuple of int
         Shape of one row of X.
-    evidence_ : StableEvidence
-        How much f_S beats the class balance on the rows it was calibrated on.
+    training_ : Training
+        What adaptations need to know, from held-out rows: how much f_S beats the class balance, how far it is
+        from the labels, the class shares, the leak, and a labelled head on Φ_U for each domain. Numbers only.
 
     Examples
     --------
@@ -292,6 +293,8 @@ class SFBClassifier(FittedPredictor):
     def _from_saved_state(cls, state: dict[str, Any]) -> Self:
         model = cls()
         model.__dict__.update(grouped(state))
+        if "evidence_" in state:  # all that earlier files know of training
+            model.training_ = model._learn_training(model.__dict__.pop("evidence_"))
         restore_networks(model)
         return model
 
@@ -314,10 +317,10 @@ class SFBClassifier(FittedPredictor):
         if self.calibration is not None:
             self.temperature_ = fit_temperature(logits, y, criterion=self.calibration, domain=domain)
         log_proba = self.temperature_.apply(logits)
-        self.evidence_ = stable_evidence(y, log_proba, np.ones(len(y)))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), np.concatenate([out[1] for out in outputs]), labels, domain)
         self.leak_model_ = self._flattening(y, domain)
+        self.training_ = self._learn_training(stable_evidence(y, log_proba, np.ones(len(y))))
 
     def _flattening(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> LeakModel | None:
         if isinstance(self.flatten, bool):

@@ -16,6 +16,7 @@ from sfboost.adaptation.settings import Choices
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.diagnosing import know_training, numbers
+from sfboost.boosting.domains import learn_head
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
@@ -36,29 +37,27 @@ class FittedPredictor(AdaptableClassifier):
     backbone_: nn.Module | None
     precision_: Precision
     temperature_: Temperature
-    evidence_: StableEvidence
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
 
-    @property
-    def source_prior_(self) -> FloatArray:
-        """Class shares of the rows that f_S was calibrated on; each domain counts once."""
-        _, _, y, domain = self.validation_
-        return np.mean(
-            [(y[domain == d][:, None] == self.classes_).mean(axis=0) for d in np.unique(domain)], 0
-        )
-
-    @property
-    def training_(self) -> Training:  # type: ignore[override]
+    def _learn_training(self, evidence: StableEvidence) -> Training:
         """What adaptations need to know, of f_S as adapted with (flattened if it is), on held-out rows."""
         proba, features, labels, domain = self.validation_
         if self.leak_model_ is not None:
             proba = self.leak_model_.flatten(proba, features)
-        held_out = TrainingRows(
-            proba, np.searchsorted(self.classes_, labels), domain.astype(object), numbers(features)
+        y, choices = np.searchsorted(self.classes_, labels), self._choices(self.settings)
+        held_out = TrainingRows(proba, y, domain.astype(object), numbers(features))
+        heads = tuple(
+            learn_head(name, y[mine], features[mine], np.ones(len(mine)), len(self.classes_), choices)
+            for name, mine in held_out.by_domain
         )
-        errors = Recalibration.fit(held_out.stable, held_out.y, held_out.domain)
-        return know_training(self.evidence_, training_leaks(held_out), self.source_prior_, errors)
+        return know_training(
+            evidence,
+            training_leaks(held_out),
+            np.mean([head.class_balance for head in heads], axis=0),  # each domain counts once
+            Recalibration.fit(held_out.stable, held_out.y, held_out.domain),
+            heads,
+        )
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None

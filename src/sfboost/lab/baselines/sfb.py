@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.adaptation import Adaptation, Settings, Training, adapt
+from sfboost.adaptation import Settings, Training, adapt
 from sfboost.lab.baselines.contract import Floats, LinearHead, Method, Predictor, TestAccess
 
 
@@ -86,7 +86,7 @@ class BoostedPredictor:
     @property
     def decision_(self) -> str:
         """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
-        return self.adaptation.decision.kind if isinstance(self.adaptation, Adaptation) else "leak-corrected"
+        return self.adaptation.decision.kind
 
     def features(self, X: Any) -> Floats:
         """Return the features of the source."""

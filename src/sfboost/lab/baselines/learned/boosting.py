@@ -91,9 +91,9 @@ class SplitPredictor:
         return LinearHead(raw.coef / temperature.temperature, raw.intercept / temperature.temperature + shift)
 
     @property
-    def evidence_(self) -> StableEvidence:
+    def evidence_(self) -> StableEvidence | None:
         """How much f_S beats the class balance on held-out rows."""
-        return self.model.evidence_
+        return self.model.training_.evidence
 
     def leak_model(self) -> LeakModel:
         """Return P(f_S | Y, Φ_U) as measured on held-out training rows; measured once."""

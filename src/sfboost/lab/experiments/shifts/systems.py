@@ -21,10 +21,10 @@ from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.experiments.shifts.kinds import Features, Floats, Shifted
 from sfboost.lab.experiments.shifts.material import Material
 
-#: Rows on which the importance of a feature is measured.
+#: SplitRows on which the importance of a feature is measured.
 _IMPORTANCE_ROWS = 2000
-#: Few rounds of self-training: each fits the classifier anew.
-_SELF_TRAINING = {"threshold": 0.75, "max_iter": 3}
+#: One round of self-training: each fits the classifier anew.
+_SELF_TRAINING = {"threshold": 0.75, "max_iter": 1}
 
 
 #: Learner → its hyper-parameters.
