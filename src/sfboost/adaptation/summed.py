@@ -38,7 +38,8 @@ from sfboost.adaptation.summed_errors import influence_map, summed_covariance, s
 from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import rough_error
 from sfboost.heads import SoftLogisticRegression
-from sfboost.heads.linear import LinearFit, lbfgs
+from sfboost.heads.lbfgs import descend, white_rows
+from sfboost.heads.linear import LinearFit
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
@@ -279,6 +280,7 @@ def _many_steps(
         value = sums.value / sums.n_rows + 0.5 * float(np.vdot(penalty, theta))
         return value, sums.gradient / sums.n_rows + penalty
 
-    whitening = Whitening.of(sample.X, sample.weight)
-    fit = lbfgs(evaluate, l2, start, 1000, FINE, whitening)
-    return last[0], np.column_stack([fit.coef.T, fit.intercept])
+    theta = np.column_stack([start.coef.T, start.intercept])
+    coordinates = white_rows(Whitening.of(sample.X, sample.weight), l2, len(theta))
+    found = descend(evaluate, theta, coordinates, FINE, 1000)
+    return last[0], found.theta
