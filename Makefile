@@ -2,6 +2,9 @@
 #   make demo    the main job on embedded data, with a table and a figure
 #   make test    the tests (of the extras that are installed: EXTRAS=all installs every one)
 #   make test-long  those that take long: sweeps of simulations, trained networks
+#   make coverage   lines and branches of the method's own rooms that their tests reach: 95 % or more
+#   make test-lowest  the tests with the lowest versions that pyproject.toml allows, without torch
+#   make dist-check   wheel and sdist, built, checked and tried: the sdist's own tests, the wheel's command
 #   make lint    style, types, layers
 #   make bench   speed, side by side with the usual way
 #   make reproduce  the paper's tables, quick versions, on one page (results/index.html)
@@ -13,19 +16,42 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 # One thread for each of the processes: more would only get in each other's way.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 COVER  := marginal calibration heads adaptation
+# Fresh environments, and what is unpacked into them.
+TRIES  := build/tries
 comma  := ,
 stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
 
-.PHONY: demo test test-long lint bench reproduce clean
+.PHONY: demo test test-long coverage test-lowest dist-check lint bench reproduce clean
 demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
 test: $(call stamp,$(EXTRAS)$(comma)dev)
-	$(PYTEST) -m 'not long' $(foreach room,$(COVER),--cov=src/sfboost/$(room)) --cov-report= $(ARGS)
-	$(BIN)/coverage report --fail-under=95
+	$(PYTEST) -m 'not long' $(ARGS)
 
 test-long: $(call stamp,$(EXTRAS)$(comma)dev)
 	$(PYTEST) -m long $(ARGS)
+
+# Apart from the other tests, which tracing would slow down by a third.
+coverage: $(call stamp,$(EXTRAS)$(comma)dev)
+	$(PYTEST) -m 'not long' $(foreach room,$(COVER),tests/$(room) src/sfboost/$(room) --cov=src/sfboost/$(room)) --cov-report=
+	$(BIN)/coverage report --fail-under=95
+
+# Old versions of one library call what is deprecated in the newest of another: no fault of ours.
+test-lowest: $(call stamp,release)
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(TRIES)/lowest
+	$(BIN)/uv pip install --quiet --python $(TRIES)/lowest --resolution lowest-direct --editable '.[app,data,theory,dev]'
+	OMP_NUM_THREADS=1 $(TRIES)/lowest/bin/python -m pytest -n auto -m 'not long' -W ignore::DeprecationWarning $(ARGS)
+
+dist-check: $(call stamp,release)
+	rm -rf dist $(TRIES)/sdist $(TRIES)/wheel
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	@test $$(wc -c < dist/*.whl) -le 1000000 || { echo "The wheel is larger than 1 MB: what is in it that should not be?"; exit 1; }
+	$(PYTHON) -m venv $(TRIES)/wheel
+	$(TRIES)/wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[app]"
+	cd $(TRIES) && wheel/bin/sfboost demo --repeats 1 --no-show --out demo
+	mkdir -p $(TRIES)/sdist && tar -xzf dist/*.tar.gz -C $(TRIES)/sdist --strip-components 1
+	$(MAKE) -C $(TRIES)/sdist test PYTHON=$(PYTHON) EXTRAS=$(EXTRAS)
 
 lint: $(call stamp,$(EXTRAS)$(comma)dev)
 	$(BIN)/ruff check .

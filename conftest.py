@@ -9,6 +9,7 @@ NEEDS = {
     "cli": ("typer", "rich", "pandas", "pyarrow", "jinja2"),
     "report": ("jinja2",),
     "tables": ("pyarrow", "pandas"),
+    "streaming": ("pyarrow", "pandas"),
 }
 
 _absent = {room: [name for name in names if find_spec(name) is None] for room, names in NEEDS.items()}

@@ -10,7 +10,7 @@ import argparse
 import numpy as np
 
 from sfboost.diagnostics import diagnose, make_new_rows, make_training_rows
-from sfboost.diagnostics.counterexamples import COUNTER_EXAMPLES, counter_example
+from sfboost.theory import EXAMPLES
 
 SHOWN = {
     "informativeness": "training",
@@ -32,15 +32,14 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| example | " + " | ".join(SHOWN) + " |")
     print("|---" * (len(SHOWN) + 1) + "|")
-    for name in COUNTER_EXAMPLES:
-        parts = [counter_example(name, arguments.rows, 3 * arguments.seed + i) for i in range(3)]
-        training = make_training_rows(
-            np.vstack([part.posterior for part in parts[:2]]),
-            np.concatenate([part.y for part in parts[:2]]),
-            np.repeat(["a", "b"], arguments.rows),
-            np.vstack([part.X_unstable for part in parts[:2]]),
-        )
-        report = diagnose(training, make_new_rows(parts[2].posterior, parts[2].X_unstable))
+    for name, make in EXAMPLES.items():
+        joint = make()
+        drawn = [joint.sample(arguments.rows, 3 * arguments.seed + i) for i in range(3)]
+        stable, unstable, y = (np.stack(part) for part in zip(*drawn, strict=True))
+        f, U = joint.stable_posterior[stable], unstable[..., None].astype(float)
+        domain = np.repeat(["a", "b"], arguments.rows)
+        training = make_training_rows(np.vstack(f[:2]), np.concatenate(y[:2]), domain, np.vstack(U[:2]))
+        report = diagnose(training, make_new_rows(f[2], U[2]))
         print(f"| {name} | " + " | ".join(report[check].verdict for check in SHOWN) + " |")
 
 

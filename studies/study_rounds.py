@@ -23,7 +23,7 @@ import torch
 from sfboost.lab.baselines.paper import SFBPaper, SFBPaperAsIs
 from sfboost.lab.baselines.sfb import outputs_of
 from sfboost.lab.experiments.cache import Cache
-from sfboost.lab.experiments.cmnist_shared import SHORT_IRM, STEADY_IRM, UNSTABLE, group, material, models
+from sfboost.lab.experiments.cmnist_shared import SHORT_IRM, STEADY_IRM, UNSTABLE, group, models, rows_of
 from sfboost.lab.experiments.grouped_runs import Session
 from sfboost.lab.experiments.measuring import fit_by_contract
 from sfboost.lab.experiments.run import Run
@@ -47,7 +47,7 @@ def main() -> None:
     found: dict[tuple[object, ...], list[float]] = defaultdict(list)
     for seed in range(args.seeds):
         for title, run in _features(seed):
-            rows = material(run)
+            rows = rows_of(run)
             session = Session(group([run]), Cache(args.out / "cache"))
             model = (fit_beside if "stable" in run.hyper else fit_by_contract)(run, session, rows)
             places = {place.name: place for place in rows.places}

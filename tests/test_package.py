@@ -1,13 +1,17 @@
 """The package as a whole: what importing it brings, and what its source never does."""
 
+import inspect
 import os
 import re
 import subprocess
 import sys
+import tomllib
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from absent import run_without
 
 import sfboost
 
@@ -17,20 +21,14 @@ SOURCE = Path(sfboost.__file__).parent
 def test_the_core_works_without_any_extra():
     """As on a machine with numpy, scipy and scikit-learn alone."""
     code = """
-import sys
-absent = {"torch", "pandas", "pyarrow", "matplotlib", "typer", "rich", "ray", "networkx", "pooch", "PIL"}
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Absent())
 import numpy as np, sfboost
 rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 400)
 X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
 print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper").decision_)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    plain = ("pandas", "pyarrow", "matplotlib", "typer", "rich", "networkx", "pooch", "PIL", "ray", "torch")
+    done = run_without(plain, code)
     assert done.stdout.strip() == "adapted"
 
 
@@ -52,6 +50,9 @@ def test_importing_leaves_global_state_alone():
 
 def test_the_version_is_said_once():
     assert sfboost.__version__ == version("sfboost")
+    root = SOURCE.parents[1]
+    assert "version" not in tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "\nversion:" not in (root / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_the_default_seed_is_zero_wherever_there_is_a_default():
@@ -97,29 +98,41 @@ def test_torch_is_seeded_only_where_its_state_is_put_back():
         assert "with torch.random.fork_rng(" in lines[i - 1]
 
 
+@pytest.mark.long
 def test_the_tests_themselves_need_no_extra():
     """What the newcomer's install lacks is skipped, not stumbled over: collection is where that fails."""
     code = """
-import sys
-absent = {"torch", "safetensors", "ray", "skops"}
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Absent())
-import importlib.util
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *a: None if name.partition(".")[0] in absent else found(name, *a)
 import pytest
 sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]))
 """
     here = {name: value for name, value in os.environ.items() if name != "SFBOOST_REQUIRE_EXTRAS"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=SOURCE.parent.parent,
-        env=here,
-        check=False,
-    )
+    extras = ("torch", "safetensors", "ray", "skops")
+    done = run_without(extras, code, cwd=SOURCE.parent.parent, env=here, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+METHOD = {
+    "sfboost.marginal": "PseudoLabelStatistics combine correct_posthoc invert_confusion log_combine",
+    "sfboost.marginal.likelihood": "log_likelihood_rows",
+    "sfboost.marginal.simplex": "simplex_least_squares",
+    "sfboost.heads": "AdamLogisticRegression SoftLogisticRegression",
+    "sfboost.heads.objectives": "CrossEntropy ForwardCrossEntropy LogLikelihood",
+    "sfboost.adaptation": "adapt",
+    "sfboost.adaptation.fitting": "fit_unstable",
+    "sfboost.adaptation.guard": "Guard",
+    "sfboost.adaptation.regularisation": "cross_fit",
+    "sfboost.adaptation.uncertainty": "Uncertainty",
+    "sfboost.leakage.model": "fit_leak_model",
+    "sfboost.leakage.cells": "mixture_shares",
+    "sfboost.leakage.stress": "stress_domains",
+    "sfboost.change": "change_in",
+    "sfboost.change.class_shares": "shifted",
+    "sfboost.change.prediction": "combine holm predict_new",
+}
+
+
+@pytest.mark.parametrize("room", METHOD)
+def test_pieces_of_the_method_end_with_what_they_are_taken_from(room):
+    for name in METHOD[room].split():
+        last = inspect.getdoc(getattr(import_module(room), name)).split("\n\n")[-1]
+        assert last.startswith("References\n----------\n.. [1] "), f"{room}.{name}"

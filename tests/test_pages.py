@@ -1,4 +1,4 @@
-"""Every snippet of README.md and docs/ is executed, and what it is said to print is what comes out.
+"""Every snippet of README, CONTRIBUTING and docs/ is executed, and what it should print is what comes out.
 
 A page's Python blocks run in order in one namespace, in a folder of its own. Names that a page takes as given
 (X, y, hospital, …) and files (train.csv, …) are in `given`. A `text` block right after a Python block is what
@@ -29,10 +29,10 @@ from typer.testing import CliRunner
 from sfboost.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = {"python", "console", "text", "toml"}
 #: How many blocks say that they are not run: one more needs a reason in its page, and a change here.
-NOT_RUN = 7
+NOT_RUN = 8
 #: Pages whose blocks need the real files.
 NEEDS_DATA = {"tutorial.md", "datasets.md"}
 #: What a block mentions → the package it needs.
@@ -228,7 +228,7 @@ def test_dots_stand_for_lines_and_nothing_else_does():
 def check_the_tutorials_report(folder):
     """What the tutorial quotes from the report and from the table."""
     report = (folder / "cleveland.html").read_text(encoding="utf-8")
-    for figure in ("0.845", "0.867", "0.517", "0.488", "0.077", "0.081"):
+    for figure in ("0.845", "0.867", "0.517", "0.489", "0.077", "0.070"):
         assert f"<td>{figure}</td>" in report
     assert "thalach" in report.partition("As a table")[2].partition("</table>")[0]
     rows = pd.read_parquet(folder / "heart.parquet").query("label == 'yes'")

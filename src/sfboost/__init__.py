@@ -1,8 +1,8 @@
 """Stable Feature Boosting: adapt a classifier to a new domain without labels.
 
 >>> import sfboost
->>> sfboost.__version__
-'0.1.0'
+>>> sfboost.StableFeatureBoosting(stable_features=["age", "sex"])
+StableFeatureBoosting(stable_features=['age', 'sex'])
 """
 
 from importlib import import_module
@@ -18,7 +18,18 @@ if TYPE_CHECKING:
         Training,
         adapt,
     )
-    from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting, adapted_scorer
+    from sfboost.boosting import (
+        AdaptedClassifier,
+        AdaptedDomains,
+        DomainEvaluation,
+        StableFeatureBoosting,
+        StreamingAdapter,
+        adapted_scorer,
+        change_test,
+        learn_training,
+    )
+    from sfboost.change import Change
+    from sfboost.marginal import LabelShift, label_shift
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
     from sfboost.selection import StableFeatureSelector
 
@@ -29,21 +40,28 @@ __all__ = [
     "AdaptationRefused",
     "AdaptationWarning",
     "AdaptedClassifier",
+    "AdaptedDomains",
+    "Change",
     "DomainEvaluation",
     "Explanation",
+    "LabelShift",
     "SavedModelError",
     "SavedModelWarning",
     "Settings",
     "StableFeatureBoosting",
     "StableFeatureSelector",
+    "StreamingAdapter",
     "Training",
     "__version__",
     "adapt",
     "adapted_scorer",
+    "change_test",
+    "label_shift",
+    "learn_training",
     "load",
 ]
 
-_ROOMS = ("adaptation", "boosting", "persistence", "selection")
+_ROOMS = ("marginal", "adaptation", "boosting", "change", "persistence", "selection")
 
 
 def __getattr__(name: str) -> Any:

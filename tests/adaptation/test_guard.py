@@ -5,13 +5,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from joints import drawn
 
 from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training, adapt
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain
 from sfboost.adaptation.settings import resolve
 from sfboost.diagnostics import Dials, random_dials, simulate
-from sfboost.diagnostics.counterexamples import counter_example
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal import log_combine
 
@@ -160,7 +160,7 @@ def test_one_law_two_worlds_only_a_given_leak_protects():
     """AC and "copied X_S" have one law of (X_S, X_U): no test can tell them apart, leak=δ can."""
     scores = {}
     for name in ("AC", "copied X_S"):
-        rows = counter_example(name, 20_000, seed=1)
+        rows = drawn(name, 20_000, seed=1)
         plain = adapt(rows.posterior, rows.X_unstable)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
@@ -175,13 +175,13 @@ def test_one_law_two_worlds_only_a_given_leak_protects():
     assert scores["copied X_S"][1] == pytest.approx(0.75, abs=0.01)
 
 
-def test_the_estimator_guards_by_default_and_the_paper_does_not():
+def test_the_safe_answer_of_the_estimator_is_guarded_and_the_papers_is_not():
     problem = simulate(random_dials(np.random.default_rng(1), "none"), seed=1)
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=list(range(problem.n_stable))).fit(X, y, domain)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        guarded, plain = model.adapt(problem.new.X), model.adapt(problem.new.X, answer="paper")
+        guarded, plain = (model.adapt(problem.new.X, answer=answer) for answer in ("safe", "paper"))
         given = model.adapt(problem.new.X, leak=0.25)
     assert guarded.adaptation.guard.leak_source == "training domains"
     assert guarded.leak_ == max(leak.lower for leak in model.leaks_)
@@ -268,8 +268,9 @@ def test_rows_of_weight_zero_raise_no_alarm():
     copies[:, 2] = 3.0 * copies[:, 0]  # X_U follows X_S
     rows, weight = np.vstack([new, copies]), np.repeat([1.0, 0.0], 2000)
     with pytest.warns(AdaptationRefused, match="X_U follows f_S"):
-        model.adapt(rows)
-    assert model.adapt(rows, sample_weight=weight).reason_ == model.adapt(new).reason_
+        model.adapt(rows, answer="safe")
+    weighted = model.adapt(rows, sample_weight=weight, answer="safe")
+    assert weighted.reason_ == model.adapt(new, answer="safe").reason_
 
 
 def test_an_adapted_classifier_carries_break_even_and_says_which_rows_depend_on_the_leak():
@@ -279,7 +280,7 @@ def test_an_adapted_classifier_carries_break_even_and_says_which_rows_depend_on_
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     new = problem.new.X
-    adapted = model.adapt(new)
+    adapted = model.adapt(new, answer="safe")
     assert adapted.leak_ > 0.0
     assert 0.0 < adapted.break_even_ < 1.0
     assert f"break-even {adapted.break_even_:.3f}" in adapted.reason_

@@ -63,11 +63,11 @@ class TestLifeCycle:
         X, y = new
         adapted = model.adapt(X)
         assert isinstance(adapted, AdaptedClassifier)
-        assert adapted.decision_ == "adapted"
+        assert adapted.decision_ in ("adapted", "blended")
         assert adapted.score(X, y) == pytest.approx(0.90, abs=0.02)
 
     def test_the_result_carries_what_was_estimated(self, model, new):
-        adapted = model.adapt(new[0])
+        adapted = model.adapt(new[0], answer="safe")
         np.testing.assert_allclose(adapted.prior_, [0.5, 0.5], atol=0.03)
         np.testing.assert_allclose(np.diag(adapted.confusion_), 0.625, atol=0.04)
         assert adapted.informativeness_ == pytest.approx(0.25, abs=0.06)
@@ -102,7 +102,7 @@ class TestLifeCycle:
         assert posthoc.adaptation.settings.correction == "posthoc"
 
     def test_what_training_knows_serves_the_function_on_arrays(self, model, new):
-        adapted = model.adapt(new[0])
+        adapted = model.adapt(new[0], answer="safe")
         stable, unstable = model.predict_proba(new[0]), new[0][:, 1:]
         ours = adapt(stable, unstable, classes=model.classes_, training=model.training_, answer="safe")
         assert ours.guard.leak_source == "training domains"
@@ -134,7 +134,7 @@ class TestEvidence:
         )
         assert not model.training_.evidence.convincing
         with pytest.warns(AdaptationRefused, match="not shown to be informative"):
-            kept = model.adapt(new[0])
+            kept = model.adapt(new[0], answer="safe")
         assert kept.decision_ == "kept stable"
         np.testing.assert_allclose(kept.predict_proba(new[0]), model.predict_proba(new[0]))
         assert model.adapt(new[0], answer="paper").decision_ == "adapted"
@@ -407,11 +407,11 @@ class TestPipelinesOfTheUser:
         assert adapted.score(frame, y) > 0.84
         assert adapted.explain(frame.iloc[[0]]).features is None
         with pytest.warns(AdaptationRefused):
-            kept = model.adapt(frame.iloc[:20])
+            kept = model.adapt(frame.iloc[:20], answer="safe")
         np.testing.assert_allclose(kept.predict_proba(frame), model.predict_proba(frame))
         assert kept.explain(frame.iloc[[0]]).prediction in (0, 1)
         domain = np.arange(len(y)) % 2
-        assert model.evaluate(frame, y, domain).mean("pooled") > 0.84
+        assert model.evaluate(frame, y, domain).mean("pooled") > 0.82
 
     @staticmethod
     def leaking(n, seed, words):
@@ -431,7 +431,7 @@ class TestPipelinesOfTheUser:
             model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
             model.fit(frame, y, sample_domain=np.arange(3000) % 2)
             with pytest.warns(AdaptationRefused, match="training domains"):
-                kept.append((model, model.adapt(self.leaking(2000, 1, words)[0])))
+                kept.append((model, model.adapt(self.leaking(2000, 1, words)[0], answer="safe")))
         (numbers, _), (text, adapted) = kept
         assert adapted.decision_ == "kept stable"
         assert [leak.lower for leak in text.leaks_] == pytest.approx([leak.lower for leak in numbers.leaks_])
@@ -444,7 +444,7 @@ class TestPipelinesOfTheUser:
         model.fit(frame, y, sample_domain=np.arange(3000) % 2)
         assert model.leaks_ is None
         with pytest.warns(AdaptationRefused, match="could not be measured .*pass leak=δ"):
-            kept = model.adapt(frame)
+            kept = model.adapt(frame, answer="safe")
         np.testing.assert_allclose(kept.predict_proba(frame), model.predict_proba(frame))
         assert model.adapt(frame, leak=0.0).adaptation.guard.leak_source == "given"
         assert model.adapt(frame, answer="paper").decision_ == "adapted"
@@ -453,7 +453,7 @@ class TestPipelinesOfTheUser:
         X, y = draw_anticausal(2000, 0.1, seed=0)
         model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=np.arange(2000) // 20)
         with pytest.warns(AdaptationRefused, match="no training domain has 30 held-out rows"):
-            model.adapt(X)
+            model.adapt(X, answer="safe")
 
     def test_no_accuracy_is_claimed_where_the_new_rows_contradict_it(self):
         problem = simulate(Dials(n_rows=3000, new_violation=0.9, covariate_shift=0.3), seed=3)

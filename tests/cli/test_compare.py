@@ -9,7 +9,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 from sfboost.cli.app import app  # noqa: E402
 from sfboost.cli.compare import make_table  # noqa: E402
-from sfboost.lab.baselines.table_one import Measured, System, Use, table_one, three_parts  # noqa: E402
+from sfboost.lab.baselines.table_one import ComparedSystem, MeasuredSystem, Use, table_one, three_parts  # noqa: E402
 
 KNOWN = {"stable": (0, 3, 6), "unstable": (1, 4, 7)}
 
@@ -31,8 +31,8 @@ def test_the_pooled_classifier_uses_everything_and_is_not_robust():
 
 
 def test_known_columns_boosted_use_stable_and_complementary_parts_and_are_robust():
-    boosted = System("SFB", "sfb-columns", "sfb", KNOWN)
-    kept = System("stable", "sfb-columns", "none", KNOWN)
+    boosted = ComparedSystem("SFB", "sfb-columns", "sfb", KNOWN)
+    kept = ComparedSystem("stable", "sfb-columns", "none", KNOWN)
     boosted, kept = table_one([boosted, kept], n_rows=4000)
     assert [use.used for use in boosted.parts.values()] == [True, True, False]
     assert boosted.robust
@@ -43,14 +43,16 @@ def test_known_columns_boosted_use_stable_and_complementary_parts_and_are_robust
 
 
 def test_a_part_that_is_not_read_costs_nothing_at_all():
-    (kept,) = table_one([System("stable", "sfb-columns", "none", KNOWN)], n_rows=1000)
+    (kept,) = table_one([ComparedSystem("stable", "sfb-columns", "none", KNOWN)], n_rows=1000)
     assert kept.parts["complementary"] == Use(0.0, 0.0)
     assert not kept.parts["complementary"].used
 
 
 def test_the_table_says_oracle_where_labels_were_seen_and_shows_numbers_on_request():
-    row = Measured("X", "labelled", True, dict.fromkeys(("stable", "complementary"), Use(9.0, 1.0)), 90, 89)
-    row = Measured("X", "labelled", True, {**row.parts, "non_complementary": Use(2.9, 1.0)}, 90.0, 89.0)
+    row = MeasuredSystem(
+        "X", "labelled", True, dict.fromkeys(("stable", "complementary"), Use(9.0, 1.0)), 90, 89
+    )
+    row = MeasuredSystem("X", "labelled", True, {**row.parts, "non_complementary": Use(2.9, 1.0)}, 90.0, 89.0)
     plain, numbers = (cells(make_table([row], numbers=n)) for n in (False, True))
     assert [column[0] for column in plain] == ["X", "yes", "yes", "-", "yes", "labels (ORACLE)"]
     assert numbers[1] == ["yes (9.0 ± 1.0)"]

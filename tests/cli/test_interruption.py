@@ -89,6 +89,7 @@ def test_what_is_said_to_be_written_is_written_and_nothing_else_is(folder, momen
     assert sorted(entry.name for entry in folder.iterdir()) == ["a.sfb", "model.sfb", "new.csv", "r.html"]
 
 
+@pytest.mark.long
 def test_a_figure_and_an_export_are_told_as_well(tmp_path):
     for arguments, out in ((("data", "export", "ac"), "ac.parquet"), (("data", "show", "ac"), "ac.png")):
         said = interrupted(("os.remove", ".incoming-", 1), *arguments, "--out", tmp_path / out)

@@ -47,15 +47,22 @@ def test_the_same_values_are_the_same_however_a_new_file_writes_them(sfboost, tm
         assert not [remark for remark in told["remarks"] if "'odd'" in remark]
         sfboost("predict", adapted, new, "-o", tmp_path / "p.csv")
         predictions.add((tmp_path / "p.csv").read_text())
-        sfboost("explain", adapted, new, "--row", 1)
-        sfboost("run", train, new, *ROLES, "--no-evaluate", "-o", tmp_path / "q.csv")
-        assert (tmp_path / "q.csv").read_text() == (tmp_path / "p.csv").read_text()
+    # The other commands, with the spelling that is least like that of training.
+    sfboost("explain", adapted, new, "--row", 1)
+    sfboost("run", train, new, *ROLES, "--no-evaluate", "-o", tmp_path / "q.csv")
+    predictions.add((tmp_path / "q.csv").read_text())
     assert len(predictions) == 1
     sfboost("check", train, new, *ROLES)
 
 
-@pytest.mark.parametrize("options", [(), ("--categorical", "odd"), ("--categorical", "o?d")])
-@pytest.mark.parametrize("endings", [("csv", "parquet"), ("parquet", "csv"), ("csv", "csv")])
+@pytest.mark.parametrize(
+    ("endings", "options"),
+    [
+        *((endings, ()) for endings in (("csv", "parquet"), ("parquet", "csv"), ("csv", "csv"))),
+        (("csv", "parquet"), ("--categorical", "odd")),
+        (("parquet", "csv"), ("--categorical", "o?d")),
+    ],
+)
 def test_truth_values_mean_the_same_in_csv_and_parquet(sfboost, tmp_path, endings, options):
     first, second = endings
     train = write(tmp_path / f"train.{first}", with_column(training(120), [True, False]))

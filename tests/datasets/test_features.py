@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sfboost.datasets import features
-from sfboost.datasets.features import EfficientNetLite0, extract, with_features
+from sfboost.datasets.features import EfficientNetFeatures, extract, with_features
 from sfboost.lab.datasets import load
 
 pytest.importorskip("PIL", reason="pictures need pillow: pip install 'sfboost[data]'")
@@ -12,7 +12,7 @@ pytest.importorskip(
 pytest.importorskip("torch", reason="features need torch: pip install 'sfboost[vision]'")
 pytestmark = pytest.mark.usefixtures("no_data")
 
-SMALL = EfficientNetLite0(size=32)
+SMALL = EfficientNetFeatures(size=32)
 
 
 @pytest.fixture(autouse=True)
@@ -35,13 +35,13 @@ def photo(picture_tar):
 def seen(monkeypatch):
     """How many pictures the network looked at."""
     counted = []
-    look = EfficientNetLite0.__call__
+    look = EfficientNetFeatures.__call__
 
     def counting(self, batch):
         counted.append(len(batch))
         return look(self, batch)
 
-    monkeypatch.setattr(EfficientNetLite0, "__call__", counting)
+    monkeypatch.setattr(EfficientNetFeatures, "__call__", counting)
     return counted
 
 
@@ -74,7 +74,7 @@ def test_the_cache_goes_by_content_not_by_place(picture_folder, picture_tar, see
 
 def test_another_size_is_another_entry(photo, seen):
     extract(photo, SMALL)
-    extract(photo, EfficientNetLite0(size=40))
+    extract(photo, EfficientNetFeatures(size=40))
     assert sum(seen) == 30
 
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from sfboost import AdaptationRefused, StableFeatureBoosting
-from sfboost.diagnostics import Material, NewRows, Recalibration, make_new_rows, make_training_rows
+from sfboost.diagnostics import CheckInputs, NewRows, Recalibration, make_new_rows, make_training_rows
 from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.calibration import check_calibration
 from sfboost.diagnostics.complementarity import check_complementarity
@@ -86,7 +86,7 @@ def test_a_decision_tree_adapts_where_complementarity_is_exact():
         new = np.column_stack([X, U])
         with warnings.catch_warnings():
             warnings.simplefilter("error", AdaptationRefused)
-            adapted = model.adapt(new)
+            adapted = model.adapt(new, answer="safe")
         assert adapted.score(new, y) > model.score(new, y) + 0.1
 
 
@@ -138,7 +138,7 @@ def very_many(*, leak=0.0, sharpness=1.0, offsets=(0.0, 0.0, 0.0)):
     y = (rng.random(n) < expit(2.0 * x)).astype(int)
     U = (2 * y - 1) + leak * x + rng.normal(size=n)
     f = expit(2.0 * sharpness * x + np.array(offsets)[domain])
-    return Material(make_training_rows(f, y, domain, U), make_new_rows(f, U))
+    return CheckInputs(make_training_rows(f, y, domain, U), make_new_rows(f, U))
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def very_many(*, leak=0.0, sharpness=1.0, offsets=(0.0, 0.0, 0.0)):
     ],
 )
 def test_what_only_very_many_rows_can_see_is_no_violation(check, breadth):
-    material = very_many(**breadth)
+    inputs = very_many(**breadth)
     if check is check_linearity:
-        material = Material(None, material.new)
-    result = check(material)
+        inputs = CheckInputs(None, inputs.new)
+    result = check(inputs)
     assert result.p_value < 1e-3  # the test alone would reject
     assert (result.verdict, result.remedy) == ("holds", "")
 
@@ -172,7 +172,7 @@ def test_a_class_that_x_u_shows_fully_is_neither_infeasible_nor_beyond_the_bound
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 600_000)
     f = np.where(rng.random(600_000) < 0.75, y, 1 - y) * 0.49 + 0.255
-    rows = Material(None, make_new_rows(f, y[:, None].astype(float)))
+    rows = CheckInputs(None, make_new_rows(f, y[:, None].astype(float)))
     feasible = check_feasibility(rows)
     assert feasible.p_value < 1e-6
     assert -0.02 < feasible.statistic < 0.0
@@ -186,7 +186,7 @@ def test_a_gain_that_no_one_would_notice_is_nothing_to_gain():
     y = rng.integers(0, 2, 400_000)
     f = np.where(rng.random(400_000) < 0.75, y, 1 - y) * 0.5 + 0.25
     U = 0.04 * (2 * y - 1)[:, None] + rng.normal(size=(400_000, 1))
-    result = check_gain(Material(None, make_new_rows(f, U)))
+    result = check_gain(CheckInputs(None, make_new_rows(f, U)))
     assert result.p_value < 0.01
     assert result.verdict == "violated"
     assert "Nothing to gain" in result.sentence

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from joints import drawn
 
 from sfboost import AdaptationRefused, StableFeatureBoosting, adapt
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import (
+    CheckInputs,
     Dials,
-    Material,
     conditional_independence,
     diagnose,
     domain_leak,
@@ -19,7 +20,6 @@ from sfboost.diagnostics import (
 )
 from sfboost.diagnostics.calibration import check_calibration, delta_rows
 from sfboost.diagnostics.complementarity import check_complementarity
-from sfboost.diagnostics.counterexamples import counter_example
 from sfboost.diagnostics.feasibility import check_feasibility
 from sfboost.diagnostics.gain import effective_labels, independence_p_value
 from sfboost.diagnostics.informativeness import (
@@ -36,13 +36,13 @@ from sfboost.diagnostics.stability import check_stability
 from sfboost.diagnostics.support import check_support
 
 
-def material(dials, seed=0, stable=lambda f: f):
+def inputs(dials, seed=0, stable=lambda f: f):
     """Rows of a simulated problem with the true posterior as f_S, changed by `stable`."""
     problem = simulate(dials, seed)
     X, y, domain = problem.training_rows()
     k, new = problem.n_stable, problem.new
     f = stable(np.vstack([part.posterior for part in problem.training]))
-    return Material(
+    return CheckInputs(
         make_training_rows(f, y, domain, X[:, k:], X[:, :k]),
         make_new_rows(stable(new.posterior), new.X_unstable, new.X_stable),
     )
@@ -78,7 +78,7 @@ def test_false_alarms_are_rare_where_every_assumption_holds(n_classes):
     }
     alarms = dict.fromkeys([*checks, "slope", "gain"], 0)
     for seed in range(60):
-        rows = material(Dials(**(CLEAN.__dict__ | {"n_classes": n_classes})), seed)
+        rows = inputs(Dials(**(CLEAN.__dict__ | {"n_classes": n_classes})), seed)
         for name, check in checks.items():
             alarms[name] += check(rows).verdict in ("doubtful", "violated")
         slope = intercept_slope(rows.training)
@@ -100,10 +100,10 @@ def with_dials(**changes):
 @pytest.mark.parametrize(
     ("check", "rows"),
     [
-        (check_complementarity, lambda: material(with_dials(training_violation=0.5))),
-        (check_linearity, lambda: material(with_dials(new_violation=0.6))),
-        (check_linearity, lambda: material(with_dials(n_classes=3, new_violation=0.8))),
-        (check_calibration, lambda: material(LOUD, stable=sharpened(2.0))),
+        (check_complementarity, lambda: inputs(with_dials(training_violation=0.5))),
+        (check_linearity, lambda: inputs(with_dials(new_violation=0.6))),
+        (check_linearity, lambda: inputs(with_dials(n_classes=3, new_violation=0.8))),
+        (check_calibration, lambda: inputs(LOUD, stable=sharpened(2.0))),
         (check_stability, lambda: fitted_rows(with_dials(label_shift=1.0))),
         (check_kind_of_stability, lambda: fitted_rows(with_dials(label_shift=1.0))),
     ],
@@ -119,7 +119,7 @@ def fitted_rows(dials, seed=0):
     problem = simulate(dials, seed)
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)))
-    return Material(held_out_rows(model, X, y, domain))
+    return CheckInputs(held_out_rows(model, X, y, domain))
 
 
 def test_the_slope_is_one_under_label_shift_and_zero_under_covariate_shift():
@@ -132,18 +132,18 @@ def test_the_slope_is_one_under_label_shift_and_zero_under_covariate_shift():
 
 
 def test_support_counts_the_rows_that_lie_outside():
-    rows = material(CLEAN)
+    rows = inputs(CLEAN)
     moved = rows.new.X_stable.copy()
     moved[:300] += 50.0
-    outcome = check_support(Material(rows.training, make_new_rows(rows.new.stable, None, moved)))
+    outcome = check_support(CheckInputs(rows.training, make_new_rows(rows.new.stable, None, moved)))
     assert outcome.verdict == "violated"
     assert outcome.statistic == pytest.approx(0.5, abs=0.03)
 
 
 def test_prior_drift_measures_total_variation():
-    rows = material(CLEAN)
+    rows = inputs(CLEAN)
     tilted = rows.new.stable[rows.new.stable[:, 1] > 0.4]
-    outcome = check_prior_drift(Material(rows.training, make_new_rows(tilted)))
+    outcome = check_prior_drift(CheckInputs(rows.training, make_new_rows(tilted)))
     expected = abs(tilted[:, 1].mean() - rows.training.stable[:, 1].mean())
     assert outcome.statistic == pytest.approx(expected, abs=1e-12)
     assert outcome.verdict == "doubtful"
@@ -152,16 +152,16 @@ def test_prior_drift_measures_total_variation():
 def test_an_overconfident_f_s_trained_on_noise_claims_but_does_not_know():
     rng = np.random.default_rng(0)
     f = rng.choice([0.05, 0.95], 2000)
-    outcome = check_informativeness(Material(make_training_rows(f, rng.integers(0, 2, 2000))))
+    outcome = check_informativeness(CheckInputs(make_training_rows(f, rng.integers(0, 2, 2000))))
     assert outcome.details["s_claimed"] > 0.7
     assert outcome.details["s_measured"] < 0.1
     assert outcome.verdict == "violated"
 
 
 def test_x_u_that_repeats_x_s_breaks_the_bound_and_feasibility():
-    rows = material(with_dials(n_rows=4000))
+    rows = inputs(with_dials(n_rows=4000))
     copied = rows.new.stable[:, 1:] + 0.01 * np.random.default_rng(0).normal(size=(4000, 1))
-    new = Material(None, make_new_rows(rows.new.stable, copied))
+    new = CheckInputs(None, make_new_rows(rows.new.stable, copied))
     assert check_lower_bound(new).verdict == "violated"
     assert check_feasibility(new).verdict == "violated"
 
@@ -171,7 +171,7 @@ def test_x_u_that_repeats_x_s_breaks_the_bound_and_feasibility():
 
 def test_the_leak_of_a_copied_bit_is_its_exact_value():
     """ "copied X_S": E[f | y, u] − E[f | y] by hand from the joint law; 200 000 rows."""
-    rows = counter_example("copied X_S", 200_000, seed=0)
+    rows = drawn("copied X_S", 200_000, seed=0)
     found = domain_leak(rows.posterior, rows.X_unstable, rows.y, "a")
     # Within a class x_S is right with .75, u = x_S with .7: Cov(f, u) = .5 · .75 · .25 · .4.
     variance_u = (0.75 * 0.7 + 0.25 * 0.3) * (1 - (0.75 * 0.7 + 0.25 * 0.3))
@@ -182,13 +182,13 @@ def test_the_leak_of_a_copied_bit_is_its_exact_value():
 
 
 def test_opposite_leaks_in_two_classes_do_not_cancel():
-    rows = counter_example("CE-DD", 4000, seed=0)
+    rows = drawn("CE-DD", 4000, seed=0)
     assert domain_leak(rows.posterior, rows.X_unstable, rows.y, "a").relative > 0.4
     assert conditional_independence(rows.posterior[:, 1:], rows.X_unstable, rows.y).p_value < 1e-10
 
 
 def test_measured_informativeness_is_the_claim_for_a_calibrated_f_s():
-    rows = counter_example("AC", 100_000, seed=0)
+    rows = drawn("AC", 100_000, seed=0)
     assert measured_informativeness(rows.posterior, rows.y) == pytest.approx(0.25, abs=0.01)
 
 
@@ -209,7 +209,7 @@ def test_the_error_of_the_claimed_s_is_that_of_the_adaptation_and_its_interval_c
 
 
 def test_delta_is_the_gap_between_claimed_and_shown_confusion():
-    rows = counter_example("AC", 5000, seed=0)
+    rows = drawn("AC", 5000, seed=0)
     f, onehot = sharpened(2.0)(rows.posterior), np.eye(2)[rows.y]
     gap = (f.T @ onehot - f.T @ f) / len(f) / f.mean(axis=0)
     np.testing.assert_allclose(delta_rows(f, onehot).mean(axis=0), gap, atol=1e-12)
@@ -217,7 +217,7 @@ def test_delta_is_the_gap_between_claimed_and_shown_confusion():
 
 def test_effective_labels_are_n_s_where_x_u_says_nothing():
     """At q = ½ the likelihood's efficiency is s exactly (AC: ¼)."""
-    rows = counter_example("AC", 1000, seed=0)
+    rows = drawn("AC", 1000, seed=0)
     unstable = np.full((1000, 2), 0.5)
     assert effective_labels(unstable, rows.posterior) == pytest.approx(250.0, abs=1e-9)
 
@@ -278,7 +278,7 @@ TABLE = {
 
 @pytest.mark.parametrize("name", TABLE)
 def test_the_verdicts_on_the_counter_examples_are_those_of_the_docs(name):
-    parts = [counter_example(name, 2000, i) for i in range(3)]
+    parts = [drawn(name, 2000, i) for i in range(3)]
     training = make_training_rows(
         np.vstack([part.posterior for part in parts[:2]]),
         np.concatenate([part.y for part in parts[:2]]),
@@ -294,7 +294,7 @@ def test_a_leak_that_only_the_new_domain_has_is_noticed_and_the_stable_predictor
     X, y, domain = problem.training_rows()
     model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     with pytest.warns(AdaptationRefused, match="X_U follows f_S within a class"):
-        kept = model.adapt(problem.new.X)
+        kept = model.adapt(problem.new.X, answer="safe")
     assert kept.decision_ == "kept stable"
     assert kept.leak_ < 0.02  # training shows no leak: the band alone would not have helped
 
@@ -308,11 +308,11 @@ def test_without_a_leak_there_is_no_alarm_for_many_seeds():
 
 
 def test_one_domain_or_few_rows_is_cannot_tell():
-    rows = material(CLEAN).training
+    rows = inputs(CLEAN).training
     first = rows.by_domain[0][1]
     one = make_training_rows(rows.stable[first], rows.y[first], rows.domain[first])
-    assert check_stability(Material(one)).verdict == "cannot tell"
-    assert check_kind_of_stability(Material(one)).verdict == "cannot tell"
+    assert check_stability(CheckInputs(one)).verdict == "cannot tell"
+    assert check_kind_of_stability(CheckInputs(one)).verdict == "cannot tell"
     few = first[:20]
     tiny = make_training_rows(rows.stable[few], rows.y[few], rows.domain[few], rows.X_unstable[few])
-    assert check_complementarity(Material(tiny)).verdict == "cannot tell"
+    assert check_complementarity(CheckInputs(tiny)).verdict == "cannot tell"

@@ -6,7 +6,7 @@ from sfboost.lab.experiments import Group
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.figures import draw_dots
 from sfboost.lab.experiments.paper import paper_table
-from sfboost.lab.experiments.tables import Column, Row, make_table
+from sfboost.lab.experiments.tables import Row, TableColumn, make_table
 
 FUNCTION = "ordinary"
 
@@ -18,7 +18,7 @@ def plan(seeds, quick):
 
 def tables(records):
     rows = [Row("ERM", "erm", paper="ERM"), Row("Oracle", "erm", test_access="labelled")]
-    return [make_table("Small", rows, [Column("AC", "ac", "test")], records, paper_table("synthetic"))]
+    return [make_table("Small", rows, [TableColumn("AC", "ac", "test")], records, paper_table("synthetic"))]
 
 
 def figure(records, path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from sfboost.theory import FiniteJoint
+from sfboost.diagnostics import SimulatedDomain
+from sfboost.theory import EXAMPLES, FiniteJoint
 
 
 def mutual_information(joint):
@@ -14,6 +15,14 @@ def mutual_information(joint):
     independent = np.outer(joint.stable_mass, joint.unstable_mass)
     used = cells > 0
     return float((cells[used] * np.log(cells[used] / independent[used])).sum())
+
+
+def drawn(name, n_rows, seed):
+    """Rows of one of the paper's examples, with the exact f_S."""
+    joint = EXAMPLES[name]()
+    stable, unstable, y = joint.sample(n_rows, seed)
+    columns = (part[:, None].astype(float) for part in (stable, unstable))
+    return SimulatedDomain(*columns, y, joint.stable_posterior[stable])
 
 
 def normalise(table):

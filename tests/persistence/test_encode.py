@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfboost.persistence.decode import Decoder
-from sfboost.persistence.encode import Encoder
+from sfboost.persistence.encode import ModelEncoder
 from sfboost.persistence.errors import SavedModelError
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -25,7 +25,7 @@ TREES = st.recursive(
 
 
 def again(value):
-    encoder = Encoder()
+    encoder = ModelEncoder()
     tree = json.loads(json.dumps(encoder.encode(value), allow_nan=False))
     return Decoder(encoder.parts).decode(tree)
 
@@ -90,14 +90,14 @@ def test_columns_of_a_table_come_back_as_their_names():
 )
 def test_what_has_no_place_is_refused_by_name(value):
     with pytest.raises(SavedModelError, match=r"here\["):
-        Encoder().encode([value], "here")
+        ModelEncoder().encode([value], "here")
 
 
 def test_what_holds_itself_is_refused():
     loop = []
     loop.append(loop)
     with pytest.raises(SavedModelError, match="holds itself"):
-        Encoder().encode(loop)
+        ModelEncoder().encode(loop)
 
 
 @pytest.mark.parametrize(

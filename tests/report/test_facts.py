@@ -80,7 +80,7 @@ def test_checks_come_from_training_and_from_the_new_rows(case):
 @pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning")
 def test_keeping_the_stable_predictor_is_said_and_shown(case, new_features):
     few = new_features.head(30)
-    facts = make_facts(case.model.adapt(few), case.training, few)
+    facts = make_facts(case.model.adapt(few, answer="safe"), case.training, few)
     assert facts.headline.kind == "kept stable"
     assert "no prediction changed" in facts.headline.sentence
     assert facts.changes.n_changed == 0

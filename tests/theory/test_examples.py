@@ -7,6 +7,7 @@ from sfboost.theory import (
     EXAMPLES,
     anticausal,
     cause_effect,
+    copy_of_stable,
     copy_of_unstable,
     exact_accuracies,
     independent_label,
@@ -57,6 +58,15 @@ def test_twins_look_alike_without_labels_yet_differ(one, other, informative, com
     for joint in (a, b):
         assert (joint.informativeness > 1e-12) == informative
         assert joint.complementary == complementary
+
+
+def test_a_copy_of_x_s_looks_like_ac_and_loses_what_ac_gains():
+    ac, copied = anticausal(0.1), copy_of_stable()
+    np.testing.assert_allclose(copied.pair_mass, ac.pair_mass)
+    np.testing.assert_allclose(copied.stable_posterior, ac.stable_posterior)
+    assert not copied.complementary
+    assert exact_accuracies(ac).corrected == pytest.approx(0.9)
+    assert exact_accuracies(copied).corrected == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("example", [xor, copy_of_unstable, independent_label])

@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfboost.theory import EXAMPLES, FiniteJoint, enumerate_suboptimality, suboptimality
+from sfboost.theory import (
+    EXAMPLES,
+    FiniteJoint,
+    enumerate_suboptimality,
+    nearly_complementary,
+    suboptimality,
+)
 
 
 def any_joint(seed, sharpness=1.0):
@@ -74,23 +80,10 @@ def test_the_printed_formula_is_far_too_large_and_its_mean_is_the_wrong_one():
     assert (literal < exact - 1e-9).any()
 
 
-def violated(rng, share):
-    """A complementary joint mixed with an arbitrary one, f_S informative."""
-    while True:
-        n_stable, n_unstable = rng.integers(2, 5), rng.integers(2, 9)
-        base = FiniteJoint.from_conditionals(
-            rng.dirichlet([2, 2]), rng.dirichlet(np.ones(n_stable), 2), rng.dirichlet(np.ones(n_unstable), 2)
-        ).table
-        noise = rng.dirichlet(np.ones(base.size)).reshape(base.shape)
-        joint = FiniteJoint((1 - share) * base + share * noise)
-        if joint.informativeness > 0.05:
-            return joint
-
-
 def test_the_correction_helps_under_slight_violations_and_not_under_gross_ones():
     rng = np.random.default_rng(0)
     for share, helps in ((0.05, True), (0.2, True), (0.8, False)):
-        results = [suboptimality(violated(rng, share)) for _ in range(300)]
+        results = [suboptimality(nearly_complementary(share, rng)) for _ in range(300)]
         corrected, naive = np.mean([(r.corrected, r.naive) for r in results], axis=0)
         assert (corrected < naive - 0.03) == helps
         assert {"no worse" in str(r) for r in results} == {True, False}

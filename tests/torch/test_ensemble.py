@@ -17,7 +17,7 @@ from sfboost.torch.networks import MLP  # noqa: E402
 from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty  # noqa: E402
 from sfboost.torch.plan import Goal, Plan  # noqa: E402
 from sfboost.torch.stacking import actir_loss, train_many  # noqa: E402
-from sfboost.torch.trainer import Stage, Trainer  # noqa: E402
+from sfboost.torch.trainer import Stage, StageRunner  # noqa: E402
 
 
 def _source(seed, n=60, n_classes=2, sizes=(60, 60)):
@@ -111,7 +111,7 @@ def test_actir_at_once_equals_actir_alone(batch_size):
         def loss(batch, network=network, objective=objective):
             return objective(network(batch.x), network.eta, batch.target, batch.sizes)
 
-        trainer = Trainer(network, sources[i], batch_size=batch_size, seed=seeds[i])
+        trainer = StageRunner(network, sources[i], batch_size=batch_size, seed=seeds[i])
         trainer.run([Stage("actir", loss, list(network.parameters()), steps=50, learning_rate=0.01)])
         for name, value in network.state_dict().items():
             torch.testing.assert_close(together[i].state_dict()[name], value, rtol=0, atol=1e-8)

@@ -16,13 +16,13 @@ from sfboost.torch.building import build_network  # noqa: E402
 from sfboost.torch.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
-from sfboost.torch.objective import LossParts, Objective, joint_logits  # noqa: E402
+from sfboost.torch.objective import LossParts, NetworkObjective, joint_logits  # noqa: E402
 from sfboost.torch.outputs import DomainOutput  # noqa: E402
 from sfboost.torch.penalties import NoPenalty  # noqa: E402
 from sfboost.torch.plan import Goal  # noqa: E402
 from sfboost.torch.precision import resolve_precision  # noqa: E402
 from sfboost.torch.stages import trials  # noqa: E402
-from sfboost.torch.trainer import Stage, Trainer, TrainingDivergedError  # noqa: E402
+from sfboost.torch.trainer import Stage, StageRunner, TrainingDivergedError  # noqa: E402
 
 
 def _source(seed=0, sizes=(40, 30)):
@@ -68,7 +68,7 @@ def test_domains_weigh_the_same_whatever_their_size():
         DomainOutput(logits[:1], logits[:1], wrong, logits[:1], logits[:1]),
     ]
     prior = torch.full((2, 2), 0.5).log()
-    parts = Objective(prior, NoPenalty(), NoPenalty())(domains)
+    parts = NetworkObjective(prior, NoPenalty(), NoPenalty())(domains)
     softplus = math.log1p(math.exp(-1.0)), math.log1p(math.exp(1.0))
     assert parts.stable.item() == pytest.approx(sum(softplus) / 2, rel=1e-6)
 
@@ -82,11 +82,11 @@ def test_gamma_weighs_the_risks_and_rescaling_divides_the_whole_loss():
         def forward(self, domains, parameters=()):
             return torch.tensor(3.0)
 
-    plain = Objective(prior, Three(), NoPenalty(), penalty_weight=50.0)([domain])
+    plain = NetworkObjective(prior, Three(), NoPenalty(), penalty_weight=50.0)([domain])
     assert plain.total.item() == pytest.approx((plain.stable + plain.joint).item() + 150.0)
-    small = Objective(prior, Three(), NoPenalty(), penalty_weight=50.0, rescale=True)([domain])
+    small = NetworkObjective(prior, Three(), NoPenalty(), penalty_weight=50.0, rescale=True)([domain])
     assert small.total.item() == pytest.approx(plain.total.item() / 50.0)
-    mixed = Objective(prior, NoPenalty(), NoPenalty(), gamma=0.9)([domain])
+    mixed = NetworkObjective(prior, NoPenalty(), NoPenalty(), gamma=0.9)([domain])
     assert mixed.total.item() == pytest.approx((0.9 * plain.stable + 0.1 * plain.joint).item())
 
 
@@ -94,7 +94,7 @@ def test_a_detached_joint_risk_does_not_move_the_stable_logits():
     z = torch.zeros(4, 2, requires_grad=True)
     u = torch.ones(4, 2, requires_grad=True)
     domain = DomainOutput(z, z, torch.eye(2).repeat(2, 1), u, u)
-    objective = Objective(
+    objective = NetworkObjective(
         torch.full((1, 2), 0.5).log(), NoPenalty(), NoPenalty(), risks="joint", detach_stable=True
     )
     objective([domain]).total.backward()
@@ -317,7 +317,7 @@ def test_a_loss_that_is_not_a_number_names_step_and_part_and_keeps_the_last_good
         return LossParts(value + bad, value, torch.zeros(()), bad, torch.zeros(()))
 
     file = tmp_path / "run.safetensors"
-    trainer = Trainer(network, _source(), checkpoint=file, checkpoint_every=2)
+    trainer = StageRunner(network, _source(), checkpoint=file, checkpoint_every=2)
     with pytest.raises(TrainingDivergedError, match=r"step 7 of stage 'irm'.*penalty") as caught:
         trainer.run([Stage("irm", loss, list(network.parameters()), 20, 0.1)])
     assert str(file) in str(caught.value)
@@ -338,7 +338,7 @@ def test_early_stopping_keeps_the_best_weights_of_the_watched_domain():
         value = network(batch.x).square().mean()
         return LossParts(value, value, *[torch.zeros(())] * 3)
 
-    trainer = Trainer(network, _source(), monitor=monitor, monitor_every=2, patience=3)
+    trainer = StageRunner(network, _source(), monitor=monitor, monitor_every=2, patience=3)
     trainer.run([Stage("s", loss, list(network.parameters()), 100, 0.1)])
     assert len(seen) == 5
     assert len(trainer.history) == 10

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.adaptation.problem import Problem
+from sfboost.marginal import PseudoLabelStatistics
+from sfboost.marginal.probabilities import FloatArray
 
 #: What was done: the unstable features are used, not used, used in part, or used as `sfboost.leakage` does.
 DecisionKind = Literal["adapted", "kept stable", "blended", "leak-corrected"]
@@ -49,48 +51,83 @@ class Decision:
     reason: str
 
 
-def effective_labels(problem: Problem) -> float:
-    """n·s for unlabelled rows, one for each known label."""
-    shares = problem.weight / problem.weight.sum()
-    known = float(shares[problem.labelled].sum())
-    return problem.statistics.effective_labels * (1.0 - known) + problem.weight.sum() * known
+@dataclass(frozen=True, eq=False)
+class Amount:
+    """How much there is to learn from: all that a decision looks at, as sums over rows.
+
+    Attributes
+    ----------
+    statistics : PseudoLabelStatistics
+    n_rows, n_features : int
+    prior : array of shape (K,)
+    labelled : float
+        Weight of the rows whose label is known.
+    all_labelled : bool
+    all_certain : bool
+        Whether f_S is one or zero for every row.
+    """
+
+    statistics: PseudoLabelStatistics
+    n_rows: int
+    n_features: int
+    prior: FloatArray
+    labelled: float = 0.0
+    all_labelled: bool = False
+    all_certain: bool = False
+
+    @property
+    def n_parameters(self) -> int:
+        """Parameters of a linear head: (d + 1)(K − 1)."""
+        return (self.n_features + 1) * (self.statistics.n_classes - 1)
+
+    @property
+    def worth(self) -> int:
+        """n·s for unlabelled rows, one for each known label.
+
+        Whole labels, rounded down: what is said and what is decided are the same number.
+        """
+        known = self.labelled / self.statistics.weight
+        labels = self.statistics.effective_labels * (1.0 - known) + self.statistics.weight * known
+        return int(labels * (1.0 + 1e-9))
 
 
-def n_parameters(problem: Problem) -> int:
-    """Parameters of a linear head: (d + 1)(K − 1)."""
-    return (problem.X.shape[1] + 1) * (problem.n_classes - 1)
+def amount_of(problem: Problem) -> Amount:
+    """The sums of rows that are here."""
+    return Amount(
+        problem.statistics,
+        len(problem.stable),
+        problem.X.shape[1],
+        problem.prior,
+        float(problem.weight[problem.labelled].sum()),
+        problem.all_labelled,
+        bool((problem.stable.max(axis=1) == 1.0).all()),
+    )
 
 
-def _worth(problem: Problem) -> int:
-    """Whole labels, rounded down: what is said and what is decided are the same number."""
-    return int(effective_labels(problem) * (1.0 + 1e-9))
-
-
-def refusals(problem: Problem, evidence: StableEvidence | None) -> list[str]:
+def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
     """Why not to adapt: f_S is not shown to be informative, or the rows are too few for the head."""
-    worth = _worth(problem)
-    needed = max(FEWEST_LABELS, LABELS_PER_PARAMETER * n_parameters(problem))
+    needed = max(FEWEST_LABELS, LABELS_PER_PARAMETER * amount.n_parameters)
     sentences = []
-    enough_labels = float(problem.weight[problem.labelled].sum()) >= needed
-    if evidence is not None and not evidence.convincing and not (enough_labels or problem.all_labelled):
+    enough_labels = amount.labelled >= needed or amount.all_labelled
+    if evidence is not None and not evidence.convincing and not enough_labels:
         sentences.append(
             f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance "
             f"by {evidence.gain:.2g} ± {evidence.standard_error:.2g} nats of log loss: not shown to be "
             "informative"
         )
-    if worth < needed:
+    if amount.worth < needed:
         sentences.append(
-            f"{len(problem.stable)} rows are worth {worth} labels (informativeness "
-            f"{problem.statistics.informativeness:.3f}), and {n_parameters(problem)} parameters need "
+            f"{amount.n_rows} rows are worth {amount.worth} labels (informativeness "
+            f"{amount.statistics.informativeness:.3f}), and {amount.n_parameters} parameters need "
             f"{needed}"
         )
     return sentences
 
 
-def decide(problem: Problem, doubts: list[str], *, refuse: bool) -> Decision:
+def decide(amount: Amount, doubts: list[str], *, refuse: bool) -> Decision:
     """Keep the stable predictor where there are doubts (`refusals`), if that is wanted."""
     if not doubts:
-        return Decision("adapted", f"{len(problem.stable)} rows are worth {_worth(problem)} labels")
+        return Decision("adapted", f"{amount.n_rows} rows are worth {amount.worth} labels")
     told = "; ".join(doubts)
     return Decision("kept stable", told) if refuse else Decision("adapted", f"as asked, although {told}")
 
@@ -100,28 +137,28 @@ def _down(count: float) -> str:
     return f"{np.floor(100.0 * count) / 100.0:.2g}"
 
 
-def notes_on_classes(problem: Problem, classes: npt.NDArray[Any]) -> list[str]:
+def notes_on_classes(amount: Amount, classes: npt.NDArray[Any]) -> list[str]:
     """Sentences naming classes that are absent, or that f_S cannot tell apart.
 
     For K > 2 an informative f_S is not enough: E[f_S f_Sᵀ] must have rank K.
     """
-    counts = problem.prior * problem.weight.sum()
+    counts = amount.prior * amount.statistics.weight
     sentences = [
         f"Class {name} has an expected count of {_down(count)} in the new domain, less than one row: what "
         "the unstable features say of it is not learned."
         for name, count in zip(classes, counts, strict=True)
         if count < 1.0
     ]
-    if problem.all_labelled:
+    if amount.all_labelled:
         return sentences
-    if (problem.stable.max(axis=1) == 1.0).all():
+    if amount.all_certain:
         sentences.append(
             "Every stable prediction is certain, so nothing can change it: pass calibrated probabilities, "
             "not predicted classes."
         )
-    if problem.n_classes == 2:
+    if amount.statistics.n_classes == 2:
         return sentences
-    for contrast in problem.statistics.weak_contrasts(_LEAST_CONTRAST):
+    for contrast in amount.statistics.weak_contrasts(_LEAST_CONTRAST):
         strong = np.abs(contrast) >= 0.25 * np.abs(contrast).max()
         names = ", ".join(str(name) for name in classes[strong])
         sentences.append(

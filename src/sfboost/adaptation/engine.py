@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.checks import (
@@ -20,20 +18,23 @@ from sfboost.adaptation.decision import (
     AdaptationRefused,
     AdaptationWarning,
     Decision,
+    amount_of,
     decide,
     notes_on_classes,
     refusals,
 )
-from sfboost.adaptation.fitting import UnstableModel, fit_unstable
-from sfboost.adaptation.guard import Guard, complete, verdict
+from sfboost.adaptation.fitting import START_ROWS, UnstableModel, fit_unstable
+from sfboost.adaptation.guard import Guard, complete, count_answers, verdict
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
+from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import ANSWERS, Choices, Settings, resolve
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.marginal import as_probability_matrix, posterior
 from sfboost.marginal.probabilities import FloatArray, as_class_shares
+from sfboost.notices import warn
 
 
 def adapt(
@@ -116,6 +117,11 @@ def adapt(
     'adapted'
     >>> float((adaptation.predict(stable, sensor) == truth).mean().round(2))
     0.9
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36.
     """
     return adapt_rows(
         stable_proba,
@@ -160,18 +166,20 @@ def adapt_rows(
             "`adapt`, and single rows to `predict_proba`."
         )
     known = check_known_labels(y, names, len(stable))
-    X, standardizer = _prepare(X_unstable, weight, choices)
+    X, standardizer, raw = _prepare(X_unstable, weight, choices)
+    divisor = check_source_prior(training, choices, stable.shape[1])
+    problem = Problem(stable, X, known, weight, divisor, raw)
     if len(used) < len(weight):  # a row of weight zero is no row
-        stable, known, weight, X = stable[used], known[used], weight[used], _safe_indexing(X, used)
-    divisor = _check_source_prior(training, choices, stable.shape[1])
-    problem = Problem(stable, X, known, weight, divisor)
-    doubts = refusals(problem, training.evidence)
-    decision = decide(problem, doubts, refuse=answer != "paper")
-    notes = notes_on_classes(problem, names) if decision.kind == "adapted" else []
+        problem = problem.take(used)
+        stable = problem.stable
+    amount = amount_of(problem)
+    doubts = refusals(amount, training.evidence)
+    decision = decide(amount, doubts, refuse=answer != "paper")
+    notes = notes_on_classes(amount, names) if decision.kind == "adapted" else []
     if decision.kind == "adapted" and doubts:
         notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
     for note in notes:
-        warnings.warn(note, AdaptationWarning, stacklevel=3)
+        warn(note, AdaptationWarning)
     unstable = fitted = None
     if decision.kind == "adapted":
         choose = choices.head is None
@@ -186,10 +194,9 @@ def adapt_rows(
         if decision.kind == "kept stable":
             unstable, withheld = None, unstable
     if decision.kind == "kept stable":
-        warnings.warn(
+        warn(
             f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
             AdaptationRefused,
-            stacklevel=3,
         )
     return Adaptation(
         classes=names,
@@ -211,7 +218,7 @@ def adapt_rows(
     )
 
 
-def _check_source_prior(training: Training, choices: Choices, n_classes: int) -> FloatArray | None:
+def check_source_prior(training: Training, choices: Choices, n_classes: int) -> FloatArray | None:
     """The p of w = f_S / p that label shift needs; None lets the rows themselves say it."""
     if choices.transport == "posterior":
         return None
@@ -249,17 +256,24 @@ def _guarded(
     covariance, pseudo_error = head_covariance(problem, choices, unstable)
     source = "assumed zero" if training.leak is None else training.leak_source
     band = Guard(training.leak or 0.0, source, prior, confusion, covariance, pseudo_error)
-    band = complete(band, problem, unstable)
-    kind, reason = verdict(band, problem, unstable)
+    counts = count_answers(band, problem.stable, problem.X, problem.prior, problem.weight, unstable)
+    some = problem
+    if len(problem.stable) > START_ROWS:
+        some = problem.take(RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, choices.random_state))
+    band = complete(band, some, unstable, counts)
+    kind, reason = verdict(band, counts)
     return band, Decision(kind, f"{decision.reason}; {reason}")
 
 
-def _prepare(X_unstable: Any, weight: Any, choices: Choices) -> tuple[Any, Standardizer | None]:
-    """Check the unstable features and standardise them unless a wrapped pipeline does its own."""
+def _prepare(X_unstable: Any, weight: Any, choices: Choices) -> tuple[Any, Standardizer | None, Any]:
+    """Check the unstable features and standardise them unless a wrapped pipeline does its own.
+
+    The third are the checked ones as they were given, where they were standardised.
+    """
     if choices.wraps_head and choices.standardize is not True:
-        return as_rows(X_unstable, len(weight)), None
+        return as_rows(X_unstable, len(weight)), None, None
     X = check_unstable(X_unstable, n_rows=len(weight))
     if choices.standardize is False:
-        return X, None
+        return X, None, None
     standardizer = Standardizer.fit(X, weight)
-    return standardizer.apply(X), standardizer
+    return standardizer.apply(X), standardizer, X

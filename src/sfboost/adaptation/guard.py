@@ -9,13 +9,14 @@ rows show of it, is explained by a leak of δ in no class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.optimize import brentq
+from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import DecisionKind
 from sfboost.adaptation.fitting import UnstableModel
@@ -38,6 +39,9 @@ _BLOCK = 32768
 class Guard:
     """A band around f_U and the answer in it that is nearest to the prior.
 
+    How far f_S shows X_U within a class cannot be known in the new domain. Of all answers that a leak of
+    this size would allow, take the most careful one.
+
     Attributes
     ----------
     leak : float
@@ -56,6 +60,11 @@ class Guard:
         none even without a leak, infinity where no leak below one undoes it.
     cost : float
         Estimated accuracy given up if there is no leak at all and the head is exact.
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. (The assumption that it allows to fail.)
     """
 
     leak: float
@@ -164,15 +173,75 @@ def expected_gain(
     return float(np.average(joint[rows, adopted] - joint[rows, stable.argmax(axis=1)], weights=weight))
 
 
-def complete(guard: Guard, problem: Problem, model: UnstableModel) -> Guard:
+@dataclass(frozen=True)
+class AnswerCounts:
+    """What the guard leaves of the answers that adapting changes; sums over rows, so two add up.
+
+    Attributes
+    ----------
+    weight : float
+    n_changed : int
+        Rows whose class adapting changes.
+    changed, survived : float
+        Their weight, and that of those whose class the guard changes too, and to the same.
+    n_careful : int
+        Rows whose class the guarded answer changes.
+    gain, careful_gain : float
+        Expected rows that adapting, and guarded adapting, gets right and the stable predictor does not.
+    """
+
+    weight: float
+    n_changed: int
+    changed: float
+    survived: float
+    n_careful: int
+    gain: float
+    careful_gain: float
+
+    def __add__(self, other: AnswerCounts) -> AnswerCounts:
+        return AnswerCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+def count_answers(
+    guard: Guard, stable: FloatArray, X: Any, divisor: FloatArray, weight: FloatArray, model: UnstableModel
+) -> AnswerCounts:
+    """Count on some rows what the guard does.
+
+    On the way from the prior to f_U the weight of every class moves in a straight line. So a class that wins
+    at both ends wins in between, and only rows whose class adapting changes need to be looked at.
+    """
+    log_joint = log_combine(stable, model.log_proba(X), divisor)
+    plain, base = log_joint.argmax(axis=1), stable.argmax(axis=1)
+    changed = np.flatnonzero(plain != base)
+    total = float(weight.sum())
+    if not len(changed):
+        return AnswerCounts(total, 0, 0.0, 0.0, 0, 0.0, 0.0)
+    plain, base, weight, joint = plain[changed], base[changed], weight[changed], np.exp(log_joint[changed])
+    guarded = guard.log_unstable(model, _safe_indexing(X, changed))
+    careful = log_combine(stable[changed], guarded, divisor).argmax(axis=1)
+    rows = np.arange(len(changed))
+    return AnswerCounts(
+        total,
+        len(changed),
+        float(weight.sum()),
+        float(weight[careful == plain].sum()),
+        int((careful != base).sum()),
+        float(weight @ (joint[rows, plain] - joint[rows, base])),
+        float(weight @ (joint[rows, careful] - joint[rows, base])),
+    )
+
+
+def complete(guard: Guard, problem: Problem, model: UnstableModel, counts: AnswerCounts) -> Guard:
     """The guard with δ* and its cost, from the rows that were adapted to.
 
     δ* is where the unguarded predictions stop paying if the leak is as adverse as it can be: their gain
     over the stable ones is judged by the joint posterior at the end of the band nearest to the prior.
     """
-    stable, X, divisor, weight = problem.stable, problem.X, problem.prior, problem.weight
-    plain = log_combine(stable, model.log_proba(X), divisor)
-    adopted = plain.argmax(axis=1)
+    divisor = problem.prior
+    adopted = log_combine(problem.stable, model.log_proba(problem.X), divisor).argmax(axis=1)
+    changed = np.flatnonzero(adopted != problem.stable.argmax(axis=1))  # the others gain and lose nothing
+    stable, X, weight = problem.stable[changed], _safe_indexing(problem.X, changed), problem.weight[changed]
+    adopted = adopted[changed]
 
     band = guard.around(model, X) if len(stable) else None
 
@@ -182,31 +251,22 @@ def complete(guard: Guard, problem: Problem, model: UnstableModel) -> Guard:
         joint = np.exp(log_combine(stable, band.log_unstable(leak), divisor))
         return expected_gain(stable, joint, adopted, weight)
 
-    if gain(0.0) <= 0.0:
+    if not len(changed) or gain(0.0) <= 0.0:
         break_even = 0.0
     elif gain(_LARGEST_LEAK) > 0.0:
         break_even = float("inf")
     else:
         break_even = float(brentq(gain, 0.0, _LARGEST_LEAK, xtol=1e-4))
-    careful = log_combine(stable, guard.log_unstable(model, X), divisor).argmax(axis=1)
-    full = np.exp(plain)
-    cost = expected_gain(stable, full, adopted, weight) - expected_gain(stable, full, careful, weight)
-    return replace(guard, break_even=break_even, cost=cost)
+    return replace(guard, break_even=break_even, cost=(counts.gain - counts.careful_gain) / counts.weight)
 
 
-def verdict(guard: Guard, problem: Problem, model: UnstableModel) -> tuple[DecisionKind, str]:
+def verdict(guard: Guard, counts: AnswerCounts) -> tuple[DecisionKind, str]:
     """What the guard did ("adapted", "blended", "kept stable"), and why in one sentence."""
-    stable, X, divisor, weight = problem.stable, problem.X, problem.prior, problem.weight
-    plain = log_combine(stable, model.log_proba(X), divisor).argmax(axis=1)
-    careful = log_combine(stable, guard.log_unstable(model, X), divisor).argmax(axis=1)
-    base = stable.argmax(axis=1)
-    changed = plain != base
-    same = careful[changed] == plain[changed]
-    survived = float(np.average(same, weights=weight[changed])) if changed.any() else 1.0
+    survived = counts.survived / counts.changed if counts.n_changed else 1.0
     origin = f"leak {guard.leak:.3f} ({guard.leak_source}), break-even {guard.break_even:.3f}"
-    if not (careful != base).any():
+    if not counts.n_careful:
         return "kept stable", f"{origin}: no answer of the stable predictor changes beyond doubt"
     share = (
-        f"{int(100 * survived)} % of the {int(changed.sum())} answers that adapting changes are beyond doubt"
+        f"{int(100 * survived)} % of the {counts.n_changed} answers that adapting changes are beyond doubt"
     )
     return ("adapted" if survived >= _MOST_ANSWERS else "blended"), f"{origin}: {share}"

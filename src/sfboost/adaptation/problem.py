@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
+from sfboost.adaptation.row_sample import KeyArray, row_keys
 from sfboost.marginal import (
     PseudoLabelStatistics,
     floored_log,
@@ -43,6 +44,8 @@ class Problem:
     given_prior : array of shape (K,) or None
         The p of w = f_S / p. None is the mean of f_S here: P(Y | X_S) is stable (the paper). The prior of
         the training rows instead says that P(X_S | Y) is (label shift).
+    raw : matrix of shape (n, d) or None
+        Unstable features as they were given, where they are not X itself.
     """
 
     stable: FloatArray
@@ -50,6 +53,7 @@ class Problem:
     known: IntArray
     weight: FloatArray
     given_prior: FloatArray | None = None
+    raw: Any = None
 
     @property
     def n_classes(self) -> int:
@@ -65,6 +69,11 @@ class Problem:
     def all_labelled(self) -> bool:
         """Whether there is nothing left to infer."""
         return len(self.labelled) == len(self.stable)
+
+    @cached_property
+    def keys(self) -> KeyArray:
+        """A hash of each row as it was given: what chooses rows where some are enough."""
+        return row_keys(self.stable, self.X if self.raw is None else self.raw, self.known, self.weight)
 
     @cached_property
     def statistics(self) -> PseudoLabelStatistics:
@@ -130,6 +139,7 @@ class Problem:
             self,
             stable=self.stable[rows],
             X=_safe_indexing(self.X, rows),
+            raw=None if self.raw is None else _safe_indexing(self.raw, rows),
             known=self.known[rows],
             weight=self.weight[rows],
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.adaptation.problem import IntArray, Problem
+from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import Choices
 from sfboost.heads.linear import LinearFit
 from sfboost.heads.whitening import Whitening
@@ -54,10 +55,24 @@ class CrossFit:
     gains: tuple[float, ...]
 
 
-def cross_fit(problem: Problem, settings: Choices) -> CrossFit:
-    """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows."""
+def cross_fit(problem: Problem, settings: Choices, total: float | None = None) -> CrossFit:
+    """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows.
+
+    Labels would say which penalty predicts best; ℓ on rows that were held out says it without them. `total`
+    is the weight of all rows if `problem` holds some of them only.
+
+    References
+    ----------
+    .. [1] M. Stone (1974). Cross-Validatory Choice and Assessment of Statistical Predictions. Journal
+       of the Royal Statistical Society B 36.
+    """
+    total = float(problem.weight.sum()) if total is None else total
+    most = most_rows(problem.X.shape[1], problem.n_classes)
+    if len(problem.stable) > most:
+        problem = problem.take(RowSketch.of(problem.keys, most).draw(most, settings.random_state))
+    problem = replace(problem, raw=None)
     rng = np.random.default_rng(settings.random_state)
-    rows = _some_rows(problem, rng)
+    rows = _in_own_order(problem, rng)
     folds = rng.permutation(len(rows)) % _FOLDS
     rows = rows[np.argsort(folds, kind="stable")]
     edges = [0, *np.cumsum(np.bincount(folds, minlength=_FOLDS)).tolist()]
@@ -65,7 +80,7 @@ def cross_fit(problem: Problem, settings: Choices) -> CrossFit:
     ring = problem.take(np.concatenate([rows, rows[: edges[1]]]))
     part = ring.take(slice(0, len(rows)))
     n = float(part.weight.sum())
-    tries = STRENGTHS if settings.l2 is None else (settings.l2 * float(problem.weight.sum()),)
+    tries = STRENGTHS if settings.l2 is None else (settings.l2 * total,)
     share = part.weight / n
     # From the strongest penalty on, until one is clearly too weak: the weaker, the slower and the worse.
     tried: list[FloatArray] = []
@@ -78,7 +93,7 @@ def cross_fit(problem: Problem, settings: Choices) -> CrossFit:
     strengths = tries[len(tries) - len(tried) :]
     means, errors = zip(*(_mean_and_error(scores, share) for scores in tried), strict=True)
     chosen = int(np.argmax(means))
-    l2 = strengths[chosen] / float(problem.weight.sum())
+    l2 = strengths[chosen] / total
     return CrossFit(l2, means[chosen], errors[chosen], len(rows), strengths, means)
 
 
@@ -89,21 +104,20 @@ def _mean_and_error(values: FloatArray, share: FloatArray) -> tuple[float, float
     return mean, float(np.sqrt(spread * float(share @ share)))
 
 
-def _some_rows(problem: Problem, rng: np.random.Generator) -> IntArray:
-    """Rows to cross-fit on, in an order that is theirs and not the table's.
+def most_rows(n_features: int, n_classes: int) -> int:
+    """So many rows rank penalties well enough."""
+    return max(2000, min(_MOST_ROWS, _MOST_VALUES // ((n_features + 1) * n_classes)))
+
+
+def _in_own_order(problem: Problem, rng: np.random.Generator) -> IntArray:
+    """The rows in an order that is theirs and not the table's.
 
     Where ℓ is flat another assignment to folds is another penalty: a table and the same table sorted must
     get the same one. Rows are ordered by a random linear function of all that is known of them.
     """
-    n_rows = len(problem.stable)
     content = np.column_stack([problem.stable, problem.known, problem.weight])
     key = content @ rng.normal(size=content.shape[1]) + problem.X @ rng.normal(size=problem.X.shape[1])
-    order = np.argsort(key, kind="stable")
-    width = (problem.X.shape[1] + 1) * problem.n_classes
-    most = max(2000, min(_MOST_ROWS, _MOST_VALUES // width))
-    if n_rows <= most:
-        return order
-    return order[np.sort(rng.choice(n_rows, most, replace=False))]
+    return np.argsort(key, kind="stable")
 
 
 def _held_out(

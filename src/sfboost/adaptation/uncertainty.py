@@ -28,7 +28,7 @@ from sfboost.heads.objectives import (
     Objective,
     log_proba_from_logits,
 )
-from sfboost.marginal import correct_posthoc, floored_log, posterior
+from sfboost.marginal import PseudoLabelStatistics, correct_posthoc, floored_log, posterior
 from sfboost.marginal.probabilities import FloatArray
 
 _STEP = 1e-4
@@ -64,6 +64,8 @@ class Estimate:
 class Uncertainty:
     """Estimates of one adaptation with standard errors, conditional on f_S.
 
+    Other rows of the same domain would have given other numbers; these are the sizes of the differences.
+
     Attributes
     ----------
     prior : Estimate of shape (K,)
@@ -80,6 +82,13 @@ class Uncertainty:
         Of the head's parameters on standardised features: columns first, intercept last in each.
     withheld : str
         Why no accuracy is given although it could be computed: the rows contradict what it believes.
+
+    References
+    ----------
+    .. [1] T. A. Louis (1982). Finding the Observed Information Matrix when Using the EM Algorithm.
+       Journal of the Royal Statistical Society B 44.
+    .. [2] W. K. Newey and D. McFadden (1994). Large Sample Estimation and Hypothesis Testing. Handbook
+       of Econometrics 4. (Stacked estimating equations.)
     """
 
     prior: Estimate
@@ -135,7 +144,7 @@ def uncertainty_of(
     stack = _Stack(share, moments, rows, _head_influence(problem, settings, head, rows, moments, share))
     weighted = stack.influence * share[:, None]
     covariance = weighted.T @ weighted
-    coef, intercept = _raw_units(head, covariance, standardizer)
+    coef, intercept = raw_units(head, covariance, standardizer)
     if alarm:
         return Uncertainty(*basics, coef, intercept, head_covariance=covariance, withheld=alarm)
     return Uncertainty(
@@ -155,12 +164,18 @@ def head_covariance(
     n_columns = 1 if problem.n_classes == 2 else problem.n_classes
     large = width * n_columns > _MOST_PARAMETERS or len(share) * width * n_columns > _MOST_NUMBERS
     if large or not has_equations(problem, settings, model):
-        spread = share @ (problem.stable - share @ problem.stable) ** 2
-        return None, float(np.sqrt(spread.max() * width * (share @ share)))
+        return None, rough_error(problem.statistics, width, float(share @ share))
     rows = _moment_rows(problem)
     assert isinstance(model.head, SoftLogisticRegression)  # has_equations says so
     weighted = _head_influence(problem, settings, model.head, rows, share @ rows, share) * share[:, None]
     return weighted.T @ weighted, 0.0
+
+
+def rough_error(statistics: PseudoLabelStatistics, width: int, concentration: float | None = None) -> float:
+    """√(parameters · Var f / n), the error of a mean pseudo-label; `concentration` is Σ share², else 1/n."""
+    mean = statistics.total / statistics.weight
+    spread = np.diag(statistics.cross) / statistics.weight - mean**2
+    return float(np.sqrt(spread.max() * width * (concentration or 1.0 / statistics.weight)))
 
 
 def has_equations(problem: Problem, settings: Choices, model: UnstableModel) -> bool:
@@ -218,10 +233,15 @@ def _objective(problem: Problem, settings: Choices, moments: FloatArray, share: 
         return CrossEntropy(np.eye(problem.n_classes)[problem.known], share)
     prior, confusion = _split(moments, problem.n_classes)
     if settings.direct:
-        return LogLikelihood(problem.with_prior(prior).class_evidence, share)
+        return LogLikelihood(_at_prior(problem, prior).class_evidence, share)
     if settings.correction == "forward":
         return ForwardCrossEntropy(problem.stable, confusion, share)
     return CrossEntropy(problem.stable, share)
+
+
+def _at_prior(problem: Problem, prior: FloatArray) -> Problem:
+    """The problem with another p, unless p was given and is not estimated from the rows."""
+    return problem.with_prior(prior) if problem.prior_is_estimated else problem
 
 
 def _head_influence(
@@ -282,7 +302,7 @@ def _jacobian(function: Callable[[FloatArray], FloatArray], at: FloatArray) -> F
     return np.column_stack(columns)
 
 
-def _raw_units(
+def raw_units(
     head: SoftLogisticRegression, covariance: FloatArray, standardizer: Standardizer | None
 ) -> tuple[Estimate, Estimate]:
     """Coefficients of the raw features: a linear map of those of the standardised ones."""
@@ -314,7 +334,7 @@ def _accuracies(problem: Problem, model: UnstableModel, stack: _Stack) -> tuple[
         log_head = log_proba_from_logits(np.asarray(X @ theta[:, :-1].T) + theta[:, -1])
         if model.confusion is not None:
             log_head = floored_log(correct_posthoc(np.exp(log_head), confusion))
-        joint = posterior(log_head, problem.with_prior(prior).log_weights)
+        joint = posterior(log_head, _at_prior(problem, prior).log_weights)
         return joint.max(axis=1), joint[np.arange(len(joint)), chosen]
 
     theta = np.column_stack([head.coef_, head.intercept_]).ravel()

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation import Settings, Training
-from sfboost.adaptation.checks import check_weight
+from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Settings, Training
+from sfboost.adaptation.checks import check_known_labels, check_weight
 from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.fitting import START_ROWS
+from sfboost.adaptation.problem import UNKNOWN
+from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
+from sfboost.answers import AnswerRows, best_answer
+from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.adapted_domains import adapt_domains
 from sfboost.boosting.diagnosing import alarm_of, head_numbers, with_leak
 from sfboost.diagnostics import NewRows
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
+
+NO_EXPERIENCE = (
+    'The answer is the safe one: answer="best" needs to know what is usual, and this model was fitted to one '
+    "domain, with play=False, or by an earlier version"
+)
+NO_NUMBERS = (
+    'The answer is the safe one: answer="best" needs stable and unstable features as finite numbers, at most '
+    "a thousand of each"
+)
 
 
 class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
@@ -65,11 +82,12 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        answer: str = "safe",
+        answer: str = "best",
         leak: float | None = None,
         settings: Settings | None = None,
         uncertainty: bool = False,
-    ) -> AdaptedClassifier:
+        sample_domain: Any = None,
+    ) -> Any:
         """Learn the unstable features' meaning in a new domain, without labels or with a few.
 
         Parameters
@@ -78,36 +96,62 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,), optional
             Labels where they are known; None or NaN elsewhere.
         sample_weight : array-like of shape (n,), optional
-        answer : {"safe", "paper", "checked"}, default="safe"
+        answer : {"best", "safe", "checked", "paper"}, default="best"
+            "best" asks whether the unstable features mean here what they meant in the training domains: all
+            features as trained where nothing changed, mended or boosted where something did, the stable
+            features where nothing better is known, a blend where it is unclear (`decision_`, `reason_`,
+            `change_`). It needs two training domains or more, and is "safe" otherwise.
             "safe" allows for the leak of the stable predictor and for sampling error, and may blend or keep
-            the stable predictor (`decision_`). "paper" has no guard and adapts whatever the rows: where they
-            are few, or the stable predictor is not shown to be informative, it warns. "checked" has no guard
-            and keeps the stable predictor there; with Settings("paper") that is what "safe" means, unless a
-            leak is given.
+            the stable predictor. "checked" has no guard, and keeps the stable predictor where the rows are
+            few or it is not shown to be informative; with Settings("paper") that is what
+            "best" and "safe" mean, unless a leak is given. "paper" adapts even there, and warns.
         leak : float, optional
             δ that the guard allows for. None is the largest leak of the training domains on held-out rows, as
             far as it is beyond sampling error; where it could not be measured the stable predictor is kept.
+            Given, it asks for the safe answer.
         settings : Settings, optional
             In place of the model's, for this call only.
         uncertainty : bool
             Also compute standard errors (`uncertainty_`).
+        sample_domain : array-like of shape (n,), optional
+            The domain of each row, if the rows are of many new domains. Each gets a head of its own that
+            leans on the others, and on training, as far as its rows are few; labels and weights are not used,
+            and answer="best" is "safe".
 
         Returns
         -------
-        AdaptedClassifier
+        AdaptedClassifier, or AdaptedDomains with `sample_domain`
             A new object; this model stays as it was.
         """
         log_stable, unstable = self._checked_parts(X)
         stable = np.exp(log_stable)
+        if sample_domain is not None:
+            if y is not None or sample_weight is not None or settings is not None or uncertainty:
+                raise ValueError(
+                    "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
+                    "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
+                )
+            answer = "safe" if answer == "best" else answer
+            training = with_leak(self.training_, leak, answer)
+            return adapt_domains(copy(self), stable, unstable, sample_domain, training, answer)
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
-        if settings is not None and settings.method == "paper" and answer == "safe" and leak is None:
+        note = None
+        paper = settings is not None and settings.method == "paper"
+        if paper and answer in ("best", "safe") and leak is None:
             answer = "checked"
+        if answer == "best" and leak is not None:
+            answer = "safe"  # the guard is what allows for a leak
+        if answer == "best":
+            rows, note = self._rows_to_answer(X, sample_weight, log_stable)
+            if rows is not None:
+                return self._best(rows, stable, unstable, choices, y, sample_weight, uncertainty)
+            answer = "safe"
         training, alarm = with_leak(self.training_, leak, answer), None
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
             asked = training if answer == "safe" else replace(training, leak=0.0)
-            alarm = alarm_of(asked, _rows_to_judge(stable, unstable, sample_weight, choices, training))
+            alarm = alarm_of(asked, rows_to_judge(stable, unstable, sample_weight, choices, training))
         adaptation = adapt_rows(
             stable,
             unstable,
@@ -121,18 +165,104 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             alarm=alarm,
         )
         # A shallow copy: refitting this model later must not change what was adapted now.
-        return AdaptedClassifier(copy(self), adaptation)
+        return AdaptedClassifier(copy(self), with_note(adaptation, note))
+
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> AnswerRows | None:
+        """Rows as the candidates of answer="best" see them; None if there is no pooled classifier."""
+        return None
+
+    def _rows_to_answer(
+        self, X: Any, sample_weight: Any, log_stable: FloatArray | None = None
+    ) -> tuple[AnswerRows | None, str | None]:
+        """Rows for answer="best", or why it is "safe" instead."""
+        if self.training_.experience is None:
+            return None, NO_EXPERIENCE
+        rows = self.answer_rows(X, sample_weight, log_stable)
+        return rows, None if rows is not None else NO_NUMBERS
+
+    def _best(
+        self,
+        rows: AnswerRows,
+        stable: FloatArray,
+        unstable: Any,
+        choices: Choices,
+        y: Any,
+        sample_weight: Any,
+        uncertainty: bool,
+    ) -> AdaptedClassifier:
+        """Answer as own domains recommend; see `sfboost.answers`."""
+        with warnings.catch_warnings():
+            # SFB is one candidate of several here: what it doubts is its own.
+            warnings.simplefilter("ignore", AdaptationWarning)
+            alarm = None
+            if uncertainty:
+                asked = replace(self.training_, leak=0.0)
+                alarm = alarm_of(
+                    asked, rows_to_judge(stable, unstable, sample_weight, choices, self.training_)
+                )
+            adaptation = adapt_rows(
+                stable,
+                unstable,
+                choices,
+                y=y,
+                classes=self.classes_,
+                sample_weight=sample_weight,
+                training=self.training_,
+                answer="checked",
+                uncertainty=uncertainty,
+                alarm=alarm,
+            )
+        known = check_known_labels(y, self.classes_, len(stable)) if y is not None else None
+        return self._choose(rows, adaptation, choices, known)
+
+    def _choose(
+        self, rows: AnswerRows, adaptation: Adaptation, choices: Choices, known: Any = None
+    ) -> AdaptedClassifier:
+        """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
+        experience = self.training_.experience
+        boosting = BoostSettings(choices, experience.reference.prior, self.classes_)
+        best = best_answer(rows, experience, boosting, adaptation, known)
+        if best.choice.decision == "kept stable":
+            warnings.warn(
+                f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused, stacklevel=3
+            )
+        elif best.change.verdict == "cannot tell":
+            warnings.warn(best.choice.reason, AdaptationWarning, stacklevel=4)
+        adapted = AdaptedClassifier(copy(self), adaptation, best)
+        adapted.answers_ = best.every_answer(rows)
+        return adapted
 
 
-def _rows_to_judge(
+def with_note(adaptation: Adaptation, note: str | None) -> Adaptation:
+    """An adaptation whose reason says one thing more."""
+    if note is None:
+        return adaptation
+    return replace(
+        adaptation, decision=replace(adaptation.decision, reason=f"{adaptation.decision.reason}. {note}")
+    )
+
+
+def rows_to_judge(
     stable: FloatArray, unstable: Any, sample_weight: Any, choices: Choices, training: Training
 ) -> NewRows:
     """New rows for the alarm; what complementarity says under label shift is not judged.
 
-    A row of weight zero is no row; every other one counts once, since weights are no observations.
+    A row of weight zero is no row; every other one counts once, since weights are no observations. 20 000
+    rows are enough to see a contradiction: the same ones whatever their order.
     """
     if sample_weight is not None:
         used = np.flatnonzero(check_weight(sample_weight, len(stable)))
         stable, unstable = stable[used], _safe_indexing(unstable, used)
+    if len(stable) > START_ROWS and not choices.wraps_head:
+        X = (
+            sparse.csr_array(unstable)
+            if sparse.issparse(unstable)
+            else np.asarray(unstable, dtype=np.float64)
+        )
+        keys = row_keys(stable, X, np.full(len(stable), UNKNOWN, dtype=np.intp), np.ones(len(stable)))
+        some = RowSketch.of(keys, START_ROWS).draw(START_ROWS)
+        stable, unstable = stable[some], _safe_indexing(unstable, some)
     judged = None if choices.transport == "likelihood" else head_numbers(unstable, choices.head)
     return NewRows(stable, judged, recalibration=training.recalibration)

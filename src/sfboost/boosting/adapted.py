@@ -10,7 +10,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, Explanation
+from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.uncertainty import Uncertainty
+from sfboost.answers import AnswerRows, BestAnswer
+from sfboost.answers.explaining import explain_best
+from sfboost.change import Change
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
@@ -37,22 +41,42 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         The fitted model.
     adaptation : Adaptation or LeakAdaptation
         What was learned in the new domain.
+    best : BestAnswer or None
+        What was chosen there, with answer="best".
 
     Attributes
     ----------
     classes_, prior_, confusion_, informativeness_, head_, rounds_, uncertainty_ :
         As estimated in the new domain.
-    decision_ : {"adapted", "kept stable", "blended", "leak-corrected"}
+    decision_ : {"pooled", "adapted", "blended", "kept stable", "leak-corrected"}
     reason_ : str
         Why, in one sentence.
     leak_, break_even_ : float or None
         Of the guard.
     warnings_ : tuple of str
+    change_ : Change or None
+        Whether a meaning changed, and whose. This and what follows with answer="best" only.
+    weights_ : dict of str to float, or None
+        Of the candidate answers.
+    answers_ : dict of str to array of shape (n, K), or None
+        What every candidate says of the rows that were adapted to. Not kept in files.
     """
 
-    def __init__(self, model: TwoParts, adaptation: Adaptation | LeakAdaptation) -> None:
+    answers_: dict[str, FloatArray] | None = None
+
+    def __init__(
+        self,
+        model: TwoParts,
+        adaptation: Adaptation | LeakAdaptation,
+        best: BestAnswer | None = None,
+    ) -> None:
         self.model: Any = model
         self.adaptation = adaptation
+        self.best = best
+
+    def _saved_state(self) -> dict[str, Any]:
+        # What was said of each row stays out of files.
+        return {"model": self.model, "adaptation": self.adaptation, "best": self.best}
 
     def _parts(self, X: Any) -> tuple[FloatArray, Any]:
         """f_S and X_U of rows, as the adaptation knows them."""
@@ -63,7 +87,18 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
-        return self.adaptation.predict_log_proba(*self._parts(X))
+        if self.best is None:
+            return self.adaptation.predict_log_proba(*self._parts(X))
+        return self.best.log_proba(self._rows(X))
+
+    def _rows(self, X: Any) -> AnswerRows:
+        rows = self.model.answer_rows(X)
+        if rows is None:
+            # What is wrong with them others can say better.
+            unstable = self._parts(X)[1]
+            check_unstable(unstable, n_rows=unstable.shape[0])
+            raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
+        return rows
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Pr[Y | X_S, X_U] in the new domain, of shape (n, K)."""
@@ -81,8 +116,10 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         ----------
         row : one row of X, as it is or as a table of one row, a DataFrame of one row, or a Series
         """
-        stable, unstable = self._parts(_one_row(row, getattr(self.model, "row_shape_", (-1,))))
-        return self.adaptation.explain(stable, unstable, feature_names=self.model.unstable_names_)
+        row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
+        if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
+            return explain_best(self.best, self._rows(row), self.adaptation, self.model.training_.experience)
+        return self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
 
     def depends_on_leak(self, X: Any) -> npt.NDArray[np.bool_]:
         """Rows whose predicted class would be another one if there were no leak at all."""
@@ -121,12 +158,22 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     @property
     def decision_(self) -> str:
         """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
-        return self.adaptation.decision.kind
+        return self.adaptation.decision.kind if self.best is None else self.best.choice.decision
 
     @property
     def reason_(self) -> str:
         """Why that was decided."""
-        return self.adaptation.decision.reason
+        return self.adaptation.decision.reason if self.best is None else self.best.choice.reason
+
+    @property
+    def change_(self) -> Change | None:
+        """Whether a meaning changed, and whose; answer="best" only."""
+        return None if self.best is None else self.best.change
+
+    @property
+    def weights_(self) -> dict[str, float] | None:
+        """Weights of the candidate answers; answer="best" only."""
+        return None if self.best is None else self.best.choice.weights
 
     @property
     def uncertainty_(self) -> Uncertainty | None:

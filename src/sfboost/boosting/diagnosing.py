@@ -85,9 +85,11 @@ def numbers(X: Any) -> FloatArray | None:
     return np.asarray(components, dtype=np.float64)
 
 
-def held_out_rows(model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any) -> TrainingRows:
+def held_out_rows(
+    model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any, *, play: bool = False
+) -> TrainingRows:
     """Fit `model`, and return its held-out predictions with the rows that they are of."""
-    held_out, calibrated = model._fit(X, y, sample_domain)
+    held_out, calibrated = model._fit(X, y, sample_domain, play=play)
     X = model._check_input(X, reset=False)
     labels = np.searchsorted(model.classes_, np.asarray(y))
     domain = check_domain(sample_domain, X.shape[0])

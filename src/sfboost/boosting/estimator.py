@@ -26,9 +26,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
+from sfboost.adaptation.checks import LARGEST, SMALLEST, check_weight, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Choices, Settings
+from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.columns import (
     choose_columns,
@@ -44,24 +45,23 @@ from sfboost.boosting.diagnosing import (
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
+from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
     Splits,
     check_domain,
     check_frozen_classes,
     make_splits,
-    rows_by_domain,
 )
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
+from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 
-# A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
-_LEAST_PROBABILITY = 1e-6
 # A prefit classifier that is right this often about every class has probably seen the rows before.
 _SUSPICIOUS_RECALL = 0.98
 
@@ -86,6 +86,9 @@ class StableFeatureBoosting(AdaptableClassifier):
     unstable : classifier, default=None
         Head of the unstable features: one of `sfboost.heads`, or any classifier or pipeline that takes
         `sample_weight`. None is our soft-label logistic regression.
+    pooled : classifier, default=None
+        What is fitted to all columns, as numbers, for answer="best". None is a clone of `stable`, or logistic
+        regression where that is frozen.
     calibration : {"nll", "ece", None}, default="nll"
         How the temperature of the stable predictor is chosen: log loss, or the paper's ECE.
     calibration_bias : bool, default=False
@@ -102,6 +105,9 @@ class StableFeatureBoosting(AdaptableClassifier):
         of Y). `diagnose` tests which.
     settings : Settings, default=None
         How to fit the unstable features. None is `Settings()`; pass that to search over ``settings__l2``.
+    play : bool, default=True
+        Whether own domains play the new one, so that answer="best" knows what is usual and what helps. It
+        takes about twice the fits of all else; without it answer="best" is "safe".
     n_jobs : int, default=None
         Processes for folds and domains.
     random_state : int, default=0
@@ -114,6 +120,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         One per training domain: class balance, labelled head, feature summaries, held-out calibration.
     stable_ : fitted classifier of the stable features
     temperature_ : Temperature
+    pooled_ : PooledClassifier or None
+        One classifier of all features, as if nothing changed; None without `play`, or if they are no numbers.
     training_ : Training
         What adaptations need to know: how much the stable predictor beats the class balance on held-out rows,
         how far it is from their labels, its mean there, the leak, a labelled head for each domain. Numbers
@@ -154,6 +162,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         "cv": ["cv_object"],
         "transport": [StrOptions({"posterior", "likelihood"})],
         "settings": [Settings, None],
+        "play": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -165,6 +174,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         *,
         stable: Any = None,
         unstable: Any = None,
+        pooled: Any = None,
         calibration: str | None = "nll",
         calibration_bias: bool = False,
         calibration_weights: str = "domain",
@@ -172,6 +182,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         cv: int = 5,
         transport: str = "posterior",
         settings: Settings | None = None,
+        play: bool = True,
         n_jobs: int | None = None,
         random_state: int | None = 0,
     ) -> None:
@@ -179,6 +190,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.unstable_features = unstable_features
         self.stable = stable
         self.unstable = unstable
+        self.pooled = pooled
         self.calibration = calibration
         self.calibration_bias = calibration_bias
         self.calibration_weights = calibration_weights
@@ -186,6 +198,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.cv = cv
         self.transport = transport
         self.settings = settings
+        self.play = play
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -204,11 +217,11 @@ class StableFeatureBoosting(AdaptableClassifier):
             say so by the same name for each row if there is one alone.
         sample_weight : array-like of shape (n,), optional
         """
-        self._fit(X, y, sample_domain, sample_weight)
+        self._fit(X, y, sample_domain, sample_weight, play=self.play)
         return self
 
     def _fit(
-        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None
+        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None, *, play: bool = False
     ) -> tuple[IntArray, FloatArray]:
         """Fit; return the held-out rows and their calibrated log-probabilities."""
         self._validate_params()
@@ -272,7 +285,23 @@ class StableFeatureBoosting(AdaptableClassifier):
             held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine)
             for _, mine in by_domain
         )
+        self.pooled_ = None
+        if play and len(self.unstable_columns_):
+            self.pooled_, experience = learn_answers(self, X, labels, domain, weight, choices)
+            self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated
+
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> AnswerRows | None:
+        """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
+        X = self._check_input(X, reset=False)
+        pooled = getattr(self, "pooled_", None)  # files of earlier versions have none
+        if pooled is None:
+            return None
+        weight = check_weight(sample_weight, X.shape[0])
+        log_stable = self._stable_log_proba(X) if log_stable is None else log_stable
+        return new_rows_of(pooled, X, log_stable, self.unstable_columns_.take(X), weight)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """The settings with our head in them."""
@@ -345,10 +374,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def _raw_log_proba(self, estimator: Any, X: Any) -> FloatArray:
         """Log-probabilities in the order of `classes_`; a class unseen by a fold gets the floor."""
-        given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
-        proba = np.zeros((given.shape[0], len(self.classes_)))
-        proba[:, np.searchsorted(self.classes_, estimator.classes_)] = given
-        return np.log(np.maximum(proba, _LEAST_PROBABILITY))
+        return raw_log_proba(estimator, X, self.classes_)
 
     def _fit_temperature(
         self,
@@ -443,7 +469,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         *,
         sample_weight: Any = None,
         pooled: Any = None,
-        answer: str = "safe",
+        answer: str = "best",
     ) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
 
@@ -455,7 +481,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         X, y, sample_domain, sample_weight : as in `fit`
         pooled : classifier, optional
             What to fit to all features and rows for comparison; logistic regression by default.
-        answer : {"safe", "paper", "checked"}, default="safe"
+        answer : {"best", "safe", "checked", "paper"}, default="best"
             As in `adapt`.
 
         Returns
@@ -527,8 +553,10 @@ class StableFeatureBoosting(AdaptableClassifier):
     def encoder_(self) -> Encoder | None:
         """How columns of a frame become numbers; None if it was an array, or all is left to pipelines."""
         parts = (self.stable_columns_.encoder, self.unstable_columns_.encoder)
-        columns = dict.fromkeys(column for part in parts if part is not None for column in part.columns)
-        return Encoder(tuple(columns)) if columns else None
+        known = [part for part in parts if part is not None]
+        columns = dict.fromkeys(column for part in known for column in part.columns)
+        gaps = dict.fromkeys(name for part in known for name in part.gaps)
+        return Encoder(tuple(columns), tuple(gaps)) if columns else None
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def evaluate_domains(
     *,
     sample_weight: Any = None,
     pooled: Any = None,
-    answer: str = "safe",
+    answer: str = "best",
     n_jobs: int | None = None,
 ) -> DomainEvaluation:
     """Leave each domain out in turn; see `StableFeatureBoosting.evaluate`."""
@@ -153,7 +153,7 @@ def score_as_new(
     *,
     weight: FloatArray | None = None,
     pooled: Any = None,
-    answer: str = "safe",
+    answer: str = "best",
 ) -> DomainScores:
     """Let the domain `name` play the new one: a clone of `model` learns from the rest, (X, y, domain)."""
     fitted = clone(model)
@@ -166,7 +166,7 @@ def score_as_new(
 
 
 def compare_on_domain(
-    fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_new: Any, answer: str = "safe"
+    fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_new: Any, answer: str = "best"
 ) -> DomainScores:
     """Score every method of `COMPARED` in one new domain, with a fitted model and a pooled classifier.
 
@@ -231,7 +231,8 @@ def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
         known |= {c.name: c for c in Encoder.fit(X, [name for name in names if name not in known]).columns}
     except ValueError as error:
         raise ValueError(f"{error} Or pass a classifier that reads it as `pooled`.") from None
-    return _preceded(FunctionTransformer(Encoder(tuple(known[name] for name in names)).encode), X)
+    gaps = () if fitted.encoder_ is None else fitted.encoder_.gaps
+    return _preceded(FunctionTransformer(Encoder(tuple(known[name] for name in names), gaps).encode), X)
 
 
 def _preceded(step: Any, X: Any) -> Pipeline:
@@ -273,7 +274,7 @@ def _labelled_proba(
 
 
 def adapted_scorer(metric: str = "accuracy") -> Callable[..., float]:
-    """Make a scorer for `GridSearchCV` that adapts to the held-out rows without their labels.
+    """Make a scorer for `GridSearchCV` that adapts safely to the held-out rows, without their labels.
 
     Use it with a splitter that holds out whole domains (`LeaveOneGroupOut`); rows of several domains may
     be told apart by passing `sample_domain` to the scorer. Losses are negated, so more is better.
@@ -308,7 +309,7 @@ class _AdaptedScorer:
             rows = np.flatnonzero(domain == name)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", AdaptationWarning)
-                adapted = estimator.adapt(_safe_indexing(X, rows))
+                adapted = estimator.adapt(_safe_indexing(X, rows), answer="safe")
             position = class_positions(estimator.classes_, labels[rows])
             values.append(
                 score_predictions(position, adapted.predict_proba(_safe_indexing(X, rows)))[self.metric]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
-from scipy.special import log_softmax
 
 from sfboost.calibration.reliability import FloatArray, IntArray, bin_confidence
+from sfboost.marginal.probabilities import log_softmax
 
 # T between 1/20 and 20: beyond that the predictor is unusable whatever its temperature.
 _LARGEST_LOG_SCALE = float(np.log(20.0))
@@ -33,7 +33,7 @@ class Temperature:
     def apply(self, log_proba: FloatArray) -> FloatArray:
         """Calibrated log-probabilities of shape (n, K) from raw ones (or from logits)."""
         shift = 0.0 if self.bias is None else self.bias
-        return log_softmax(log_proba / self.temperature + shift, axis=1)
+        return log_softmax(log_proba / self.temperature + shift)
 
 
 def fit_temperature(
@@ -95,7 +95,7 @@ def _groups(y: IntArray, domain: object) -> list[IntArray]:
 
 
 def _nll(log_proba: FloatArray, y: IntArray, weight: FloatArray) -> float:
-    return -float(weight @ log_softmax(log_proba, axis=1)[np.arange(len(y)), y])
+    return -float(weight @ log_softmax(log_proba)[np.arange(len(y)), y])
 
 
 def _fit_by_nll(log_proba: FloatArray, y: IntArray, weight: FloatArray, bias: bool) -> Temperature:
@@ -111,7 +111,7 @@ def _fit_by_nll(log_proba: FloatArray, y: IntArray, weight: FloatArray, bias: bo
     onehot = np.eye(log_proba.shape[1])[y]
 
     def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-        fitted = log_softmax(theta[0] * log_proba + theta[1:], axis=1)
+        fitted = log_softmax(theta[0] * log_proba + theta[1:])
         residual = (np.exp(fitted) - onehot) * weight[:, None]
         gradient = np.concatenate([[np.sum(residual * log_proba)], residual.sum(axis=0)])
         # The mean of the offsets is free: a trace of ridge keeps them centred.

@@ -16,7 +16,7 @@ _RIDGE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class MeaningCoordinates:
     """Learned on labelled training rows.
 
     Attributes

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfboost.change.coordinates import Coordinates
+from sfboost.change.coordinates import MeaningCoordinates
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
@@ -42,9 +42,9 @@ class Moments:
     scale: tuple[FloatArray, FloatArray]
 
 
-def measure_moments(coordinates: Coordinates, view: View, stable: FloatArray | None = None) -> Moments:
-    """Measure a domain; `stable` are other stable probabilities than the view's own."""
-    F = np.exp(view.log_stable) if stable is None else stable
+def measure_moments(coordinates: MeaningCoordinates, view: View) -> Moments:
+    """Measure a domain."""
+    F = np.exp(view.log_stable)
     weight, n_classes = view.weight, F.shape[1]
     U, evidence, design = coordinates.standardised(view), view.evidence, coordinates.design(view)
     towards = (np.eye(n_classes) - 1.0 / n_classes) / n_classes

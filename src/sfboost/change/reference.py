@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.change.class_shares import shifted
-from sfboost.change.coordinates import Coordinates
+from sfboost.change.class_shares import back_to_training
+from sfboost.change.coordinates import MeaningCoordinates
 from sfboost.change.moments import Moments, measure_moments
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
@@ -35,7 +35,7 @@ class Reference:
 
     Attributes
     ----------
-    coordinates : Coordinates
+    coordinates : MeaningCoordinates
     domains : tuple of BlindDomain
     importance : array of shape (d,)
         Share of each unstable feature in the pooled evidence; sums to one.
@@ -47,7 +47,7 @@ class Reference:
         Columns of one feature (a category and its codes) have one number.
     """
 
-    coordinates: Coordinates
+    coordinates: MeaningCoordinates
     domains: tuple[BlindDomain, ...]
     importance: FloatArray
     prior: FloatArray
@@ -68,7 +68,7 @@ class Reference:
         n_classes, d = everything.log_stable.shape[1], everything.unstable.shape[1]
         prior = np.bincount(y, everything.weight, n_classes)
         prior = np.maximum(prior, 1e-6) / np.maximum(prior, 1e-6).sum()
-        coordinates = Coordinates.learn(everything, y)
+        coordinates = MeaningCoordinates.learn(everything, y)
         numbers = np.arange(d) if groups is None else np.asarray(groups, dtype=np.intp)
         return cls(
             coordinates,
@@ -89,20 +89,20 @@ def _left_out(
 ) -> BlindDomain:
     """One own domain in coordinates that the others have taught, as a new one would be measured."""
     others = [i for i in range(len(views)) if i != out] or [out]
-    coordinates = Coordinates.learn(
+    coordinates = MeaningCoordinates.learn(
         _stacked([views[i] for i in others]), np.concatenate([labels[i] for i in others])
     )
     return measure_domain(domains[out], coordinates, views[out], prior)
 
 
-def measure_domain(name: Any, coordinates: Coordinates, view: View, prior: FloatArray) -> BlindDomain:
+def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior: FloatArray) -> BlindDomain:
     """Both kinds of moments of one domain."""
-    moved = shifted(np.exp(view.log_stable), prior, view.weight)
+    weight = back_to_training(np.exp(view.log_stable), prior, view.weight)
     return BlindDomain(
         name,
         len(view.weight),
         measure_moments(coordinates, view),
-        measure_moments(coordinates, view, moved),
+        measure_moments(coordinates, replace(view, weight=weight)),
     )
 
 
@@ -118,7 +118,7 @@ def _stacked(views: Sequence[View]) -> View:
     return View(log_stable, unstable, log_pooled, features, weight)
 
 
-def _importance(coordinates: Coordinates, view: View) -> FloatArray:
+def _importance(coordinates: MeaningCoordinates, view: View) -> FloatArray:
     """How much of the evidence follows each feature, X_S held fixed: ridge coefficients in training units."""
     U, design = coordinates.standardised(view), coordinates.design(view)
     together = np.column_stack([U, design])

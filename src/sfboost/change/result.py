@@ -19,26 +19,23 @@ class FeatureChange:
         Its columns among the unstable ones.
     p_value : float
         Not adjusted for the number of features.
-    ratio : float
-        How much of its meaning is left: 1 all, 0 nothing, -1 the opposite.
-    power : float
-        Expected meaning over its predictive error; below two a loss would hardly be seen.
+    left : float
+        How much of its meaning is left, in expectation: 1 all, 0 nothing, -1 the opposite.
+    same : float
+        Probability that it means what it meant, given that some feature does not.
     rescaled : bool
         Whether its spread is unlike that of every own domain, as after a change of unit.
     importance : float
         Its share in what all unstable features say.
-    left : tuple of float
-        `ratio` of each of its columns.
     """
 
     name: str
     columns: tuple[int, ...]
     p_value: float
-    ratio: float
-    power: float
+    left: float
+    same: float
     rescaled: bool
     importance: float
-    left: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,11 @@ class Change:
     features : tuple of FeatureChange
     changed : tuple of str
         The features that the change is put down to.
+    suspects : tuple of str
+        The features that a change would be put down to, if there was one.
+    signature : tuple of float
+        How a change of the suspects looks: what is left of their meaning, of their slope on what X_S
+        predicts of them, the logarithm of their unit, and their share in what all unstable features say.
     """
 
     verdict: Verdict
@@ -73,6 +75,14 @@ class Change:
     own: dict[str, float]
     features: tuple[FeatureChange, ...]
     changed: tuple[str, ...]
+    suspects: tuple[str, ...]
+    signature: tuple[float, float, float, float]
+
+    def columns_left(self, names: tuple[str, ...] | None = None) -> tuple[list[int], list[float]]:
+        """Columns of some features (or of all) among the unstable ones, and what is left of each."""
+        parts = [feature for feature in self.features if names is None or feature.name in names]
+        columns = [column for part in parts for column in part.columns]
+        return columns, [part.left for part in parts for _ in part.columns]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -84,12 +94,15 @@ class Change:
             "changed": f"Meaning changed: {', '.join(self.changed)}",
             "cannot tell": "Cannot tell whether a meaning changed",
         }
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
-        lines = [f"{words[self.verdict]} ({p}, power {self.power:.1f})."]
+        lines = [f"{words[self.verdict]} ({_p(self.p_value)}, power {self.power:.1f})."]
         for feature in sorted(self.features, key=lambda f: f.p_value):
             mark = "*" if feature.name in self.changed else " "
             lines.append(
-                f"{mark} {feature.name:<20} {100 * feature.ratio:>5.0f} % of its meaning left, "
-                f"p = {feature.p_value:.3f}"
+                f"{mark} {feature.name:<20} {100 * feature.left:>5.0f} % of its meaning left, "
+                f"{_p(feature.p_value)}"
             )
         return "\n".join(lines)
+
+
+def _p(value: float) -> str:
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sfboost.change.attribution import LEFT, attribute
 from sfboost.change.moments import Moments
-from sfboost.change.prediction import Prediction, combine, holm, predict_new
+from sfboost.change.prediction import Prediction, combine, predict_new
 from sfboost.change.reference import Reference, measure_domain
 from sfboost.change.result import Change, FeatureChange, Verdict
 from sfboost.change.view import View
@@ -18,6 +18,8 @@ from sfboost.marginal.probabilities import FloatArray
 _MEANING_VARIES = 0.1
 # Log-units by which a feature's spread differs between any two domains: a factor of 1.4.
 _SCALE_VARIES = 0.35
+# A spread this unlikely is a change of unit.
+_RESCALED = 0.01
 #: Below this power a loss of all meaning would hardly be seen.
 LEAST_POWER = 2.0
 
@@ -57,8 +59,17 @@ class _Comparison:
 def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Change:
     """Compare a new domain with the own ones.
 
+    Labels would show whether a feature still means what it meant. Without them its meaning is measured
+    through f_S, in the new domain and, as blindly, in each own one; what f_S gets wrong it gets wrong in
+    all of them.
+
     It is called changed only if it is so under both readings of stability, P(Y | X_S) and P(X_S | Y): rows
     whose X_S or class shares moved are not rows whose features changed their meaning.
+
+    References
+    ----------
+    .. [1] Y. Liu and J. Xie (2020). Cauchy Combination Test. Journal of the American Statistical
+       Association 115.
     """
     if view.unstable.shape[1] != len(reference.names):
         raise ValueError(
@@ -74,6 +85,9 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.evidence.power[0])
     features = _features(reference, chosen)
+    suspects = tuple(feature.name for feature in features if feature.same < 0.5) or (
+        min(features, key=lambda feature: feature.same).name,
+    )
     verdict: Verdict = "changed" if p_value < level else "unchanged"
     if len(reference.domains) < 2 or (verdict == "unchanged" and power < LEAST_POWER):
         verdict = "cannot tell"
@@ -86,7 +100,9 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
         value=float(here.posterior.evidence[0][0]),
         own={str(own.name): float(own.posterior.evidence[0][0]) for own in reference.domains},
         features=features,
-        changed=_changed(features, verdict, level),
+        changed=suspects if verdict == "changed" else (),
+        suspects=suspects,
+        signature=_signature(reference, chosen, features, suspects),
     )
 
 
@@ -104,38 +120,40 @@ def _compare(own: list[Moments], new: Moments) -> _Comparison:
 
 
 def _features(reference: Reference, found: _Comparison) -> tuple[FeatureChange, ...]:
-    """By feature: its least column, times their number; the meaning that is left by what measures it best."""
-    by_column = found.by_column()
-    better = found.meaning.power >= found.slope.power
-    ratio = np.where(better, found.meaning.ratio, found.slope.ratio)
-    power = np.where(better, found.meaning.power, found.slope.power)
+    """By feature: its least column, times their number; and which hypothesis about it is how likely."""
+    by_column, groups = found.by_column(), reference.groups
+    unit = np.exp(found.scale.new - found.scale.expected)
+    rescaled = found.scale.p_value * np.bincount(groups)[groups] < _RESCALED
+    likely = attribute(
+        [found.meaning, found.slope], np.where(rescaled, unit, 1.0), groups, reference.importance
+    )
     made = []
-    for group in range(int(reference.groups.max()) + 1):
-        columns = np.flatnonzero(reference.groups == group)
+    for group, chances in enumerate(likely):
+        columns = np.flatnonzero(groups == group)
         worst = columns[by_column[columns].argmin()]
         made.append(
             FeatureChange(
                 name=reference.names[columns[0]],
                 columns=tuple(columns.tolist()),
                 p_value=min(1.0, float(by_column[worst]) * len(columns)),
-                ratio=float(ratio[worst]),
-                power=float(power[worst]),
-                rescaled=bool(found.scale.p_value[worst] * len(columns) < 0.01),
+                left=float(chances @ LEFT),
+                same=float(chances[0]) * (not rescaled[columns].any()),
+                rescaled=bool(rescaled[columns].any()),
                 importance=float(reference.importance[columns].sum()),
-                left=tuple(ratio[columns].tolist()),
             )
         )
     return tuple(made)
 
 
-def _changed(features: tuple[FeatureChange, ...], verdict: Verdict, level: float) -> tuple[str, ...]:
-    """Names of the features that a change is put down to; all of them if no single one stands out."""
-    if verdict != "changed":
-        return ()
-    p_values: npt.NDArray[np.float64] = np.array([feature.p_value for feature in features])
-    beyond = np.flatnonzero(holm(p_values) < level)
-    if not len(beyond) and p_values.min() < level:
-        beyond = np.array([int(p_values.argmin())])
-    if not len(beyond):
-        beyond = np.arange(len(features))
-    return tuple(features[j].name for j in beyond)
+def _signature(
+    reference: Reference, found: _Comparison, features: tuple[FeatureChange, ...], suspects: tuple[str, ...]
+) -> tuple[float, float, float, float]:
+    """Of the suspects: what is left of meaning and slope, how their unit changed, their share."""
+    columns = [column for part in features if part.name in suspects for column in part.columns]
+    importance = reference.importance[columns]
+    left = [
+        float(importance @ np.clip(kind.ratio[columns], -2.0, 2.0) / importance.sum())
+        for kind in (found.meaning, found.slope)
+    ]
+    unit = float(importance @ np.clip(found.scale.new - found.scale.expected, -2.0, 2.0)[columns])
+    return left[0], left[1], unit / float(importance.sum()), float(importance.sum())

@@ -13,6 +13,7 @@ from sfboost.cli.console import speaking
 from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
 from sfboost.cli.outcome import finish
+from sfboost.cli.streams import adapt_blocks, adapt_table, forget, is_long, label_of
 from sfboost.tables.roles import split
 
 
@@ -23,6 +24,7 @@ def adapt(
     new: o.NewTable,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. adapted.sfb.")],
     adapting: o.AdaptOptions,
+    stream: o.StreamOptions,
     csv: o.CsvOptions,
     config: o.Config = None,
     trusted: o.Trusted = None,
@@ -35,14 +37,21 @@ def adapt(
     voice = talk.voice()
     check_model_name(output)
     refuse_collisions(
-        {"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": adapting.report}
+        {"MODEL": model, "NEW": new, "--config": config},
+        {"-o": output, "--report": adapting.report, "--card": adapting.card},
     )
     project = load_project(model, split(trusted))
-    rows_here, name = read_new(new, project, csv)
+    resume = output.with_name(f".{output.name}.parts")
     with voice.waiting("Adapting"):
-        project = project.adapt(rows_here, answer=adapting.answer.value, leak=adapting.leak)
+        if is_long(new, stream, project):
+            done = adapt_blocks(project, new, csv, stream, adapting, resume, label_of(model))
+        else:
+            done = adapt_table(project, *read_new(new, project, csv), adapting)
+        project = done.project
+        title = f"{done.name} as a new domain"
         facts = project.facts(
-            rows_here, title=f"{name} as a new domain", source=model.name, rows=adapting.rows
+            done.rows, title=title, source=model.name, rows=adapting.rows, remarks=done.remarks
         )
     save_project(project, output, split(trusted))
-    finish(voice, project, facts, {"model": str(output)}, adapting)
+    forget(resume)
+    finish(voice, project, facts, {"model": str(output)}, adapting, done.n_rows)

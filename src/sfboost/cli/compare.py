@@ -15,8 +15,8 @@ from sfboost.lab.baselines.table_one import (
     ROBUST_BELOW,
     SYSTEMS,
     USED_FROM,
-    Measured,
-    System,
+    ComparedSystem,
+    MeasuredSystem,
     table_one,
 )
 
@@ -68,17 +68,17 @@ def compare(
     )
 
 
-def _system(given: str) -> System:
+def _system(given: str) -> ComparedSystem:
     trainer, _, adapter = given.partition("+")
     known = {entry.trainer: entry for entry in SYSTEMS}
     adapter = adapter or "none"
     ADAPTERS[adapter], TRAINERS[trainer]  # an unknown name is said before anything is trained
     title = TRAINERS[trainer].title + (f" + {ADAPTERS[adapter].title}" if adapter != "none" else "")
-    like = known.get(trainer, System(title, trainer))
+    like = known.get(trainer, ComparedSystem(title, trainer))
     return replace(like, title=title, adapter=adapter)
 
 
-def make_table(measured: list[Measured], *, numbers: bool) -> Table:
+def make_table(measured: list[MeasuredSystem], *, numbers: bool) -> Table:
     """Return the table: ticks, or the numbers behind them."""
     table = Table("system", title="Parts used, robustness, and what is asked of the test domain")
     for part in PARTS:

@@ -137,7 +137,7 @@ def export_command(
 
 
 def _with_features(dataset: Dataset, features: str, size: int, jobs: int) -> Dataset:
-    from sfboost.datasets.features import EfficientNetLite0, with_features
+    from sfboost.datasets.features import EfficientNetFeatures, with_features
 
     if features not in FEATURES:
         raise ValueError(f"Got --features {features!r}; there are {', '.join(FEATURES)}.")
@@ -147,7 +147,7 @@ def _with_features(dataset: Dataset, features: str, size: int, jobs: int) -> Dat
         def told(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        return with_features(dataset, EfficientNetLite0(size), n_jobs=jobs, progress=told)
+        return with_features(dataset, EfficientNetFeatures(size), n_jobs=jobs, progress=told)
 
 
 def _summary(dataset: Dataset) -> Table:

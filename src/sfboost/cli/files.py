@@ -22,7 +22,7 @@ def save_project(project: Project, path: Path, trusted: Collection[str] = ()) ->
     if project.adapted is None:
         model.save(path, trusted=trusted)
     else:
-        AdaptedClassifier(model, project.adapted.adaptation).save(path, trusted=trusted)
+        AdaptedClassifier(model, project.adapted.adaptation, project.adapted.best).save(path, trusted=trusted)
 
 
 def check_model_name(path: Path) -> None:

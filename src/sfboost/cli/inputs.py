@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sfboost.cli.options import ColumnOptions, CsvOptions
 from sfboost.cli.project import Project
 from sfboost.encoding.cells import as_text
-from sfboost.tables.preparing import NewRows, TrainingTable, csv_types, prepare_new, prepare_training
+from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
 from sfboost.tables.reading import read
 from sfboost.tables.roles import assign, pick, require_columns, split
 
@@ -79,13 +79,13 @@ def index_columns(table: pa.Table) -> list[str]:
     return [name for name in table.column_names if name in known or _NAMELESS.fullmatch(name)]
 
 
-def read_new(where: str, project: Project, csv: CsvOptions) -> tuple[NewRows, str]:
+def read_new(where: str, project: Project, csv: CsvOptions) -> tuple[NewTable, str]:
     """Rows of a new domain, and the name of where they are from."""
     source = csv.find(where)
     table = read(source, csv_types(project.roles, project.encoder))
     return take_new(table, project, source.name), source.name
 
 
-def take_new(table: pa.Table, project: Project, name: str) -> NewRows:
+def take_new(table: pa.Table, project: Project, name: str) -> NewTable:
     """Rows of a table that is already here as those of a new domain."""
     return prepare_new(table, project.roles, project.encoder, project.model.classes_, name)

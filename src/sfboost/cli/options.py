@@ -21,13 +21,14 @@ _META = "sfboost.model"
 class AnswerName(StrEnum):
     """How careful the answer is; see `StableFeatureBoosting.adapt`."""
 
+    best = "best"
     safe = "safe"
     paper = "paper"
 
 
 TrainTable = Annotated[str, typer.Argument(help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")]
 NewTable = Annotated[
-    str, typer.Argument(help="Rows of one new domain: CSV, Parquet or Arrow; - is standard input.")
+    str, typer.Argument(help="Rows of one new domain: CSV, Parquet, Arrow or a folder; - is standard input.")
 ]
 Trusted = Annotated[
     str | None,
@@ -99,6 +100,9 @@ class AdaptOptions:
     report: Annotated[
         Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
     ] = None
+    card: Annotated[
+        Path | None, typer.Option("--card", help="Write a model card: the report's facts as Markdown.")
+    ] = None
     rows: Annotated[
         bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
     ] = True
@@ -106,15 +110,31 @@ class AdaptOptions:
         AnswerName,
         typer.Option(
             "--answer",
-            help="safe: allow for the leak seen in training, keep what is in doubt; paper: adapt whatever "
-            "it is.",
+            help="best: all features as trained, mended, boosted or the stable ones alone, as the training "
+            "domains recommend; safe: adapt beyond doubt, or keep the stable ones; paper: adapt in any case.",
         ),
-    ] = AnswerName.safe
+    ] = AnswerName.best
     leak: Annotated[
         float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")
     ] = None
     require_adapted: Annotated[
         bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How long tables and folders of them are read."""
+
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            help="Who works on the blocks of a long table: here, or ray (RAY_ADDRESS names a cluster).",
+        ),
+    ] = None
+    skip_unreadable: Annotated[
+        bool, typer.Option("--skip-unreadable", help="Leave out what cannot be read of a folder, and say so.")
     ] = False
 
 
@@ -148,6 +168,7 @@ FILE_OPTIONS = {
     **_kinds(ColumnOptions),
     **_kinds(CsvOptions),
     **_kinds(AdaptOptions),
+    **_kinds(StreamOptions),
     **dict.fromkeys(("evaluate", "quiet"), FLAG),
 }
 

@@ -8,34 +8,46 @@ import typer
 
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
-from sfboost.cli.project import Project
-from sfboost.report import ReportFacts, render
+from sfboost.cli.project import Project, drift_lines
+from sfboost.report import ReportFacts, model_card, render
 from sfboost.tables.writing import whole_output
 
-_COLOURS = {"adapted": "green", "blended": "yellow", "kept stable": "cyan"}
+_COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
 def finish(
-    voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str], asked: AdaptOptions
+    voice: Voice,
+    project: Project,
+    facts: ReportFacts,
+    written: dict[str, str],
+    asked: AdaptOptions,
+    n_rows: int,
 ) -> None:
-    """Write the report, tell the outcome, and end with code 3 if adapting was required and did not happen."""
-    if asked.report is not None:
-        with whole_output(asked.report) as part:
-            part.write_text(render(facts), encoding="utf-8")
-        written["report"] = str(asked.report)
-    tell(voice, project, facts, written)
+    """Write the pages, tell the outcome, and end with code 3 if adapting was required and did not happen."""
+    for what, path, make in (("report", asked.report, render), ("card", asked.card, model_card)):
+        if path is not None:
+            with whole_output(path) as part:
+                part.write_text(make(facts), encoding="utf-8")
+            written[what] = str(path)
+    tell(voice, project, facts, written, n_rows)
     if asked.require_adapted and project.require_adapted().decision_ == "kept stable":
         raise typer.Exit(NOT_ADAPTED)
 
 
-def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str]) -> None:
-    """The decision, why, the scores if labels were given, and the files."""
+def tell(
+    voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str], n_rows: int | None = None
+) -> None:
+    """The decision, why, the scores if labels were given, and the files.
+
+    `n_rows` is the number of all rows, where the facts are of some.
+    """
     voice.note(*facts.remarks)
     kind = facts.headline.kind
     lines: list[Line] = [
         ((kind, f"bold {_COLOURS[kind]}"), f": {facts.headline.sentence}"),
         facts.headline.because,
     ]
+    lines += drift_lines(facts.training)
     if facts.scores is not None:
         scores = ", ".join(
             f"{method} {100 * values['accuracy']:.1f} %" for method, values in facts.scores.by_method.items()
@@ -46,7 +58,8 @@ def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, 
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
         lines.append(f"assumptions in doubt: {names}")
     lines += [f"{what}: {path}" for what, path in written.items()]
-    voice.result(as_values(project, facts) | {"files": written}, *lines)
+    values = as_values(project, facts) | {"files": written}
+    voice.result(values if n_rows is None else values | {"rows": n_rows}, *lines)
 
 
 def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:

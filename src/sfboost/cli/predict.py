@@ -9,9 +9,10 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
-from sfboost.cli.console import speaking
+from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
+from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
 from sfboost.tables.reading import PIPE, Source, open_batches
@@ -36,6 +37,7 @@ def predict(
     new: o.NewTable,
     output: PredictionTable,
     format: Format = None,
+    stream: o.StreamOptions,
     csv: o.CsvOptions,
     trusted: o.Trusted = None,
     talk: o.VoiceOptions,
@@ -43,15 +45,32 @@ def predict(
     """Predict the rows of a table, a batch at a time.
 
     Each row gets the class, the adapted and the stable probabilities and the decision (adapted, blended, kept
-    stable, not adapted). The file appears when it is complete.
+    stable, not adapted). The file appears when it is complete. A folder as output (its name ends in /) gets a
+    file for each block of NEW, and appears when all are there; a command that was stopped goes on, if it is
+    given again.
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
-    kind = check_format(format, output)
+    to_folder = is_folder(output)
+    kind = check_format(format or "parquet" if to_folder else format, output)
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model, split(trusted))
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
+    decision = "not adapted" if project.adapted is None else project.adapted.decision_
+    if to_folder or (new != PIPE and Path(new).is_dir()):
+        blocks = blocks_of(project, new, csv)
+        if to_folder:
+            done, left_out = predict_folder(project, blocks, output, kind, stream, label_of(model))
+            voice.note(*left_out)
+        else:
+            done = 0
+            with open_table(output, kind) as write:
+                for batch in predict_batches(project, batches_of(blocks), Path(new).name):
+                    write(batch)
+                    done += batch.num_rows
+        _tell(voice, done, decision, output)
+        return
     source = csv.find(new)
     types, done = csv_types(project.roles, project.encoder), 0
     with (
@@ -66,7 +85,10 @@ def predict(
             progress.update(task, completed=done)
         if not done:
             raise ValueError(f"{source.name} has no rows: there is nothing to predict.")
-    decision = "not adapted" if project.adapted is None else project.adapted.decision_
+    _tell(voice, done, decision, output)
+
+
+def _tell(voice: Voice, done: int, decision: str, output: str) -> None:
     voice.result(
         {"rows": done, "decision": decision, "file": output},
         f"predicted {done} rows ({decision}): {output}",

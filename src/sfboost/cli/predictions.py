@@ -51,11 +51,7 @@ def _predict(project: Project, batch: pa.RecordBatch, first: int) -> pa.RecordBa
     stable = project.model.predict_proba(X)
     joint, decision = stable, NOT_ADAPTED
     if project.adapted is not None:
-        unstable = project.model.unstable_columns_.take(X)
-        joint, decision = (
-            project.adapted.adaptation.predict_proba(stable, unstable),
-            project.adapted.decision_,
-        )
+        joint, decision = project.adapted.predict_proba(X), project.adapted.decision_
     best = joint.argmax(axis=1)
     columns: dict[str, Any] = {}
     if project.roles.id is None:

@@ -12,8 +12,9 @@ from sfboost.cli.console import speaking
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
-from sfboost.cli.predictions import BATCH_ROWS, predict_batches
+from sfboost.cli.predictions import predict_batches
 from sfboost.cli.project import learn
+from sfboost.cli.streams import adapt_blocks, adapt_table, is_long
 from sfboost.tables.reading import PIPE
 from sfboost.tables.writing import open_table, resolve
 
@@ -33,6 +34,7 @@ def run(
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
     format: Format = None,
+    stream: o.StreamOptions,
     csv: o.CsvOptions,
     config: o.Config = None,
     talk: o.VoiceOptions,
@@ -45,7 +47,8 @@ def run(
     voice = talk.voice(to_pipe=output == PIPE)
     kind = check_format(format, output)
     refuse_collisions(
-        {"TRAIN": train, "NEW": new, "--config": config}, {"-o": output, "--report": adapting.report}
+        {"TRAIN": train, "NEW": new, "--config": config},
+        {"-o": output, "--report": adapting.report, "--card": adapting.card},
     )
     if (new is None) == (hold_out is None):
         raise ValueError(
@@ -56,16 +59,18 @@ def run(
     training, held = read_training(train, columns, csv, hold_out)
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
-    if held is not None:
-        here, name = take_new(held, project, f"{columns.domain} = {hold_out}"), str(hold_out)
-    else:
-        here, name = read_new(str(new), project, csv)
     with voice.waiting("Adapting"):
-        project = project.adapt(here, answer=adapting.answer.value, leak=adapting.leak)
-        facts = project.facts(
-            here, title=f"{name} as a new domain", source=train, rows=adapting.rows, remarks=training.remarks
-        )
+        if held is not None:
+            here = take_new(held, project, f"{columns.domain} = {hold_out}")
+            done = adapt_table(project, here, str(hold_out), adapting)
+        elif is_long(new, stream, project):
+            done = adapt_blocks(project, str(new), csv, stream, adapting)
+        else:
+            done = adapt_table(project, *read_new(str(new), project, csv), adapting)
+        project = done.project
+        title, remarks = f"{done.name} as a new domain", (*training.remarks, *done.remarks)
+        facts = project.facts(done.rows, title=title, source=train, rows=adapting.rows, remarks=remarks)
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, here.table.to_batches(BATCH_ROWS), name):
+        for batch in predict_batches(project, done.batches(), done.name):
             write(batch)
-    finish(voice, project, facts, {"predictions": output}, adapting)
+    finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows)

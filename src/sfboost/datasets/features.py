@@ -35,7 +35,7 @@ _CENTRE, _SCALE = 127.0, 128.0
 
 
 @dataclass(frozen=True)
-class EfficientNetLite0:
+class EfficientNetFeatures:
     """EfficientNet-Lite0 with ImageNet weights, from the package of its weights.
 
     Parameters
@@ -45,8 +45,8 @@ class EfficientNetLite0:
 
     Examples
     --------
-    >>> from sfboost.datasets.features import EfficientNetLite0
-    >>> EfficientNetLite0().size
+    >>> from sfboost.datasets.features import EfficientNetFeatures
+    >>> EfficientNetFeatures().size
     224
     """
 
@@ -72,7 +72,7 @@ class EfficientNetLite0:
 
 def extract(
     pictures: ImageSequence,
-    extractor: EfficientNetLite0 | None = None,
+    extractor: EfficientNetFeatures | None = None,
     *,
     n_jobs: int = 1,
     progress: Progress | None = None,
@@ -83,7 +83,7 @@ def extract(
     ----------
     pictures : ImageSequence
         What to look at.
-    extractor : EfficientNetLite0, optional
+    extractor : EfficientNetFeatures, optional
         The network.
     n_jobs : int
         Processes that decode and look.
@@ -100,7 +100,7 @@ def extract(
     >>> from sfboost.datasets.features import extract
     >>> extract(load("pacs").domain("photo").X)  # doctest: +SKIP
     """
-    extractor = extractor or EfficientNetLite0()
+    extractor = extractor or EfficientNetFeatures()
     resized = pictures.resized(extractor.size)
     chunks = [resized[start : start + _CHUNK] for start in range(0, len(resized), _CHUNK)]
     files = [_place(chunk, extractor) for chunk in chunks]
@@ -126,7 +126,7 @@ def extract(
 
 def with_features(
     dataset: Dataset,
-    extractor: EfficientNetLite0 | None = None,
+    extractor: EfficientNetFeatures | None = None,
     *,
     n_jobs: int = 1,
     progress: Progress | None = None,
@@ -157,11 +157,11 @@ def with_features(
     return replace(dataset, domains=tuple(domains))
 
 
-def _look(extractor: EfficientNetLite0, places: list[Picture]) -> Floats:
+def _look(extractor: EfficientNetFeatures, places: list[Picture]) -> Floats:
     return extractor(decode_all(places, (extractor.size, extractor.size)))
 
 
-def _place(chunk: ImageSequence, extractor: EfficientNetLite0) -> Path:
+def _place(chunk: ImageSequence, extractor: EfficientNetFeatures) -> Path:
     digest = hashlib.sha256(extractor.identity.encode())
     for k in range(len(chunk)):
         digest.update(hashlib.sha256(chunk.encoded(k)).digest())

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfboost.datasets.archives import Member, UnsafeArchiveError, content_hash, members, unpack
 from sfboost.datasets.contract import Dataset, Domain, as_names
-from sfboost.datasets.images import ImageSequence, Store
+from sfboost.datasets.images import ImageSequence, PictureStore
 from sfboost.datasets.sources import cache_folder
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
@@ -111,15 +111,17 @@ def unpacked(archive: Path) -> Path:
     return target if target.is_dir() else unpack(archive, target)
 
 
-def _store(root: Path) -> Store:
+def _store(root: Path) -> PictureStore:
     if root.is_dir():
         names = _in_folder(root)
-        store = Store(root, names)
+        store = PictureStore(root, names)
     elif root.is_file() and _is_plain_tar(root):
         found = _in_tar(root)
         names = [member.name for member in found]
         offsets = np.array([member.offset for member in found], dtype=np.int64)
-        store = Store(root, names, offsets, np.array([member.size for member in found], dtype=np.int64))
+        store = PictureStore(
+            root, names, offsets, np.array([member.size for member in found], dtype=np.int64)
+        )
     elif root.is_file():
         return _store(unpacked(root))
     else:

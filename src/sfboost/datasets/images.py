@@ -45,14 +45,14 @@ class Picture:
 
 
 @dataclass(frozen=True, eq=False)
-class Store:
+class PictureStore:
     """Names of pictures and where they lie: below a folder, or at offsets of a tar.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from sfboost.datasets.images import Store
-    >>> Store(Path("photos"), ["dog/1.jpg"]).picture(0).path.as_posix()
+    >>> from sfboost.datasets.images import PictureStore
+    >>> PictureStore(Path("photos"), ["dog/1.jpg"]).picture(0).path.as_posix()
     'photos/dog/1.jpg'
     """
 
@@ -74,7 +74,7 @@ class ImageSequence:
 
     Parameters
     ----------
-    store : Store
+    store : PictureStore
         Where the pictures lie.
     rows : ndarray of int
         Which of them, in which order.
@@ -95,14 +95,14 @@ class ImageSequence:
     (2, (3, 6, 8), (3, 4, 4), 1)
     """
 
-    store: Store
+    store: PictureStore
     rows: NDArray[np.intp]
     size: tuple[int, int] | None = None
 
     @classmethod
     def of_files(cls, root: Path, names: Iterable[str]) -> ImageSequence:
         """Return the sequence of these files below a folder."""
-        store = Store(root, list(names))
+        store = PictureStore(root, list(names))
         return cls(store, np.arange(len(store.names)))
 
     def __len__(self) -> int:

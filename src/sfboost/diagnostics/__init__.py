@@ -8,9 +8,11 @@ from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.checks import CHECKS, Check
 from sfboost.diagnostics.complementarity import training_leaks
 from sfboost.diagnostics.independence import conditional_independence
-from sfboost.diagnostics.inputs import Material, NewRows, TrainingRows, make_new_rows, make_training_rows
+from sfboost.diagnostics.inputs import CheckInputs, NewRows, TrainingRows, make_new_rows, make_training_rows
 from sfboost.diagnostics.kind import InterceptSlope, intercept_slope
 from sfboost.diagnostics.leak import DomainLeak, domain_leak, training_leak
+from sfboost.diagnostics.performance import Performance, confidence_based, estimate_performance
+from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.diagnostics.recalibration import Recalibration
 from sfboost.diagnostics.report import Diagnosis, diagnose
 from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
@@ -20,21 +22,25 @@ __all__ = [
     "CHECKS",
     "VERDICTS",
     "Check",
+    "CheckInputs",
     "CheckResult",
     "Diagnosis",
     "Dials",
     "DomainLeak",
     "InterceptSlope",
-    "Material",
     "NewRows",
+    "Performance",
+    "PredictionSets",
     "Recalibration",
     "SimulatedDomain",
     "SimulatedProblem",
     "TrainingRows",
     "Verdict",
     "conditional_independence",
+    "confidence_based",
     "diagnose",
     "domain_leak",
+    "estimate_performance",
     "intercept_slope",
     "make_new_rows",
     "make_training_rows",

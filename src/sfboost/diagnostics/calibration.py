@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
-from sfboost.diagnostics.inputs import Material, TrainingRows
+from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.moments import holm
 from sfboost.diagnostics.result import CheckResult, judge
 from sfboost.marginal import PseudoLabelStatistics
@@ -17,12 +17,12 @@ _TOLERABLE = 0.15
 _TOLERABLE_GAP = 0.05
 
 
-def check_calibration(material: Material) -> CheckResult:
+def check_calibration(inputs: CheckInputs) -> CheckResult:
     """Δ_e = E_e[f (Y − f)ᵀ] diag(1/p) in each training domain, with a test of Δ_e = 0 and its size.
 
     tr Δ_e / (K − 1) is the error of the claimed s: what f_S claims minus it is what labels show.
     """
-    training = material.labelled
+    training = inputs.labelled
     p_values = {name: _p_value(training, rows) for name, rows in training.by_domain}
     errors = {name: _relative_error(training, rows) for name, rows in training.by_domain}
     adjusted = holm(p_values)
@@ -39,7 +39,7 @@ def check_calibration(material: Material) -> CheckResult:
         f"claims (smallest adjusted p over {len(errors)} domains: {smallest:.3f})."
     )
     result = (size, standard_error, smallest, details)
-    if smallest >= material.level:
+    if smallest >= inputs.level:
         if abs(size) + 1.64 * standard_error > 4.0 * _TOLERABLE:
             return CheckResult(
                 "calibration", "cannot tell", found, "Pass more labelled rows per domain.", *result
@@ -52,9 +52,9 @@ def check_calibration(material: Material) -> CheckResult:
     effect = max(
         max(abs(errors[name][0]) / _TOLERABLE, gaps[name] / _TOLERABLE_GAP)
         for name, p in adjusted.items()
-        if p < material.level
+        if p < inputs.level
     )
-    verdict = judge(smallest, effect, level=material.level, matters=1.0)
+    verdict = judge(smallest, effect, level=inputs.level, matters=1.0)
     remedy = "" if verdict == "holds" else remedy
     return CheckResult("calibration", verdict, found, remedy, *result)
 

@@ -10,7 +10,7 @@ from sfboost.diagnostics.complementarity import check_complementarity
 from sfboost.diagnostics.feasibility import check_feasibility
 from sfboost.diagnostics.gain import check_gain
 from sfboost.diagnostics.informativeness import check_informativeness, check_lower_bound
-from sfboost.diagnostics.inputs import Material
+from sfboost.diagnostics.inputs import CheckInputs
 from sfboost.diagnostics.kind import check_kind_of_stability
 from sfboost.diagnostics.linearity import check_linearity
 from sfboost.diagnostics.prior import check_prior_drift
@@ -34,22 +34,22 @@ class Check:
     """
 
     name: str
-    run: Callable[[Material], CheckResult]
+    run: Callable[[CheckInputs], CheckResult]
     needs: tuple[str, ...]
     assumption: str
     question: str
     either: bool = False
 
-    def ready(self, material: Material) -> bool:
-        """Whether the material has what this check needs."""
-        there = [need in available(material) for need in self.needs]
+    def ready(self, inputs: CheckInputs) -> bool:
+        """Whether the inputs have what this check needs."""
+        there = [need in available(inputs) for need in self.needs]
         return any(there) if self.either else all(there)
 
 
-def available(material: Material) -> set[str]:
+def available(inputs: CheckInputs) -> set[str]:
     """Names of the parts that are there."""
     parts = set()
-    for name, rows in (("training", material.training), ("new", material.new)):
+    for name, rows in (("training", inputs.training), ("new", inputs.new)):
         if rows is None:
             continue
         parts.add(name)

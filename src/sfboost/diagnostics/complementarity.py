@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfboost.diagnostics.independence import basis, conditional_independence
-from sfboost.diagnostics.inputs import Material, TrainingRows
+from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.leak import DomainLeak, domain_leak
 from sfboost.diagnostics.moments import holm
 from sfboost.diagnostics.result import CheckResult, judge
@@ -15,12 +15,12 @@ _NOTICEABLE, _LARGE = 0.05, 0.15
 _FEWEST_ROWS = 30
 
 
-def check_complementarity(material: Material) -> CheckResult:
+def check_complementarity(inputs: CheckInputs) -> CheckResult:
     """The leak L/s of each training domain as an effect size, and tests of f_S ⟂ X_U | Y within it.
 
     p-values reject everything at tens of thousands of rows: the verdict needs both the test and the size.
     """
-    training = material.labelled
+    training = inputs.labelled
     leaks = training_leaks(training)
     p_values = {
         name: _p_value(training, rows) for name, rows in training.by_domain if len(rows) >= _FEWEST_ROWS
@@ -43,7 +43,7 @@ def check_complementarity(material: Material) -> CheckResult:
         f"square; smallest adjusted p over {len(adjusted)} domains: {smallest:.3f})."
     )
     result = (worst.relative, None, smallest, details)
-    if smallest >= material.level:
+    if smallest >= inputs.level:
         if worst.relative > _LARGE:
             remedy = "Pass more labelled rows per domain: this leak could be noise or not."
             return CheckResult("complementarity", "cannot tell", found, remedy, *result)
@@ -56,7 +56,7 @@ def check_complementarity(material: Material) -> CheckResult:
     certain = max(lower, *(leak.lower / max(leak.informativeness, 1e-12) for leak in tested))
     likely = max(worst.relative, *(leak.relative for leak in tested))
     effect = max(certain, min(likely, _NOTICEABLE))
-    verdict = judge(smallest, effect, level=material.level, matters=_NOTICEABLE)
+    verdict = judge(smallest, effect, level=inputs.level, matters=_NOTICEABLE)
     remedy = "" if verdict == "holds" else remedy
     return CheckResult("complementarity", verdict, found, remedy, *result)
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import t as t_distribution
 
 from sfboost.diagnostics.independence import coarse, principal_components
-from sfboost.diagnostics.inputs import Material, NewRows
+from sfboost.diagnostics.inputs import CheckInputs, NewRows
 from sfboost.diagnostics.result import CheckResult, judge
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
@@ -18,23 +18,23 @@ _FEWEST_IN_BIN = 100
 _FOLDS = 2
 
 
-def check_feasibility(material: Material) -> CheckResult:
+def check_feasibility(inputs: CheckInputs) -> CheckResult:
     """ε⁻¹ E[f_S | u in a bin] must not be negative in any bin of X_U; bins are chosen on other rows.
 
     An infeasible answer says that X_U shows more of f_S than the class can: complementarity or calibration
     fails. A feasible one says little; it is all that a two-valued X_S allows.
     """
-    new = material.fresh
+    new = inputs.fresh
     confusion = PseudoLabelStatistics.from_proba(new.stable).confusion
     if np.linalg.cond(confusion) > 1e6:
         found = "f_S does not separate all classes: ε cannot be inverted."
         return CheckResult("feasibility, new domain", "cannot tell", found)
-    lowest, error, p_value, n_bins = feasibility(new, confusion, material.random_state)
+    lowest, error, p_value, n_bins = feasibility(new, confusion, inputs.random_state)
     found = (
         f"The smallest corrected Pr[Y | X_U] over {n_bins} bins is {lowest:.3f} ± {error:.3f} "
         f"(adjusted p = {p_value:.3f})."
     )
-    verdict = judge(p_value, -lowest, level=material.level, matters=NOTICEABLE)
+    verdict = judge(p_value, -lowest, level=inputs.level, matters=NOTICEABLE)
     if verdict != "holds":
         remedy = "X_U repeats X_S within a class, or f_S is underconfident: recalibrate or keep f_S."
         return CheckResult("feasibility, new domain", verdict, found, remedy, lowest, error, p_value)

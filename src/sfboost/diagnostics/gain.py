@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sfboost.adaptation import AdaptationWarning, adapt
-from sfboost.diagnostics.inputs import Material
+from sfboost.diagnostics.inputs import CheckInputs
 from sfboost.diagnostics.moments import zero_mean_test
 from sfboost.diagnostics.result import CheckResult
 from sfboost.marginal import posterior
@@ -18,14 +18,14 @@ from sfboost.marginal.probabilities import FloatArray
 _NEGLIGIBLE = 0.002
 
 
-def check_gain(material: Material) -> CheckResult:
+def check_gain(inputs: CheckInputs) -> CheckResult:
     """Cross-fitted ℓ ± SE, and the score test of ℓ at f_U ≡ p (Cov(f_S, X_U) = 0)."""
-    new = material.fresh
+    new = inputs.fresh
     if np.ptp(new.stable, axis=0).max() < 1e-9:
         return CheckResult("anything to gain", "violated", "f_S is constant: nothing can be learned from it.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        adaptation = adapt(new.stable, new.unstable, answer="paper", random_state=material.random_state)
+        adaptation = adapt(new.stable, new.unstable, answer="paper", random_state=inputs.random_state)
     held_out = adaptation.cross_fit
     assert held_out is not None  # the paper's answer and the default head always have one
     gain, error = held_out.gain, held_out.standard_error
@@ -40,8 +40,8 @@ def check_gain(material: Material) -> CheckResult:
         f"Held-out likelihood {gain:.4f} ± {error:.4f} nats a row; {len(new.stable)} rows are worth "
         f"{labels:.0f} labels to the likelihood."
     )
-    negligible = gain + norm.isf(material.level) * error < _NEGLIGIBLE
-    if p_value < material.level and gain > 0.0 and not negligible:
+    negligible = gain + norm.isf(inputs.level) * error < _NEGLIGIBLE
+    if p_value < inputs.level and gain > 0.0 and not negligible:
         return CheckResult("anything to gain", "holds", found, "", gain, error, p_value, details)
     if negligible:
         found = f"Nothing to gain: X_U says next to nothing of X_S. {found}"

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sfboost.adaptation.decision import FEWEST_LABELS
-from sfboost.diagnostics.inputs import Material, NewRows, TrainingRows
+from sfboost.diagnostics.inputs import CheckInputs, NewRows, TrainingRows
 from sfboost.diagnostics.leak import measured_informativeness
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import PseudoLabelStatistics, floored_log
@@ -18,11 +18,11 @@ _CLEARLY_MORE = 1.1
 _REMEDY = "Find better stable features: with this f_S the unstable ones cannot be learned without labels."
 
 
-def check_informativeness(material: Material) -> CheckResult:
+def check_informativeness(inputs: CheckInputs) -> CheckResult:
     """f_S against the class balance on held-out training rows (log loss); s as claimed and as measured."""
-    training = material.training
+    training = inputs.training
     if training is None:
-        return _claim_only(material)
+        return _claim_only(inputs)
     share, error, n_rows = _gain(training)
     p_value = float(norm.sf(share / error)) if error > 0.0 else 1.0
     claimed, claim_error = claimed_informativeness(training.stable)
@@ -38,14 +38,14 @@ def check_informativeness(material: Material) -> CheckResult:
         f"On {n_rows} held-out rows f_S beats the class balance by {share:.4f} ± {error:.4f} nats; it claims "
         f"s = {claimed:.3f} ± {claim_error:.3f}, and with labels s is {measured:.3f}."
     )
-    if share > norm.isf(material.level) * error and measured > 0.0:
+    if share > norm.isf(inputs.level) * error and measured > 0.0:
         worst = min(by_domain.values())
         if worst < 0.0:
             remedy = "Look at the domain where f_S is worse than the class balance."
             return CheckResult("informativeness", "doubtful", found, remedy, share, error, p_value, details)
         return CheckResult("informativeness", "holds", found, "", share, error, p_value, details)
     # A gain that could still be of use (.01 nats) cannot be excluded with few rows.
-    verdict: Verdict = "violated" if share + norm.isf(material.level) * error < 0.01 else "cannot tell"
+    verdict: Verdict = "violated" if share + norm.isf(inputs.level) * error < 0.01 else "cannot tell"
     return CheckResult("informativeness", verdict, found, _REMEDY, share, error, p_value, details)
 
 
@@ -61,8 +61,8 @@ def _gain_of(training: TrainingRows, rows: np.ndarray) -> tuple[float, float, in
     return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain))), len(gain)
 
 
-def _claim_only(material: Material) -> CheckResult:
-    new = material.fresh
+def _claim_only(inputs: CheckInputs) -> CheckResult:
+    new = inputs.fresh
     claimed, error = claimed_informativeness(new.stable)
     if len(new.stable) * claimed < FEWEST_LABELS:
         found = (
@@ -84,16 +84,16 @@ def claimed_informativeness(stable: FloatArray) -> tuple[float, float]:
     return stats.informativeness, float(error)
 
 
-def check_lower_bound(material: Material) -> CheckResult:
+def check_lower_bound(inputs: CheckInputs) -> CheckResult:
     """Bound s from below without labels: s ≥ ρ², the cross-fitted share of Var f_S that X_U explains.
 
     Under complementarity and calibration E[f_S | X_U] is affine in Pr[Y | X_U], so that share is
     s · Var(Pr[Y | X_U]) / Var(Y) and at most s.
     """
-    new = material.fresh
+    new = inputs.fresh
     claimed = PseudoLabelStatistics.from_proba(new.stable).informativeness
-    explained, error = explained_share(new, material.random_state)
-    lower = max(0.0, explained - float(norm.isf(material.level)) * error)
+    explained, error = explained_share(new, inputs.random_state)
+    lower = max(0.0, explained - float(norm.isf(inputs.level)) * error)
     found = (
         f"X_U explains {explained:.3f} ± {error:.3f} of f_S: s is at least {lower:.3f}, f_S claims "
         f"{claimed:.3f}."

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 from scipy.stats import norm
 
-from sfboost.diagnostics.inputs import Material, TrainingRows
+from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.result import CheckResult
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
@@ -35,16 +35,16 @@ class InterceptSlope:
     p_likelihood: float
 
 
-def check_kind_of_stability(material: Material) -> CheckResult:
+def check_kind_of_stability(inputs: CheckInputs) -> CheckResult:
     """The intercept-slope test over training domains with different class shares."""
-    training = material.labelled
+    training = inputs.labelled
     outcome = intercept_slope(training)
     if outcome is None:
         found = "The class shares of the training domains do not differ as X_S does, or there is one domain."
         remedy = "Decide by knowledge: causes of Y say 'posterior', effects of Y say 'likelihood'."
         return CheckResult("kind of stability", "cannot tell", found, remedy)
     posterior, likelihood = (
-        p >= material.level or abs(outcome.slope - value) <= _NEGLIGIBLE
+        p >= inputs.level or abs(outcome.slope - value) <= _NEGLIGIBLE
         for p, value in ((outcome.p_posterior, 0.0), (outcome.p_likelihood, 1.0))
     )
     found = (

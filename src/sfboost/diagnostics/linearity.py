@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfboost.diagnostics.independence import basis, coarse
-from sfboost.diagnostics.inputs import Material, NewRows
+from sfboost.diagnostics.inputs import CheckInputs, NewRows
 from sfboost.diagnostics.moments import MomentTest, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, judge
 from sfboost.marginal import floored_log
@@ -24,12 +24,12 @@ _REMEDY = (
 )
 
 
-def check_linearity(material: Material) -> CheckResult:
+def check_linearity(inputs: CheckInputs) -> CheckResult:
     """Score test of functions of f_S ⊗ {u, u²} against E[g(X_U) | f_S] affine in Pr[Y | f_S].
 
     The covariance is robust, and the error of Pr[Y | f_S] is in it.
     """
-    new = material.judged
+    new = inputs.judged
     outcome = linearity_test(new)
     if outcome is None:
         found = f"f_S takes {n_levels(new.stable)} values for {new.stable.shape[1]} classes: saturated."
@@ -41,7 +41,7 @@ def check_linearity(material: Material) -> CheckResult:
         f"{100 * share:.1f} % of the dependence of X_U on f_S is not explained by the class "
         f"(p = {test.p_value:.3f}, {test.degrees} directions)."
     )
-    verdict = judge(test.p_value, share, level=material.level, matters=_LARGE)
+    verdict = judge(test.p_value, share, level=inputs.level, matters=_LARGE)
     remedy = "" if verdict == "holds" else _REMEDY
     return CheckResult(
         "complementarity, new domain", verdict, found, remedy, share, None, test.p_value, details

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sfboost.diagnostics.inputs import Material, TrainingRows
+from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.result import CheckResult
 from sfboost.marginal.probabilities import FloatArray
 
@@ -96,6 +96,6 @@ class BalanceSketch:
         )
 
 
-def check_prior_drift(material: Material) -> CheckResult:
+def check_prior_drift(inputs: CheckInputs) -> CheckResult:
     """Sketch the training rows and look at the new ones."""
-    return BalanceSketch.of(material.labelled).check(material.fresh.stable)
+    return BalanceSketch.of(inputs.labelled).check(inputs.fresh.stable)

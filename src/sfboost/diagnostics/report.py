@@ -1,4 +1,4 @@
-"""`diagnose`: every check that the material allows, in one frozen report."""
+"""`diagnose`: every check that the inputs allow, in one frozen report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfboost.diagnostics.checks import CHECKS
-from sfboost.diagnostics.inputs import Material, NewRows, TrainingRows
+from sfboost.diagnostics.inputs import CheckInputs, NewRows, TrainingRows
 from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict, as_json
 
 
@@ -111,11 +111,11 @@ def diagnose(
         raise ValueError("One row shows nothing of a new domain: pass all unlabelled rows of the domain.")
     if not 0.0 < level < 0.5:
         raise ValueError(f"level={level} is no false-alarm rate: use a number between 0 and 0.5.")
-    material = Material(training, new, level, random_state)
+    inputs = CheckInputs(training, new, level, random_state)
     results, skipped = [], []
     for check in CHECKS:
-        if check.ready(material):
-            results.append(check.run(material))
+        if check.ready(inputs):
+            results.append(check.run(inputs))
         else:
             skipped.append((check.name, (" or " if check.either else " and ").join(check.needs)))
     return Diagnosis(tuple(results), tuple(skipped), level)

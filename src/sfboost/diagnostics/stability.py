@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfboost.diagnostics.independence import principal_components
-from sfboost.diagnostics.inputs import Material, TrainingRows
+from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.moments import holm, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, judge
 from sfboost.marginal import floored_log
@@ -19,12 +19,12 @@ _FEWEST_ROWS = 50
 _MOST_STABLE = 5
 
 
-def check_stability(material: Material) -> CheckResult:
+def check_stability(inputs: CheckInputs) -> CheckResult:
     """Whether Y − f_S depends on the domain, given X_S: one robust test a domain, Holm over domains.
 
     The risk difference of a domain is its mean of Y − f_S (worst class) after the common part is removed.
     """
-    training = material.labelled
+    training = inputs.labelled
     large = [(name, rows) for name, rows in training.by_domain if len(rows) >= _FEWEST_ROWS]
     if len(large) < 2:
         found = f"{len(large)} training domain(s) have {_FEWEST_ROWS} rows or more: two are needed."
@@ -41,13 +41,13 @@ def check_stability(material: Material) -> CheckResult:
         f"over {len(tests)} domains: {smallest:.3f})."
     )
     result = (size, error, smallest, details)
-    if smallest >= material.level:
+    if smallest >= inputs.level:
         if error > _NOTICEABLE:
             remedy = "Pass more rows: a noticeable difference would not be seen."
             return CheckResult("stability", "cannot tell", found, remedy, *result)
         return CheckResult("stability", "holds", found, "", *result)
-    effect = max(test[3] for name, test in tests.items() if adjusted[name] < material.level)
-    verdict = judge(smallest, effect, level=material.level, matters=_NOTICEABLE)
+    effect = max(test[3] for name, test in tests.items() if adjusted[name] < inputs.level)
+    verdict = judge(smallest, effect, level=inputs.level, matters=_NOTICEABLE)
     remedy = "Drop stable columns whose meaning changes; see 'kind of stability' for label shift."
     remedy = "" if verdict == "holds" else remedy
     return CheckResult("stability", verdict, found, remedy, *result)

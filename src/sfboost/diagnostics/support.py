@@ -10,7 +10,7 @@ from scipy.stats import fisher_exact
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
-from sfboost.diagnostics.inputs import Material
+from sfboost.diagnostics.inputs import CheckInputs
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal.probabilities import FloatArray
 
@@ -101,7 +101,7 @@ class SupportSketch:
         return cls(mean, spread, centres, values["limit"], values["n_rows"])
 
 
-def check_support(material: Material) -> CheckResult:
+def check_support(inputs: CheckInputs) -> CheckResult:
     """Sketch the training rows and look at the new ones."""
-    sketch = SupportSketch.fit(material.labelled.features, material.random_state)
-    return sketch.check(material.fresh.features, material.level)
+    sketch = SupportSketch.fit(inputs.labelled.features, inputs.random_state)
+    return sketch.check(inputs.fresh.features, inputs.level)

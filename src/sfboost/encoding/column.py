@@ -2,8 +2,8 @@
 
 A truth value becomes 0 or 1. A number that is missing becomes the median of the training rows. Text becomes
 one column per category, except for the most frequent one: that is all zeros, and so are a missing and an
-unseen category. (No column says "was missing": who measures what is a habit of a domain, and a stable
-predictor must not learn it.)
+unseen category. That a cell was missing is a feature of its own, and an unstable one (`Encoder.gaps`): who
+measures what is a habit of a domain, and a stable predictor must not learn it.
 """
 
 from __future__ import annotations
@@ -89,13 +89,21 @@ class Column:
     def encode(self, values: Any) -> FloatArray:
         """The column as an array of shape (n, outputs)."""
         if not self.is_number:
-            text = np.asarray(self._text(values).to_pylist(), dtype=object)
-            columns = [np.asarray(text == level, dtype=np.float64) for level in self.levels[1:]]
-            return np.column_stack(columns) if columns else np.empty((len(values), 0))
+            if not self.outputs:
+                return np.empty((len(values), 0))
+            from pyarrow import compute as pc
+
+            place = pc.index_in(self._text(values), value_set=arrow().array(self.levels))
+            # What is missing, or was never seen, is none of the levels.
+            code = np.asarray(pc.fill_null(place, -1))
+            return np.column_stack([code == j for j in range(1, len(self.levels))]).astype(np.float64)
         numbers = as_numbers(values, self.name)
         assert self.fill is not None
-        filled = np.where(np.isfinite(numbers), numbers, self.fill)
-        if (np.abs(filled) > LARGEST).any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            # The sum is finite only if every value is: most columns need no copy.
+            whole = bool(np.isfinite(numbers.sum()))
+        filled = numbers if whole else np.where(np.isfinite(numbers), numbers, self.fill)
+        if len(filled) and max(filled.max(), -filled.min()) > LARGEST:
             raise ValueError(
                 f"Column {self.name!r} holds {filled[np.abs(filled).argmax()]:g}: numbers beyond {LARGEST:g} "
                 "cannot be computed with. Mend such cells, or express the column in another unit."
@@ -112,10 +120,11 @@ class Column:
         """Categories that training never saw, and their share of the cells that hold one."""
         if self.is_number:
             return [], 0.0
-        text = self._text(values).drop_null().to_pylist()
-        strange = [level for level in text if level not in set(self.levels)]
-        shown = [re.sub(r"\s+", " ", level)[:30] for level in sorted(set(strange))]
-        return shown, len(strange) / max(len(text), 1)
+        counts = {entry["values"]: entry["counts"] for entry in self._text(values).value_counts().to_pylist()}
+        counts.pop(None, None)
+        strange = sorted(set(counts) - set(self.levels))
+        shown = [re.sub(r"\s+", " ", level)[:30] for level in strange]
+        return shown, sum(counts[level] for level in strange) / max(sum(counts.values()), 1)
 
     def _text(self, values: Any) -> Any:
         """The cells as text, truth values in the spelling of training."""

@@ -101,3 +101,19 @@ def floored_log(proba: FloatArray) -> FloatArray:
     -708.3964185322641
     """
     return np.log(np.maximum(proba, np.finfo(np.float64).tiny))
+
+
+def log_softmax(logits: FloatArray) -> FloatArray:
+    """Log-probabilities of shape (n, K), normalised over classes: as SciPy's, and faster for few classes.
+
+    Inside, classes are rows: sums over them then run along contiguous memory.
+
+    Examples
+    --------
+    >>> np.exp(log_softmax(np.log([[1.0, 3.0]])))
+    array([[0.25, 0.75]])
+    """
+    by_class = np.array(logits.T, dtype=np.float64, order="C")
+    by_class -= by_class.max(axis=0)
+    by_class -= np.log(np.exp(by_class).sum(axis=0))
+    return by_class.T

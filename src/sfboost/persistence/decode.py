@@ -22,7 +22,7 @@ _LONGEST_DTYPE = 32  # a list of fields by commas would be parsed one by one
 
 
 class Decoder:
-    """Turns what an `Encoder` made back into objects.
+    """Turns what a `ModelEncoder` made back into objects.
 
     Each part is used once, so that a small file cannot fill the memory.
 

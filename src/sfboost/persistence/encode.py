@@ -20,7 +20,7 @@ _DEEPEST = 100
 _PLAIN = (type(None), bool, int, str)
 
 
-class Encoder:
+class ModelEncoder:
     """Turns objects into JSON, collecting arrays and foreign parts on the way.
 
     What is not plain JSON is a dict with one key that says what it is.
@@ -37,7 +37,7 @@ class Encoder:
 
     Examples
     --------
-    >>> Encoder().encode((1, float("inf")))
+    >>> ModelEncoder().encode((1, float("inf")))
     {'tuple': [1, {'float': 'inf'}]}
     """
 

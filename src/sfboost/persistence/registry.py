@@ -19,6 +19,7 @@ TYPES: dict[str, str] = {
     "AdaptedClassifier": "sfboost.boosting",
     "Adaptation": "sfboost.adaptation",
     "SFBClassifier": "sfboost.torch",
+    "AdaptedDomains": "sfboost.boosting",
     # what these are made of
     "Columns": "sfboost.boosting",
     "Encoder": "sfboost.encoding",
@@ -34,11 +35,29 @@ TYPES: dict[str, str] = {
     "Temperature": "sfboost.calibration",
     "ReliabilityCurve": "sfboost.calibration",
     "PseudoLabelStatistics": "sfboost.marginal",
+    "PooledHeads": "sfboost.pooling",
     "Decision": "sfboost.adaptation",
     "StableEvidence": "sfboost.adaptation",
     "Settings": "sfboost.adaptation.settings:Choices",
     "AdaptationSettings": "sfboost.adaptation.settings:Settings",
     "Training": "sfboost.adaptation",
+    "PooledClassifier": "sfboost.boosting.playing",
+    "Experience": "sfboost.answers",
+    "Case": "sfboost.answers",
+    "Habits": "sfboost.answers.mending",
+    "Mending": "sfboost.answers.mending",
+    "BestAnswer": "sfboost.answers",
+    "Choice": "sfboost.answers",
+    "StableAnswer": "sfboost.answers.candidates",
+    "PooledAnswer": "sfboost.answers.candidates",
+    "MendedAnswer": "sfboost.answers.candidates",
+    "BoostedAnswer": "sfboost.answers.candidates",
+    "Reference": "sfboost.change",
+    "Change": "sfboost.change",
+    "FeatureChange": "sfboost.change",
+    "BlindDomain": "sfboost.change.reference",
+    "MeaningCoordinates": "sfboost.change.coordinates",
+    "Moments": "sfboost.change.moments",
     "DomainHead": "sfboost.adaptation",
     "UnstableModel": "sfboost.adaptation.fitting",
     "Standardizer": "sfboost.adaptation.standardize",
@@ -75,7 +94,14 @@ TYPES: dict[str, str] = {
 EARLIER_NAMES = {"AdaptedSFBClassifier": "AdaptedClassifier"}
 
 #: What a file may hold as a whole.
-KINDS = ("StableFeatureBoosting", "AdaptedClassifier", "Adaptation", "SFBClassifier", *EARLIER_NAMES)
+KINDS = (
+    "StableFeatureBoosting",
+    "AdaptedClassifier",
+    "Adaptation",
+    "SFBClassifier",
+    "AdaptedDomains",
+    *EARLIER_NAMES,
+)
 
 
 def type_of(name: Any) -> type:

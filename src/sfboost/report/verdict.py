@@ -22,7 +22,7 @@ class Headline:
 
     Attributes
     ----------
-    kind : {"adapted", "blended", "kept stable"}
+    kind : {"pooled", "adapted", "blended", "kept stable"}
     sentence : str
         What was done.
     because : str
@@ -53,6 +53,8 @@ def in_words(reason: str) -> str:
 def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassStory, ...]) -> Headline:
     """Put the decision into words."""
     kind = adapted.decision_
+    if adapted.best is not None:
+        return _best_headline(adapted, changes)
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
     because = f"Why: {in_words(adapted.reason_)}."
     if kind == "kept stable":
@@ -88,3 +90,35 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
             f"Adapted: the unstable features are used with the meaning they have here; {count}.{turned}"
         )
     return Headline(kind, sentence, because, advice)
+
+
+_RECOMMENDED = {
+    "pooled": "Use all features as trained: nothing changed here.",
+    "adapted": "A meaning changed here, and the answer allows for it.",
+    "blended": "A meaning may have changed here: the answer is a blend.",
+    "kept stable": "Use the stable features alone: a meaning changed here, and nothing better is known.",
+}
+# A feature of which less than this is left has turned round.
+_TURNED = -0.3
+_ADVISED = {
+    "pooled": "What no test can show: a change that leaves all that the stable features can see as it was.",
+    "adapted": "It is right as far as what happened here is like what own domains were put through.",
+    "blended": "More rows, more training domains or a few labels would make it clear.",
+    "kept stable": "This is the safe answer, not an error. A few labels may change it.",
+}
+
+
+def _best_headline(adapted: AdaptedClassifier, changes: Changes) -> Headline:
+    """The headline of answer="best"."""
+    kind, change = adapted.decision_, adapted.change_
+    sentence = _RECOMMENDED[kind]
+    if change is not None and change.verdict == "cannot tell":
+        sentence = "Nobody can tell whether a meaning changed: the answer is what did best on own domains."
+    turned = [part.name for part in change.features if part.left < _TURNED] if change is not None else []
+    if turned and kind != "pooled":
+        names = ", ".join(turned[:4]) + (" and others" if len(turned) > 4 else "")
+        sentence += (
+            f" {names} {'says' if len(turned) == 1 else 'say'} the opposite here of what training said."
+        )
+    count = f"{changes.n_changed} of {changes.n_rows} predicted classes are not what the stable features say."
+    return Headline(kind, f"{sentence} {count}", f"Why: {adapted.reason_}", _ADVISED[kind])

@@ -38,7 +38,16 @@ class TrainingTable:
         """Names of the domains, in order of first appearance."""
         return tuple(dict.fromkeys(self.domain.tolist()))
 
-    def hold_out(self, name: str) -> tuple[TrainingTable, NewRows]:
+    def missing(self) -> dict[str, list[float]]:
+        """Share of missing cells by column and domain, of the columns where any is."""
+        parts = [self.table.filter(pa.array(self.domain == name)) for name in self.domains]
+        shares = [self.encoder.missing_shares(part) for part in parts]
+        names = [
+            column.name for column in self.encoder.columns if any(column.name in part for part in shares)
+        ]
+        return {name: [part.get(name, 0.0) for part in shares] for name in names}
+
+    def hold_out(self, name: str) -> tuple[TrainingTable, NewTable]:
         """Let one domain play the new one: nothing of it, not even a median, goes into the others."""
         inside = pa.array(self.domain == name)
         rest = prepare_training(self.table.filter(pc.invert(inside)), self.roles, self.categorical)
@@ -47,7 +56,7 @@ class TrainingTable:
 
 
 @dataclass(frozen=True, eq=False)
-class NewRows:
+class NewTable:
     """Rows of a new domain as the model takes them; `y` is for scores alone."""
 
     table: pa.Table
@@ -87,7 +96,7 @@ def prepare_training(
         remarks.append(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
-    encoder = Encoder.fit(table, roles.features, categorical)
+    encoder = Encoder.fit(table, roles.features, categorical, roles.unstable)
     cells = {column: as_series(table.column(column.name)) for column in encoder.columns}
     empty = [column.name for column in encoder.columns if column.missing(cells[column]).all()]
     if empty:
@@ -105,7 +114,7 @@ def prepare_training(
 
 def prepare_new(
     table: pa.Table, roles: Roles, encoder: Encoder, classes: npt.NDArray[Any], name: str = "The table"
-) -> NewRows:
+) -> NewTable:
     """Encode rows of a new domain; labels that are there are set aside for scores."""
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
@@ -134,7 +143,7 @@ def prepare_new(
             remarks.append(
                 f"{n_twice} values of the id {roles.id!r} occur more than once; every row is predicted."
             )
-    return NewRows(table, frame(encoder, table), y, tuple(remarks))
+    return NewTable(table, frame(encoder, table), y, tuple(remarks))
 
 
 def csv_types(roles: Roles, encoder: Encoder) -> dict[str, pa.DataType]:

@@ -9,6 +9,8 @@ import numpy as np
 from sfboost.theory.finite import FiniteJoint
 
 _COIN = (0.5, 0.5)
+# A random joint with a smaller s is drawn again: nothing could be learned from it.
+_INFORMATIVE = 0.05
 
 
 def anticausal(agreement: float, stable_agreement: float = 0.75, prior: float = 0.5) -> FiniteJoint:
@@ -75,6 +77,38 @@ def independent_label() -> FiniteJoint:
     return FiniteJoint.from_function(lambda i, j: _COIN, _COIN, _COIN)
 
 
+def copy_of_stable(agreement: float = 0.3, stable_agreement: float = 0.75) -> FiniteJoint:
+    """X_U follows X_S and not Y: not complementary.
+
+    By default the law of (X_S, X_U) is that of `anticausal(0.1)`, and only the labels tell them apart:
+    adapting gains 15 points in one and loses 15 in the other.
+
+    Parameters
+    ----------
+    agreement : float
+        Pr[X_U = X_S].
+    stable_agreement : float
+        Pr[X_S = Y].
+    """
+    a, b = stable_agreement, agreement
+    label = np.array([[a, 1.0 - a], [1.0 - a, a]])
+    copied = np.array([[b, 1.0 - b], [1.0 - b, b]])
+    return FiniteJoint(0.5 * label[:, None, :] * copied[:, :, None])
+
+
+def nearly_complementary(share: float, rng: np.random.Generator) -> FiniteJoint:
+    """A random complementary joint of two classes, mixed with a `share` of any other; f_S is informative."""
+    while True:
+        n_stable, n_unstable = rng.integers(2, 5), rng.integers(2, 9)
+        base = FiniteJoint.from_conditionals(
+            rng.dirichlet([2, 2]), rng.dirichlet(np.ones(n_stable), 2), rng.dirichlet(np.ones(n_unstable), 2)
+        ).table
+        noise = rng.dirichlet(np.ones(base.size)).reshape(base.shape)
+        joint = FiniteJoint((1 - share) * base + share * noise)
+        if joint.informativeness > _INFORMATIVE:
+            return joint
+
+
 #: Name -> the test domain of each example.
 EXAMPLES: dict[str, Callable[[], FiniteJoint]] = {
     "AC": lambda: anticausal(0.1),
@@ -85,4 +119,5 @@ EXAMPLES: dict[str, Callable[[], FiniteJoint]] = {
     "Y2": product_of_complement,
     "Y3": copy_of_unstable,
     "Y4": independent_label,
+    "copied X_S": copy_of_stable,
 }

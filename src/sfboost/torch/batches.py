@@ -70,7 +70,7 @@ def epoch_order(seed: int, domain: int, epoch: int, n_rows: int) -> Tensor:
     return torch.randperm(n_rows, generator=generator)
 
 
-class _Source:
+class _RowSource:
     """What both kinds of source share: labels, domains and the choice of rows."""
 
     def __init__(self, labels: np.ndarray, domains: np.ndarray, n_classes: int, n_domains: int) -> None:
@@ -139,7 +139,7 @@ class _Source:
         return torch.cat(chosen), tuple(len(rows) for rows in chosen)
 
 
-class ArraySource(_Source):
+class ArraySource(_RowSource):
     """Rows that are in memory.
 
     Parameters
@@ -184,7 +184,7 @@ class ArraySource(_Source):
         return self.x[torch.from_numpy(positions).to(self.x.device)]
 
 
-class DatasetSource(_Source):
+class DatasetSource(_RowSource):
     """Rows of a ``torch.utils.data.Dataset`` of (x, y, domain), read when a batch needs them and not kept.
 
     Parameters

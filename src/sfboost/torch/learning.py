@@ -24,7 +24,7 @@ from sfboost.torch.penalties import make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stages import Phase, Trial, trials, unstable_trial
-from sfboost.torch.trainer import Loss, Stage, Trainer
+from sfboost.torch.trainer import Loss, Stage, StageRunner
 
 _CHUNK = 8192
 _FUSED_FROM = 2**20
@@ -66,7 +66,7 @@ class Learner(Course):
     seed : int
         Of batches, dropout and restarts.
     trainer_options : dict
-        Passed on to `Trainer`: fingerprint, autocast.
+        Passed on to `StageRunner`: fingerprint, autocast.
     monitor : callable, optional
         Loss on the early-stopping domain.
 
@@ -140,7 +140,7 @@ class Learner(Course):
 
     def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
         """Train through the phases; the file of a checkpoint is named by the trial and its attempt."""
-        trainer = Trainer(
+        trainer = StageRunner(
             self.network,
             self.source,
             batch_size=self.plan.batch_size,

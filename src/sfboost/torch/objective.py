@@ -44,7 +44,7 @@ def joint_logits(domain: DomainOutput, log_prior: Tensor, *, detach_stable: bool
 
 
 @dataclass(frozen=True)
-class Objective:
+class NetworkObjective:
     """Eq. 5.1 or a part of it, to be called with the outputs of every training domain.
 
     Parameters
@@ -70,7 +70,7 @@ class Objective:
     >>> from sfboost.torch.independence import LogitProxy
     >>> from sfboost.torch.penalties.irm import IRM
     >>> z, y = torch.zeros(2, 2), torch.eye(2)
-    >>> objective = Objective(torch.full((1, 2), 0.5).log(), IRM(), LogitProxy())
+    >>> objective = NetworkObjective(torch.full((1, 2), 0.5).log(), IRM(), LogitProxy())
     >>> round(objective([DomainOutput(z, z, y, z, z)]).total.item(), 4)
     1.3863
     """

@@ -117,7 +117,7 @@ def train_many(
     settings : mapping of str to Tensor of shape (members, ...)
         What differs between members, handed to `loss` one member at a time.
     steps, learning_rate, batch_size, cosine, weight_decay
-        As in `sfboost.torch.trainer.Stage` and `Trainer`.
+        As in `sfboost.torch.trainer.Stage` and `StageRunner`.
     trained : sequence of str, optional
         Names of the parameters to train; all by default.
     reshuffle : bool

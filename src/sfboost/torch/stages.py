@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from sfboost.torch.objective import Objective
+from sfboost.torch.objective import NetworkObjective
 from sfboost.torch.penalties import NoPenalty
 from sfboost.torch.plan import Goal, Plan
 
@@ -66,10 +66,10 @@ class Phase:
         weights: tuple[float | Tensor, float | Tensor],
         penalty: nn.Module,
         independence: nn.Module,
-    ) -> Objective:
+    ) -> NetworkObjective:
         """Return the loss of the outputs of all domains."""
         nothing = NoPenalty()
-        return Objective(
+        return NetworkObjective(
             log_prior,
             penalty if self.penalised else nothing,
             independence if self.penalised else nothing,

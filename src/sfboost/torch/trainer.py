@@ -66,7 +66,7 @@ class Stage:
 
 
 @dataclass
-class Trainer:
+class StageRunner:
     """Runs stages on a network.
 
     Parameters
@@ -106,7 +106,7 @@ class Trainer:
     >>> def loss(batch):
     ...     value = net(batch.x).square().mean()
     ...     return LossParts(value, value, zero, zero, zero)
-    >>> trainer = Trainer(net, source, seed=0)
+    >>> trainer = StageRunner(net, source, seed=0)
     >>> trainer.run([Stage("erm", loss, list(net.parameters()), steps=3, learning_rate=0.1)])
     >>> [row["step"] for row in trainer.history]
     [1, 2, 3]

@@ -76,7 +76,7 @@ def test_tent_takes_the_published_steps(n_classes):
 @pytest.mark.parametrize("threshold", [0.0, 0.9])
 def test_pseudo_labels_take_the_published_steps(n_classes, threshold):
     head, features = stored(n_classes)
-    adapter = PseudoLabelLast(threshold, learning_rate=0.02, batch_size=16)
+    adapter = PseudoLabelLast(threshold=threshold, learning_rate=0.02, batch_size=16)
     ours = adapter.adapt_features(head, features, seed=1)
     parts = [features[rows] for rows in order_of(adapter, len(features), 1)]
     coef, intercept = published.pseudo_label_classifier(head.coef, head.intercept, parts, 0.02, threshold)

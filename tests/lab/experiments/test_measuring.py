@@ -13,7 +13,7 @@ from sfboost.lab.baselines.sfb import OtherStable
 from sfboost.lab.experiments import Group, Run, Session, sweep
 from sfboost.lab.experiments import synthetic as experiment
 from sfboost.lab.experiments.cache import Cache
-from sfboost.lab.experiments.measured_domains import Material, Place, labelled
+from sfboost.lab.experiments.measured_domains import Place, RunRows, labelled
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
 from sfboost.lab.experiments.small_nets import fit_small
@@ -35,9 +35,9 @@ def small(seed=0, trainer="sfb", **changes):
 def trained(tmp_path_factory):
     """A trained model of ours on AC, and its rows."""
     run = small(steps=150, unstable_steps=150)
-    rows = experiment.material(run)
+    rows = experiment.rows_of(run)
     here = session(tmp_path_factory.mktemp("trained"), run)
-    return fit_small(experiment.material, run, here, rows), rows
+    return fit_small(experiment.rows_of, run, here, rows), rows
 
 
 def test_steps_of_empirical_risk_are_done_once_and_serve_every_penalty(tmp_path):
@@ -45,7 +45,7 @@ def test_steps_of_empirical_risk_are_done_once_and_serve_every_penalty(tmp_path)
         return Run("ac", trainer, 0, "test", hyper=trainer_hyper(trainer, "ac", pretrain_steps=5, steps=0))
 
     here = session(tmp_path)
-    rows = experiment.material(run("irm"))
+    rows = experiment.rows_of(run("irm"))
     irm, vrex = (fit_by_contract(run(trainer), here, rows) for trainer in ("irm", "vrex"))
     assert run("irm").training_seed != run("vrex").training_seed
     np.testing.assert_array_equal(irm.predict_proba(rows.train.X), vrex.predict_proba(rows.train.X))
@@ -53,11 +53,11 @@ def test_steps_of_empirical_risk_are_done_once_and_serve_every_penalty(tmp_path)
 
 
 def test_every_method_of_a_seed_meets_the_same_rows():
-    one, other = experiment.material(small()), experiment.material(Run("ac", "erm", 0, "other"))
+    one, other = experiment.rows_of(small()), experiment.rows_of(Run("ac", "erm", 0, "other"))
     for left, right in zip(one.places, other.places, strict=True):
         np.testing.assert_array_equal(left.X, right.X)
         np.testing.assert_array_equal(left.y, right.y)
-    assert not np.array_equal(one.train.y, experiment.material(small(seed=1)).train.y)
+    assert not np.array_equal(one.train.y, experiment.rows_of(small(seed=1)).train.y)
 
 
 def test_the_rows_trained_on_are_those_of_the_published_code():
@@ -65,7 +65,7 @@ def test_the_rows_trained_on_are_those_of_the_published_code():
 
     run = small()
     plain = load("ac", random_state=run.data_seed)
-    rows = experiment.material(run)
+    rows = experiment.rows_of(run)
     np.testing.assert_array_equal(rows.train.X, plain.pooled("train")[0])
     np.testing.assert_array_equal(rows.places[0].X, plain.xy("test-0.1")[0])
     held = next(place for place in rows.places if place.name == "held/train-0.95")
@@ -80,15 +80,15 @@ def test_test_labels_change_nothing_but_the_score_of_the_test_domain(tmp_path, a
     run = replace(small(), adapter=adapter, adapter_hyper=hyper)
 
     def lying(run):
-        rows = experiment.material(run)
+        rows = experiment.rows_of(run)
         places = [Place(p.name, p.X, 1 - p.y) if not p.chooses else p for p in rows.places]
         return replace(rows, places=tuple(places))
 
     def fit(run, here, rows):
-        return fit_small(experiment.material, run, here, rows)
+        return fit_small(experiment.rows_of, run, here, rows)
 
     here = session(tmp_path, run.unadapted())
-    honest = measure_run(run, here, experiment.material, fit, stress_rows=500)
+    honest = measure_run(run, here, experiment.rows_of, fit, stress_rows=500)
     other = measure_run(run, session(tmp_path, run.unadapted()), lying, fit, stress_rows=500)
     assert other.diagnostics == honest.diagnostics
     for place, scores in honest.metrics.items():
@@ -151,7 +151,7 @@ def test_what_is_tuned_is_what_scores_best_blind_on_the_named_places(tmp_path, t
     hyper = tuned(adapter_hyper("sfb-paper", "ac"), "validate", steps=grid)
     run = replace(small(), adapter="sfb-paper", adapter_hyper=hyper)
     here = session(tmp_path, run.unadapted())
-    chosen = measure_run(run, here, experiment.material, lambda *_: predictor).diagnostics["tuned"]["steps"]
+    chosen = measure_run(run, here, experiment.rows_of, lambda *_: predictor).diagnostics["tuned"]["steps"]
     assert round(accuracy[grid.index(chosen)], 3) == round(max(accuracy), 3)
 
 
@@ -160,7 +160,7 @@ def test_true_labels_reach_what_the_unstable_feature_allows_and_must_be_given(tm
     hyper = tuned(adapter_hyper("sfb-paper-labels", "ac"), "held/", learning_rate=[0.1], steps=[20, 200])
     run = replace(small(), adapter="sfb-paper-labels", adapter_hyper=hyper)
     here = session(tmp_path, run.unadapted())
-    measured = measure_run(run, here, experiment.material, lambda *_: predictor)
+    measured = measure_run(run, here, experiment.rows_of, lambda *_: predictor)
     assert measured.test_access == "labelled"
     assert measured.metrics["test-0.1"]["accuracy"] > 0.85
     with pytest.raises(ValueError, match="needs labels"):
@@ -173,7 +173,7 @@ def test_leaving_a_domain_out_leaves_none_of_its_rows():
     data = load("ac", n_rows=50)
     train = labelled(data, data.train)
     validation = labelled(data, data.validate * 2, names=data.train)
-    rows = Material(train, validation, (), validation).without("train-0.7")
+    rows = RunRows(train, validation, (), validation).without("train-0.7")
     assert set(rows.train.domain) == set(rows.validation.domain) == {"train-0.95"}
     assert rows.pool is None
     assert [(place.name, len(place.y)) for place in rows.places] == [("left-out/train-0.7", 50)]
@@ -183,9 +183,9 @@ def test_leaving_a_domain_out_leaves_none_of_its_rows():
 
 def test_a_network_trained_in_company_is_the_one_trained_alone(tmp_path):
     runs = [small(seed, stability_weight=w) for seed in (0, 1) for w in (1, 10)]
-    rows = experiment.material(runs[0])
-    together = fit_small(experiment.material, runs[0], session(tmp_path / "a", *runs), rows)
-    alone = fit_small(experiment.material, runs[0], session(tmp_path / "b", runs[0]), rows)
+    rows = experiment.rows_of(runs[0])
+    together = fit_small(experiment.rows_of, runs[0], session(tmp_path / "a", *runs), rows)
+    alone = fit_small(experiment.rows_of, runs[0], session(tmp_path / "b", runs[0]), rows)
     X = rows.places[0].X
     np.testing.assert_allclose(together.predict_proba(X), alone.predict_proba(X), atol=1e-3)
 

@@ -28,7 +28,7 @@ def session(folder, *runs):
 
 def test_a_trained_baseline_comes_back_from_the_folder_as_it_was(tmp_path, monkeypatch):
     run = irm()
-    rows = experiment.material(run)
+    rows = experiment.rows_of(run)
     fresh = fit_by_contract(run, session(tmp_path / "a"), rows)
     stored = fit_once(run, session(tmp_path / "b"), rows)
     monkeypatch.setattr(
@@ -42,7 +42,7 @@ def test_a_trained_baseline_comes_back_from_the_folder_as_it_was(tmp_path, monke
 def test_f_s_beside_is_the_baselines_up_to_its_temperature_and_phi_u_knows_the_unstable_column(tmp_path):
     stable = irm(steps=300, weight=500.0)
     run = beside(stable, steps=150, learning_rate=0.01, batch_size=256)
-    rows = experiment.material(run)
+    rows = experiment.rows_of(run)
     here = session(tmp_path)
     made = fit_beside(run, here, rows)
     plain = fit_once(stable, here, rows)
@@ -58,8 +58,8 @@ def test_baselines_that_train_at_once_are_those_that_train_alone(tmp_path):
     runs = [irm(seed) for seed in (0, 1)]
     here = session(tmp_path, *runs)
     for run in runs:
-        rows = experiment.material(run)
-        many = fit_many_small(experiment.material, run, here, rows)
+        rows = experiment.rows_of(run)
+        many = fit_many_small(experiment.rows_of, run, here, rows)
         from sfboost.lab.baselines import TRAINERS
 
         alone = TRAINERS["irm"](**run.hyper).fit(rows.train, seed=run.training_seed)
@@ -71,7 +71,7 @@ def test_baselines_that_train_at_once_are_those_that_train_alone(tmp_path):
 def test_flattening_takes_the_leak_out_before_adapting():
     """The adapter on a plain model equals the plain adapter on a model that was fitted with flattening."""
     run = Run("ac", "sfb", 0, "test")
-    rows = experiment.material(run)
+    rows = experiment.rows_of(run)
     options = {"steps": 200, "unstable_steps": 200}
     plain = SFB.preset("ac", **options).fit(rows.train, validation=rows.pool, seed=3)
     flat = SFB.preset("ac", flatten=True, **options).fit(rows.train, validation=rows.pool, seed=3)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.intp]
 TestAccess = Literal["none", "unlabelled", "labelled"]
 ACCESS: tuple[TestAccess, ...] = ("none", "unlabelled", "labelled")
 """From the least to the most that a method may see of the test domain."""
@@ -222,12 +223,7 @@ class HeadAdapter(Method):
     test_access: ClassVar[TestAccess] = "unlabelled"
 
     def adapt_features(
-        self,
-        head: LinearHead,
-        features: Floats,
-        y: npt.NDArray[np.intp] | None = None,
-        *,
-        seed: int = 0,
+        self, head: LinearHead, features: Floats, y: Positions | None = None, *, seed: int = 0
     ) -> LinearHead:
         """Return the adapted head, from cached features and (labelled access) positions of the classes."""
         raise NotImplementedError

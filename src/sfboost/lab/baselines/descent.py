@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
-from sfboost.lab.baselines.contract import Floats, LinearHead
+from sfboost.lab.baselines.contract import Floats, HeadAdapter, LinearHead, Positions
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 
-Gradient = Callable[[Floats, npt.NDArray[np.intp]], Floats | None]
+Gradient = Callable[[Floats, Positions], Floats | None]
 """From log-probabilities of a batch and its rows to the gradient in the logits, or None for no step."""
 
 
-def batches(n_rows: int, size: int, epochs: int, seed: int) -> Iterator[npt.NDArray[np.intp]]:
+def batches(n_rows: int, size: int, epochs: int, seed: int) -> Iterator[Positions]:
     """Yield row numbers, `size` at a time, each row once per epoch, in an order that the seed decides.
 
     Examples
@@ -83,3 +83,40 @@ def descend(
             size = np.sqrt(second / (1 - _BETA2**step)) + _EPSILON
             theta = theta - learning_rate * first / (1 - _BETA1**step) / size
     return LinearHead(theta[:, :-1].copy(), theta[:, -1].copy())
+
+
+@dataclass(frozen=True)
+class UnlabelledDescent(HeadAdapter):
+    """Base of adapters that descend a loss of the predictions themselves: `gradient` is all they define.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Of Adam.
+    batch_size, epochs, updates : int
+        Rows per batch, passes, steps per batch.
+    """
+
+    learning_rate: float = 1e-3
+    batch_size: int = 200
+    epochs: int = 1
+    updates: int = 1
+
+    def gradient(self, log_proba: Floats) -> Floats | None:
+        """Return the gradient of the loss of a batch in its logits, or None for no step."""
+        raise NotImplementedError
+
+    def adapt_features(
+        self, head: LinearHead, features: Floats, y: Positions | None = None, *, seed: int = 0
+    ) -> LinearHead:
+        """Return the head after one pass or more."""
+        return descend(
+            head,
+            features,
+            lambda log_proba, rows: self.gradient(log_proba),
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            updates=self.updates,
+            seed=seed,
+        )

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sfboost.lab.baselines.contract import Floats, HeadAdapter, LinearHead, TestAccess
+from sfboost.lab.baselines.contract import Floats, HeadAdapter, LinearHead, Positions, TestAccess
 from sfboost.lab.baselines.descent import descend
 
 
@@ -47,12 +46,7 @@ class FineTune(HeadAdapter):
     train_intercept: bool = False
 
     def adapt_features(
-        self,
-        head: LinearHead,
-        features: Floats,
-        y: npt.NDArray[np.intp] | None = None,
-        *,
-        seed: int = 0,
+        self, head: LinearHead, features: Floats, y: Positions | None = None, *, seed: int = 0
     ) -> LinearHead:
         """Return the head after training on the labels."""
         if y is None:
@@ -60,7 +54,7 @@ class FineTune(HeadAdapter):
         chosen = np.random.default_rng(seed).permutation(len(y))[: self.n_labels]
         targets = np.eye(len(head.coef))[y[chosen]]
 
-        def gradient(log_proba: Floats, rows: npt.NDArray[np.intp]) -> Floats:
+        def gradient(log_proba: Floats, rows: Positions) -> Floats:
             return (np.exp(log_proba) - targets[rows]) / len(rows)
 
         return descend(

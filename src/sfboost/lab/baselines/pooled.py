@@ -76,7 +76,7 @@ class EstimatorPredictor:
 
 
 @dataclass(frozen=True)
-class _Table(Method):
+class _TableTrainer(Method):
     """A classifier, logistic regression on standardised columns unless another is given."""
 
     estimator: Any = None
@@ -90,7 +90,7 @@ class _Table(Method):
 
 
 @dataclass(frozen=True)
-class Pooled(_Table):
+class Pooled(_TableTrainer):
     """One classifier on the rows of all training domains: what most people do.
 
     Parameters
@@ -118,7 +118,7 @@ class Pooled(_Table):
 
 
 @dataclass(frozen=True)
-class PerDomain(_Table):
+class PerDomain(_TableTrainer):
     """One classifier per training domain; a new row gets the mean of their probabilities.
 
     Parameters
@@ -153,7 +153,7 @@ class PerDomain(_Table):
 
 
 @dataclass(frozen=True)
-class SelfTraining(_Table):
+class SelfTraining(_TableTrainer):
     """scikit-learn's `SelfTrainingClassifier` on labelled training rows and unlabelled test rows.
 
     Parameters

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sfboost.lab.baselines.contract import Floats, HeadAdapter, LinearHead
-from sfboost.lab.baselines.descent import descend
+from sfboost.lab.baselines.contract import Floats
+from sfboost.lab.baselines.descent import UnlabelledDescent
 
 
 @dataclass(frozen=True)
-class PseudoLabelLast(HeadAdapter):
+class PseudoLabelLast(UnlabelledDescent):
     """Train the last layer on its own predictions, where it is sure of them.
 
     A batch in which no row is sure makes no step (the published code divides by zero there).
@@ -31,6 +30,7 @@ class PseudoLabelLast(HeadAdapter):
     Examples
     --------
     >>> import numpy as np
+    >>> from sfboost.lab.baselines.contract import LinearHead
     >>> unsure = LinearHead.of([[1.0]], [0.0])
     >>> PseudoLabelLast().adapt_features(unsure, np.array([[0.5]])).coef.ravel().tolist()
     [-0.5, 0.5]
@@ -42,34 +42,12 @@ class PseudoLabelLast(HeadAdapter):
     threshold: float = 0.9
     learning_rate: float = 1e-4
     batch_size: int = 32
-    epochs: int = 1
-    updates: int = 1
 
-    def adapt_features(
-        self,
-        head: LinearHead,
-        features: Floats,
-        y: npt.NDArray[np.intp] | None = None,
-        *,
-        seed: int = 0,
-    ) -> LinearHead:
-        """Return the head after one pass or more."""
-
-        def gradient(log_proba: Floats, rows: npt.NDArray[np.intp]) -> Floats | None:
-            proba = np.exp(log_proba)
-            sure = proba.max(axis=1) > self.threshold
-            if not sure.any():
-                return None
-            labels = np.eye(proba.shape[1])[proba.argmax(axis=1)]
-            return (proba - labels) * sure[:, None] / sure.sum()
-
-        return descend(
-            head,
-            features,
-            gradient,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            epochs=self.epochs,
-            updates=self.updates,
-            seed=seed,
-        )
+    def gradient(self, log_proba: Floats) -> Floats | None:
+        """Of the cross-entropy with the predicted class, over the rows that are sure of it."""
+        proba = np.exp(log_proba)
+        sure = proba.max(axis=1) > self.threshold
+        if not sure.any():
+            return None
+        labels = np.eye(proba.shape[1])[proba.argmax(axis=1)]
+        return (proba - labels) * sure[:, None] / sure.sum()

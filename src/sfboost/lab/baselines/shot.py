@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import softmax
 
-from sfboost.lab.baselines.contract import Floats, HeadAdapter, LinearHead
+from sfboost.lab.baselines.contract import Floats, HeadAdapter, LinearHead, Positions
 from sfboost.lab.baselines.descent import batches
 
 _EPSILON = 1e-5
@@ -55,12 +54,7 @@ class SHOT(HeadAdapter):
     epochs: int = 15
 
     def adapt_features(
-        self,
-        head: LinearHead,
-        features: Floats,
-        y: npt.NDArray[np.intp] | None = None,
-        *,
-        seed: int = 0,
+        self, head: LinearHead, features: Floats, y: Positions | None = None, *, seed: int = 0
     ) -> LinearHead:
         """Return the classifier of moved features as a head of the features as they were."""
         coef, gram, n_rows = head.coef, head.coef @ head.coef.T, len(features)
@@ -104,7 +98,7 @@ def _loss_gradient(proba: Floats, labels: Floats, pseudo_weight: float) -> Float
     return pseudo_weight * (proba - labels) / n + through
 
 
-def nearest_centroids(features: Floats, proba: Floats) -> npt.NDArray[np.intp]:
+def nearest_centroids(features: Floats, proba: Floats) -> Positions:
     """Return SHOT's pseudo-labels: the class with the nearest centroid by cosine, in two passes.
 
     Only classes that some row is predicted as take part. An empty class in the second pass keeps its centroid
@@ -127,6 +121,6 @@ def nearest_centroids(features: Floats, proba: Floats) -> npt.NDArray[np.intp]:
     return present[_by_cosine(rows, centroids)]
 
 
-def _by_cosine(rows: Floats, centroids: Floats) -> npt.NDArray[np.intp]:
+def _by_cosine(rows: Floats, centroids: Floats) -> Positions:
     """The nearest centroid of each row; rows have length one, so a product does for the distance."""
     return (rows @ (centroids / np.linalg.norm(centroids, axis=1, keepdims=True)).T).argmax(axis=1)

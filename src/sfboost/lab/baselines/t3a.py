@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import entr
 
-from sfboost.lab.baselines.contract import Floats, HeadAdapter, LinearHead
+from sfboost.lab.baselines.contract import Floats, HeadAdapter, LinearHead, Positions
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,7 @@ class T3A(HeadAdapter):
     filter_size: int | None = 100
 
     def adapt_features(
-        self,
-        head: LinearHead,
-        features: Floats,
-        y: npt.NDArray[np.intp] | None = None,
-        *,
-        seed: int = 0,
+        self, head: LinearHead, features: Floats, y: Positions | None = None, *, seed: int = 0
     ) -> LinearHead:
         """Return the templates as a head."""
         supports = np.vstack([head.coef, features])

@@ -36,7 +36,7 @@ _KNOWS_SOMETHING = 60.0
 
 
 @dataclass(frozen=True)
-class System:
+class ComparedSystem:
     """A trainer and an adapter under one title.
 
     Parameters
@@ -51,7 +51,7 @@ class System:
 
     Examples
     --------
-    >>> System("IRM", "irm").adapter
+    >>> ComparedSystem("IRM", "irm").adapter
     'none'
     """
 
@@ -74,20 +74,22 @@ _OURS: tuple[Mapping[str, Any], ...] = (
     *({"stability": s, "stability_weight": w, **_UNBALANCED} for s in ("irm", "vrex") for w in _WEIGHTS[1:]),
 )
 SYSTEMS = (
-    System("ERM", "erm"),
-    System("IRM", "irm", candidates=tuple({"weight": w} for w in _WEIGHTS)),
-    System("QRM (EQRM)", "eqrm"),
-    System("DARE, test whitening", "dare", "dare"),
-    System("ACTIR, no labels", "actir"),
-    System("ACTIR, fine-tuned", "actir", "fine-tune"),
-    System(
+    ComparedSystem("ERM", "erm"),
+    ComparedSystem("IRM", "irm", candidates=tuple({"weight": w} for w in _WEIGHTS)),
+    ComparedSystem("QRM (EQRM)", "eqrm"),
+    ComparedSystem("DARE, test whitening", "dare", "dare"),
+    ComparedSystem("ACTIR, no labels", "actir"),
+    ComparedSystem("ACTIR, fine-tuned", "actir", "fine-tune"),
+    ComparedSystem(
         "SFB (paper)",
         "sfb-paper",
         "sfb-paper",
         candidates=tuple({"stability_weight": w} for w in _WEIGHTS),
     ),
-    System("SFB (ours)", "sfb", "sfb", candidates=_OURS),
-    System("SFB (ours), columns known", "sfb-columns", "sfb", {"stable": (0, 3, 6), "unstable": (1, 4, 7)}),
+    ComparedSystem("SFB (ours)", "sfb", "sfb", candidates=_OURS),
+    ComparedSystem(
+        "SFB (ours), columns known", "sfb-columns", "sfb", {"stable": (0, 3, 6), "unstable": (1, 4, 7)}
+    ),
 )
 """The rows of the paper's Table 1, and ours."""
 
@@ -106,7 +108,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSystem:
     """One row of the table, with its numbers (accuracies in percent, means over seeds).
 
     Attributes
@@ -139,13 +141,13 @@ class Measured:
 
 
 def table_one(
-    systems: Iterable[System] = SYSTEMS, *, seeds: Sequence[int] = (0,), n_rows: int = 4000
-) -> Iterable[Measured]:
+    systems: Iterable[ComparedSystem] = SYSTEMS, *, seeds: Sequence[int] = (0,), n_rows: int = 4000
+) -> Iterable[MeasuredSystem]:
     """Measure systems one after the other.
 
     Parameters
     ----------
-    systems : iterable of System
+    systems : iterable of ComparedSystem
     seeds : sequence of int
         Draws of the data and of the initial weights; figures are means over them.
     n_rows : int
@@ -153,11 +155,11 @@ def table_one(
 
     Yields
     ------
-    Measured
+    MeasuredSystem
 
     Examples
     --------
-    >>> row, = table_one([System("pooled", "pooled")], n_rows=2000)
+    >>> row, = table_one([ComparedSystem("pooled", "pooled")], n_rows=2000)
     >>> [part for part, use in row.parts.items() if use.used], row.robust
     (['stable', 'complementary', 'non_complementary'], False)
     """
@@ -193,7 +195,7 @@ def three_parts(n_rows: int, seed: int) -> Dataset:
     )
 
 
-def _measure(system: System, datasets: Sequence[Dataset], seeds: Sequence[int]) -> Measured:
+def _measure(system: ComparedSystem, datasets: Sequence[Dataset], seeds: Sequence[int]) -> MeasuredSystem:
     candidates, adapter = system.trainers(), ADAPTERS[system.adapter]()
     access = most_access(candidates[0], adapter)
     accuracy = np.zeros((len(seeds), 2))
@@ -210,7 +212,7 @@ def _measure(system: System, datasets: Sequence[Dataset], seeds: Sequence[int]) 
                 costs[i] = [_cost(predictor, rows, dataset.feature_groups[part], seed) for part in PARTS]
     means = costs.mean(axis=0)
     errors = np.sqrt((costs[:, :, 1] ** 2).sum(axis=0)) / len(seeds)
-    return Measured(
+    return MeasuredSystem(
         title=system.title,
         test_access=access,
         oracle=access == "labelled" or candidates[0].oracle or adapter.oracle,

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.datasets.folders import unpacked
-from sfboost.datasets.images import ImageSequence, Store
+from sfboost.datasets.images import ImageSequence, PictureStore
 from sfboost.datasets.sources import MissingDataError, explain_missing, locate
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def camelyon17(
     """
     folder = _folder(root, data_dir)
     metadata = _metadata(folder / "metadata.csv")
-    store = Store(folder, _patch_names(metadata))
+    store = PictureStore(folder, _patch_names(metadata))
     tumor = metadata["tumor"].to_numpy(dtype=np.int64)
     center, split = metadata["center"].to_numpy(), metadata["split"].to_numpy()
     domains, train = [], []

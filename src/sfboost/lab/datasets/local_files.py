@@ -43,7 +43,7 @@ def held(name: str, data_dir: Path | None = None) -> list[Holding]:
     >>> held("colored_digits")
     []
     """
-    files, candidates = find(name).holdings()
+    files, candidates = find(name).wanted_files()
     here = [Holding(file.path, locate(file.candidates(), data_dir)) for file in files]
     if candidates:
         here.append(Holding(candidates[0], locate(candidates, data_dir)))
@@ -59,7 +59,7 @@ def fetch_all(name: str, data_dir: Path | None = None, progress: Progress | None
     >>> fetch_all("ac")
     []
     """
-    files, candidates = find(name).holdings()
+    files, candidates = find(name).wanted_files()
     got = []
     for file in files:
         path = fetch(file, data_dir, progress)

@@ -59,7 +59,7 @@ class Entry:
         parameters = inspect.signature(self.loading_function()).parameters.values()
         return {p.name: p.default for p in parameters if p.name not in ("random_state", "data_dir")}
 
-    def holdings(self) -> tuple[tuple[File, ...], tuple[str, ...]]:
+    def wanted_files(self) -> tuple[tuple[File, ...], tuple[str, ...]]:
         """Return the files of the data set, or else the names its folder or archive may have."""
         module = importlib.import_module(self.loader.partition(":")[0])
         files = getattr(module, "FILES", ())

@@ -1,7 +1,7 @@
 """The paper by one command: runs, records, engines, rules of choice, tables.
 
-Layering, lowest first: `run` · `record`, `origin` · `store`, `cache` · `work` · `engines` · `sweep` ·
-`canary` · `rules` · `paper` · `tables` · `rendering`, `figures`, `experiment` · `ablated`, `places` ·
+Layering, lowest first: `run` · `record`, `origin` · `store`, `cache` · `grouped_runs` · `engines` · `sweep` ·
+`canary` · `rules` · `paper` · `tables` · `rendering`, `figures`, `experiment` · `measured_domains` ·
 `methods` · `measuring` · the experiments, one file each · `registry` · `committed`, `page`.
 """
 

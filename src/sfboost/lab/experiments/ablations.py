@@ -27,10 +27,10 @@ from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.run import Run
-from sfboost.lab.experiments.tables import Column, Row, Table, make_table, paired_table
+from sfboost.lab.experiments.tables import Row, Table, TableColumn, make_table, paired_table
 from sfboost.lab.experiments.two_stage import beside
 
-COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
+COLUMNS = (TableColumn("0.1", DATASET, "test-0.1"),)
 #: Whose features → f_S of the paper's training (None for ours), and steps of the head. With the published
 #: steps alone, held-out rows would choose 15 to 17 of the head, by a tenth of a point (docs/reproduction.md).
 FEATURES: dict[str, tuple[dict[str, Any] | None, int]] = {

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.frozen_features import NOTE, groups, rows
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import VALIDATION_DOMAIN
-from sfboost.lab.experiments.tables import Column, Table, make_table
+from sfboost.lab.experiments.tables import Table, TableColumn, make_table
 
 DATASET = "camelyon17"
 TRAIN, TEST = ("hospital-0", "hospital-3", "hospital-4"), "hospital-2"
@@ -42,13 +41,8 @@ def tables(records: Records) -> list[Table]:
     # The paper has no pseudo-labelling here.
     made = [replace(row, paper=None) if "PL" in row.label else row for row in rows(VALIDATION_DOMAIN)]
     quick = any(record.run.data == _data(True) for record in records.values())
-    column = Column("hospital 2", DATASET, f"test-{TEST}", data=_data(quick))
+    column = TableColumn("hospital 2", DATASET, f"test-{TEST}", data=_data(quick))
     return [make_table(paper.title, made, [column], records, paper, note=NOTE)]
-
-
-def figure(records: Records, path: Path) -> Path:
-    """Draw ours beside the paper's."""
-    return draw_dots(tables(records)[0], path)
 
 
 EXPERIMENT = Experiment(
@@ -58,6 +52,6 @@ EXPERIMENT = Experiment(
     quick_seeds=1,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables),
     files_of=DATASET,
 )

@@ -22,7 +22,7 @@ _HOW = {"made": "commit", "packed": "packed"}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Repetition:
     """What repeating some runs has shown.
 
     Parameters
@@ -40,7 +40,7 @@ class Outcome:
 
     Examples
     --------
-    >>> Outcome(9, {"sfb-columns, sfb-leak": 1}, 10.0).stale
+    >>> Repetition(9, {"sfb-columns, sfb-leak": 1}, 10.0).stale
     True
     """
 
@@ -82,7 +82,9 @@ def when(made: Mapping[str, str]) -> str:
     return f"{words} on {made['date']}" if "date" in made else words
 
 
-def repeat(groups: Sequence[Group], records: Records, folder: Path, engine: Engine | None = None) -> Outcome:
+def repeat(
+    groups: Sequence[Group], records: Records, folder: Path, engine: Engine | None = None
+) -> Repetition:
     """Do the runs of some groups again, in a folder of their own, and compare them with their records."""
     again = sweep(groups, folder, engine).records
     every = {kind(record.run) for record in records.values()}
@@ -90,7 +92,7 @@ def repeat(groups: Sequence[Group], records: Records, folder: Path, engine: Engi
     return compare(records, again, not_repeated=tuple(sorted(every - done)))
 
 
-def compare(records: Records, again: Records, *, not_repeated: tuple[str, ...] = ()) -> Outcome:
+def compare(records: Records, again: Records, *, not_repeated: tuple[str, ...] = ()) -> Repetition:
     """Return how far the runs that were done again are from their records.
 
     Examples
@@ -109,7 +111,7 @@ def compare(records: Records, again: Records, *, not_repeated: tuple[str, ...] =
         if not distance <= TOLERANCE:
             different[kind(again[name].run)] += 1
             largest = max(largest, 100.0 if math.isnan(distance) else distance)
-    return Outcome(len(both), dict(different), largest, not_repeated, origin())
+    return Repetition(len(both), dict(different), largest, not_repeated, origin())
 
 
 def furthest(record: Record, again: Record) -> float:

@@ -34,7 +34,7 @@ from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import TEST_DOMAIN
 from sfboost.lab.experiments.run import Run
-from sfboost.lab.experiments.tables import Column, Row, Table, make_table
+from sfboost.lab.experiments.tables import Row, Table, TableColumn, make_table
 
 #: Oracles are empirical risk on other colourings: like the test domain, and at random.
 LIKE_TEST, AT_RANDOM = {"agreements": [0.1, 0.1]}, {"agreements": [0.5, 0.5]}
@@ -43,7 +43,7 @@ ORACLE_CHOICE: dict[str, Any] = {"rule": TEST_DOMAIN, "across_seeds": True}
 #: SFB (paper): f_S is the model of the penalty.
 PAPER: dict[str, Any] = {"split": "separate", "stability": "irm"}
 RANDOM: dict[str, Any] = {"data": AT_RANDOM, "knows": True}
-COLUMNS = (Column("0.1", DATASET, "test-0.1"),)
+COLUMNS = (TableColumn("0.1", DATASET, "test-0.1"),)
 TITLES = {
     **{"erm": "ERM", "groupdro": "GroupDRO", "irm": "IRM", "sd": "SD", "iga": "IGA", "fishr": "Fishr"},
     **{"vrex": "V-REx", "eqrm": "EQRM"},

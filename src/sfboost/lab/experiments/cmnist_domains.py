@@ -31,7 +31,7 @@ from sfboost.lab.experiments.figures import draw_panels
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import PaperValue, paper_table
 from sfboost.lab.experiments.record import Records
-from sfboost.lab.experiments.tables import Cell, Column, Row, Table, make_table
+from sfboost.lab.experiments.tables import Cell, Row, Table, TableColumn, make_table
 
 ROUNDS = 5
 #: The baselines here: ERM stopped where the paper's is in this table, IRM with the published steps and rate.
@@ -40,7 +40,7 @@ BASELINES: dict[str, dict[str, Any]] = {
     "irm": STEADY_IRM,
 }
 LEAK = "SFB (ours, leak-corrected)"
-COLUMNS = tuple(Column(f"{a:.1f}", DATASET, f"test-{a}") for a in AGREEMENTS)
+COLUMNS = tuple(TableColumn(f"{a:.1f}", DATASET, f"test-{a}") for a in AGREEMENTS)
 ADAPTERS = {"none": "", "t3a": "+T3A", "pl-last": "+PL(last)", "pl-all": "+PL(all)"}
 #: Pseudo-labels of every row count, sure or not: the published threshold keeps rows where colour leaks into
 #: f_S. How many rows T3A keeps was found by looking at the test domains (ORACLE).

@@ -14,7 +14,7 @@ from typing import Any
 
 from sfboost.lab.datasets import load
 from sfboost.lab.experiments.grouped_runs import Group, Session
-from sfboost.lab.experiments.measured_domains import Material, labelled, place_of
+from sfboost.lab.experiments.measured_domains import RunRows, labelled, place_of
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper
 from sfboost.lab.experiments.record import Measured
@@ -178,7 +178,7 @@ def paper_runs(stable: Iterable[Run], *told: Mapping[str, Any]) -> list[Run]:
     return runs
 
 
-def material(run: Run) -> Material:
+def rows_of(run: Run) -> RunRows:
     """Return the rows of a run. The validation images serve as held-out rows and as ORACLE places."""
     dataset = load(DATASET, random_state=run.data_seed, **run.data)
     places = [place_of(dataset, name) for name in dataset.test]
@@ -190,13 +190,13 @@ def material(run: Run) -> Material:
     if quick:
         places = [replace(p, X=p.X[::_QUICK_EVERY], y=p.y[::_QUICK_EVERY]) for p in places]
     validation = labelled(dataset, dataset.validate, names=dataset.train)
-    return Material(labelled(dataset, dataset.train), validation, tuple(places), validation)
+    return RunRows(labelled(dataset, dataset.train), validation, tuple(places), validation)
 
 
 def measure(run: Run, session: Session) -> Measured:
     """Measure one run."""
     fit = fit_beside if "stable" in run.hyper else fit_once if run.trainer in BASELINES else fit_by_contract
     stress_rows = 1000 if run.protocol == _QUICK_PROTOCOL else 5000
-    measured = measure_run(run, session, material, fit, stress_rows=stress_rows)
+    measured = measure_run(run, session, rows_of, fit, stress_rows=stress_rows)
     # An oracle's training images are labelled ones of a test domain.
     return replace(measured, test_access="labelled") if "agreements" in run.data else measured

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sfboost.lab.experiments.canary import Outcome
+from sfboost.lab.experiments.canary import Repetition
 from sfboost.lab.experiments.record import Record
 from sfboost.lab.experiments.store import read_records
 
@@ -32,7 +32,7 @@ def committed_records(protocol: str, folder: Path = CHECKOUT) -> dict[str, Recor
     return read_records([path]).records if path.is_file() else {}
 
 
-def last_outcome(protocol: str, folder: Path = CHECKOUT) -> Outcome | None:
+def last_outcome(protocol: str, folder: Path = CHECKOUT) -> Repetition | None:
     """Return what `sfboost results check` last said of these records; None if it never saw them.
 
     Examples
@@ -44,10 +44,10 @@ def last_outcome(protocol: str, folder: Path = CHECKOUT) -> Outcome | None:
     if found is None or found["records"] != _digest(protocol, folder):
         return None
     known = {name: value for name, value in found.items() if name != "records"}
-    return Outcome(**{**known, "not_repeated": tuple(known["not_repeated"])})
+    return Repetition(**{**known, "not_repeated": tuple(known["not_repeated"])})
 
 
-def keep_outcome(protocol: str, outcome: Outcome, folder: Path = CHECKOUT) -> Path:
+def keep_outcome(protocol: str, outcome: Repetition, folder: Path = CHECKOUT) -> Path:
     """Write an outcome beside the records, and return the file."""
     kept = {**_outcomes(folder), protocol: {"records": _digest(protocol, folder), **asdict(outcome)}}
     path = folder / "checks.json"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.known_columns import ADAPTERS, LEAK, group, rows
 from sfboost.lab.experiments.record import Records
-from sfboost.lab.experiments.tables import Column, Table, make_table
+from sfboost.lab.experiments.tables import Table, TableColumn, make_table
 
 COLUMNS = (
-    Column("AC", "ac", "test-0.1"),
-    Column("Gaussian", "gaussian", "test-0.1"),
+    TableColumn("AC", "ac", "test-0.1"),
+    TableColumn("Gaussian", "gaussian", "test-0.1"),
     # Leak correction needs rows of each class in each cell.
-    Column("AC, four classes", "multiclass_ac", "test-0.05", data={"n_rows": 16_384}),
+    TableColumn("AC, four classes", "multiclass_ac", "test-0.05", data={"n_rows": 16_384}),
 )
 
 
@@ -35,11 +33,6 @@ def tables(records: Records) -> list[Table]:
     return [make_table(title, rows({**ADAPTERS, **LEAK}), COLUMNS, records)]
 
 
-def figure(records: Records, path: Path) -> Path:
-    """Draw the table."""
-    return draw_dots(tables(records)[0], path)
-
-
 EXPERIMENT = Experiment(
     "corrections",
     "Ours: corrections of the pseudo-labels' bias on known columns",
@@ -47,5 +40,5 @@ EXPERIMENT = Experiment(
     quick_seeds=5,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables),
 )

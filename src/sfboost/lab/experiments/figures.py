@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rendering import label
 from sfboost.lab.experiments.tables import Table
 from sfboost.whole_files import whole_file
@@ -51,6 +52,13 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
     panels[0].plot([], [], "o", mfc="none", mec="#b2182b", ms=9, label="paper")
     figure.legend(fontsize="small", loc="outside lower center", ncols=2)
     return _save(figure, path)
+
+
+def dots_of(
+    tables: Callable[[Records], list[Table]], *, ceiling: float | None = None
+) -> Callable[[Records, Path], Path]:
+    """Return the figure of an experiment that draws its first table."""
+    return lambda records, path: draw_dots(tables(records)[0], path, ceiling=ceiling)
 
 
 def draw_panels(

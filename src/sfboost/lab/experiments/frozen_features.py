@@ -17,7 +17,7 @@ from sfboost.datasets import Dataset
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.datasets import load
 from sfboost.lab.experiments.grouped_runs import Group, Session
-from sfboost.lab.experiments.measured_domains import Material, Place, place_of
+from sfboost.lab.experiments.measured_domains import Place, RunRows, place_of
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper
 from sfboost.lab.experiments.record import Measured
@@ -113,14 +113,14 @@ def _with_needed(runs: Iterable[Run], rule: Rule | None, train: Sequence[str]) -
     return [*runs, *sorted(needed, key=lambda run: str(run.left_out))]
 
 
-def material(run: Run) -> Material:
+def rows_of(run: Run) -> RunRows:
     """Return the features of a run; a fifth of each training domain is held out if nothing is already."""
-    from sfboost.datasets.features import EfficientNetLite0, with_features
+    from sfboost.datasets.features import EfficientNetFeatures, with_features
 
     options = dict(run.data)
     most, size = options.pop("most", None), options.pop("feature_size", 224)
     dataset = load(run.dataset, **options)
-    dataset = with_features(dataset if most is None else _thinned(dataset, most), EfficientNetLite0(size))
+    dataset = with_features(dataset if most is None else _thinned(dataset, most), EfficientNetFeatures(size))
     rng = np.random.default_rng(run.data_seed)
     kept, held = [], []
     for name in dataset.train:
@@ -137,7 +137,7 @@ def material(run: Run) -> Material:
     places += [place_of(dataset, name, f"validate-{name}") for name in dataset.validate]
     places += [replace(place, name=f"held/{place.name}") for place in held]
     own = [place_of(dataset, name) for name in dataset.validate]
-    return Material(_rows(kept), _rows(own or held), tuple(places))
+    return RunRows(_rows(kept), _rows(own or held), tuple(places))
 
 
 def _thinned(dataset: Dataset, most: int) -> Dataset:
@@ -154,4 +154,4 @@ def _rows(places: Sequence[Place]) -> LabelledRows:
 
 def measure(run: Run, session: Session) -> Measured:
     """Measure one run."""
-    return measure_run(run, session, material, fit_by_contract)
+    return measure_run(run, session, rows_of, fit_by_contract)

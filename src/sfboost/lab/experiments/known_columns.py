@@ -8,7 +8,7 @@ from typing import Any
 
 from sfboost.lab.datasets import load
 from sfboost.lab.experiments.grouped_runs import Group, Session
-from sfboost.lab.experiments.measured_domains import Material, Place, labelled
+from sfboost.lab.experiments.measured_domains import Place, RunRows, labelled
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper
 from sfboost.lab.experiments.record import Measured
@@ -60,13 +60,13 @@ def group(dataset: str, seed: int, protocol: str, adapters: Adapters = ADAPTERS,
     return Group(f"{__name__}:measure", tuple(runs))
 
 
-def material(run: Run) -> Material:
+def rows_of(run: Run) -> RunRows:
     """Return `n_rows` (4096) rows a training domain and the first `n_test` (1000) of each test domain.
 
     Examples
     --------
     >>> run = Run("ac", TRAINER, seed=0, protocol="doc", data={"n_test": 30})
-    >>> [(place.name, len(place.y)) for place in material(run).places]
+    >>> [(place.name, len(place.y)) for place in rows_of(run).places]
     [('test-0.1', 30)]
     """
     options = dict(run.data)
@@ -74,9 +74,9 @@ def material(run: Run) -> Material:
     dataset = load(run.dataset, n_rows=n_rows, random_state=run.data_seed, **options)
     tests = [dataset.domain(name) for name in dataset.test]
     places = tuple(Place(domain.name, domain.X[:n_test], domain.y[:n_test]) for domain in tests)
-    return Material(labelled(dataset, dataset.train), labelled(dataset, dataset.validate), places)
+    return RunRows(labelled(dataset, dataset.train), labelled(dataset, dataset.validate), places)
 
 
 def measure(run: Run, session: Session) -> Measured:
     """Measure one run."""
-    return measure_run(run, session, material, fit_by_contract)
+    return measure_run(run, session, rows_of, fit_by_contract)

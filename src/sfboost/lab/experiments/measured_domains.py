@@ -40,7 +40,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class RunRows:
     """All rows of a run.
 
     Parameters
@@ -58,12 +58,12 @@ class Material:
     places: tuple[Place, ...]
     pool: LabelledRows | None = None
 
-    def without(self, domain: str) -> Material:
+    def without(self, domain: str) -> RunRows:
         """The same without any row of one training domain, which becomes the only place."""
         here = self.train.domain == domain
         if not here.any():
             raise ValueError(f"No training domain {domain!r}; there are {sorted(set(self.train.domain))}.")
-        return Material(
+        return RunRows(
             _dropped(self.train, domain),
             None if self.validation is None else _dropped(self.validation, domain),
             (Place(f"left-out/{domain}", self.train.X[here], self.train.y[here]),),

@@ -18,17 +18,17 @@ from sfboost.lab.baselines.contract import LabelledRows, Predictor, most_access
 from sfboost.lab.baselines.harness import Cached
 from sfboost.lab.baselines.paper import temperature_of
 from sfboost.lab.experiments.grouped_runs import Session
-from sfboost.lab.experiments.measured_domains import Material, Place, stress_places
+from sfboost.lab.experiments.measured_domains import Place, RunRows, stress_places
 from sfboost.lab.experiments.record import Measured
 from sfboost.lab.experiments.run import Run
 
-Fit = Callable[[Run, Session, Material], Predictor]
+Fit = Callable[[Run, Session, RunRows], Predictor]
 
 
 def measure_run(
     run: Run,
     session: Session,
-    load: Callable[[Run], Material],
+    load: Callable[[Run], RunRows],
     fit: Fit,
     *,
     stress_rows: int | None = None,
@@ -42,23 +42,21 @@ def measure_run(
     load : callable
         ``load(run)`` returns the rows; called once per data set, options and seed.
     fit : callable
-        ``fit(run, session, material)`` returns the trained predictor; called once per trained model.
+        ``fit(run, session, rows)`` returns the trained predictor; called once per trained model.
     stress_rows : int, optional
         Rows per stress domain.
     """
     start = time.perf_counter()
-    material: Material = session.latest("rows", [run.dataset, run.data, run.seed], lambda: load(run))
+    rows: RunRows = session.latest("rows", [run.dataset, run.data, run.seed], lambda: load(run))
     if run.left_out is not None:
-        material = material.without(run.left_out)
+        rows = rows.without(run.left_out)
     loaded = time.perf_counter()
-    predictor: Predictor = session.once(["model", run.training()], lambda: fit(run, session, material))
+    predictor: Predictor = session.once(["model", run.training()], lambda: fit(run, session, rows))
     trained = time.perf_counter()
-    places = session.latest(
-        "places", ["places", run.training()], lambda: _seen(predictor, material, stress_rows)
-    )
+    places = session.latest("places", ["places", run.training()], lambda: _seen(predictor, rows, stress_rows))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a method warns of is in its decision, and in the record
-        adapter = make_adapter(run, predictor, material)
+        adapter = make_adapter(run, predictor, rows)
         metrics, decisions = {}, {}
         for place, cached in places:
             adapted, scored = _adapt(adapter, cached, place, run.own_seed)
@@ -69,7 +67,7 @@ def measure_run(
     done = time.perf_counter()
     return Measured(
         metrics,
-        calibration=_calibration(predictor, material, {p.name: c for p, c in places}),
+        calibration=_calibration(predictor, rows, {p.name: c for p, c in places}),
         diagnostics={
             **_facts(predictor),
             **_tuned(run, adapter),
@@ -78,17 +76,17 @@ def measure_run(
         timings={"rows": loaded - start, "training": trained - loaded, "adapting": done - trained},
         precision=str(getattr(predictor, "precision", "float32")),
         test_access=most_access(TRAINERS[run.trainer], adapter),
-        trained_on=tuple(sorted(map(str, set(material.train.domain)))),
+        trained_on=tuple(sorted(map(str, set(rows.train.domain)))),
     )
 
 
-def fit_by_contract(run: Run, session: Session, material: Material) -> Predictor:
+def fit_by_contract(run: Run, session: Session, rows: RunRows) -> Predictor:
     """Train by the run's trainer; steps of empirical risk that come first are shared by all penalties."""
     trainer = TRAINERS[run.trainer](**run.hyper)
-    options: dict[str, Any] = {"validation": material.validation, "seed": run.training_seed}
+    options: dict[str, Any] = {"validation": rows.validation, "seed": run.training_seed}
     if hasattr(trainer, "pretrain") and trainer.pretrain_steps:
-        options["start"] = _pretrained(run, session, trainer, material.train)
-    predictor: Predictor = trainer.fit(material.train, **options)
+        options["start"] = _pretrained(run, session, trainer, rows.train)
+    predictor: Predictor = trainer.fit(rows.train, **options)
     return predictor
 
 
@@ -112,14 +110,14 @@ def _pretrained(run: Run, session: Session, trainer: Any, train: LabelledRows) -
     return Pretrained(tensors, recipe)
 
 
-def make_adapter(run: Run, predictor: Predictor, material: Material) -> Any:
+def make_adapter(run: Run, predictor: Predictor, rows: RunRows) -> Any:
     """Return the run's adapter; what is `tuned` is chosen on its places by accuracy, then by log loss."""
     given = dict(run.adapter_hyper)
     grid, on = given.pop("tuned", None), given.pop("tuned_on", "")
     kind = ADAPTERS[run.adapter]
     if grid is None:
         return kind(**given)
-    places = [(p, Cached(predictor, p.X)) for p in material.places if p.name.startswith(on)]
+    places = [(p, Cached(predictor, p.X)) for p in rows.places if p.name.startswith(on)]
     scored = []
     for number, values in enumerate(itertools.product(*grid.values())):
         adapter = kind(**given, **dict(zip(grid, values, strict=True)))
@@ -146,18 +144,18 @@ def _adapt(adapter: Any, predictor: Any, place: Place, seed: int) -> tuple[Predi
     return adapted, Place(place.name, place.X[scored], place.y[scored])
 
 
-def _seen(predictor: Predictor, material: Material, stress_rows: int | None) -> list[tuple[Place, Any]]:
+def _seen(predictor: Predictor, rows: RunRows, stress_rows: int | None) -> list[tuple[Place, Any]]:
     """Every place with a predictor that remembers what it makes of its rows: one forward pass serves all."""
-    places = [*material.places, *stress_places(material.pool, predictor, stress_rows)]
+    places = [*rows.places, *stress_places(rows.pool, predictor, stress_rows)]
     return [(place, Cached(predictor, place.X)) for place in places]
 
 
-def _calibration(predictor: Predictor, material: Material, cached: Mapping[str, Any]) -> dict[str, Any]:
+def _calibration(predictor: Predictor, rows: RunRows, cached: Mapping[str, Any]) -> dict[str, Any]:
     """Temperature by validation rows, and the calibration error at each place before and after it.
 
     A predictor that was scaled already says by how much, and "before" undoes it.
     """
-    validation = material.validation
+    validation = rows.validation
     if validation is None or len(np.unique(validation.y)) < 2:
         return {}
     own = fitted = temperature_of(predictor)
@@ -165,7 +163,7 @@ def _calibration(predictor: Predictor, material: Material, cached: Mapping[str, 
     if own == 1.0:
         fitted = fit_temperature(logits, validation.y, domain=validation.domain).temperature
     errors: dict[str, dict[str, float]] = {"ece_before": {}, "ece_after": {}}
-    for place in material.places:
+    for place in rows.places:
         raw = own * np.log(np.maximum(cached[place.name].predict_proba(place.X), 1e-12))
         for name, temperature in (("ece_before", 1.0), ("ece_after", fitted)):
             errors[name][place.name] = expected_calibration_error(_softmax(raw / temperature), place.y)

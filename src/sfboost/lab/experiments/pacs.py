@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.frozen_features import NOTE, groups, rows
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import LEAVE_ONE_OUT
-from sfboost.lab.experiments.tables import Column, Table, make_table, paired_table
+from sfboost.lab.experiments.tables import Table, TableColumn, make_table, paired_table
 
 DATASET = "pacs"
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
@@ -22,9 +20,9 @@ def _data(test: str, quick: bool) -> dict[str, object]:
     return {"test": test, "feature_size": _SIZE, **({"most": 400} if quick else {})}
 
 
-def columns(quick: bool) -> list[Column]:
+def columns(quick: bool) -> list[TableColumn]:
     """Return one column per test domain."""
-    return [Column(d, DATASET, f"test-{d}", data=_data(d, quick)) for d in DOMAINS]
+    return [TableColumn(d, DATASET, f"test-{d}", data=_data(d, quick)) for d in DOMAINS]
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:
@@ -53,11 +51,6 @@ def tables(records: Records) -> list[Table]:
     ]
 
 
-def figure(records: Records, path: Path) -> Path:
-    """Draw ours beside the paper's."""
-    return draw_dots(tables(records)[0], path)
-
-
 EXPERIMENT = Experiment(
     "pacs",
     "PACS on frozen features: ERM, IRM, pseudo-labels, ACTIR, SFB",
@@ -65,6 +58,6 @@ EXPERIMENT = Experiment(
     quick_seeds=1,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables),
     files_of=DATASET,
 )

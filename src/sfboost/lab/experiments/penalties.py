@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 from sfboost.lab.experiments.cmnist import ORACLE_CHOICE
@@ -22,18 +21,18 @@ from sfboost.lab.experiments.cmnist_shared import (
     parts,
 )
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
-from sfboost.lab.experiments.tables import Cell, Column, Row, Table, make_table
+from sfboost.lab.experiments.tables import Cell, Row, Table, TableColumn, make_table
 
 ROUNDS = 5
 #: Title → the penalty's name; λ is swept as for the baseline of the same penalty.
 PENALTIES = {"IRM": "irm", "V-REx": "vrex", "EQRM": "eqrm", "CLOvE": "clove"}
 #: EQRM's is a deviation, not a variance: its gradient does not fade where the risks are equal but for noise.
 OUR_WEIGHTS: dict[str, dict[str, Any]] = {"eqrm": {"stability_weight": 0.1}}
-_HERE = Column("0.1", DATASET, "test-0.1")
+_HERE = TableColumn("0.1", DATASET, "test-0.1")
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:
@@ -81,11 +80,6 @@ def tables(records: Records) -> list[Table]:
     return [Table(paper.title, paper.columns, tuple(made), paper.note)]
 
 
-def figure(records: Records, path: Path) -> Path:
-    """Draw ours beside the paper's."""
-    return draw_dots(tables(records)[0], path, ceiling=90.0)
-
-
 EXPERIMENT = Experiment(
     "penalties",
     "ColoredMNIST at agreement 0.1: SFB with IRM, V-REx, EQRM, CLOvE",
@@ -93,7 +87,7 @@ EXPERIMENT = Experiment(
     quick_seeds=1,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables, ceiling=90.0),
     files_of=DATASET,
     protocol=PROTOCOL,
 )

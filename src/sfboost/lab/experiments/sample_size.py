@@ -9,10 +9,10 @@ from sfboost.lab.experiments.figures import draw_panels
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.known_columns import group, rows
 from sfboost.lab.experiments.record import Records
-from sfboost.lab.experiments.tables import Column, Table, make_table
+from sfboost.lab.experiments.tables import Table, TableColumn, make_table
 
 SIZES = (30, 100, 300, 1000, 3000)
-COLUMNS = tuple(Column(f"n = {n}", "gaussian", "test-0.1", data={"n_test": n}) for n in SIZES)
+COLUMNS = tuple(TableColumn(f"n = {n}", "gaussian", "test-0.1", data={"n_test": n}) for n in SIZES)
 
 
 def plan(seeds: int, quick: bool) -> list[Group]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rules import LEAVE_ONE_OUT, RULES, TEST_DOMAIN, Rule
@@ -38,11 +37,6 @@ def _rows(rule: Rule) -> list[Row]:
     return [replace(row, label=f"{row.label}; {rule.name}") for row in rows]
 
 
-def figure(records: Records, path: Path) -> Path:
-    """Draw the table."""
-    return draw_dots(tables(records)[0], path, ceiling=90.0)
-
-
 EXPERIMENT = Experiment(
     "selection",
     "Ours: the runs of `synthetic`, chosen by each rule in turn",
@@ -50,6 +44,6 @@ EXPERIMENT = Experiment(
     quick_seeds=3,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables, ceiling=90.0),
     protocol=NAME,
 )

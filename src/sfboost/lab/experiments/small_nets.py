@@ -14,7 +14,7 @@ from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.lab.baselines.contract import Floats, LinearHead
 from sfboost.lab.experiments.grouped_runs import Session
-from sfboost.lab.experiments.measured_domains import Material
+from sfboost.lab.experiments.measured_domains import RunRows
 from sfboost.lab.experiments.run import Run, digest
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def outputs(network: SplitNetwork, X: Any) -> tuple[Floats, Floats, Floats]:
 
 
 def fit_small(
-    load: Callable[[Run], Material], run: Run, session: Session, material: Material
+    load: Callable[[Run], RunRows], run: Run, session: Session, rows: RunRows
 ) -> SplitNetworkPredictor:
     """Return the run's model; the first call of a group trains all of them.
 
@@ -85,10 +85,10 @@ def fit_small(
     key = ["small nets", [member.training() for member in members]]
     trained = session.arrays(key, lambda: _train(members, load))
     number = members.index(run.unadapted())
-    network = _network(run, material)
+    network = _network(run, rows)
     network.load_state_dict({n: _tensor(v[number]) for n, v in trained.items() if n != "restarts"})
     network.eval()
-    validation = material.validation or material.train
+    validation = rows.validation or rows.train
     logits = outputs(network, validation.X)[2]
     y = np.asarray(validation.y)
     criterion = run.hyper["calibration"]
@@ -99,11 +99,11 @@ def fit_small(
     )
     evidence = stable_evidence(y, scaling.apply(logits), np.ones(len(y)))
     facts = {"restarts": int(trained["restarts"][number]), "evidence": evidence.gain}
-    return SplitNetworkPredictor(np.unique(material.train.y), network, scaling, evidence, facts)
+    return SplitNetworkPredictor(np.unique(rows.train.y), network, scaling, evidence, facts)
 
 
 def fit_many_small(
-    load: Callable[[Run], Material], run: Run, session: Session, material: Material
+    load: Callable[[Run], RunRows], run: Run, session: Session, rows: RunRows
 ) -> NetworkPredictor:
     """Return the run's baseline; the first call of a group trains those of all its seeds as one model."""
     from sfboost.lab.baselines import TRAINERS
@@ -124,7 +124,7 @@ def fit_many_small(
     return found
 
 
-def _train(members: Sequence[Run], load: Callable[[Run], Material]) -> dict[str, npt.NDArray[Any]]:
+def _train(members: Sequence[Run], load: Callable[[Run], RunRows]) -> dict[str, npt.NDArray[Any]]:
     import torch
 
     from sfboost.torch.batches import ArraySource
@@ -132,16 +132,16 @@ def _train(members: Sequence[Run], load: Callable[[Run], Material]) -> dict[str,
     from sfboost.torch.ensemble import learn_many
     from sfboost.torch.plan import Goal, grouped
 
-    sources: dict[int, tuple[Material, ArraySource]] = {}
+    sources: dict[int, tuple[RunRows, ArraySource]] = {}
     networks, goals, plans = [], [], set()
     for member in members:
         if member.seed not in sources:
-            material = load(member)
-            train = material.train
+            rows = load(member)
+            train = rows.train
             n_domains, codes = len(np.unique(train.domain)), np.unique(train.domain, return_inverse=True)[1]
             x = torch.tensor(np.asarray(train.X, dtype=np.float32))
             source = ArraySource(x, np.asarray(train.y), codes, len(np.unique(train.y)), n_domains)
-            sources[member.seed] = (material, source)
+            sources[member.seed] = (rows, source)
         networks.append(_network(member, sources[member.seed][0]))
         told = grouped(member.hyper)
         goals.append(Goal(**{k: v for k, v in told.items() if k in Goal.__dataclass_fields__}))
@@ -159,19 +159,19 @@ def _train(members: Sequence[Run], load: Callable[[Run], Material]) -> dict[str,
     return {**stacked, "restarts": restarts}
 
 
-def _network(run: Run, material: Material) -> SplitNetwork:
+def _network(run: Run, rows: RunRows) -> SplitNetwork:
     import torch
 
     from sfboost.torch.building import build_network, seed_of
     from sfboost.torch.networks import make_network
 
-    row = torch.tensor(np.asarray(material.train.X[:2], dtype=np.float32))
+    row = torch.tensor(np.asarray(rows.train.X[:2], dtype=np.float32))
     return build_network(
         lambda: make_network(run.hyper["network"], tuple(row.shape[1:]), dropout=0.0),
         row,
         split=run.hyper["split"],
-        n_classes=len(np.unique(material.train.y)),
-        n_domains=len(np.unique(material.train.domain)),
+        n_classes=len(np.unique(rows.train.y)),
+        n_domains=len(np.unique(rows.train.domain)),
         n_stable=run.hyper["n_stable"],
         n_unstable=run.hyper["n_unstable"],
         seed=seed_of(run.training_seed, 0),

@@ -10,15 +10,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from sfboost.lab.datasets import load
 from sfboost.lab.datasets.synthetic import family
 from sfboost.lab.experiments.experiment import Experiment
-from sfboost.lab.experiments.figures import draw_dots
+from sfboost.lab.experiments.figures import dots_of
 from sfboost.lab.experiments.grouped_runs import Group, Session
-from sfboost.lab.experiments.measured_domains import Material, labelled, place_of
+from sfboost.lab.experiments.measured_domains import RunRows, labelled, place_of
 from sfboost.lab.experiments.measuring import measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
 from sfboost.lab.experiments.paper import paper_table
@@ -26,11 +25,11 @@ from sfboost.lab.experiments.record import Measured, Records
 from sfboost.lab.experiments.rules import VALIDATION_DOMAIN, Rule
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.small_nets import blocks, fit_many_small, fit_small
-from sfboost.lab.experiments.tables import Column, Row, Table, make_table
+from sfboost.lab.experiments.tables import Row, Table, TableColumn, make_table
 
 NAME = "synthetic"
 DATASETS = ("ac", "ce_dd")
-COLUMNS = (Column("AC", "ac", "test-0.1"), Column("CE-DD", "ce_dd", "test-0.1"))
+COLUMNS = (TableColumn("AC", "ac", "test-0.1"), TableColumn("CE-DD", "ce_dd", "test-0.1"))
 _ROWS = 1024
 
 #: Eq. 5.1 in turns, on all rows at each step (the noise of small batches drives IRM to one half everywhere).
@@ -46,7 +45,7 @@ IN_TURNS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingGrid:
     """One way to train SFB: the trainer, what it is told, and the grids of λ_S and λ_C, full and quick."""
 
     trainer: str
@@ -71,10 +70,10 @@ class Training:
 #: in turns we go on from there. One network has the upper half of the paper's grid. A line is what trains
 #: together: another λ gets a line of its own, lest the last digits of the others change.
 TRAININGS = (
-    Training("sfb-paper", (200.0, 500.0, 1000.0), (1.0, 3.0), quick=(500.0, 1000.0), told=IN_TURNS),
-    Training("sfb-paper", (200.0, 500.0, 1000.0), (0.1,), quick=(), told=IN_TURNS),
-    Training("sfb-paper", (10.0, 20.0), quick=(10.0,), told={"split": "shared"}),
-    Training("sfb", (5.0, 10.0, 20.0), quick=(10.0,)),
+    TrainingGrid("sfb-paper", (200.0, 500.0, 1000.0), (1.0, 3.0), quick=(500.0, 1000.0), told=IN_TURNS),
+    TrainingGrid("sfb-paper", (200.0, 500.0, 1000.0), (0.1,), quick=(), told=IN_TURNS),
+    TrainingGrid("sfb-paper", (10.0, 20.0), quick=(10.0,), told={"split": "shared"}),
+    TrainingGrid("sfb", (5.0, 10.0, 20.0), quick=(10.0,)),
 )
 #: Adapters and what they are told. A step of the paper's head is a pass in batches of 100, as in the
 #: fine-tuning of the code that this experiment builds on; the paper does not say. Their number is chosen on
@@ -179,12 +178,12 @@ def make_group(models: list[Run], adapters: Sequence[tuple[str, Mapping[str, Any
     return Group(f"{__name__}:measure", tuple(runs))
 
 
-def material(run: Run) -> Material:
+def rows_of(run: Run) -> RunRows:
     """Return the rows of a run: as in the published code, and fresh ones of the same domains to choose on.
 
     Examples
     --------
-    >>> [place.name for place in material(Run("ac", "erm", seed=0, protocol="doc")).places]
+    >>> [place.name for place in rows_of(Run("ac", "erm", seed=0, protocol="doc")).places]
     ['test-0.1', 'validate-0.6', 'held/train-0.95', 'held/train-0.7', 'oracle/test-0.1']
     """
     dials: dict[str, list[float]] = {"train": [], "validate": [], "test": []}
@@ -208,17 +207,17 @@ def material(run: Run) -> Material:
         for t, h in zip(dataset.test[:n_test], dataset.test[n_test:], strict=True)
     ]
     pool = labelled(dataset, (*own, *held))
-    return Material(labelled(dataset, dataset.train), labelled(dataset, own), tuple(places), pool)
+    return RunRows(labelled(dataset, dataset.train), labelled(dataset, own), tuple(places), pool)
 
 
 def measure(run: Run, session: Session) -> Measured:
     """Measure one run; the networks train many at once."""
 
-    def fit(run: Run, session: Session, rows: Material) -> Any:
+    def fit(run: Run, session: Session, rows: RunRows) -> Any:
         boosted = run.trainer in ("sfb", "sfb-paper")
-        return (fit_small if boosted else fit_many_small)(material, run, session, rows)
+        return (fit_small if boosted else fit_many_small)(rows_of, run, session, rows)
 
-    return measure_run(run, session, material, fit, stress_rows=_ROWS)
+    return measure_run(run, session, rows_of, fit, stress_rows=_ROWS)
 
 
 def tables(records: Records) -> list[Table]:
@@ -228,11 +227,6 @@ def tables(records: Records) -> list[Table]:
     return [make_table(paper.title, rows, COLUMNS, records, paper)]
 
 
-def figure(records: Records, path: Path) -> Path:
-    """Draw ours beside the paper's."""
-    return draw_dots(tables(records)[0], path, ceiling=90.0)
-
-
 EXPERIMENT = Experiment(
     NAME,
     "AC and CE-DD: ERM, IRM, pseudo-labels, ACTIR, SFB",
@@ -240,5 +234,5 @@ EXPERIMENT = Experiment(
     quick_seeds=3,
     plan=plan,
     tables=tables,
-    figure=figure,
+    figure=dots_of(tables, ceiling=90.0),
 )

@@ -125,7 +125,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """Where a column reads: one place of one data set.
 
     Parameters
@@ -164,7 +164,7 @@ class Table:
 def make_table(
     title: str,
     rows: Sequence[Row],
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     records: Mapping[str, Record],
     paper: PaperTable | None = None,
     *,
@@ -177,7 +177,7 @@ def make_table(
     >>> from sfboost.lab.experiments import Measured
     >>> run = Run("ac", "erm", seed=0, protocol="doc")
     >>> records = {run.id: Record(run, Measured({"test-0.1": {"accuracy": 0.1}}), 0.0)}
-    >>> table = make_table("Synthetic", [Row("ERM", "erm")], [Column("AC", "ac", "test-0.1")], records)
+    >>> table = make_table("Synthetic", [Row("ERM", "erm")], [TableColumn("AC", "ac", "test-0.1")], records)
     >>> table.rows[0][1][0].mean
     10.0
     """
@@ -199,7 +199,7 @@ def make_table(
 def paired_table(
     title: str,
     pairs: Mapping[str, tuple[Row, Row]],
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     records: Mapping[str, Record],
     paper: PaperTable | None = None,
     *,
@@ -214,7 +214,7 @@ def paired_table(
     >>> accuracy = zip(runs, (0.1, 0.7))
     >>> records = {r.id: Record(r, Measured({"test-0.1": {"accuracy": a}}), 0.0) for r, a in accuracy}
     >>> pairs = {"IRM - ERM": (Row("ERM", "erm"), Row("IRM", "irm"))}
-    >>> round(paired_table("Gain", pairs, [Column("AC", "ac", "test-0.1")], records).rows[0][1][0].mean)
+    >>> round(paired_table("Gain", pairs, [TableColumn("AC", "ac", "test-0.1")], records).rows[0][1][0].mean)
     60
     """
     made = []
@@ -237,7 +237,7 @@ def paired_table(
     return Table(title, tuple(c.label for c in columns), tuple(made), " ".join(n for n in notes if n))
 
 
-def chosen_records(row: Row, column: Column, records: Mapping[str, Record]) -> dict[int, Record]:
+def chosen_records(row: Row, column: TableColumn, records: Mapping[str, Record]) -> dict[int, Record]:
     """Return the record of each seed that a row reports in a column, by seed."""
     candidates = [r.run for r in records.values() if r.ok and _fits(r.run, row, column)]
     if row.rule is None:
@@ -257,7 +257,7 @@ def chosen_records(row: Row, column: Column, records: Mapping[str, Record]) -> d
     return reported
 
 
-def _fits(run: Run, row: Row, column: Column) -> bool:
+def _fits(run: Run, row: Row, column: TableColumn) -> bool:
     return (
         (run.dataset, run.trainer, run.adapter, run.left_out)
         == (column.dataset, row.trainer, row.adapter, None)

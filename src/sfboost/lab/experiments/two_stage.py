@@ -15,7 +15,7 @@ from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import fit_temperature
 from sfboost.lab.baselines.contract import LinearHead
 from sfboost.lab.experiments.grouped_runs import Session
-from sfboost.lab.experiments.measured_domains import Material
+from sfboost.lab.experiments.measured_domains import RunRows
 from sfboost.lab.experiments.measuring import fit_by_contract
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.small_nets import SplitNetworkPredictor, outputs
@@ -46,7 +46,7 @@ def beside(stable: Run, *, steps: int, learning_rate: float, batch_size: int) ->
     return Run(stable.dataset, "sfb-paper", stable.seed, stable.protocol, hyper=hyper, data=stable.data)
 
 
-def fit_once(run: Run, session: Session, material: Material) -> NetworkPredictor:
+def fit_once(run: Run, session: Session, rows: RunRows) -> NetworkPredictor:
     """Train a baseline, or take its weights from the folder: other experiments may have trained it."""
     import torch
 
@@ -54,19 +54,19 @@ def fit_once(run: Run, session: Session, material: Material) -> NetworkPredictor
     from sfboost.lab.baselines.learned.network import predictor_of
 
     def train() -> dict[str, Any]:
-        made: Any = fit_by_contract(run, session, material)
+        made: Any = fit_by_contract(run, session, rows)
         body = {f"body.{name}": value.numpy() for name, value in made.body.state_dict().items()}
         return {**body, "coef": made.head.coef, "intercept": made.head.intercept}
 
     arrays = session.arrays(["trained", run.training()], train)
     trainer = TRAINERS[run.trainer](**run.hyper)
-    predictor = predictor_of(trainer.pose(material.train, run.training_seed))
+    predictor = predictor_of(trainer.pose(rows.train, run.training_seed))
     state = {n.removeprefix("body."): torch.from_numpy(v) for n, v in arrays.items() if n.startswith("body.")}
     predictor.body.load_state_dict(state)
     return replace(predictor, head=LinearHead(arrays["coef"], arrays["intercept"]))
 
 
-def fit_beside(run: Run, session: Session, material: Material) -> SplitNetworkPredictor:
+def fit_beside(run: Run, session: Session, rows: RunRows) -> SplitNetworkPredictor:
     """Take the trained f_S, learn one unstable feature on the joint risk with f_S frozen, calibrate f_S."""
     import torch
 
@@ -79,8 +79,8 @@ def fit_beside(run: Run, session: Session, material: Material) -> SplitNetworkPr
     of_stable = Run(
         run.dataset, hyper["stability"], run.seed, run.protocol, hyper=hyper["stable"], data=run.data
     )
-    stable = session.once(["model", of_stable.training()], lambda: fit_once(of_stable, session, material))
-    train, validation = material.train, material.validation or material.train
+    stable = session.once(["model", of_stable.training()], lambda: fit_once(of_stable, session, rows))
+    train, validation = rows.train, rows.validation or rows.train
     x = torch.tensor(np.asarray(train.X, dtype=np.float32))
     domains, codes = np.unique(train.domain, return_inverse=True)
     network = _network_of(

@@ -25,7 +25,7 @@ from sfboost.torch.inputs import check_training, make_source, read_rows
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts
 from sfboost.torch.precision import resolve_precision
-from sfboost.torch.trainer import Stage, Trainer
+from sfboost.torch.trainer import Stage, StageRunner
 
 _SYNTHETIC = {"steps": 800, "batch_size": 128, "n_features": 3}
 _WITHOUT = ("pretrain_steps", "cosine")
@@ -105,7 +105,7 @@ class ACTIR(Method):
         stage = Stage(
             "actir", loss, list(network.parameters()), self.steps, self.learning_rate, weight_decay=self.l2
         )
-        trainer = Trainer(
+        trainer = StageRunner(
             network, problem.source, self.batch_size, seed=seed_of(seed, 2), autocast=problem.autocast
         )
         with few_threads(self.network == "small"):

@@ -16,7 +16,7 @@ from scipy.linalg import null_space
 from sklearn.linear_model import LogisticRegression
 
 from sfboost.lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, Predictor, TestAccess
-from sfboost.lab.baselines.learned.generalisation import ERMTrainer, Pretrained, published
+from sfboost.lab.baselines.learned.generalisation import ERMTrainer, published
 from sfboost.lab.baselines.learned.network import NetworkPredictor
 
 
@@ -102,23 +102,14 @@ class DARE(ERMTrainer):
     regression_l2: float = 1e-3
     shrinkage: float = 1e-3
 
-    def fit(
-        self,
-        train: LabelledRows,
-        *,
-        validation: LabelledRows | None = None,
-        test: Any = None,
-        seed: int = 0,
-        start: Pretrained | None = None,
-    ) -> DAREPredictor:
-        """Learn or take the features, then regress."""
-        base = super().fit(train, seed=seed, start=start)
-        y = np.searchsorted(base.classes_, train.y)
+    def finish(self, trained: NetworkPredictor, train: LabelledRows) -> DAREPredictor:
+        """Regress on the features."""
+        y = np.searchsorted(trained.classes_, train.y)
         B, mean_map = adjusted_regression(
-            base.features(train.X), y, train.domain, l2=self.regression_l2, shrinkage=self.shrinkage
+            trained.features(train.X), y, train.domain, l2=self.regression_l2, shrinkage=self.shrinkage
         )
         head = LinearHead(B @ mean_map, np.zeros(len(B)))
-        return DAREPredictor(base.classes_, base.body, head, B, self.shrinkage)
+        return DAREPredictor(trained.classes_, trained.body, head, B, self.shrinkage)
 
 
 @dataclass(frozen=True)

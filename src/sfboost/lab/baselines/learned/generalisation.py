@@ -143,8 +143,9 @@ class DomainGeneralisation(Method):
         start: Pretrained | None = None,
     ) -> NetworkPredictor:
         """Train; `start` are weights from `pretrain`, which is otherwise run here with the same result."""
-        problem = self.pose(train, seed)
-        start = start or self.pretrain(train, seed=seed)
+        rows = self.rows_to_learn(train, test, seed)
+        problem = self.pose(rows, seed)
+        start = start or self.pretrain(rows, seed=seed)
         if start.recipe != self._recipe(seed):
             changed = [k for k, v in self._recipe(seed).items() if start.recipe.get(k) != v]
             raise ValueError(
@@ -153,7 +154,15 @@ class DomainGeneralisation(Method):
             )
         problem.network.load_state_dict(start.tensors)
         self._train(problem, self.penalty(), self.steps, seed_of(seed, 3), plain=False)
-        return predictor_of(problem)
+        return self.finish(predictor_of(problem), train)
+
+    def rows_to_learn(self, train: LabelledRows, test: Any, seed: int) -> LabelledRows:
+        """Return the rows that the network is trained on; of the test domain for oracles."""
+        return train
+
+    def finish(self, trained: NetworkPredictor, train: LabelledRows) -> NetworkPredictor:
+        """Return what is made of the trained network."""
+        return trained
 
     def _recipe(self, seed: int) -> dict[str, Any]:
         names = ("network", "pretrain_steps", "learning_rate", "l2", "batch_size", "dropout", "n_features")

@@ -20,7 +20,7 @@ from sfboost.lab.baselines.learned.network import NetworkPredictor
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
-from sfboost.torch.objective import LossParts, Objective
+from sfboost.torch.objective import LossParts, NetworkObjective
 from sfboost.torch.outputs import DomainOutput
 from sfboost.torch.penalties import NoPenalty
 from sfboost.torch.penalties.irm import IRMMatrix
@@ -87,7 +87,7 @@ def irm_loss(
     features: Tensor = functional_call(network, parameters, (x,))
     logits = features[:, : target.shape[1]]
     rows = zip(*(part.split(list(sizes)) for part in (features, logits, target)), strict=True)
-    objective = Objective(
+    objective = NetworkObjective(
         torch.empty(0), IRMMatrix(), NoPenalty(), penalty_weight=settings["weight"], risks="stable"
     )
     return objective([DomainOutput(*row) for row in rows])

@@ -15,7 +15,7 @@ from sfboost.lab.baselines.learned.network import NetworkPredictor, NetworkProbl
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
-from sfboost.torch.objective import LossParts, Objective
+from sfboost.torch.objective import LossParts, NetworkObjective
 from sfboost.torch.outputs import DomainOutput
 from sfboost.torch.penalties import STABILITY_PENALTIES, NoPenalty
 from sfboost.torch.split_network import SplitNetwork
@@ -116,7 +116,7 @@ def _stage(
     penalised: bool,
 ) -> None:
     nothing = NoPenalty()
-    objective = Objective(
+    objective = NetworkObjective(
         torch.empty(0),
         trainer.penalty() if penalised else nothing,
         nothing,

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from sfboost.lab.baselines.contract import LabelledRows, TestAccess
-from sfboost.lab.baselines.learned.generalisation import ERMTrainer, Pretrained, published
+from sfboost.lab.baselines.learned.generalisation import ERMTrainer, published
 from sfboost.lab.baselines.learned.network import NetworkPredictor
 from sfboost.torch.building import seed_of
 
@@ -34,19 +34,11 @@ class Oracle(ERMTrainer):
     test_access: ClassVar[TestAccess] = "labelled"
     oracle: ClassVar[bool] = True
 
-    def fit(
-        self,
-        train: LabelledRows,
-        *,
-        validation: LabelledRows | None = None,
-        test: Any = None,
-        seed: int = 0,
-        start: Pretrained | None = None,
-    ) -> NetworkPredictor:
-        """Train on the labelled rows of the test domain."""
+    def rows_to_learn(self, train: LabelledRows, test: Any, seed: int) -> LabelledRows:
+        """Return the labelled rows of the test domain."""
         if not isinstance(test, LabelledRows):
             raise ValueError("Oracle needs labelled rows of the test domain: pass test=LabelledRows(...).")
-        return super().fit(test, seed=seed, start=start)
+        return test
 
 
 @dataclass(frozen=True)
@@ -77,29 +69,25 @@ class OracleStable(ERMTrainer):
     columns: tuple[int, ...] | None = None
     random_colour: bool = False
 
-    def fit(
-        self,
-        train: LabelledRows,
-        *,
-        validation: LabelledRows | None = None,
-        test: Any = None,
-        seed: int = 0,
-        start: Pretrained | None = None,
-    ) -> NetworkPredictor:
-        """Train on the stable part alone."""
+    def rows_to_learn(self, train: LabelledRows, test: Any, seed: int) -> LabelledRows:
+        """Return the stable part of the rows alone."""
         if (self.columns is None) != self.random_colour:
             raise ValueError(
                 f"{self.title} needs to know what is stable: give `columns`, or random_colour=True for "
                 "coloured images, and not both."
             )
-        if self.random_colour:
-            return super().fit(replace(train, X=_recoloured(train.X, seed)), seed=seed, start=start)
-        columns = list(self.columns or ())
-        fitted = super().fit(replace(train, X=np.asarray(train.X)[:, columns]), seed=seed, start=start)
-        return replace(fitted, body=nn.Sequential(_Columns(columns), fitted.body))
+        if self.columns is None:
+            return replace(train, X=_recoloured(train.X, seed))
+        return replace(train, X=np.asarray(train.X)[:, list(self.columns)])
+
+    def finish(self, trained: NetworkPredictor, train: LabelledRows) -> NetworkPredictor:
+        """Return a predictor that takes whole rows."""
+        if self.columns is None:
+            return trained
+        return replace(trained, body=nn.Sequential(_TakeColumns(list(self.columns)), trained.body))
 
 
-class _Columns(nn.Module):
+class _TakeColumns(nn.Module):
     """Some columns of the rows."""
 
     def __init__(self, columns: list[int]) -> None:

@@ -22,7 +22,7 @@ _TILT = 0.8
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SplitRows:
     """Rows of one domain as numbers: stable columns, unstable columns, labels 0..K-1."""
 
     stable: Floats
@@ -36,9 +36,9 @@ class Rows:
         """Stable columns, then unstable ones."""
         return np.hstack([self.stable, self.unstable])
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Rows:
+    def take(self, rows: npt.NDArray[np.intp]) -> SplitRows:
         """Some of the rows."""
-        return Rows(self.stable[rows], self.unstable[rows], self.y[rows])
+        return SplitRows(self.stable[rows], self.unstable[rows], self.y[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,55 +78,55 @@ class Features:
 class Shifted:
     """Rows after a change, and the unstable columns whose meaning it changed."""
 
-    rows: Rows
+    rows: SplitRows
     changed: tuple[int, ...] = ()
 
 
-Kind = Callable[[Rows, Features, Generator], "Shifted | None"]
+Kind = Callable[[SplitRows, Features, Generator], "Shifted | None"]
 
 
-def as_is(rows: Rows, features: Features, rng: Generator) -> Shifted:
+def as_is(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
     """Nothing happens."""
     return Shifted(rows)
 
 
-def strongest_mirrored(rows: Rows, features: Features, rng: Generator) -> Shifted:
+def strongest_mirrored(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
     """The most important feature is mirrored at its mean: its relation to X_S turns round as well."""
     return _mirrored(rows, features.strongest())
 
 
-def all_mirrored(rows: Rows, features: Features, rng: Generator) -> Shifted:
+def all_mirrored(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
     """Every unstable feature is mirrored at its mean."""
     return _mirrored(rows, _every(rows))
 
 
-def class_means_reversed(rows: Rows, features: Features, rng: Generator) -> Shifted:
+def class_means_reversed(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
     """U − 2 (mean_y − mean): class means change sides, dependence on X_S within a class stays."""
     U = rows.unstable
     means = np.array([U[rows.y == k].mean(axis=0) if (rows.y == k).any() else U[0] for k in range(_n(rows))])
     return _with_unstable(rows, U - 2.0 * (means[rows.y] - U.mean(axis=0)), _every(rows))
 
 
-def strongest_shuffled(rows: Rows, features: Features, rng: Generator) -> Shifted:
+def strongest_shuffled(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
     """The most important feature says nothing any more."""
     columns, U = features.strongest(), rows.unstable.copy()
     U[:, columns] = U[rng.permutation(len(rows))][:, columns]
     return _with_unstable(rows, U, columns)
 
 
-def all_shuffled(rows: Rows, features: Features, rng: Generator) -> Shifted:
+def all_shuffled(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
     """No unstable feature says anything any more; among themselves they are as they were."""
     return _with_unstable(rows, rows.unstable[rng.permutation(len(rows))], _every(rows))
 
 
-def attenuated(rows: Rows, features: Features, rng: Generator) -> Shifted:
+def attenuated(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
     """Half of the rows have the unstable features of other rows."""
     others = rows.unstable[rng.permutation(len(rows))]
     kept = rng.permutation(len(rows)) < len(rows) // 2
     return _with_unstable(rows, np.where(kept[:, None], rows.unstable, others), _every(rows))
 
 
-def other_unit(rows: Rows, features: Features, rng: Generator) -> Shifted | None:
+def other_unit(rows: SplitRows, features: Features, rng: Generator) -> Shifted | None:
     """The most important number is written in another unit."""
     columns = features.strongest_number()
     if columns is None:
@@ -136,7 +136,7 @@ def other_unit(rows: Rows, features: Features, rng: Generator) -> Shifted | None
     return _with_unstable(rows, U, columns)
 
 
-def category_recoded(rows: Rows, features: Features, rng: Generator) -> Shifted | None:
+def category_recoded(rows: SplitRows, features: Features, rng: Generator) -> Shifted | None:
     """The codes of the most important category go round: each level is written as another one."""
     columns = features.strongest_category()
     if columns is None:
@@ -152,17 +152,23 @@ def category_recoded(rows: Rows, features: Features, rng: Generator) -> Shifted 
     return _with_unstable(rows, U, columns)
 
 
-def shares_moved(rows: Rows, features: Features, rng: Generator) -> Shifted:
-    """Rows drawn anew so that the last class is half or twice as frequent."""
+def shares_moved(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
+    """About half of the rows, drawn so that the last class is half or twice as frequent."""
     last = rows.y == _n(rows) - 1
     share = last.mean()
     wanted = np.clip(share * rng.choice([0.5, 2.0]), 0.02, 0.9)
-    weight = np.where(last, wanted / max(share, 1e-9), (1.0 - wanted) / max(1.0 - share, 1e-9))
-    return Shifted(_resampled(rows, weight, rng))
+    half = len(rows) // 2
+    n_last = min(round(wanted * half), int(last.sum()))
+    n_others = min(round(n_last * (1.0 - wanted) / wanted), int((~last).sum()))
+    drawn = [
+        rng.permutation(np.flatnonzero(last))[:n_last],
+        rng.permutation(np.flatnonzero(~last))[:n_others],
+    ]
+    return Shifted(rows.take(rng.permutation(np.concatenate(drawn))))
 
 
-def stable_resampled(rows: Rows, features: Features, rng: Generator) -> Shifted:
-    """Rows drawn anew so that X_S moves along a random direction."""
+def stable_resampled(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
+    """Half of the rows, drawn so that X_S moves along a random direction."""
     S = rows.stable
     spread = S.std(axis=0)
     along = ((S - S.mean(axis=0)) / np.where(spread > 0, spread, 1.0)) @ rng.normal(size=S.shape[1])
@@ -187,23 +193,25 @@ KINDS: dict[str, Kind] = {
 UNTOUCHED = ("as is", "shares moved", "X_S resampled")
 
 
-def _n(rows: Rows) -> int:
+def _n(rows: SplitRows) -> int:
     return int(rows.y.max()) + 1
 
 
-def _every(rows: Rows) -> npt.NDArray[np.intp]:
+def _every(rows: SplitRows) -> npt.NDArray[np.intp]:
     return np.arange(rows.unstable.shape[1])
 
 
-def _mirrored(rows: Rows, columns: npt.NDArray[np.intp]) -> Shifted:
+def _mirrored(rows: SplitRows, columns: npt.NDArray[np.intp]) -> Shifted:
     U = rows.unstable.copy()
     U[:, columns] = 2.0 * U[:, columns].mean(axis=0) - U[:, columns]
     return _with_unstable(rows, U, columns)
 
 
-def _with_unstable(rows: Rows, U: Floats, columns: npt.NDArray[np.intp]) -> Shifted:
+def _with_unstable(rows: SplitRows, U: Floats, columns: npt.NDArray[np.intp]) -> Shifted:
     return Shifted(replace(rows, unstable=U), tuple(columns.tolist()))
 
 
-def _resampled(rows: Rows, weight: Floats, rng: Generator) -> Rows:
-    return rows.take(rng.choice(len(rows), len(rows), p=weight / weight.sum()))
+def _resampled(rows: SplitRows, weight: Floats, rng: Generator) -> SplitRows:
+    """Half of the rows, none twice: rows that repeat each other are not the rows of any domain."""
+    drawn = rng.choice(len(rows), max(len(rows) // 2, 1), replace=False, p=weight / weight.sum())
+    return rows.take(drawn)

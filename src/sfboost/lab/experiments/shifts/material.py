@@ -17,7 +17,7 @@ from sfboost.datasets import Dataset
 from sfboost.encoding import Encoder
 from sfboost.lab.datasets import load
 from sfboost.lab.experiments.run import Run
-from sfboost.lab.experiments.shifts.kinds import Floats, Rows
+from sfboost.lab.experiments.shifts.kinds import Floats, SplitRows
 
 # Directions of an embedding: the first eight, in which own pictures vary most, are called unstable.
 _COMPONENTS, _UNSTABLE = 50, 8
@@ -29,10 +29,10 @@ class Material:
 
     Attributes
     ----------
-    own : Rows
+    own : SplitRows
     domain : array
         The own domain of each row.
-    new : dict of str to Rows
+    new : dict of str to SplitRows
         The new domain; of coloured digits every agreement.
     groups : integer array
         Feature of each unstable column.
@@ -40,9 +40,9 @@ class Material:
         Of the features.
     """
 
-    own: Rows
+    own: SplitRows
     domain: npt.NDArray[Any]
-    new: dict[str, Rows]
+    new: dict[str, SplitRows]
     groups: npt.NDArray[np.intp]
     names: tuple[str, ...]
 
@@ -63,12 +63,12 @@ def material(run: Run) -> Material:
     drawn = {name: _at_most(len(dataset.domain(name)), most, rng) for name in [*own, *new]}
     to_numbers, groups, names = _numbers(dataset, own)
 
-    def rows(name: str) -> Rows:
+    def rows(name: str) -> SplitRows:
         domain = dataset.domain(name)
-        return Rows(*to_numbers(domain.X), domain.y.astype(np.intp)).take(drawn[name])
+        return SplitRows(*to_numbers(domain.X), domain.y.astype(np.intp)).take(drawn[name])
 
     parts = [rows(name) for name in own]
-    together = Rows(
+    together = SplitRows(
         np.concatenate([part.stable for part in parts]),
         np.concatenate([part.unstable for part in parts]),
         np.concatenate([part.y for part in parts]),
@@ -82,9 +82,9 @@ def _load(run: Run) -> Dataset:
         return load(run.dataset, view="table", random_state=run.data_seed)
     if run.dataset != "pacs":
         return load(run.dataset)
-    from sfboost.datasets.features import EfficientNetLite0, with_features
+    from sfboost.datasets.features import EfficientNetFeatures, with_features
 
-    return with_features(load("pacs"), EfficientNetLite0(160))
+    return with_features(load("pacs"), EfficientNetFeatures(160))
 
 
 def _roles(dataset: Dataset, run: Run, rng: np.random.Generator) -> tuple[list[str], list[str]]:

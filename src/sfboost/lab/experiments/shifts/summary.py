@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -41,6 +42,8 @@ SEEN = {
     "strongest mirrored": (70.0, 85.0, 95.0),
     "all shuffled": (65.0, 75.0, 90.0),
 }
+#: Numbers of own domains, and what tables call them.
+OWN = {2: "2", 3: "3", None: "all"}
 _ENOUGH_ROWS = 900
 _MANY_DOMAINS = 5
 _CHOSEN = (
@@ -55,8 +58,9 @@ def tables(records: Records) -> list[Table]:
         pictures = [name for name in found.tables(learner) if name in PICTURES]
         names = [name for name in found.tables(learner) if name not in PICTURES]
         if names:
-            made += [_as_is(found, learner, names), _by_kind(found, learner, names)]
+            made += [_as_is(found, learner, names), _balanced(found, learner, names)]
             made += [
+                _by_kind(found, learner, names),
                 _after(
                     found, learner, names, MIRRORED_AND_SHUFFLED, "mirrored and shuffled", CHANGED[learner]
                 ),
@@ -131,6 +135,14 @@ def _as_is(found: Results, learner: str, names: Sequence[str]) -> Table:
     return _systems_table("As is", found, learner, names, figure, target)
 
 
+def _balanced(found: Results, learner: str, names: Sequence[str]) -> Table:
+    def figure(system: str, name: str) -> BySeed:
+        return found.score(learner, name, system, "test-as is", "balanced_accuracy")
+
+    title, note = "As is, balanced accuracy", "The mean of the classes' accuracies; no target."
+    return _systems_table(title, found, learner, names, figure, lambda name: None, note)
+
+
 def _by_kind(found: Results, learner: str, names: Sequence[str]) -> Table:
     def figure(system: str, kind: str) -> BySeed:
         return joined(found.score(learner, name, system, f"test-{kind}") for name in names)
@@ -199,13 +211,13 @@ def _most_own(found: Results, name: str) -> int:
 
 def _alarms(found: Results, learner: str, names: Sequence[str]) -> Table:
     rows = []
-    for kind in UNTOUCHED:
-        p = [v for n in names for vs in found.p_values(learner, n, f"test-{kind}").values() for v in vs]
+    for kind, (own, told) in itertools.product(UNTOUCHED, OWN.items()):
+        p = _p_values(found, learner, names, kind, own)
         if p:
             most = 10.0 if kind == "X_S resampled" else 5.0
             cells = _rate(np.array(p) < LEVEL)
             first = replace(cells[0], target=Target(most, at_least=False))
-            rows.append((_line(f"{kind}, {len(p)} domains", learner), (first, *cells[1:])))
+            rows.append((_line(f"{kind}, {told} own domains, {len(p)} new", learner), (first, *cells[1:])))
     title = f"Alarms where no meaning changed, % at level .05 ({learner})"
     return Table(title, ("alarms", "95 % from", "to"), tuple(rows), "Clopper-Pearson interval over domains.")
 
@@ -214,18 +226,22 @@ def _seen(found: Results, learner: str, names: Sequence[str]) -> Table:
     rows = []
     for kind in KINDS:
         cells = []
-        for number, own in enumerate((2, 3, None)):
-            by_table = [
-                found.p_values(learner, n, f"test-{kind}", own=own, least_rows=_ENOUGH_ROWS) for n in names
-            ]
-            p = [value for by_seed in by_table for values in by_seed.values() for value in values]
+        for number, own in enumerate(OWN):
+            p = _p_values(found, learner, names, kind, own, least_rows=_ENOUGH_ROWS)
             rate = _rate(np.array(p) < LEVEL)[0] if p else Cell(())
             aim = Target(SEEN[kind][number]) if kind in SEEN else None
             cells.append(replace(rate, target=aim))
         if any(cell.values for cell in cells):
             rows.append((_line(kind, learner), tuple(cells)))
     title = f"Seen (p < .05) in new domains of {_ENOUGH_ROWS} rows and more, % ({learner})"
-    return Table(title, ("2 own domains", "3 own domains", "all"), tuple(rows))
+    return Table(title, tuple(f"{told} own domains" for told in OWN.values()), tuple(rows))
+
+
+def _p_values(
+    found: Results, learner: str, names: Sequence[str], kind: str, own: int | None, least_rows: int = 0
+) -> list[float]:
+    by_table = (found.p_values(learner, n, f"test-{kind}", own=own, least_rows=least_rows) for n in names)
+    return [value for by_seed in by_table for values in by_seed.values() for value in values]
 
 
 def _decisions(found: Results, learner: str, names: Sequence[str]) -> Table:

@@ -1,0 +1,127 @@
+"""Many domains in one call against a loop over `adapt` and one head for all: log loss, accuracy, CPU time.
+
+    OMP_NUM_THREADS=1 python benchmarks/scale/bench_domains.py              # 10 000 domains of 30 to 300 rows
+    OMP_NUM_THREADS=1 python benchmarks/scale/bench_domains.py --eicu       # 174 hospitals, real labels
+
+The simulation knows the truth: f_S is exact, and in domain d the unstable features are ±β_d plus noise, with
+β_d normal about a common mean. The loop is timed and scored on 200 of the domains, and its time scaled up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import sfboost
+from sfboost.pooling import fit_pooled_heads
+
+MEAN, SPREAD = np.array([0.6, 0.4, -0.3, 0.2, 0.0]), 0.4
+
+
+def simulate(n_domains: int, seed: int = 0) -> tuple[Any, ...]:
+    rng = np.random.default_rng(seed)
+    domain = np.repeat(np.arange(n_domains), rng.integers(30, 301, n_domains))
+    f = 1.0 / (1.0 + np.exp(-rng.normal(0.0, 1.5, len(domain)) - rng.normal(0.0, 0.5, n_domains)[domain]))
+    y = (rng.random(len(domain)) < f).astype(int)
+    beta = MEAN + rng.normal(0.0, SPREAD, (n_domains, len(MEAN)))
+    X = (2 * y - 1)[:, None] * beta[domain] + rng.normal(size=(len(domain), len(MEAN)))
+    return np.column_stack([1.0 - f, f]), X, domain, y, beta
+
+
+def score(log_proba: Any, y: Any) -> str:
+    loss = -log_proba[np.arange(len(y)), y].mean()
+    return f"log loss {loss:.4f}  accuracy {100 * (log_proba.argmax(axis=1) == y).mean():.2f} %"
+
+
+def timed(run: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.process_time()
+    return run(), time.process_time() - start
+
+
+def truth(stable: Any, X: Any, beta: Any) -> Any:
+    logits = np.log(stable) + np.column_stack([np.zeros(len(X)), 2.0 * (X * beta).sum(axis=1)])
+    return logits - np.logaddexp(logits[:, :1], logits[:, 1:])
+
+
+def simulation(n_domains: int) -> None:
+    stable, X, domain, y, beta = simulate(n_domains)
+    heads, seconds = timed(lambda: fit_pooled_heads(stable, X, domain))
+    some = np.random.default_rng(1).choice(n_domains, min(n_domains, 200), replace=False)
+    rows = np.flatnonzero(np.isin(domain, some))
+    f, U, d, labels = stable[rows], X[rows], domain[rows], y[rows]
+    alone = np.empty_like(f)
+
+    def loop() -> None:
+        for name in some:
+            mine = d == name
+            adapted = sfboost.adapt(f[mine], U[mine], answer="paper")
+            alone[mine] = adapted.predict_log_proba(f[mine], U[mine])
+
+    _, slow = timed(loop)
+    slow *= n_domains / len(some)
+    one, one_time = timed(lambda: sfboost.adapt(stable, X, answer="paper"))
+    print(f"{n_domains:,} domains, {len(X):,} rows; scores on {len(some)} domains")
+    print(f"  stable alone        {score(np.log(f), labels)}")
+    print(f"  one head for all    {score(one.predict_log_proba(f, U), labels)}  {one_time:.1f} s")
+    print(
+        f"  each by itself      {score(alone, labels)}  {slow:.1f} s ({1000 * slow / n_domains:.0f} ms each)"
+    )
+    pooled = heads.predict_log_proba(f, U, d)
+    print(f"  partial pooling     {score(pooled, labels)}  {seconds:.1f} s, {heads.n_rounds} rounds")
+    print(f"  the truth           {score(truth(f, U, beta[d]), labels)}")
+    print(f"  times faster than the loop: {slow / seconds:.0f} (wanted: at least 20)")
+
+
+def eicu(unstable: list[str]) -> None:
+    """Half of the hospitals train; the others are new, all at once. Labels score and nothing else."""
+    from sfboost.lab.datasets.eicu import SPLIT, _stays
+
+    table = _stays(None).rename(columns={"hospitalid": "hospital"}).dropna(subset=["hospital"])
+    names = np.array(sorted(table["hospital"].unique()))
+    known = np.random.default_rng(0).permutation(names)[: len(names) // 2]
+    train, new = table[table["hospital"].isin(known)], table[~table["hospital"].isin(known)]
+    features = [*SPLIT.stable, *(unstable or SPLIT.unstable)]
+    model = sfboost.StableFeatureBoosting(stable_features=list(SPLIT.stable))
+    model.fit(train[features], train["died"], sample_domain=train["hospital"].astype(str))
+    where, y = new["hospital"].astype(str).to_numpy(), np.searchsorted(model.classes_, new["died"])
+    X = new[features]
+    print(
+        f"eICU demo: {len(names)} hospitals, half of them train; {len(new)} stays in the other "
+        f"{new['hospital'].nunique()}; unstable: {', '.join(unstable or SPLIT.unstable)}"
+    )
+    print(f"  stable alone        {score(model.predict_log_proba(X), y)}")
+    for answer in ("paper", "checked", "safe"):
+        one = model.adapt(X, answer=answer)
+        print(f"  one head, {answer:<9} {score(one.predict_log_proba(X), y)}  {one.decision_}")
+        alone = model.predict_log_proba(X)
+        for name in np.unique(where):
+            rows = where == name
+            if rows.sum() > 1:
+                alone[rows] = model.adapt(X[rows], answer=answer).predict_log_proba(X[rows])
+        print(f"  each, {answer:<13} {score(alone, y)}")
+        many, seconds = timed(lambda asked=answer: model.adapt(X, sample_domain=where, answer=asked))
+        decisions = ", ".join(sorted(set(many.decision_.values())))
+        found = score(many.predict_log_proba(X, where), y)
+        print(f"  pooled, {answer:<11} {found}  {decisions}, {seconds:.1f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--domains", type=int, default=10_000)
+    parser.add_argument("--eicu", action="store_true")
+    parser.add_argument("--unstable", nargs="+", default=[], help="of eICU; by default those of the split")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.eicu:
+        eicu(options.unstable)
+    else:
+        simulation(options.domains)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""A head that learns batch by batch and forgets: sums with a half-life, and one small maximisation a batch.
+
+After each batch the head is the maximum of ℓ of that batch plus a quadratic that stands for all before (the
+information so far, faded). Memory is that of a few matrices, however many batches there were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+from sfboost.adaptation.adaptation import Adaptation
+from sfboost.adaptation.fitting import UnstableModel
+from sfboost.adaptation.likelihood_sums import LikelihoodSums, Point, likelihood_sums
+from sfboost.adaptation.standardize import Standardizer
+from sfboost.heads import SoftLogisticRegression
+from sfboost.heads.linear import LinearFit
+from sfboost.marginal import PseudoLabelStatistics
+from sfboost.marginal.probabilities import FloatArray
+
+_STEPS = 6
+_CLOSE = 1e-6
+# Information of a head that nothing is known of: a standard deviation of ten in every parameter.
+_FAINT = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineHead:
+    """What is kept of all batches so far.
+
+    Attributes
+    ----------
+    theta : array of shape (columns, d + 1)
+    information : array of shape (P, P)
+        Of all batches, faded.
+    statistics : PseudoLabelStatistics
+        Faded sums of f_S: its `weight` is the number of rows that are still remembered.
+    standardizer : Standardizer
+        Of the first rows; it stays, so that θ keeps its meaning.
+    """
+
+    theta: FloatArray
+    information: FloatArray
+    statistics: PseudoLabelStatistics
+    standardizer: Standardizer
+
+    @classmethod
+    def after(cls, adaptation: Adaptation) -> OnlineHead:
+        """Go on from an adaptation with the default head."""
+        model = adaptation.unstable or adaptation.withheld
+        if model is None or not isinstance(model.head, SoftLogisticRegression) or model.confusion is not None:
+            raise ValueError(
+                "Only an adaptation with the default head can be updated, and the stable predictor was kept "
+                "here or another head was used: adapt to more rows first, or pass answer='paper'."
+            )
+        assert adaptation.standardizer is not None
+        theta = np.column_stack([model.head.coef_, model.head.intercept_])
+        covariance = None
+        if adaptation.guard is not None:
+            covariance = adaptation.guard.head_covariance
+        elif adaptation.uncertainty is not None:
+            covariance = adaptation.uncertainty.head_covariance
+        if covariance is None:
+            # The information of rows that f_S tells so much of.
+            worth = adaptation.statistics.effective_labels
+            information: FloatArray = 0.1 * worth * np.eye(theta.size)
+        else:
+            information = np.asarray(np.linalg.pinv(covariance, rcond=1e-9, hermitian=True))
+        return cls(theta, information, adaptation.statistics, adaptation.standardizer)
+
+    def learn(self, stable: FloatArray, X: FloatArray, keep: float = 1.0, count: float = 1.0) -> OnlineHead:
+        """The head after some more rows: what was before counts `keep` times, each of these `count` times."""
+        before, new = self.statistics, PseudoLabelStatistics.from_proba(stable)
+        statistics = _faded(before, keep) + _faded(new, count)
+        past = keep * self.information + _FAINT * np.eye(self.theta.size)
+        theta = self.theta
+        for _ in range(_STEPS):
+            sums = self._sums(stable, X, theta, statistics.prior)
+            gradient = count * sums.gradient.ravel() + past @ (theta - self.theta).ravel()
+            step = _descend(past + count * sums.hessian, gradient, least=_FAINT)
+            # A batch may be far from what was: no step is longer than one in the logits.
+            step *= min(1.0, 1.0 / max(float(np.abs(step).max()), 1e-12))
+            theta = theta - step.reshape(theta.shape)
+            if np.abs(step).max() < _CLOSE:
+                break
+        information = keep * self.information + count * _positive(sums.hessian)
+        return replace(self, theta=theta, information=information, statistics=statistics)
+
+    def log_likelihood(self, stable: FloatArray, X: FloatArray) -> float:
+        """ℓ of some rows: how well the head tells their f_S from their X_U."""
+        point = Point(self.theta, self.statistics.prior, self.standardizer, curved=False)
+        return -likelihood_sums(stable, X, point).value
+
+    def surprise(self, stable: FloatArray, X: FloatArray) -> float:
+        """P-value of rows that were not learned from, if the head is right for them: a score test.
+
+        The error of the head itself is in it.
+        """
+        sums = self._sums(stable, X, self.theta, self.statistics.prior)
+        size, n = self.theta.size, sums.n_rows
+        score = sums.products[:size, -1]
+        known = np.linalg.pinv(self.information + _FAINT * np.eye(size), hermitian=True)
+        variance = sums.products[:size, :size] - np.outer(score, score) / n
+        variance += sums.hessian @ known @ sums.hessian
+        rank = np.linalg.matrix_rank(variance, hermitian=True)
+        if n <= rank + 1:
+            return 1.0
+        distance = float(score @ np.linalg.pinv(variance, rcond=1e-9, hermitian=True) @ score)
+        return float(stats.f.sf(distance * (n - rank) / (rank * (n - 1.0)), rank, n - rank))
+
+    def _sums(
+        self, stable: FloatArray, X: FloatArray, theta: FloatArray, prior: FloatArray
+    ) -> LikelihoodSums:
+        return likelihood_sums(stable, X, Point(theta, prior, self.standardizer))
+
+    def adapt(self, adaptation: Adaptation) -> Adaptation:
+        """The adaptation with this head in it; a guard gets the class shares and errors of now."""
+        model = adaptation.unstable or adaptation.withheld
+        assert model is not None
+        assert isinstance(model.head, SoftLogisticRegression)
+        head = SoftLogisticRegression(l2=model.head.l2)
+        head.classes_ = model.head.classes_
+        head.take(LinearFit(self.theta[:, :-1].T, self.theta[:, -1], float("nan"), 0, True))
+        prior = self.statistics.prior
+        guard = adaptation.guard
+        if guard is not None:
+            faint = _FAINT * np.eye(self.theta.size)
+            covariance = np.asarray(np.linalg.pinv(self.information + faint, hermitian=True))
+            confusion = self.statistics.confusion
+            guard = replace(guard, prior=prior, confusion=confusion, head_covariance=covariance)
+        return replace(
+            adaptation,
+            unstable=UnstableModel(head),
+            withheld=None,
+            prior=prior,
+            divisor=prior,
+            statistics=self.statistics,
+            guard=guard,
+            uncertainty=None,
+            cross_fit=None,
+            n_rows=round(self.statistics.weight),
+        )
+
+
+def _faded(statistics: PseudoLabelStatistics, share: float) -> PseudoLabelStatistics:
+    return PseudoLabelStatistics(
+        share * statistics.weight, share * statistics.total, share * statistics.cross
+    )
+
+
+def _descend(hessian: FloatArray, gradient: FloatArray, least: float) -> FloatArray:
+    values, vectors = np.linalg.eigh(hessian)
+    return np.asarray(vectors @ ((vectors.T @ gradient) / np.maximum(values, least)))
+
+
+def _positive(hessian: FloatArray) -> FloatArray:
+    """Without the directions in which ℓ bends the wrong way: they inform of nothing."""
+    values, vectors = np.linalg.eigh(hessian)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

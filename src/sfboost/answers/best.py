@@ -1,0 +1,77 @@
+"""The best answer to one new domain: a mixture of few candidates, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import log_softmax
+
+from sfboost.adaptation import Adaptation
+from sfboost.answers.candidates import Answer, BoostSettings, boost, fit_candidates
+from sfboost.answers.choosing import Choice, choose, with_labels
+from sfboost.answers.experience import Experience
+from sfboost.answers.rows import AnswerRows
+from sfboost.change import Change, change_in
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class BestAnswer:
+    """What was chosen for a new domain.
+
+    Attributes
+    ----------
+    change : Change
+    choice : Choice
+    answers : mapping of str to Answer
+        Every candidate, fitted to the new rows.
+    """
+
+    change: Change
+    choice: Choice
+    answers: Mapping[str, Answer]
+
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
+        """The mixture, in log space, of shape (n, K)."""
+        weights = self.choice.weights
+        mixed = sum(weight * self.answers[name].log_proba(rows) for name, weight in weights.items())
+        return np.asarray(log_softmax(mixed, axis=1))
+
+    def every_answer(self, rows: AnswerRows) -> dict[str, FloatArray]:
+        """Probabilities of each candidate for these rows."""
+        return {name: np.exp(answer.log_proba(rows)) for name, answer in self.answers.items()}
+
+
+def best_answer(
+    rows: AnswerRows,
+    experience: Experience,
+    settings: BoostSettings,
+    adaptation: Adaptation | None = None,
+    known: IntArray | None = None,
+) -> BestAnswer:
+    """Test the new rows for a change, fit the candidates, and weigh them by what own domains teach.
+
+    `adaptation` is SFB's, if it is at hand. `known` has the class positions of labelled rows, −1 elsewhere:
+    if there are any, they weigh the candidates too.
+    """
+    change = change_in(experience.reference, rows.view)
+    answers = fit_candidates(rows, change, experience.habits, settings, adaptation)
+    choice = choose(change, experience.cases, list(answers), experience.learner)
+    labelled = np.flatnonzero(known >= 0) if known is not None else np.empty(0, dtype=np.intp)
+    if known is not None and len(labelled):
+        part = rows.take(labelled)
+        # SFB has learned from these labels: it is judged as it would be without them.
+        blind = dict(answers)
+        if "boosted" in answers:
+            blind["boosted"] = boost(answers["stable"], rows, settings)
+        fits = {
+            name: float(answer.log_proba(part)[np.arange(len(labelled)), known[labelled]].sum())
+            for name, answer in blind.items()
+        }
+        choice = with_labels(choice, fits, len(labelled), len(known))
+    return BestAnswer(change, choice, answers)

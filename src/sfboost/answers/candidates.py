@@ -1,0 +1,153 @@
+"""The candidate answers: each a small frozen predictor of rows. One class, one line in `fit_candidates`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from sfboost.adaptation import Adaptation, AdaptationWarning, Training
+from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.settings import Choices
+from sfboost.answers.mending import Habits, Mending
+from sfboost.answers.rows import AnswerRows
+from sfboost.change import Change
+from sfboost.heads import SoftLogisticRegression
+from sfboost.marginal.probabilities import FloatArray
+
+
+class Answer(Protocol):
+    """Fitted to one new domain; says log-probabilities of any of its rows."""
+
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
+        """Log-probabilities, of shape (n, K)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class StableAnswer:
+    """The stable predictor alone."""
+
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
+        """Log f_S."""
+        return rows.view.log_stable
+
+
+@dataclass(frozen=True, eq=False)
+class PooledAnswer:
+    """All features as trained."""
+
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
+        """What the pooled classifier says."""
+        return rows.view.log_pooled
+
+
+@dataclass(frozen=True, eq=False)
+class MendedAnswer:
+    """All features as trained, after the changed ones were put back, or dropped."""
+
+    mending: Mending
+
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
+        """What the pooled classifier says of mended rows."""
+        return rows.with_unstable(self.mending.apply(rows.view)).view.log_pooled
+
+
+@dataclass(frozen=True, eq=False)
+class BoostSettings:
+    """How SFB is run: its choices, the names of the classes, and their shares in training."""
+
+    choices: Choices
+    source_prior: FloatArray
+    classes: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedAnswer:
+    """SFB: what the unstable features mean is learned anew, from f_S or from another answer in its place.
+
+    Attributes
+    ----------
+    base : Answer
+        What takes the place of f_S.
+    adaptation : Adaptation
+    columns : tuple of int or None
+        Unstable columns that are learned anew; None is all of them.
+    """
+
+    base: Any
+    adaptation: Adaptation
+    columns: tuple[int, ...] | None = None
+
+    @property
+    def learned(self) -> bool:
+        """Whether there was enough to learn from."""
+        return self.adaptation.decision.kind == "adapted"
+
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
+        """Log f + log f_U − log p."""
+        unstable = rows.unstable if self.columns is None else rows.view.unstable[:, list(self.columns)]
+        return self.adaptation.predict_log_proba(np.exp(self.base.log_proba(rows)), unstable)
+
+
+def boost(
+    base: Answer, rows: AnswerRows, settings: BoostSettings, columns: tuple[int, ...] | None = None
+) -> BoostedAnswer:
+    """Learn the unstable features anew, on top of another answer."""
+    choices = settings.choices
+    if columns is not None and choices.wraps_head:
+        # A head that the user brought along may read all columns, or other types than numbers.
+        choices = replace(choices, head=None, rounds=None)
+    unstable = rows.unstable if columns is None else rows.view.unstable[:, list(columns)]
+    with warnings.catch_warnings():
+        # What could not be learned is in its decision; this is one candidate of several.
+        warnings.simplefilter("ignore", AdaptationWarning)
+        adaptation = adapt_rows(
+            np.exp(base.log_proba(rows)),
+            unstable,
+            choices,
+            y=None,
+            classes=settings.classes,
+            sample_weight=rows.view.weight * len(rows.view.weight),
+            training=Training(source_prior=settings.source_prior),
+            answer="checked",
+            uncertainty=False,
+        )
+    return BoostedAnswer(base, adaptation, columns)
+
+
+def fit_candidates(
+    rows: AnswerRows,
+    change: Change,
+    habits: Habits | None,
+    settings: BoostSettings,
+    adaptation: Adaptation | None = None,
+) -> Mapping[str, Answer]:
+    """Every answer that can be given to these rows. `adaptation` is that of f_S, if it is at hand."""
+    made: dict[str, Answer] = {"stable": StableAnswer(), "pooled": PooledAnswer()}
+    base = StableAnswer()
+    boosted = boost(base, rows, settings) if adaptation is None else BoostedAnswer(base, adaptation)
+    if boosted.learned:
+        made["boosted"] = boosted
+    if habits is None or rows.log_pooled is None:
+        return made
+    made["mended"] = MendedAnswer(habits.mend(rows.view, *change.columns_left()))
+    columns, left = change.columns_left(change.suspects)
+    made["dropped"] = dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(left)))
+    if len(columns) < rows.view.unstable.shape[1]:
+        grafted = boost(dropped, rows, with_penalty(settings, boosted), tuple(columns))
+        if grafted.learned:
+            made["grafted"] = grafted
+    return made
+
+
+def with_penalty(settings: BoostSettings, boosted: BoostedAnswer) -> BoostSettings:
+    """The same with the penalty that was found before, if one was: of the same rows it is about the same."""
+    found = boosted.adaptation.cross_fit
+    if settings.choices.head is not None or found is None:
+        return settings
+    head = SoftLogisticRegression(l2=found.l2)
+    return replace(settings, choices=replace(settings.choices, l2=None, head=head))

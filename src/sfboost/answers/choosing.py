@@ -1,0 +1,238 @@
+"""Which answer: pooled where nothing changed, what own domains recommend where something did.
+
+Evidence is calibrated on own domains. After a change the cases of `play` that look like it (their signatures
+are near) say what each candidate gains over the stable predictor; the one that gains most, less its standard
+error over domains, is taken, and the stable predictor if none gains. Between "nothing changed" and "changed"
+the weights move with the p-value of the test and with what is at stake, gain after a change against cost
+where nothing changed: an answer does not jump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfboost.answers.play import AS_IS, Case
+from sfboost.change import Change
+from sfboost.change.testing import LEAST_POWER
+
+# From here on a change counts, and here it is taken for sure.
+_FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
+# Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
+_LEAST_COST = 0.005
+# How far signatures may differ and still be alike: meaning, slope, log unit, share.
+_ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
+# Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
+_CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
+# Prior weight that labels find on all candidates together; weights below the second are none.
+_NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
+# Answers to rows that nothing happened to.
+_QUIET = ("pooled", "stable", "boosted")
+
+_NONE = (0.0, 0.0)
+
+WORDS = {
+    "pooled": "all features as trained",
+    "stable": "the stable features alone",
+    "boosted": "the unstable features learned anew (SFB)",
+    "mended": "all features as trained, the changed ones put back",
+    "dropped": "all features as trained but the changed ones",
+    "grafted": "the changed features learned anew on top of all others",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Weights of the candidates, and why.
+
+    Attributes
+    ----------
+    weights : dict of str to float
+        They sum to one.
+    decision : {"pooled", "adapted", "blended", "kept stable"}
+    reason : str
+    gains : dict of str to tuple of float
+        On own domains that look like the new one: what each candidate gains over the stable predictor, in
+        nats for each row, and its standard error.
+    """
+
+    weights: dict[str, float]
+    decision: str
+    reason: str
+    gains: dict[str, tuple[float, float]]
+
+
+def choose(change: Change, cases: Sequence[Case], available: Collection[str], learner: str = "") -> Choice:
+    """Weigh the available answers, given what the test says and how they did on own domains.
+
+    `learner` says what the pooled classifier is, for the reason.
+    """
+    quiet = _quiet_answer(cases, available)
+    if change.verdict == "cannot tell":
+        gains = _gains([case for case in cases if case.kind == AS_IS], None, available)
+        best = max(gains, key=lambda name: gains[name][0], default="stable")
+        best = best if gains.get(best, (0.0, 0.0))[0] > 0.0 else "stable"
+        return Choice({best: 1.0}, _kind({best: 1.0}), _cannot_tell(change, best), gains)
+    doubt = _doubt(change.p_value)
+    if doubt == 0.0:
+        reason = f"Nothing changed: {_as_ever(change)}. The answer is {WORDS[quiet]}"
+        if quiet == "pooled":
+            reason += f" ({learner})" * bool(learner)
+        else:
+            reason += ", which your own domains clearly prefer to all features as trained"
+        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), reason + ".", {})
+    gains = _gains([case for case in cases if case.kind != AS_IS], change, available)
+    best = max(gains, key=lambda name: gains[name][0] - gains[name][1], default="stable")
+    if not gains or gains[best][0] <= gains[best][1]:
+        best = "stable"
+    weights = {best: 1.0}
+    if best != quiet and doubt < 1.0:
+        cost = _cost([case for case in cases if case.kind == AS_IS], best, quiet)
+        weight = _stake(doubt, gains.get(best, _NONE)[0] - gains.get(quiet, _NONE)[0], cost)
+        weights = {quiet: 1.0 - weight, best: weight}
+        weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
+        weights = {name: part / sum(weights.values()) for name, part in weights.items()}
+    return Choice(weights, _kind(weights), _changed(change, weights, best, gains), gains)
+
+
+def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows: int) -> Choice:
+    """The same choice after some labels: `fits` are log-likelihoods of the candidates on labelled rows.
+
+    The weights so far are prior probabilities, and no candidate is ruled out. Where every row is labelled
+    what the labels teach is the answer.
+    """
+    if n_labelled == n_rows and "boosted" in fits:
+        reason = "Every row is labelled: the unstable features are learned from the labels."
+        return Choice({"boosted": 1.0}, "adapted", reason, choice.gains)
+    prior = {name: _NOT_RULED_OUT / len(fits) for name in fits}
+    for name, weight in choice.weights.items():
+        prior[name] += (1.0 - _NOT_RULED_OUT) * weight
+    scores = {name: np.log(prior[name]) + fit for name, fit in fits.items()}
+    top = max(scores.values())
+    weights = {name: float(np.exp(score - top)) for name, score in scores.items()}
+    whole = sum(weights.values())
+    weights = {name: weight / whole for name, weight in weights.items() if weight / whole > _NEGLIGIBLE}
+    whole = sum(weights.values())
+    weights = {name: weight / whole for name, weight in weights.items()}
+    parts = " and ".join(f"{100 * weight:.0f} % {WORDS[name]}" for name, weight in weights.items())
+    reason = f"{choice.reason} After {n_labelled} labels the answer is {parts}."
+    return Choice(weights, _kind(weights), reason, choice.gains)
+
+
+def _doubt(p_value: float) -> float:
+    """How far a change counts, by the p-value of the test; linear in its logarithm."""
+    span = np.log(_FIRST_DOUBT / _NO_DOUBT)
+    doubt = float(np.clip(np.log(_FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
+    return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
+
+
+def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
+    """Nats a row that an answer costs where nothing changed."""
+    losses = [case.log_loss.get(best, case.log_loss["stable"]) - case.log_loss[quiet] for case in untouched]
+    return max(float(np.mean(losses)) if losses else 0.0, _LEAST_COST)
+
+
+def _stake(doubt: float, gain: float, cost: float) -> float:
+    """Weight of an answer to a change: the odds of a change times what is at stake, gain against cost."""
+    odds = doubt / (1.0 - doubt) * max(gain, 0.0) / cost
+    return odds / (1.0 + odds)
+
+
+def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
+    """Pooled, unless own domains as they are clearly prefer another."""
+    untouched = [case for case in cases if case.kind == AS_IS]
+    best, lead = "pooled", 0.0
+    for name in _QUIET[1:]:
+        known = name in available and all(name in case.log_loss for case in untouched)
+        if not known or len(untouched) < 2:
+            continue
+        gain = np.array([case.log_loss["pooled"] - case.log_loss[name] for case in untouched])
+        clearly = _CLEARLY if len(gain) > 2 else _CLEARLY_OF_TWO
+        least = gain.mean() - clearly * gain.std(ddof=1) / np.sqrt(len(gain))
+        if least > lead:
+            best, lead = name, float(least)
+    return best
+
+
+def _gains(
+    cases: Sequence[Case], change: Change | None, available: Collection[str]
+) -> dict[str, tuple[float, float]]:
+    """What each candidate gains over the stable predictor on cases that look like this change."""
+    if not cases:
+        return {}
+    alike = np.ones(len(cases))
+    if change is not None:
+        signatures = np.array([case.signature for case in cases])
+        far = (((signatures - np.array(change.signature)) / _ALIKE) ** 2).sum(axis=1)
+        alike = np.exp(-0.5 * (far - far.min())) + 1e-12
+    domains = sorted({case.domain for case in cases})
+    mine = np.array([[case.domain == domain for case in cases] for domain in domains])
+    weight = mine @ alike
+    share = weight / weight.sum()
+    count = 1.0 / float(share @ share)
+    gains = {}
+    for name in available:
+        if name == "stable":
+            continue
+        # What cannot be given to a case would have been its next best: all without the changed features.
+        gain = np.array(
+            [case.log_loss["stable"] - case.log_loss.get(name, case.log_loss["stable"]) for case in cases]
+        )
+        by_domain = (mine * alike) @ gain / weight
+        mean = float(share @ by_domain)
+        spread = float(share @ (by_domain - mean) ** 2) * count / max(count - 1.0, 0.5)
+        gains[name] = (mean, float(np.sqrt(spread / count)))
+    return gains
+
+
+def _kind(weights: dict[str, float]) -> str:
+    if len(weights) > 1:
+        return "blended"
+    (name,) = weights
+    return {"pooled": "pooled", "stable": "kept stable"}.get(name, "adapted")
+
+
+def _p(change: Change) -> str:
+    return "p < 0.001" if change.p_value < 0.001 else f"p = {change.p_value:.3f}"
+
+
+def _as_ever(change: Change) -> str:
+    return f"the unstable features speak as in your own {len(change.own)} domains ({_p(change)})"
+
+
+def _cannot_tell(change: Change, best: str) -> str:
+    if len(change.own) < 2:
+        why, help_ = "there is one training domain", "more training domains"
+    else:
+        why = f"power {change.power:.1f}, {LEAST_POWER:.0f} is needed"
+        help_ = "more rows, more training domains or a stable predictor that says more"
+    return (
+        f"Cannot tell whether a meaning changed ({why}): the answer is {WORDS[best]}, which did best on your "
+        f"own domains. To tell, {help_} would help."
+    )
+
+
+def _changed(
+    change: Change, weights: dict[str, float], best: str, gains: dict[str, tuple[float, float]]
+) -> str:
+    features = [feature for feature in change.features if feature.name in change.suspects]
+    features.sort(key=lambda feature: -feature.importance)
+    names = ", ".join(feature.name for feature in features[:3])
+    names += f" and {len(features) - 3} more" if len(features) > 3 else ""
+    what = f"{names} seem{'s' * (len(features) == 1)} to mean something else than in your own "
+    what += f"{len(change.own)} domains ({_p(change)})"
+    if len(weights) > 1:
+        parts = " and ".join(f"{100 * weight:.0f} % {WORDS[name]}" for name, weight in weights.items())
+        return f"Perhaps {what}: the answer is {parts}."
+    if best == "stable":
+        return (
+            f"{what[0].upper()}{what[1:]}, and on your own domains, changed like this, no other answer beats "
+            "the stable features by more than its error."
+        )
+    gain, error = gains[best]
+    return (
+        f"{what[0].upper()}{what[1:]}. The answer is {WORDS[best]}: on your own domains, changed like this, "
+        f"it beats the stable features by {gain:.3f} ± {error:.3f} nats a row."
+    )

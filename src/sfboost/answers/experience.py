@@ -1,0 +1,88 @@
+"""`Experience`: what own domains teach about answers. Numbers only, no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation.settings import Choices
+from sfboost.answers.mending import Habits
+from sfboost.answers.play import Case, play
+from sfboost.answers.rows import AnswerRows
+from sfboost.change import Reference
+
+IntArray = npt.NDArray[np.intp]
+
+#: Domains that are put through changes, at most, and rows of each.
+MOST_PLAYED, MOST_ROWS = 8, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Experience:
+    """Made by `StableFeatureBoosting.fit`, part of its `training_`.
+
+    Attributes
+    ----------
+    reference : Reference
+        What the unstable features say in each own domain, blind.
+    habits : Habits or None
+        How they go with all other features; None if the pooled classifier cannot be asked what it would say.
+    cases : tuple of Case
+        How every candidate answer did on own domains, as they are and after changes.
+    learner : str
+        What the pooled classifier is, in words.
+    pooled : fitted classifier or None
+        Of the centred log f_S and U, where training came as arrays.
+    """
+
+    reference: Reference
+    habits: Habits | None
+    cases: tuple[Case, ...]
+    learner: str = ""
+    pooled: Any = None
+
+    @classmethod
+    def learn(
+        cls,
+        rows: Sequence[AnswerRows],
+        labels: Sequence[IntArray],
+        domains: Sequence[Any],
+        choices: Choices,
+        *,
+        names: Sequence[str] | None = None,
+        groups: Sequence[int] | None = None,
+        learner: str = "",
+        seed: int = 0,
+        tick: Callable[[], Any] = lambda: None,
+    ) -> Self:
+        """Learn from labelled domains, each seen by predictors that were trained without it."""
+        views = [part.view for part in rows]
+        reference = Reference.learn(views, labels, domains, names, groups)
+        can_mend = all(part.log_pooled is not None for part in rows)
+        habits = Habits.learn(views) if can_mend else None
+        rng = np.random.default_rng(seed)
+        played = np.sort(rng.permutation(len(rows))[:MOST_PLAYED])
+        some = [_at_most(rows[i], labels[i], rng) for i in played]
+        cases = play(
+            [part for part, _ in some],
+            [y for _, y in some],
+            [domains[i] for i in played],
+            reference,
+            habits,
+            choices,
+            seed=seed,
+            tick=tick,
+        )
+        return cls(reference, habits, cases, learner)
+
+
+def _at_most(rows: AnswerRows, y: IntArray, rng: np.random.Generator) -> tuple[AnswerRows, IntArray]:
+    """Few enough rows to play with."""
+    if len(y) <= MOST_ROWS:
+        return rows, y
+    kept = np.sort(rng.permutation(len(y))[:MOST_ROWS])
+    return rows.take(kept), y[kept]

@@ -1,0 +1,38 @@
+"""Why a row gets its best answer: what the stable features say, and what each unstable one adds to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sfboost.adaptation import Explanation
+from sfboost.answers.best import BestAnswer
+from sfboost.answers.experience import Experience
+from sfboost.answers.rows import AnswerRows
+
+
+def explain_best(best: BestAnswer, row: AnswerRows, adaptation: Any, experience: Experience) -> Explanation:
+    """Terms of one prediction. A feature adds what the answer would lack if only the others told of it."""
+    joint, stable, prior = best.log_proba(row)[0], row.view.log_stable[0], np.log(adaptation.prior)
+    unstable = joint - stable + prior
+    reference, habits = experience.reference, experience.habits
+    features = names = values = None
+    if habits is not None:
+        groups = [np.flatnonzero(reference.groups == g) for g in range(int(reference.groups.max()) + 1)]
+        # What training expects of a feature, given all others.
+        without = [row.with_unstable(habits.expected(row.view, columns)) for columns in groups]
+        features = np.array([joint - best.log_proba(other)[0] for other in without])
+        names = tuple(reference.names[columns[0]] for columns in groups)
+        values = np.array([row.view.unstable[0, columns[0]] for columns in groups])
+    return Explanation(
+        classes=adaptation.classes,
+        stable=stable,
+        unstable=unstable,
+        prior=prior,
+        joint=joint,
+        features=features,
+        baseline=None if features is None else unstable - features.sum(axis=0),
+        feature_names=() if names is None else names,
+        feature_values=values,
+    )

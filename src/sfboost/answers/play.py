@@ -1,0 +1,119 @@
+"""Play: own labelled domains are put through changes, and every candidate answer is scored on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation.settings import Choices
+from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
+from sfboost.answers.mending import Habits
+from sfboost.answers.rows import AnswerRows
+from sfboost.answers.stress import STRESSES, stressed
+from sfboost.change import Reference, change_in
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+
+#: What a domain is when nothing is done to it.
+AS_IS = "as is"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One own domain after one change.
+
+    Attributes
+    ----------
+    domain : str
+    kind : str
+        What happened to it.
+    signature : tuple of float
+        How that looked without labels; see `Change.signature`.
+    p_value : float
+        Of the test.
+    n_rows : int
+    log_loss, accuracy, balanced : dict of str to float
+        Of each candidate.
+    """
+
+    domain: str
+    kind: str
+    signature: tuple[float, ...]
+    p_value: float
+    n_rows: int
+    log_loss: dict[str, float]
+    accuracy: dict[str, float]
+    balanced: dict[str, float]
+
+
+def play(
+    rows: Sequence[AnswerRows],
+    labels: Sequence[IntArray],
+    domains: Sequence[Any],
+    reference: Reference,
+    habits: Habits | None,
+    choices: Choices,
+    *,
+    seed: int = 0,
+    tick: Callable[[], Any] = lambda: None,
+) -> tuple[Case, ...]:
+    """Score every candidate on every own domain, as it is and after each change.
+
+    Each domain's `rows` are seen by predictors that were trained without it. `tick` is called after each one.
+    """
+    strongest = np.flatnonzero(
+        reference.groups == np.bincount(reference.groups, reference.importance).argmax()
+    )
+    settings = BoostSettings(_ours(choices), reference.prior)
+    every = np.arange(len(reference.groups))
+    kinds: list[tuple[str, str, IntArray]] = [(AS_IS, AS_IS, every)]
+    if all(part.log_pooled is not None for part in rows):
+        kinds += [(f"all {kind}", kind, every) for kind in STRESSES]
+        if len(strongest) < len(every):
+            kinds += [(f"strongest {kind}", kind, strongest) for kind in STRESSES]
+    cases: list[Case] = []
+    for place, part, y in zip(domains, rows, labels, strict=True):
+        rng = np.random.default_rng([seed, len(cases)])
+        own = settings
+        for name, kind, columns in kinds:
+            here = part
+            if kind != AS_IS:
+                here = part.with_unstable(stressed(kind, part.view.unstable, y, columns, rng))
+            change = change_in(reference, here.view)
+            answers = fit_candidates(here, change, habits, own)
+            boosted = answers.get("boosted")
+            if isinstance(boosted, BoostedAnswer):
+                own = with_penalty(own, boosted)  # found once: what follows are the same rows
+            said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
+            cases.append(_scored(str(place), name, change, said, y, here.view.weight))
+        tick()
+    return tuple(cases)
+
+
+def _ours(choices: Choices) -> Choices:
+    """The same with our head: a user's pipeline may read what is not numbers."""
+    return replace(choices, head=None, rounds=None) if choices.wraps_head else choices
+
+
+def _scored(
+    domain: str, kind: str, change: Any, said: dict[str, FloatArray], y: IntArray, weight: FloatArray
+) -> Case:
+    right = {name: log_proba.argmax(axis=1) == y for name, log_proba in said.items()}
+    return Case(
+        domain=domain,
+        kind=kind,
+        signature=change.signature,
+        p_value=change.p_value,
+        n_rows=len(y),
+        log_loss={name: float(-weight @ lp[np.arange(len(y)), y]) for name, lp in said.items()},
+        accuracy={name: float(weight @ hit) for name, hit in right.items()},
+        balanced={
+            name: float(np.mean([np.average(hit[y == c], weights=weight[y == c]) for c in np.unique(y)]))
+            for name, hit in right.items()
+        },
+    )

@@ -1,0 +1,118 @@
+"""Which answer is chosen: by the test, by own domains, by labels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sfboost.answers.choosing import choose, with_labels
+from sfboost.answers.play import AS_IS, Case
+from sfboost.change import Change, FeatureChange
+
+MIRRORED, SHUFFLED = (-1.0, -1.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)
+NAMES = ["stable", "pooled", "boosted", "mended", "dropped"]
+
+
+def case(domain, kind, signature, **log_loss):
+    losses = {"stable": 0.5, "pooled": 0.5, "boosted": 0.5, "mended": 0.5, "dropped": 0.5} | log_loss
+    right = {name: 1.0 - loss for name, loss in losses.items()}
+    return Case(domain, kind, signature, 0.5, 100, losses, right, right)
+
+
+def change(p_value, verdict=None, signature=MIRRORED, power=5.0):
+    feature = FeatureChange("u", (0,), p_value, -1.0, 0.0, False, 1.0)
+    verdict = verdict or ("changed" if p_value < 0.05 else "unchanged")
+    changed = ("u",) if verdict == "changed" else ()
+    own = {"a": 1.0, "b": 1.0, "c": 1.0}
+    return Change(verdict, p_value, power, 0.05, -1.0, -1.0, own, (feature,), changed, ("u",), signature)
+
+
+@pytest.fixture
+def cases():
+    """Pooled is best as it is, mending where all is mirrored, the stable features where all is shuffled."""
+    made = []
+    for i, domain in enumerate("abcd"):
+        noise = 0.01 * i
+        made += [
+            case(domain, AS_IS, (1.0, 1.0, 0.0, 0.1), pooled=0.3 + noise),
+            case(domain, "all mirrored", MIRRORED, pooled=1.5, mended=0.32 + noise, boosted=0.4),
+            case(domain, "all shuffled", SHUFFLED, pooled=0.9, mended=0.55 + noise, boosted=0.6),
+        ]
+    return tuple(made)
+
+
+def test_nothing_changed_means_all_features_as_trained(cases):
+    chosen = choose(change(0.5), cases, NAMES, "logistic regression")
+    assert chosen.weights == {"pooled": 1.0}
+    assert chosen.decision == "pooled"
+    assert "Nothing changed" in chosen.reason
+    assert "logistic regression" in chosen.reason
+
+
+def test_a_change_is_answered_as_own_domains_changed_alike_recommend(cases):
+    mirrored = choose(change(1e-6), cases, NAMES)
+    assert mirrored.weights == {"mended": 1.0}
+    assert mirrored.decision == "adapted"
+    shuffled = choose(change(1e-6, signature=SHUFFLED), cases, NAMES)
+    assert shuffled.weights == {"stable": 1.0}
+    assert shuffled.decision == "kept stable"
+    assert "no other answer beats" in shuffled.reason
+
+
+def test_weights_move_with_the_p_value_and_do_not_jump(cases):
+    p_values = np.geomspace(0.5, 0.01, 400)
+    weights = [choose(change(p), cases, NAMES).weights.get("mended", 0.0) for p in p_values]
+    assert weights[0] == 0.0
+    assert weights[-1] == 1.0
+    assert (np.diff(weights) >= 0.0).all()
+    assert np.diff(weights).max() < 0.1
+    middle = choose(change(0.2), cases, NAMES)
+    assert middle.decision == "blended"
+    assert sum(middle.weights.values()) == pytest.approx(1.0)
+
+
+def test_an_answer_that_costs_nothing_where_nothing_changed_needs_less_evidence(cases):
+    cheap = [replace(c, log_loss=c.log_loss | {"mended": 0.31}) if c.kind == AS_IS else c for c in cases]
+    doubtful = change(0.2)
+    assert choose(doubtful, cheap, NAMES).weights["mended"] > choose(doubtful, cases, NAMES).weights["mended"]
+
+
+def test_another_answer_than_pooled_needs_domains_that_clearly_prefer_it():
+    def as_they_are(domains, spread):
+        return [
+            case(d, AS_IS, MIRRORED, pooled=0.5, boosted=0.45 + spread * (i % 2))
+            for i, d in enumerate(domains)
+        ]
+
+    quiet = change(0.6)
+    assert choose(quiet, as_they_are("abcd", 0.01), NAMES).weights == {"boosted": 1.0}
+    assert choose(quiet, as_they_are("ab", 0.02), NAMES).weights == {"pooled": 1.0}
+    assert choose(quiet, as_they_are("ab", 0.01), NAMES).weights == {"boosted": 1.0}
+    assert choose(quiet, as_they_are("a", 0.0), NAMES).weights == {"pooled": 1.0}
+    assert choose(quiet, as_they_are("abcd", 0.2), NAMES).weights == {"pooled": 1.0}
+
+
+def test_a_gain_within_its_error_is_no_gain():
+    cases = [
+        case(d, "all mirrored", MIRRORED, mended=0.5 + step)
+        for d, step in zip("abcd", (-0.3, 0.25, -0.2, 0.2), strict=True)
+    ]
+    assert choose(change(1e-6), cases, NAMES).weights == {"stable": 1.0}
+
+
+def test_what_cannot_be_told_is_answered_by_what_did_best_and_says_what_would_help(cases):
+    chosen = choose(change(0.5, "cannot tell", power=1.1), cases, NAMES)
+    assert chosen.weights == {"pooled": 1.0}
+    assert "Cannot tell" in chosen.reason
+    assert "more rows" in chosen.reason
+
+
+def test_labels_weigh_the_answers_and_rule_none_out(cases):
+    chosen = choose(change(0.5), cases, NAMES)
+    fits = dict.fromkeys(NAMES, -60.0) | {"mended": -20.0}
+    after = with_labels(chosen, fits, 80, 1000)
+    assert after.weights["mended"] > 0.99
+    assert "After 80 labels" in after.reason
+    few = with_labels(chosen, dict.fromkeys(NAMES, -1.0), 2, 1000)
+    assert few.weights["pooled"] > 0.9
+    assert with_labels(chosen, fits, 1000, 1000).weights == {"boosted": 1.0}

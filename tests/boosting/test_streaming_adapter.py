@@ -1,0 +1,110 @@
+"""Rows that arrive over time: learned, forgotten, watched; what is promised of order and repetition."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import kstest
+
+from sfboost import StableFeatureBoosting, StreamingAdapter
+from sfboost.boosting.streaming_adapter import evidence
+
+
+def draw(n_rows, slope, rng):
+    y = rng.integers(0, 2, n_rows)
+    sign = (2 * y - 1)[:, None]
+    stable, unstable = (rng.normal(size=(n_rows, 2)) + size * sign for size in (0.9, slope))
+    return np.hstack([stable, unstable]), y
+
+
+@pytest.fixture(scope="module")
+def start():
+    rng = np.random.default_rng(0)
+    X, y = draw(2000, 0.5, rng)
+    model = StableFeatureBoosting([0, 1]).fit(X, y, sample_domain=np.repeat(["a", "b"], 1000))
+    return model.adapt(draw(800, 1.0, rng)[0], leak=0.0)
+
+
+def test_batches_teach_what_all_rows_teach(start):
+    rng = np.random.default_rng(1)
+    batches = [draw(300, 1.0, rng)[0] for _ in range(10)]
+    stream = StreamingAdapter(start)
+    kinds = {stream.update(batch).kind for batch in batches}
+    assert kinds == {"learned"}
+    whole = start.model.adapt(np.vstack([draw(800, 1.0, np.random.default_rng(0))[0], *batches]), leak=0.0)
+    X = batches[0]
+    assert np.abs(stream.predict_proba(X) - whole.predict_proba(X)).mean() < 0.02
+
+
+def test_surprise_is_uniform_while_nothing_changes(start):
+    rng = np.random.default_rng(2)
+    stream = StreamingAdapter(start, half_life=5000, false_alarms_per_year=0.01)
+    p_values = [stream.update(draw(200, 1.0, rng)[0]).p_value for _ in range(120)]
+    assert kstest(p_values, "uniform").pvalue > 0.01
+
+
+def test_a_reversal_raises_an_alarm_and_the_old_head_answers_until_the_new_one_is_credible(start):
+    rng = np.random.default_rng(3)
+    stream = StreamingAdapter(start, half_life=5000)
+    for _ in range(3):
+        stream.update(draw(300, 1.0, rng)[0])
+    X, y = draw(2000, -1.0, rng)
+    kinds, scores = [], []
+    for _ in range(12):
+        kinds.append(stream.update(draw(300, -1.0, rng)[0]).kind)
+        scores.append(np.mean(stream.predict(X) == y))
+    assert "alarm" in kinds[:4]
+    assert "switched" in kinds
+    switch = kinds.index("switched")
+    assert max(scores[:switch]) < 0.8 < scores[switch]
+
+
+def test_an_alarm_that_was_false_is_taken_back(start):
+    rng = np.random.default_rng(4)
+    stream = StreamingAdapter(start)
+    stream._detector = 1e9  # as if it had been reached by chance
+    kinds = [stream.update(draw(60, 1.0, rng)[0]).kind for _ in range(40)]
+    assert kinds[0] == "alarm"
+    end = next(kind for kind in kinds if kind in ("back", "switched"))
+    assert end == "back"
+
+
+def test_a_batch_that_comes_again_is_left_out_and_a_late_one_counts_less(start):
+    X = draw(300, 1.5, np.random.default_rng(5))[0]
+    once, twice = StreamingAdapter(start, half_life=1000), StreamingAdapter(start, half_life=1000)
+    once.update(X, name="monday")
+    twice.update(X, name="monday")
+    assert twice.update(X, name="monday").kind == "repeated"
+    np.testing.assert_array_equal(once.predict_proba(X), twice.predict_proba(X))
+    late, later = StreamingAdapter(start, half_life=1000), StreamingAdapter(start, half_life=1000)
+    assert late.update(X, age=500).kind == "late"
+    later.update(X, age=20_000)
+    before = start.predict_proba(X)
+    moved = [np.abs(stream.predict_proba(X) - before).mean() for stream in (late, later)]
+    assert moved[1] < 0.1 * moved[0]
+
+
+def test_the_order_of_rows_in_a_batch_does_not_matter_and_what_was_handed_out_stays(start):
+    rng = np.random.default_rng(6)
+    X = draw(400, 1.0, rng)[0]
+    here, there = StreamingAdapter(start), StreamingAdapter(start)
+    here.update(X)
+    there.update(X[rng.permutation(len(X))])
+    np.testing.assert_allclose(here.predict_proba(X), there.predict_proba(X), atol=1e-9)
+    handed = here.adapted
+    before = handed.predict_proba(X)
+    here.update(draw(400, -1.0, rng)[0])
+    np.testing.assert_array_equal(handed.predict_proba(X), before)
+
+
+def test_an_e_value_of_chance_is_one_on_average():
+    # With p = e^-t; beyond t = 600 lies one part in 600.
+    whole, _ = quad(lambda t: evidence(np.exp(-t)) * np.exp(-t), 0.0, 600.0, limit=500)
+    assert whole == pytest.approx(1.0, abs=3e-3)
+
+
+def test_a_kept_stable_predictor_cannot_be_updated(start):
+    few = draw(20, 1.0, np.random.default_rng(7))[0]
+    with pytest.warns(UserWarning, match="kept"):
+        kept = start.model.adapt(few, leak=0.0)
+    with pytest.raises(ValueError, match="adapt to more rows first"):
+        StreamingAdapter(kept)

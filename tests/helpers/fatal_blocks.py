@@ -1,0 +1,25 @@
+"""Blocks whose reading goes wrong for real: the process that reads one is killed, once."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from sfboost.streaming import Block
+
+
+@dataclass(frozen=True)
+class FatalBlock(Block):
+    """Kills whoever reads it for the `fatal`-th time; the readings are counted in a file."""
+
+    counter: str = ""
+    fatal: int = 1
+
+    def batches(self):
+        counter = Path(self.counter)
+        readings = len(counter.read_bytes()) + 1 if counter.exists() else 1
+        with counter.open("ab") as file:
+            file.write(b".")
+        if readings == self.fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from super().batches()
