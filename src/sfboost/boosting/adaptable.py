@@ -27,6 +27,7 @@ from sfboost.boosting.adapted_domains import adapt_domains
 from sfboost.boosting.diagnosing import alarm_of, head_numbers, with_leak
 from sfboost.diagnostics import NewRows
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 from sfboost.persistence import Savable
 
 NO_EXPERIENCE = (
@@ -225,11 +226,9 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         boosting = BoostSettings(choices, experience.reference.prior, self.classes_)
         best = best_answer(rows, experience, boosting, adaptation, known)
         if best.choice.decision == "kept stable":
-            warnings.warn(
-                f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused, stacklevel=3
-            )
+            warn(f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused)
         elif best.change.verdict == "cannot tell":
-            warnings.warn(best.choice.reason, AdaptationWarning, stacklevel=4)
+            warn(best.choice.reason, AdaptationWarning)
         adapted = AdaptedClassifier(copy(self), adaptation, best)
         adapted.answers_ = best.every_answer(rows)
         return adapted
