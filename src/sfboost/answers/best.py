@@ -13,7 +13,7 @@ from sfboost.adaptation import Adaptation
 from sfboost.answers.candidates import Answer, BoostSettings, boost, fit_candidates
 from sfboost.answers.choosing import Choice, choose, with_labels
 from sfboost.answers.experience import Experience
-from sfboost.answers.rows import Rows
+from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change, change_in
 from sfboost.marginal.probabilities import FloatArray
 
@@ -36,19 +36,19 @@ class BestAnswer:
     choice: Choice
     answers: Mapping[str, Answer]
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """The mixture, in log space, of shape (n, K)."""
         weights = self.choice.weights
         mixed = sum(weight * self.answers[name].log_proba(rows) for name, weight in weights.items())
         return np.asarray(log_softmax(mixed, axis=1))
 
-    def every_answer(self, rows: Rows) -> dict[str, FloatArray]:
+    def every_answer(self, rows: AnswerRows) -> dict[str, FloatArray]:
         """Probabilities of each candidate for these rows."""
         return {name: np.exp(answer.log_proba(rows)) for name, answer in self.answers.items()}
 
 
 def best_answer(
-    rows: Rows,
+    rows: AnswerRows,
     experience: Experience,
     settings: BoostSettings,
     adaptation: Adaptation | None = None,

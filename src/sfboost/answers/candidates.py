@@ -1,4 +1,4 @@
-"""The candidate answers: each a small frozen predictor of `Rows`. One class, one line in `fit_candidates`."""
+"""The candidate answers: each a frozen predictor of `AnswerRows`. One class, one line in `fit_candidates`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfboost.adaptation import Adaptation, AdaptationWarning, Training
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits, Mending
-from sfboost.answers.rows import Rows
+from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray
@@ -22,7 +22,7 @@ from sfboost.marginal.probabilities import FloatArray
 class Answer(Protocol):
     """Fitted to one new domain; says log-probabilities of any of its rows."""
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """Log-probabilities, of shape (n, K)."""
         ...
 
@@ -31,7 +31,7 @@ class Answer(Protocol):
 class Stable:
     """The stable predictor alone."""
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """Log f_S."""
         return rows.view.log_stable
 
@@ -40,7 +40,7 @@ class Stable:
 class Pooled:
     """All features as trained."""
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """What the pooled classifier says."""
         return rows.view.log_pooled
 
@@ -51,7 +51,7 @@ class Mended:
 
     mending: Mending
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """What the pooled classifier says of mended rows."""
         return rows.with_unstable(self.mending.apply(rows.view)).view.log_pooled
 
@@ -87,14 +87,14 @@ class Boosted:
         """Whether there was enough to learn from."""
         return self.adaptation.decision.kind == "adapted"
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """Log f + log f_U − log p."""
         unstable = rows.unstable if self.columns is None else rows.view.unstable[:, list(self.columns)]
         return self.adaptation.predict_log_proba(np.exp(self.base.log_proba(rows)), unstable)
 
 
 def boost(
-    base: Answer, rows: Rows, settings: BoostSettings, columns: tuple[int, ...] | None = None
+    base: Answer, rows: AnswerRows, settings: BoostSettings, columns: tuple[int, ...] | None = None
 ) -> Boosted:
     """Learn the unstable features anew, on top of another answer."""
     choices = settings.choices
@@ -120,7 +120,7 @@ def boost(
 
 
 def fit_candidates(
-    rows: Rows,
+    rows: AnswerRows,
     change: Change,
     habits: Habits | None,
     settings: BoostSettings,

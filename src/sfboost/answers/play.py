@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.candidates import Boosted, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
-from sfboost.answers.rows import Rows
+from sfboost.answers.rows import AnswerRows
 from sfboost.answers.stress import STRESSES, stressed
 from sfboost.change import Reference, change_in
 from sfboost.marginal.probabilities import FloatArray
@@ -52,7 +52,7 @@ class Case:
 
 
 def play(
-    rows: Sequence[Rows],
+    rows: Sequence[AnswerRows],
     labels: Sequence[IntArray],
     domains: Sequence[Any],
     reference: Reference,

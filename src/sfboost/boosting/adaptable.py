@@ -20,7 +20,7 @@ from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
-from sfboost.answers import Rows, best_answer
+from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import adapt_domains
@@ -168,11 +168,11 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), adaptation)
 
-    def answer_rows(self, X: Any, sample_weight: Any = None) -> Rows | None:
+    def answer_rows(self, X: Any, sample_weight: Any = None) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if there is no pooled classifier."""
         return None
 
-    def _rows_to_answer(self, X: Any, sample_weight: Any) -> tuple[Rows | None, str | None]:
+    def _rows_to_answer(self, X: Any, sample_weight: Any) -> tuple[AnswerRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:
             return None, NO_EXPERIENCE
@@ -181,7 +181,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _best(
         self,
-        rows: Rows,
+        rows: AnswerRows,
         stable: FloatArray,
         unstable: Any,
         choices: Choices,

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sfboost.adaptation import Adaptation, Explanation
 from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.uncertainty import Uncertainty
-from sfboost.answers import BestAnswer, Rows
+from sfboost.answers import AnswerRows, BestAnswer
 from sfboost.answers.explaining import explain_best
 from sfboost.change import Change
 from sfboost.heads import SoftLabelMixin
@@ -91,7 +91,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
             return self.adaptation.predict_log_proba(*self._parts(X))
         return self.best.log_proba(self._rows(X))
 
-    def _rows(self, X: Any) -> Rows:
+    def _rows(self, X: Any) -> AnswerRows:
         rows = self.model.answer_rows(X)
         if rows is None:
             # What is wrong with them others can say better.

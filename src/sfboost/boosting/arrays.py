@@ -10,7 +10,7 @@ import numpy as np
 from sfboost.adaptation import Training
 from sfboost.adaptation.checks import check_unstable, check_weight
 from sfboost.adaptation.settings import resolve
-from sfboost.answers import Experience, Rows
+from sfboost.answers import AnswerRows, Experience
 from sfboost.boosting.diagnosing import know_training, training_rows
 from sfboost.boosting.domains import stable_evidence
 from sfboost.boosting.evaluation import default_classifier
@@ -85,7 +85,7 @@ def learn_training(
         pooled = default_classifier(U).fit(np.hstack([features, U])[rest], labels[rest])
         ask = Asker(pooled, features[mine], np.arange(len(classes)), Temperature())
         part = weight[mine] / weight[mine].sum()
-        played.append(Rows(View(log_stable[mine], U[mine], ask(U[mine]), features[mine], part), ask))
+        played.append(AnswerRows(View(log_stable[mine], U[mine], ask(U[mine]), features[mine], part), ask))
     experience = Experience.learn(
         played, [labels[mine] for _, mine in places], [name for name, _ in places], resolve()
     )

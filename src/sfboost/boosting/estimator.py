@@ -29,7 +29,7 @@ from sklearn.utils.validation import (
 from sfboost.adaptation.checks import LARGEST, SMALLEST, check_weight, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Choices, Settings
-from sfboost.answers import Rows
+from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.columns import (
     choose_columns,
@@ -291,7 +291,7 @@ class StableFeatureBoosting(AdaptableClassifier):
             self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated
 
-    def answer_rows(self, X: Any, sample_weight: Any = None) -> Rows | None:
+    def answer_rows(self, X: Any, sample_weight: Any = None) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
         pooled = getattr(self, "pooled_", None)  # files of earlier versions have none

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.checks import LARGEST
 from sfboost.adaptation.settings import Choices
-from sfboost.answers import Experience, Rows
+from sfboost.answers import AnswerRows, Experience
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
 from sfboost.boosting.rows import rows_by_domain
@@ -225,7 +225,7 @@ def learn_answers(
     )
     S, U = parts
     rows = [
-        Rows(
+        AnswerRows(
             View(
                 one.log_stable,
                 U[one.rows],
@@ -252,14 +252,14 @@ def learn_answers(
 
 def new_rows_of(
     pooled: PooledClassifier, X: Any, log_stable: FloatArray, given: Any, sample_weight: FloatArray
-) -> Rows | None:
+) -> AnswerRows | None:
     """Rows of a new domain as the answers want them; None if they are not numbers."""
     parts = pooled.numbers(X)
     if parts is None:
         return None
     S, U = parts
     view = View(log_stable, U, pooled.log_proba(S, U), S, sample_weight / sample_weight.sum())
-    return Rows(view, Asker(pooled.estimator, S, pooled.classes, pooled.temperature), given=given)
+    return AnswerRows(view, Asker(pooled.estimator, S, pooled.classes, pooled.temperature), given=given)
 
 
 def feature_groups(columns: Columns) -> tuple[tuple[str, ...], list[int]]:
