@@ -23,9 +23,9 @@ def _rows(n=60):
     return np.random.default_rng(0).normal(size=(n, 2)) + y[:, None], y, np.arange(n) % 2
 
 
-def test_the_classifier_has_fifteen_parameters_and_they_are_keyword_only_but_the_network():
+def test_the_classifier_has_sixteen_parameters_and_they_are_keyword_only_but_the_network():
     told = inspect.signature(SFBClassifier).parameters
-    assert len(told) == 15
+    assert len(told) == 16
     assert [name for name, p in told.items() if p.kind is not p.KEYWORD_ONLY] == ["network"]
 
 

@@ -15,8 +15,10 @@ from torch import nn
 
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
+from sfboost.diagnostics import TrainingRows, training_leak, training_leaks
 from sfboost.leakage.model import LeakModel
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
@@ -28,6 +30,8 @@ from sfboost.torch.plan import Goal, Plan, grouped
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.saved import restore_networks, saved_state
+from sfboost.torch.search import Search, read_budget
+from sfboost.torch.side_by_side import searched_trunk
 
 # Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
 _ENOUGH_TO_FLATTEN = 200
@@ -47,7 +51,8 @@ class SFBClassifier(Savable, FittedPredictor):
     ----------
     network : str or nn.Module
         A name from `sfboost.torch.networks.NETWORKS`, or a module that maps a batch to (n, width). A
-        module is copied and trained from the weights it has.
+        module is copied and trained from the weights it has. "auto" is searched for; without a search it
+        is "mlp".
     split : {"separate", "alternating", "shared"}
         "separate": a stable network first, then a narrow second network for Φ_U with f_S frozen.
         "alternating": the same, Φ_U without the independence penalty, then f_S again under both penalties.
@@ -62,6 +67,11 @@ class SFBClassifier(Savable, FittedPredictor):
         λ_S and λ_C.
     plan : Plan
         Steps, rates, batches, restarts, held-out rows; its fields are parameters too, as ``plan__steps``.
+        Any plan but the default one is trained as it says, without a search.
+    budget : "auto", int or str
+        How much is searched (`sfboost.torch.search`) while `plan`, `split`, `n_stable` and `n_unstable` are
+        the default ones: everything there is, so many candidates, or as long as "90 s" (then the result
+        depends on the machine). 0 trains the default plan without a search.
     calibration : {"nll", "ece", None}
         How the temperature is chosen.
     flatten : bool or "auto"
@@ -93,6 +103,11 @@ class SFBClassifier(Savable, FittedPredictor):
         Shape of one row of X.
     evidence_ : StableEvidence
         How much f_S beats the class balance on the rows it was calibrated on.
+    search_ : list of dict or None
+        What was tried, the best first: risk on held-out rows on which the first guess says nothing, accuracy
+        where that guess is right and where it is wrong. None without a search.
+    verification_ : Verification
+        Whether f_S is shown to be stable, on rows that it was not trained on.
 
     Examples
     --------
@@ -113,7 +128,7 @@ class SFBClassifier(Savable, FittedPredictor):
 
     def __init__(
         self,
-        network: str | nn.Module = "mlp",
+        network: str | nn.Module = "auto",
         *,
         split: str = Goal.split,
         n_stable: int | str | None = "auto",
@@ -123,6 +138,7 @@ class SFBClassifier(Savable, FittedPredictor):
         independence: str | nn.Module = Goal.independence,
         independence_weight: float = Goal.independence_weight,
         plan: Plan = Plan(),  # noqa: B008, it never changes
+        budget: float | str = "auto",
         calibration: str | None = "nll",
         flatten: bool | str = "auto",
         device: str = "cpu",
@@ -139,6 +155,7 @@ class SFBClassifier(Savable, FittedPredictor):
         self.independence = independence
         self.independence_weight = independence_weight
         self.plan = plan
+        self.budget = budget
         self.calibration = calibration
         self.flatten = flatten
         self.device = device
@@ -185,16 +202,65 @@ class SFBClassifier(Savable, FittedPredictor):
         self.precision_ = resolve_precision(self.plan.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
-        training, held, watched = self._divide(rows, validation, seed)
+        searched = self._searches(rows)
+        if searched and validation is None:
+            training, held, watched = rows, None, None
+        else:
+            training, held, watched = self._divide(rows, validation, seed)
         penalised = not isinstance(make_stability_penalty(self.penalty), NoPenalty)
         check_training(training, penalised=penalised, batch_size=self.plan.batch_size)
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
         if not training.lazy and training.x.ndim == 2:
             self.n_features_in_ = int(training.x.shape[1])
-        self._learn(training, watched, seed, fingerprint(rows, self._identity(seed)))
-        parts = [part for part in (held, watched) if part is not None]
-        self._calibrate(parts or [training])
+        identity = fingerprint(rows, self._identity(seed))
+        self.search_: list[dict[str, Any]] | None = None
+        self.architecture_: dict[str, Any] | None = None
+        if searched:
+            outputs = self._search(training, seed, identity)
+            if held is None:
+                self._calibrate(*outputs)
+                return self
+        else:
+            self._learn(training, watched, seed, identity)
+        parts = [part for part in (held, watched) if part is not None] or [training]
+        said = [self._outputs(part.x) for part in parts]
+        self._calibrate(
+            np.concatenate([logits for _, _, logits in said]),
+            np.concatenate([unstable for _, unstable, _ in said]),
+            np.concatenate([part.y for part in parts]),
+            np.concatenate([part.domain for part in parts]),
+        )
         return self
+
+    def _searches(self, rows: Rows) -> bool:
+        """Whether settings are searched for: all that the search decides is left to it."""
+        read_budget(self.budget)
+        free = (self.split, self.n_stable, self.n_unstable) == (Goal.split, "auto", "auto")
+        return bool(self.budget != 0 and self.plan == Plan() and free and not rows.lazy)
+
+    def _search(self, training: Rows, seed: int, identity: str) -> tuple[Any, ...]:
+        """Search; return logits, Φ_U, labels and domains of rows, by networks that did not see them."""
+        device, dtype = torch.device(self.device), self.precision_.dtype
+        self.backbone_, self.row_shape_ = None, training.shape()
+        found = Search(
+            training.x.to(device, dtype),
+            np.searchsorted(self.classes_, training.y),
+            np.searchsorted(self.domains_, training.domain),
+            goal=self._goal(),
+            network=self.network,
+            seed=seed,
+            budget=self.budget,
+            options={"autocast": self.precision_.autocast, "fingerprint": identity},
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            shown=self.verbose > 0,
+        ).run()
+        self.network_, self.history_, self.search_ = found.network, found.history, found.table
+        self.restarts_ = 0
+        self.architecture_ = found.architecture
+        return found.logits, found.unstable, training.y[found.rows], training.domain[found.rows]
+
+    def _goal(self) -> Goal:
+        return Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)})
 
     def _divide(self, rows: Rows, validation: Any, seed: int) -> tuple[Rows, Rows | None, Rows | None]:
         """Rows to train on, rows held out, rows of the early-stopping domain."""
@@ -241,7 +307,7 @@ class SFBClassifier(Savable, FittedPredictor):
         learner = Learner(
             self.network_,
             source,
-            Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)}),
+            self._goal(),
             self.plan,
             seed=seed_of(seed, 2),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
@@ -257,7 +323,10 @@ class SFBClassifier(Savable, FittedPredictor):
 
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
+        searched = getattr(self, "architecture_", None)  # files of earlier versions do not have it
+        second = None if searched is None else searched_trunk(searched, "unstable", self.row_shape_)
         return {
+            "make_unstable_trunk": second,
             "split": self.split,
             "n_classes": len(self.classes_),
             "n_domains": len(self.domains_),
@@ -272,7 +341,10 @@ class SFBClassifier(Savable, FittedPredictor):
         return None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
 
     def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
-        network = self.network
+        searched = getattr(self, "architecture_", None)
+        if searched is not None:
+            return searched_trunk(searched, "stable", shape)
+        network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network
         if isinstance(network, nn.Module):
             return lambda: copy.deepcopy(network)
         return lambda: make_network(network, shape, dropout=self.plan.dropout)
@@ -296,19 +368,17 @@ class SFBClassifier(Savable, FittedPredictor):
 
         return risk
 
-    def _calibrate(self, parts: list[Rows]) -> None:
-        outputs = [self._outputs(part.x) for part in parts]
-        logits = np.concatenate([out[2] for out in outputs])
-        labels = np.concatenate([part.y for part in parts])
+    def _calibrate(
+        self, logits: FloatArray, unstable: FloatArray, labels: npt.NDArray[Any], domain: npt.NDArray[Any]
+    ) -> None:
         y = np.searchsorted(self.classes_, labels)
-        domain = np.concatenate([part.domain for part in parts])
         self.temperature_ = Temperature()
         if self.calibration is not None:
             self.temperature_ = fit_temperature(logits, y, criterion=self.calibration, domain=domain)
         log_proba = self.temperature_.apply(logits)
         self.evidence_ = stable_evidence(y, log_proba, np.ones(len(y)))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
-        self.validation_ = (np.exp(log_proba), np.concatenate([out[1] for out in outputs]), labels, domain)
+        self.validation_ = (np.exp(log_proba), unstable, labels, domain)
         self.leak_model_ = self._flattening(y, domain)
 
     def _flattening(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> LeakModel | None:
@@ -318,11 +388,18 @@ class SFBClassifier(Savable, FittedPredictor):
         fewest = min(np.bincount(y[domain == name], minlength=len(self.classes_)).min() for name in names)
         if self.split == "shared" or len(names) < 2 or fewest < _ENOUGH_TO_FLATTEN:
             return None
+        if self.search_ is not None and not self._leaks(y, domain):
+            return None  # what would be taken out is the noise of its measurement
         try:
             model = self.leak_model()
             return None if self._stress_cost(model, y) > _WORST_COST else model
         except ValueError:  # the domains disagree, or a cell of Φ_U is almost empty
             return None
+
+    def _leaks(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> bool:
+        """Whether some domain shows, beyond sampling error, that f_S says something about Φ_U."""
+        proba, unstable, _, _ = self.validation_
+        return training_leak(training_leaks(TrainingRows(proba, y, domain.astype(object), unstable))) > 0.0
 
     def _stress_cost(self, model: LeakModel, y: npt.NDArray[np.intp]) -> float:
         """Nats of log loss a row that flattening costs on stress domains of the held-out rows."""
