@@ -90,12 +90,10 @@ def main() -> None:
             continue
         start = time.perf_counter()
         model = SFBClassifier(
-            plan=PLAN,
+            plan=PLAN.changed(checkpoint=args.out / f"{name}-{args.seed}", verbose=50),
             independence="none",
             flatten=False,  # measured beside it
-            checkpoint=args.out / f"{name}-{args.seed}",
             random_state=args.seed,
-            verbose=50,
         ).set_params(**RECIPES[name])
         X, y, domain = dataset.pooled("train")
         model.fit(X, y, sample_domain=domain, validation=dataset.pooled(dataset.validate))

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from sfboost.lab.baselines.paper import SFBPaper, SFBPaperAsIs
 from sfboost.lab.baselines.sfb import outputs_of
-from sfboost.lab.experiments.ablation_adapter import PaperAdapter, PaperAdapterAsIs
 from sfboost.lab.experiments.cache import Cache
 from sfboost.lab.experiments.cmnist_shared import SHORT_IRM, STEADY_IRM, UNSTABLE, group, material, models
 from sfboost.lab.experiments.grouped_runs import Session
@@ -53,9 +53,7 @@ def main() -> None:
             places = {place.name: place for place in rows.places}
             for name, rounds in [*((name, _CHOSEN_AT) for name in _HELD), *((_TEST, r) for r in _ROUNDS)]:
                 seen = _Seen(outputs_of(model, places[name].X), model.classes_)
-                for kind, rate, steps in itertools.product(
-                    (PaperAdapter, PaperAdapterAsIs), args.rates, args.steps
-                ):
+                for kind, rate, steps in itertools.product((SFBPaper, SFBPaperAsIs), args.rates, args.steps):
                     adapter = kind(steps=steps, learning_rate=rate, rounds=rounds)
                     right = adapter.adapt(seen, places[name].X, seed=seed).predict(places[name].X)
                     setting = (

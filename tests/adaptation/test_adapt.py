@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joints import GaussianFamily, anticausal, draw_anticausal
+from joints import GaussianFamily, draw_anticausal
 from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sfboost import Settings, adapt
 from sfboost.adaptation import CORRECTIONS
 from sfboost.heads import SoftLabelClassifier, SoftLogisticRegression
+from sfboost.theory import anticausal
 
 
 def stable_of(X):
@@ -29,7 +30,7 @@ def test_anticausal_rows_go_from_75_to_90_percent(correction, agreement):
     error = 3 * np.sqrt(0.75 * 0.25 / 1e5)
     assert ((stable_of(X) > 0.5) == y).mean() == pytest.approx(0.75, abs=error)
     assert (adaptation.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.90, abs=error)
-    truth = anticausal(agreement).by_unstable
+    truth = anticausal(agreement).unstable_posterior
     np.testing.assert_allclose(adaptation.unstable_proba(np.array([[-1.0], [1.0]])), truth, atol=0.02)
 
 
@@ -63,7 +64,7 @@ def test_our_default_is_within_two_points_of_labels_on_four_classes():
 def test_the_error_falls_with_the_square_root_of_the_rows():
     """Theorem 4.6: log-log slope of the error of Pr[Y | X_U] within [−0.6, −0.4]."""
     sizes = np.array([500, 2000, 8000, 32000])
-    truth = anticausal(0.3).by_unstable
+    truth = anticausal(0.3).unstable_posterior
     errors = []
     for n in sizes:
         squared = []

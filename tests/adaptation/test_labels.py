@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from joints import GaussianFamily, anticausal, draw_anticausal
+from joints import GaussianFamily, draw_anticausal
 from scipy.optimize import minimize
 
 from sfboost import AdaptationWarning, Settings, adapt
 from sfboost.adaptation.checks import check_known_labels
+from sfboost.theory import anticausal
 
 
 def test_no_known_label_is_no_label():
@@ -127,7 +128,7 @@ def test_labelled_rows_enter_through_the_confusion(correction):
         np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:], y=partly, settings=Settings(correction=correction)
     )
     found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
-    np.testing.assert_allclose(found, anticausal(0.1).by_unstable, atol=0.01)
+    np.testing.assert_allclose(found, anticausal(0.1).unstable_posterior, atol=0.01)
 
 
 def test_the_joint_form_with_some_labels_leaves_the_other_rows_to_the_likelihood():

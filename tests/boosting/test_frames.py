@@ -11,6 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import sfboost
 from sfboost import StableFeatureBoosting
+from sfboost.boosting.evaluation import default_classifier, fit_pooled
 from sfboost.encoding import Encoder, EncodingWarning
 
 nw = pytest.importorskip("narwhals")
@@ -128,11 +129,40 @@ def test_one_row_is_explained_from_a_series():
     np.testing.assert_allclose(np.exp(why.joint), adapted.predict_proba(new.iloc[[3]])[0])
 
 
-def test_domains_are_evaluated_from_a_frame():
-    frame, y = draw(1200, 0.9, 0)
-    frame = frame.drop(columns="id")
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_domains_are_evaluated_the_same_from_a_frame_of_any_library(library):
     model = StableFeatureBoosting(["stable"], ["colour"])
-    assert model.evaluate(frame, y, np.arange(1200) % 2).mean("stable") > 0.6
+    result, same = (
+        model.evaluate(*draw(600, 0.9, 0, name), np.arange(600) % 2).rows() for name in (library, "pandas")
+    )
+    assert result == same
+
+
+def test_the_pooled_classifier_sees_the_numbers_that_the_model_sees():
+    (frame, y), (new, _), model = draw(3000, 0.9, 0), draw(500, 0.1, 1), fitted()
+    encoder = Encoder.fit(frame, ["colour", "stable", "smokes"])
+    by_hand = default_classifier(None).fit(encoder.encode(frame), y)
+    np.testing.assert_array_equal(
+        fit_pooled(model, frame, y).predict_proba(new), by_hand.predict_proba(encoder.encode(new))
+    )
+
+
+def test_columns_of_a_users_pipeline_are_pooled_as_the_encoder_has_them():
+    frame, y = draw(1000, 0.9, 0)
+    head = make_pipeline(OneHotEncoder(), LogisticRegression())
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"], unstable=head)
+    model.fit(frame, y, sample_domain=np.arange(1000) % 2)
+    np.testing.assert_array_equal(
+        fit_pooled(model, frame, y).predict_proba(frame),
+        fit_pooled(
+            StableFeatureBoosting(["stable", "smokes"], ["colour"]).fit(frame, y, np.arange(1000) % 2),
+            frame,
+            y,
+        ).predict_proba(frame),
+    )
+    names = StableFeatureBoosting(["stable"], ["id"], unstable=head).fit(frame, y, np.arange(1000) % 2)
+    with pytest.raises(ValueError, match=r"1000 different texts.*reads it as `pooled`"):
+        fit_pooled(names, frame, y)
 
 
 def test_an_array_is_refused_where_text_was():

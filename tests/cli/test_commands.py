@@ -184,6 +184,17 @@ def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tm
     assert decisions["north"] != "skipped"
 
 
+def test_a_domain_that_alone_makes_a_column_say_something_is_left_out_and_named(sfboost, tmp_path):
+    rows = training(150).drop(columns="heart_rate")
+    rows.loc[rows["hospital"] != "east", "ward"] = "A"
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    told = pd.DataFrame(sfboost.json("evaluate", tmp_path / "rows.csv", *ROLES)["domains"])
+    decisions = told.groupby("domain")["decision"].first()
+    assert decisions["east"] == "skipped"
+    assert "hold one category each" in told.query("domain == 'east'")["reason"].iloc[0]
+    assert decisions["north"] != "skipped"
+
+
 def test_check_names_every_assumption_with_and_without_a_new_domain(files, sfboost):
     told = sfboost.json("check", files.train, files.new, *ROLES)
     verdicts = {result["check"]: result["verdict"] for result in told["results"]}

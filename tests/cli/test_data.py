@@ -95,6 +95,14 @@ def test_show_writes_a_sheet_and_tells_the_rates(tmp_path):
     assert (tmp_path / "ac.png").exists()
 
 
+def test_show_tells_source_licence_and_the_split(tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'sfboost[app]'")
+    said = " ".join(run("show", "colored_digits", "-o", "view=table").output.split())
+    assert "Licence: CC BY 4.0" in said
+    assert "Source: E. Alpaydin" in said
+    assert re.search(r"Stable: \S+, .* and 44 more Unstable: \S+, \S+", said)
+
+
 @pytest.mark.parametrize("name", ["ac", "gaussian", "colored_digits"])
 def test_export_writes_parquet_that_reads_back(name, tmp_path):
     options = () if name == "colored_digits" else ("-o", "n_rows=20")

@@ -1,7 +1,12 @@
 """A mistake in the TOML file is one sentence that names it."""
 
+from dataclasses import fields
+
 import pytest
 from hospitals import reversed_hospital
+
+from sfboost.cli.app import load_command
+from sfboost.cli.options import FILE_OPTIONS, ColumnOptions, CsvOptions
 
 TEXTS = {
     'tarjet = "sick"\n': "did you mean 'target'",
@@ -61,3 +66,12 @@ def test_a_byte_order_mark_is_no_mistake(files, sfboost, tmp_path):
         encoding="utf-8-sig",
     )
     sfboost("fit", files.train, "--config", tmp_path / "c.toml", "-o", tmp_path / "m.sfb")
+
+
+def test_a_shared_option_is_known_to_every_command_of_its_group_and_to_the_file():
+    columns, csv = ({field.name for field in fields(group)} for group in (ColumnOptions, CsvOptions))
+    for name in ("run", "fit", "evaluate", "check"):
+        assert columns | csv <= {parameter.name for parameter in load_command(name).params}
+    for name in ("adapt", "predict", "explain"):
+        assert csv <= {parameter.name for parameter in load_command(name).params}
+    assert columns | csv <= set(FILE_OPTIONS)

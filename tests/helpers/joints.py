@@ -1,72 +1,23 @@
-"""Exact finite distributions and samplers that tests share."""
+"""Random finite distributions and samplers that tests share."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 
+from sfboost.theory import FiniteJoint
 
-@dataclass(frozen=True)
-class Joint:
-    """P(X_S, X_U, Y) as a table of shape (a, b, K)."""
 
-    table: np.ndarray
-
-    @classmethod
-    def complementary(cls, prior, stable_given_y, unstable_given_y):
-        """P(y) P(x_S|y) P(x_U|y); the conditionals have shape (cells, K), columns sum to one."""
-        return cls(np.einsum("k,ak,bk->abk", prior, stable_given_y, unstable_given_y))
-
-    @property
-    def prior(self):
-        return self.table.sum(axis=(0, 1))
-
-    @property
-    def by_stable(self):
-        """Pr[Y | X_S], shape (a, K)."""
-        return normalise(self.table.sum(axis=1))
-
-    @property
-    def by_unstable(self):
-        """Pr[Y | X_U], shape (b, K)."""
-        return normalise(self.table.sum(axis=0))
-
-    @property
-    def by_both(self):
-        """Pr[Y | X_S, X_U], shape (a, b, K)."""
-        return normalise(self.table)
-
-    @property
-    def cells(self):
-        """P(X_S, X_U), shape (a, b)."""
-        return self.table.sum(axis=2)
-
-    def pseudo_given_unstable(self):
-        """Pr[Ŷ | X_U] = E[f_S | X_U], shape (b, K)."""
-        given = self.cells / self.cells.sum(axis=0)
-        return given.T @ self.by_stable
-
-    def mutual_information(self):
-        """I(X_S; X_U) in nats."""
-        cells = self.cells
-        independent = np.outer(cells.sum(axis=1), cells.sum(axis=0))
-        used = cells > 0
-        return float((cells[used] * np.log(cells[used] / independent[used])).sum())
+def mutual_information(joint):
+    """I(X_S; X_U) in nats."""
+    cells = joint.pair_mass
+    independent = np.outer(joint.stable_mass, joint.unstable_mass)
+    used = cells > 0
+    return float((cells[used] * np.log(cells[used] / independent[used])).sum())
 
 
 def normalise(table):
     return table / table.sum(axis=-1, keepdims=True)
-
-
-def anticausal(agreement, stable_accuracy=0.75):
-    """The paper's AC family at one domain; cells are (wrong sign, right sign)."""
-
-    def given(p):
-        return np.array([[p, 1 - p], [1 - p, p]])
-
-    return Joint.complementary(np.array([0.5, 0.5]), given(stable_accuracy), given(agreement))
 
 
 _TWO_TO_FOUR = st.integers(2, 4)
@@ -80,10 +31,10 @@ def joints(draw, classes=_TWO_TO_FOUR, least=0.02):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     prior = rng.dirichlet(np.full(k, 5.0)) * (1 - k * least) + least
     # A strong diagonal keeps E[f_S f_Sᵀ] far from singular, so that 1e-12 is a fair demand.
-    stable = rng.dirichlet(np.ones(a), size=k).T * 0.5
-    stable[:k] += 0.5 * np.eye(k)
-    unstable = rng.dirichlet(np.ones(b), size=k).T * (1 - b * 1e-3) + 1e-3
-    return Joint.complementary(prior, normalise(stable.T).T, normalise(unstable.T).T)
+    stable = rng.dirichlet(np.ones(a), size=k) * 0.5
+    stable[:, :k] += 0.5 * np.eye(k)
+    unstable = rng.dirichlet(np.ones(b), size=k) * (1 - b * 1e-3) + 1e-3
+    return FiniteJoint.from_conditionals(prior, normalise(stable), normalise(unstable))
 
 
 def draw_anticausal(n, agreement, seed, stable_accuracy=0.75):

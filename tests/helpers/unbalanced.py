@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from joints import Joint, normalise
+from joints import normalise
+
+from sfboost.theory import FiniteJoint
 
 #: Class shares by name: 5, 10 and 20 % positives, and a skewed K = 3 and K = 5.
 PRIORS = {
@@ -24,7 +26,7 @@ BINARY = tuple(name for name, prior in PRIORS.items() if len(prior) == 2)
 
 
 def naming(right, n_classes):
-    """P(named | label) of shape (K, K): columns are labels."""
+    """P(named | label) of shape (K, K): rows are labels."""
     table = np.full((n_classes, n_classes), (1 - right) / (n_classes - 1))
     np.fill_diagonal(table, right)
     return table
@@ -45,11 +47,11 @@ class Family:
         """P(X_S, X_U, Y) of a domain."""
         k = self.n_classes
         shares = np.array(self.prior if prior is None else prior)
-        return Joint.complementary(shares, naming(self.accuracy, k), naming(agreement, k))
+        return FiniteJoint.from_conditionals(shares, naming(self.accuracy, k), naming(agreement, k))
 
     def stable(self, named, prior=None):
         """f_S = Pr[Y | X_S], exact."""
-        return self.joint(0.5, prior).by_stable[named]
+        return self.joint(0.5, prior).stable_posterior[named]
 
     def leaky(self, named, unstable, strength=2.0):
         """f_S with a leak: its log-odds are raised by `strength` for the class that X_U names."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import sfboost
+from sfboost.persistence.archive import unpack
 from sfboost.persistence.saving import SCHEMA
 
 FOLDER = Path(__file__).parent / "fixtures"
@@ -55,6 +56,23 @@ def test_old_names_are_known_by_their_new_ones(tmp_path):
     assert sfboost.load(FOLDER / "v1-adapted.sfb").adaptation.settings.transport == "posterior"
 
 
+@pytest.mark.filterwarnings("ignore::sfboost.SavedModelWarning")
+def test_an_adapted_network_of_an_earlier_name_is_an_adapted_classifier(tmp_path):
+    pytest.importorskip("torch", reason="needs the extra with torch")
+    assert (
+        b'"kind":"AdaptedSFBClassifier"'
+        in unpack((FOLDER / "v1-adapted-network.sfb").read_bytes())["manifest.json"]
+    )
+    adapted = sfboost.load(FOLDER / "v1-adapted-network.sfb")
+    assert type(adapted) is sfboost.AdaptedClassifier
+    rows = np.zeros((3, 2))
+    assert adapted.explain(rows[0]).feature_names == ("Φ_U[0]",)
+    adapted.save(tmp_path / "again.sfb")
+    assert unpack((tmp_path / "again.sfb").read_bytes())["manifest.json"].count(b'"AdaptedClassifier"') == 1
+    again = sfboost.load(tmp_path / "again.sfb")
+    np.testing.assert_array_equal(again.predict_log_proba(rows), adapted.predict_log_proba(rows))
+
+
 def test_the_current_format_has_its_files():
     assert {version for version, _ in CASES} == set(range(1, SCHEMA + 1))
     assert {name for version, name in CASES if version == SCHEMA} >= {
@@ -77,7 +95,7 @@ def test_a_leak_model_saved_without_its_class_shares_finds_them_again():
     assert shares == pytest.approx(0.2, abs=0.02)
     np.testing.assert_allclose(model.leak_model_.prior, [1 - shares, shares], atol=0.01)
     rows = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    log_proba, unstable = model._calibrated(rows)
+    log_proba, unstable = model.stable_and_unstable(rows, flattened=False)
     equal = model.leak_model_.flatten(np.exp(log_proba), unstable, prior=[0.5, 0.5])
     odds = model.leak_model_.prior / 0.5 * equal
     np.testing.assert_allclose(model.predict_proba(rows), odds / odds.sum(axis=1, keepdims=True), atol=1e-9)

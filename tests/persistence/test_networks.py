@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sfboost
-from sfboost import SavedModelError, SavedModelWarning
+from sfboost import AdaptedClassifier, SavedModelError, SavedModelWarning
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
@@ -13,6 +13,7 @@ from safetensors.torch import load, save  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 
+from sfboost.leakage.model import fit_leak_model  # noqa: E402
 from sfboost.persistence.saving import from_bytes, to_bytes  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 
@@ -96,10 +97,26 @@ def test_a_leak_correction_comes_back(tmp_path, new):
         (X, y, np.repeat([1, 2], 1000)),
         plan=Plan(steps=100, unstable_steps=100, learning_rate=0.01, validation_fraction=0.5),
     )
-    adapted = model.adapt(new, noise="train", n_cells=2, answer="paper")
+    adapted = model.correct_leak(new, n_cells=2, force=True)
     loaded = again(adapted, tmp_path)
     assert loaded.decision_ == "leak-corrected"
     np.testing.assert_array_equal(loaded.predict_proba(new), adapted.predict_proba(new))
+    np.testing.assert_array_equal(loaded.confusion_, adapted.confusion_)
+
+
+def test_a_leak_correction_saved_without_its_confusion_loads(forger_of, new):
+    pytest.importorskip("skops", reason="needs the app extra")
+    stable = np.where(new[:, 0] > 0, 0.75, 0.25)
+    labels, domain = np.tile([0, 1], len(new) // 2), np.arange(len(new)) % 4 // 2
+    model = fit_leak_model(stable, new[:, 1:], labels, domain, n_cells=2, force=True)
+    forger = forger_of(AdaptedClassifier(None, model.adapt(stable, new[:, 1:])))
+    part = forger.tree["state"]["adaptation"]["state"].pop("confusion")["array"]
+    del forger.parts[part]
+    forger.tree["object"] = forger.manifest["kind"] = "AdaptedSFBClassifier"
+    loaded = from_bytes(forger.write())
+    assert type(loaded) is AdaptedClassifier
+    assert np.isnan(loaded.confusion_).all()
+    np.testing.assert_array_equal(loaded.prior_, model.adapt(stable, new[:, 1:]).prior)
 
 
 def test_a_loaded_network_can_be_trained_again(tmp_path, network, training, new):
@@ -110,8 +127,8 @@ def test_a_loaded_network_can_be_trained_again(tmp_path, network, training, new)
 
 
 def test_the_folder_of_checkpoints_stays_at_home(tmp_path, training):
-    model = fitted(training, checkpoint=tmp_path / "states")
-    assert again(model, tmp_path).checkpoint is None
+    model = fitted(training, plan__checkpoint=tmp_path / "states")
+    assert again(model, tmp_path).plan.checkpoint is None
     assert str(tmp_path).encode() not in (tmp_path / "model.sfb").read_bytes()
 
 

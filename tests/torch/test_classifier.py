@@ -55,10 +55,10 @@ def test_the_stable_predictor_is_right_three_times_in_four_whatever_the_agreemen
         assert learned.score(X, y) == pytest.approx(0.75, abs=0.03)
 
 
-@pytest.mark.parametrize("options", [{}, {"noise": "train"}], ids=["paper", "leak"])
-def test_adaptation_without_labels_reaches_the_ceiling_where_the_feature_is_reversed(learned, options):
+@pytest.mark.parametrize("way", ["adapt", "correct_leak"])
+def test_adaptation_without_labels_reaches_the_ceiling_where_the_feature_is_reversed(learned, way):
     X, y = _anti_causal(0.1, 4000, np.random.default_rng(8))
-    assert (learned.adapt(X, **options).predict(X) == y).mean() > 0.87
+    assert (getattr(learned, way)(X).predict(X) == y).mean() > 0.87
 
 
 def test_the_guard_is_on_by_default_and_allows_for_the_leak_of_the_held_out_rows(learned):
@@ -72,8 +72,6 @@ def test_the_guard_is_on_by_default_and_allows_for_the_leak_of_the_held_out_rows
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationRefused)
         assert learned.adapt(X, settings=Settings("paper"), leak=0.001).leak_ == 0.001
-    with pytest.raises(ValueError, match="noise='train' measures the leak"):
-        learned.adapt(X, noise="train", leak=0.1)
 
 
 def test_a_learned_f_s_that_shows_the_unstable_feature_is_not_adapted():
@@ -254,7 +252,7 @@ def test_the_score_is_flattened_where_enough_rows_are_held_out_or_when_told(n, o
     X, y, d = _training(n, agreements=(0.9, 0.7))
     longer = FAST.changed(steps=50, unstable_steps=50, learning_rate=0.02, validation_fraction=0.5)
     model = fast(plan=longer, **options).fit(X, y, sample_domain=d)
-    raw, unstable = model._calibrated(X)
+    raw, unstable = model.stable_and_unstable(X, flattened=False)
     if flattened:
         expected = model.leak_model().flatten(np.exp(raw), unstable)
         assert not np.allclose(expected, np.exp(raw), atol=1e-6)
@@ -324,7 +322,7 @@ def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
             self.calls += 1
             return domains[0].risk * (float("nan") if self.calls == 4 else 1.0)
 
-    model = fast(penalty=Explodes(), checkpoint=tmp_path, plan__checkpoint_every=1)
+    model = fast(penalty=Explodes(), plan__checkpoint=tmp_path, plan__checkpoint_every=1)
     with pytest.raises(
         TrainingDivergedError, match=r"step 4 of stage 'stable'.*penalty.*stable-0\.safetensors"
     ):
@@ -332,9 +330,39 @@ def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
     assert (tmp_path / "stable-0.safetensors").exists()
 
 
-def test_unknown_noise_is_refused(learned):
-    with pytest.raises(ValueError, match="'complementary' or 'train'"):
-        learned.adapt(X0, noise="none")
+def test_settings_and_transport_are_those_of_the_model_unless_told_otherwise(learned):
+    X, _ = _anti_causal(0.1, 2000, np.random.default_rng(8))
+    own = copy.copy(learned).set_params(settings=Settings(correction="likelihood", l2=0.1))
+    used = own.adapt(X, answer="paper").adaptation.settings
+    assert (used.correction, used.l2, used.transport) == ("likelihood", 0.1, "posterior")
+    told = own.adapt(X, answer="paper", settings=Settings("paper")).adaptation.settings
+    assert told.correction == "posthoc"
+    assert learned.adapt(X, answer="paper").adaptation.settings.correction == "posthoc"
+    shifted = copy.copy(learned).set_params(transport="likelihood").adapt(X, answer="paper")
+    assert shifted.adaptation.settings.transport == "likelihood"
+    assert clone(own).set_params(settings__l2=0.2).settings.l2 == 0.2
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"transport": "labels"}, "transport='labels' is not known"),
+    ({"settings": Settings(correction="posthoc"), "transport": "likelihood"}, "needs correction="),
+])  # fmt: skip
+def test_settings_that_cannot_be_are_refused_before_training(options, message):
+    model = fast(**options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X0, Y0, sample_domain=D0)
+    assert not hasattr(model, "network_")
+
+
+def test_both_estimators_adapt_by_one_signature_and_take_15_arguments_at_most():
+    import inspect
+
+    from sfboost import StableFeatureBoosting
+
+    assert SFBClassifier.adapt is StableFeatureBoosting.adapt
+    for estimator in (SFBClassifier, StableFeatureBoosting):
+        assert len(inspect.signature(estimator).parameters) <= 15
+        assert {"transport", "settings"} <= set(inspect.signature(estimator).parameters)
 
 
 def test_the_sample_domain_can_be_routed_by_scikit_learn():

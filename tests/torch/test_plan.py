@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
+from sfboost import Settings  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.plan import Goal, grouped  # noqa: E402
 
@@ -23,9 +24,9 @@ def _rows(n=60):
     return np.random.default_rng(0).normal(size=(n, 2)) + y[:, None], y, np.arange(n) % 2
 
 
-def test_the_classifier_has_sixteen_parameters_and_they_are_keyword_only_but_the_network():
+def test_the_classifier_has_fifteen_parameters_and_they_are_keyword_only_but_the_network():
     told = inspect.signature(SFBClassifier).parameters
-    assert len(told) == 16
+    assert len(told) == 15
     assert [name for name, p in told.items() if p.kind is not p.KEYWORD_ONLY] == ["network"]
 
 
@@ -89,10 +90,11 @@ def test_a_plan_reaches_training():
     assert stages == ["pretrain"] * 4 + ["stable"] * 2 + ["unstable"] * 2
 
 
-def test_a_checkpoint_goes_on_with_other_saves_and_not_with_other_steps(tmp_path):
+def test_a_checkpoint_goes_on_with_other_saves_and_settings_and_not_with_other_steps(tmp_path):
     X, y, domain = _rows()
-    model = SFBClassifier("small", plan=FAST, checkpoint=tmp_path).fit(X, y, sample_domain=domain)
-    again = clone(model).set_params(plan__checkpoint_every=1).fit(X, y, sample_domain=domain)
+    model = SFBClassifier("small", plan=FAST.changed(checkpoint=tmp_path)).fit(X, y, sample_domain=domain)
+    other = {"plan__checkpoint_every": 1, "transport": "likelihood", "settings": Settings(l2=0.1)}
+    again = clone(model).set_params(**other).fit(X, y, sample_domain=domain)
     assert again.history_ == model.history_
     with pytest.raises(ValueError, match="another run"):
         clone(model).set_params(plan__learning_rate=0.5).fit(X, y, sample_domain=domain)

@@ -46,13 +46,13 @@ def brief(monkeypatch):
 @pytest.fixture(scope="module")
 def table():
     X, y, d = _training(_table, 300)
-    return SFBClassifier(budget=3).fit(X, y, sample_domain=d)
+    return SFBClassifier(plan=Plan(budget=3)).fit(X, y, sample_domain=d)
 
 
 @pytest.fixture(scope="module")
 def images():
     X, y, d = _training(_images, 250)
-    return SFBClassifier(budget=3).fit(X, y, sample_domain=d)
+    return SFBClassifier(plan=Plan(budget=3)).fit(X, y, sample_domain=d)
 
 
 @pytest.mark.parametrize(("model", "draw"), [("table", _table), ("images", _images)])
@@ -89,19 +89,19 @@ def test_what_is_said_of_f_s_comes_from_every_row_by_a_network_that_did_not_see_
 
 def test_the_order_of_the_rows_of_different_domains_does_not_matter_and_a_seed_repeats(brief):
     X, y, d = _training(_table, 30)
-    one, two = (SFBClassifier(budget=1).fit(X, y, sample_domain=d) for _ in range(2))
+    one, two = (SFBClassifier(plan=Plan(budget=1)).fit(X, y, sample_domain=d) for _ in range(2))
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     mixed = np.argsort(np.arange(60) % 30, kind="stable")
-    other = SFBClassifier(budget=1).fit(X[mixed], y[mixed], sample_domain=d[mixed])
+    other = SFBClassifier(plan=Plan(budget=1)).fit(X[mixed], y[mixed], sample_domain=d[mixed])
     np.testing.assert_allclose(other.predict_proba(X), one.predict_proba(X), atol=1e-6)
     assert not np.array_equal(
-        SFBClassifier(budget=1, random_state=1).fit(X, y, sample_domain=d).predict_proba(X),
+        SFBClassifier(plan=Plan(budget=1), random_state=1).fit(X, y, sample_domain=d).predict_proba(X),
         one.predict_proba(X),
     )
 
 
 @pytest.mark.parametrize(
-    "fixed", [{"budget": 0}, {"plan": Plan(steps=300)}, {"split": "shared"}, {"n_unstable": 2}]
+    "fixed", [{"plan": Plan(budget=0)}, {"plan": Plan(steps=300)}, {"split": "shared"}, {"n_unstable": 2}]
 )
 def test_settings_that_are_given_are_not_searched_for(fixed):
     X, y, d = _training(_table, 30)
@@ -122,7 +122,7 @@ def test_a_found_model_comes_back_from_its_file(table, tmp_path):
 
 def test_a_search_goes_on_where_it_was_killed(brief, tmp_path, monkeypatch):
     X, y, d = _training(_table, 30)
-    whole = SFBClassifier(budget=2).fit(X, y, sample_domain=d)
+    whole = SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
     taken, step = [], trainer.Trainer._step
 
     def counted(self, *args):
@@ -133,9 +133,9 @@ def test_a_search_goes_on_where_it_was_killed(brief, tmp_path, monkeypatch):
 
     monkeypatch.setattr(trainer.Trainer, "_step", counted)
     with pytest.raises(KeyboardInterrupt):
-        SFBClassifier(budget=2, checkpoint=tmp_path).fit(X, y, sample_domain=d)
+        SFBClassifier(plan=Plan(budget=2, checkpoint=tmp_path)).fit(X, y, sample_domain=d)
     before = len(taken)
-    model = SFBClassifier(budget=2, checkpoint=tmp_path).fit(X, y, sample_domain=d)
+    model = SFBClassifier(plan=Plan(budget=2, checkpoint=tmp_path)).fit(X, y, sample_domain=d)
     assert len(taken) - before < 190
     np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
 
@@ -145,7 +145,7 @@ def test_a_module_of_ones_own_and_three_classes_are_searched_too(brief):
     y, d = rng.integers(0, 3, 150), np.repeat([0, 1], 75)
     X = rng.normal(size=(150, 3)) + 3 * np.eye(3)[y]
     trunk = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Dropout(0.1))
-    model = SFBClassifier(trunk, budget=1).fit(X, y, sample_domain=d)
+    model = SFBClassifier(trunk, plan=Plan(budget=1)).fit(X, y, sample_domain=d)
     assert model.search_[0]["candidate"].startswith("own")
     assert model.predict_proba(X).shape == (150, 3)
     assert model.transform(X)[1].shape == (150, 3)
@@ -154,7 +154,7 @@ def test_a_module_of_ones_own_and_three_classes_are_searched_too(brief):
 @pytest.mark.parametrize("budget", [-1, "soon", "xs", None])
 def test_a_budget_that_is_none_is_refused_with_what_it_could_be(budget):
     with pytest.raises(ValueError, match="a number of candidates"):
-        SFBClassifier(budget=budget).fit([[0.0], [1.0]], [0, 1], sample_domain=[0, 0])
+        SFBClassifier(plan=Plan(budget=budget)).fit([[0.0], [1.0]], [0, 1], sample_domain=[0, 0])
 
 
 def test_under_balancing_weights_label_and_guess_are_independent_in_every_domain():

@@ -215,9 +215,8 @@ def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
             _network(split=split),
             source,
             Goal(split=split, penalty="groupdro"),
-            plan,
+            plan.changed(checkpoint=checkpoint),
             seed=3,
-            checkpoint=checkpoint,
             trainer_options={"fingerprint": "x"},
         )
 
@@ -262,8 +261,8 @@ def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
         y = np.arange(80) // 2 % 2
         X = np.random.default_rng(0).normal(size=(80, 3)) + y[:, None]
         plan = Plan(dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0, precision="float32",
-                    checkpoint_every=5)
-        model = SFBClassifier(network="small", plan=plan, checkpoint=sys.argv[1])
+                    checkpoint=sys.argv[1], checkpoint_every=5)
+        model = SFBClassifier(network="small", plan=plan)
         model.fit(X, y, sample_domain=np.arange(80) % 2)
         """
     )
@@ -276,7 +275,7 @@ def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
         plan = Plan(
             dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0, precision="float32", checkpoint_every=5
         )
-        model = SFBClassifier(network="small", plan=plan, checkpoint=tmp_path / folder)
+        model = SFBClassifier(network="small", plan=plan.changed(checkpoint=tmp_path / folder))
         models.append(model.fit(X, y, sample_domain=np.arange(80) % 2))
     np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
     assert models[0].history_ == models[1].history_
@@ -284,11 +283,9 @@ def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
 
 def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(tmp_path):
     def run(fingerprint):
-        plan = Plan(steps=4, unstable_steps=0, min_gain=-9.0)
+        plan = Plan(steps=4, unstable_steps=0, min_gain=-9.0, checkpoint=tmp_path)
         options = {"fingerprint": fingerprint}
-        learner = Learner(
-            _network(), _source(), Goal(), plan, seed=0, checkpoint=tmp_path, trainer_options=options
-        )
+        learner = Learner(_network(), _source(), Goal(), plan, seed=0, trainer_options=options)
         learner.learn()
 
     run("a")
@@ -370,9 +367,8 @@ def test_progress_lines_show_the_parts_of_the_loss(capsys):
         _network(),
         _source(),
         Goal(),
-        Plan(steps=4, unstable_steps=0, min_gain=-9.0),
+        Plan(steps=4, unstable_steps=0, min_gain=-9.0, verbose=2),
         seed=0,
-        trainer_options={"verbose": 2},
     ).learn()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2

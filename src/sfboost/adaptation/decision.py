@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from sfboost.adaptation.problem import Problem
 
-#: What was done: the unstable features are used, not used, or used in part.
-DecisionKind = Literal["adapted", "kept stable", "blended"]
+#: What was done: the unstable features are used, not used, used in part, or used as `sfboost.leakage` does.
+DecisionKind = Literal["adapted", "kept stable", "blended", "leak-corrected"]
 
 FEWEST_LABELS = 30
 LABELS_PER_PARAMETER = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -10,43 +10,60 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, Explanation
+from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.heads import SoftLabelMixin
+from sfboost.leakage.model import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
 
-if TYPE_CHECKING:
-    from sfboost.boosting.estimator import StableFeatureBoosting
+
+class TwoParts(Protocol):
+    """What an adapted classifier asks of the fitted model below it, be that of columns or a network."""
+
+    @property
+    def unstable_names_(self) -> tuple[str, ...]:
+        """Names of the unstable features."""
+
+    def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
+        """Calibrated log f_S of shape (n, K), and the unstable features."""
 
 
 class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
-    """A classifier for one new domain. Made by `StableFeatureBoosting.adapt`; it is never fitted itself.
+    """A classifier for one new domain. Made by `adapt` of a fitted model; it is never fitted itself.
 
     Parameters
     ----------
-    model : StableFeatureBoosting
+    model : StableFeatureBoosting or SFBClassifier
         The fitted model.
-    adaptation : Adaptation
+    adaptation : Adaptation or LeakAdaptation
         What was learned in the new domain.
 
     Attributes
     ----------
-    classes_, prior_, confusion_, informativeness_, head_, rounds_ :
+    classes_, prior_, confusion_, informativeness_, head_, rounds_, uncertainty_ :
         As estimated in the new domain.
-    decision_ : {"adapted", "kept stable", "blended"}
+    decision_ : {"adapted", "kept stable", "blended", "leak-corrected"}
     reason_ : str
         Why, in one sentence.
+    leak_, break_even_ : float or None
+        Of the guard.
     warnings_ : tuple of str
     """
 
-    def __init__(self, model: StableFeatureBoosting, adaptation: Adaptation) -> None:
-        self.model = model
+    def __init__(self, model: TwoParts, adaptation: Adaptation | LeakAdaptation) -> None:
+        self.model: Any = model
         self.adaptation = adaptation
+
+    def _parts(self, X: Any) -> tuple[FloatArray, Any]:
+        """f_S and X_U of rows, as the adaptation knows them."""
+        # A network's leak correction has learned the score as it is before flattening.
+        raw = {"flattened": False} if isinstance(self.adaptation, LeakAdaptation) else {}
+        log_stable, unstable = self.model.stable_and_unstable(X, **raw)
+        return np.exp(log_stable), unstable
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
-        stable = self.model.predict_proba(X)
-        X = self.model._check_input(X, reset=False)
-        return self.adaptation.predict_log_proba(stable, self.model.unstable_columns_.take(X))
+        return self.adaptation.predict_log_proba(*self._parts(X))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Pr[Y | X_S, X_U] in the new domain, of shape (n, K)."""
@@ -62,19 +79,14 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        row : one row of X, as a vector, a matrix of one row, a DataFrame of one row, or a Series
+        row : one row of X, as it is or as a table of one row, a DataFrame of one row, or a Series
         """
-        if sparse.issparse(row):
-            row = row.toarray()
-        if hasattr(row, "to_frame") and not hasattr(row, "columns"):  # a Series
-            row = row.to_frame().T
-        elif not hasattr(row, "columns"):
-            row = np.reshape(np.asarray(row), (1, -1))
-        if row.shape[0] != 1:
-            raise ValueError(f"explain takes one row, got {row.shape[0]}: pass X[i] or X.iloc[[i]].")
-        stable = self.model.predict_proba(row)
-        columns = self.model.unstable_columns_
-        return self.adaptation.explain(stable, columns.take(row), feature_names=columns.names)
+        stable, unstable = self._parts(_one_row(row, getattr(self.model, "row_shape_", (-1,))))
+        return self.adaptation.explain(stable, unstable, feature_names=self.model.unstable_names_)
+
+    def depends_on_leak(self, X: Any) -> npt.NDArray[np.bool_]:
+        """Rows whose predicted class would be another one if there were no leak at all."""
+        return self.adaptation.depends_on_leak(*self._parts(X))
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -98,7 +110,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     @property
     def head_(self) -> SoftLabelMixin | None:
-        """The head on the unstable features, or None if the stable predictor was kept."""
+        """The head on the unstable features, or None if there is none: the stable predictor was kept."""
         return self.adaptation.head
 
     @property
@@ -108,13 +120,18 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     @property
     def decision_(self) -> str:
-        """What was done: "adapted", "kept stable" or "blended"."""
+        """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
         return self.adaptation.decision.kind
 
     @property
     def reason_(self) -> str:
         """Why that was decided."""
         return self.adaptation.decision.reason
+
+    @property
+    def uncertainty_(self) -> Uncertainty | None:
+        """Standard errors, if they were asked for."""
+        return self.adaptation.uncertainty
 
     @property
     def leak_(self) -> float | None:
@@ -126,12 +143,6 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         """δ*, the leak at which the estimated gain of adapting vanishes, or None without a guard."""
         return None if self.adaptation.guard is None else self.adaptation.guard.break_even
 
-    def depends_on_leak(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Rows whose predicted class would be another one if there were no leak at all."""
-        stable = self.model.predict_proba(X)
-        X = self.model._check_input(X, reset=False)
-        return self.adaptation.depends_on_leak(stable, self.model.unstable_columns_.take(X))
-
     @property
     def warnings_(self) -> tuple[str, ...]:
         """What else a user should know."""
@@ -139,3 +150,18 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+
+def _one_row(row: Any, shape: tuple[int, ...]) -> Any:
+    """A table of one row of this shape; DataFrames and tables of one row stay what they are."""
+    if sparse.issparse(row):
+        row = row.toarray()
+    if hasattr(row, "to_frame") and not hasattr(row, "columns"):  # a Series
+        row = row.to_frame().T
+    elif not hasattr(row, "columns"):
+        row = np.asarray(row)
+        if -1 in shape or row.shape == shape:
+            row = np.reshape(row, (1, *shape))
+    if row.shape[0] != 1:
+        raise ValueError(f"explain takes one row, got {row.shape[0]}: pass X[i] or X.iloc[[i]].")
+    return row

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import StableEvidence, Training
-from sfboost.adaptation.checks import check_weight, in_range
+from sfboost.adaptation.checks import in_range
 from sfboost.boosting.rows import check_domain
 from sfboost.diagnostics import (
     Diagnosis,
@@ -162,16 +162,3 @@ def with_leak(training: Training, leak: float | None, answer: str) -> Training:
     if answer != "safe":
         raise ValueError(f"leak={leak} has no effect without a guard: pass answer='safe' too.")
     return replace(training, leak=leak, leak_source="given")
-
-
-def new_alarm(model: StableFeatureBoosting, training: Training, X: Any, sample_weight: Any) -> str | None:
-    """`alarm_of` the rows of a new domain; label shift is not judged.
-
-    A row of weight zero is no row; every other one counts once, since weights are no observations.
-    """
-    if sample_weight is not None:
-        X = _safe_indexing(X, np.flatnonzero(check_weight(sample_weight, X.shape[0])))
-    new = new_rows(model, X)
-    if model.transport == "likelihood":
-        new = replace(new, X_unstable=None)
-    return alarm_of(training, new)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import recall_score
 from sklearn.utils import _safe_indexing
@@ -29,9 +27,8 @@ from sklearn.utils.validation import (
 
 from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
-from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.settings import Choices, Settings, resolve
-from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.adaptation.settings import Choices, Settings
+from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.columns import (
     choose_columns,
     reads_numbers,
@@ -42,9 +39,7 @@ from sfboost.boosting.columns import (
 from sfboost.boosting.diagnosing import (
     diagnose_model,
     know_training,
-    new_alarm,
     training_rows,
-    with_leak,
 )
 from sfboost.boosting.domains import held_out_calibration, stable_evidence, summarise_domain
 from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
@@ -61,7 +56,6 @@ from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.persistence import Savable
 
 IntArray = npt.NDArray[np.intp]
 
@@ -71,7 +65,7 @@ _LEAST_PROBABILITY = 1e-6
 _SUSPICIOUS_RECALL = 0.98
 
 
-class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
+class StableFeatureBoosting(AdaptableClassifier):
     """Learn a stable predictor on labelled domains; adapt to a new one without labels.
 
     `fit` trains and calibrates a classifier of the stable features. Until `adapt` is called that is what
@@ -279,7 +273,7 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
             if settings.head is not None:
                 raise ValueError("settings.head is for `sfboost.adapt`: name the head as `unstable`.")
             settings = clone(settings).set_params(head=self.unstable)
-        return resolve(settings, transport=self.transport)
+        return super()._choices(settings)
 
     def _stable_estimator(self, X: Any) -> Any:
         return default_classifier(X) if self.stable is None else clone(self.stable)
@@ -380,56 +374,19 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
     def _stable_log_proba(self, X: Any) -> FloatArray:
         return self.temperature_.apply(self._raw_log_proba(self.stable_, self.stable_columns_.take(X)))
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Calibrated probabilities of the stable predictor, of shape (n, K)."""
-        return np.exp(self.predict_log_proba(X))
+    def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
+        """Return calibrated log f_S of shape (n, K), and the unstable columns: what `sfboost.adapt` takes."""
+        check_is_fitted(self)
+        X = self._check_input(X, reset=False)
+        tell_filled(self, X, "new rows")
+        return self._stable_log_proba(X), self.unstable_columns_.take(X)
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class that the stable predictor finds most probable."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+    @property
+    def unstable_names_(self) -> tuple[str, ...]:
+        """Names of the unstable features, as the head reads them."""
+        return self.unstable_columns_.names
 
-    # -- a new domain -------------------------------------------------------------------------------
-
-    def adapt(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        answer: str = "safe",
-        leak: float | None = None,
-        settings: Settings | None = None,
-        uncertainty: bool = False,
-    ) -> AdaptedClassifier:
-        """Learn the unstable features' meaning in a new domain, without labels or with a few.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n, p)
-            Rows of one new domain, with the columns of `fit`.
-        y : array-like of shape (n,), optional
-            Labels where they are known; None or NaN elsewhere.
-        sample_weight : array-like of shape (n,), optional
-        answer : {"safe", "paper", "checked"}, default="safe"
-            "safe" allows for the leak of the stable predictor and for sampling error, and may blend or keep
-            the stable predictor (`decision_`). "paper" has no guard and adapts whatever the rows: where they
-            are few, or the stable predictor is not shown to be informative, it warns. "checked" has no guard
-            and keeps the stable predictor there; with Settings("paper") that is what "safe" means, unless a
-            leak is given.
-        leak : float, optional
-            δ that the guard allows for. None is the largest leak of the training domains (`leaks_`), as far
-            as it is beyond sampling error; where it could not be measured the stable predictor is kept.
-        settings : Settings, optional
-            In place of the model's, for this call only.
-        uncertainty : bool
-            Also compute standard errors (`adaptation.uncertainty`).
-
-        Returns
-        -------
-        AdaptedClassifier
-            A new object; this model stays as it was.
-        """
+    def _checked_parts(self, X: Any) -> tuple[FloatArray, Any]:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         if not len(self.unstable_columns_):
@@ -438,30 +395,9 @@ class StableFeatureBoosting(Savable, ClassifierMixin, BaseEstimator):
                 "unstable_features before `fit`."
             )
         self._check_columns(X)
-        tell_filled(self, X, "new rows")
-        settings = self.settings if settings is None else settings
-        choices = self._choices(settings)
-        if settings is not None and settings.method == "paper" and answer == "safe" and leak is None:
-            answer = "checked"
-        training, alarm = with_leak(self.training_, leak, answer), None
-        if answer == "safe" or uncertainty:
-            # Accuracies without labels are claims that these rows may contradict, guard or not.
-            asked = training if answer == "safe" else replace(training, leak=0.0)
-            alarm = new_alarm(self, asked, X, sample_weight)
-        adaptation = adapt_rows(
-            np.exp(self._stable_log_proba(X)),
-            self.unstable_columns_.take(X),
-            choices,
-            y=y,
-            classes=self.classes_,
-            sample_weight=sample_weight,
-            training=training,
-            answer=answer,
-            uncertainty=uncertainty,
-            alarm=alarm,
-        )
-        # A shallow copy: refitting this model later must not change what was adapted now.
-        return AdaptedClassifier(copy(self), adaptation)
+        return self.stable_and_unstable(X)
+
+    # -- what the training domains say --------------------------------------------------------------
 
     def diagnose(
         self, X: Any, y: Any, sample_domain: Any, X_new: Any = None, *, level: float = 0.05

@@ -7,22 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
-from sfboost.encoding import is_frame
+from sfboost.encoding import Encoder, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -106,8 +104,6 @@ def evaluate_domains(
 ) -> DomainEvaluation:
     """Leave each domain out in turn; see `StableFeatureBoosting.evaluate`."""
     domain = np.asarray(sample_domain, dtype=object)
-    if is_frame(X) and not hasattr(X, "iloc"):
-        X = nw.from_native(X, eager_only=True).to_pandas()  # what the pooled classifier reads
     X = X if hasattr(X, "shape") else np.asarray(X)
     labels = np.asarray(y)
     if domain.shape != (X.shape[0],) or labels.shape != (X.shape[0],):
@@ -138,14 +134,35 @@ def _score_domain(
     answer: str,
 ) -> DomainScores:
     new, rest = np.flatnonzero(domain == name), np.flatnonzero(domain != name)
-    X_new, X_rest = _safe_indexing(X, new), _safe_indexing(X, rest)
-    rest_weight = None if weight is None else weight[rest]
+    return score_as_new(
+        model,
+        name,
+        (_safe_indexing(X, rest), y[rest], domain[rest]),
+        (_safe_indexing(X, new), y[new]),
+        weight=None if weight is None else weight[rest],
+        pooled=pooled,
+        answer=answer,
+    )
+
+
+def score_as_new(
+    model: StableFeatureBoosting,
+    name: Any,
+    rest: tuple[Any, Any, Any],
+    new: tuple[Any, Any],
+    *,
+    weight: FloatArray | None = None,
+    pooled: Any = None,
+    answer: str = "safe",
+) -> DomainScores:
+    """Let the domain `name` play the new one: a clone of `model` learns from the rest, (X, y, domain)."""
     fitted = clone(model)
     if fitted.validation_domain is not None and fitted.validation_domain == name:
         fitted.set_params(validation_domain=None)  # it is the new domain now
-    fitted.fit(X_rest, y[rest], sample_domain=domain[rest], sample_weight=rest_weight)
-    everything = fit_pooled(fitted, X_rest, y[rest], rest_weight, pooled)
-    return replace(compare_on_domain(fitted, everything, X_new, y[new], answer), domain=name)
+    X, y, domain = rest
+    fitted.fit(X, y, sample_domain=domain, sample_weight=weight)
+    everything = fit_pooled(fitted, X, y, weight, pooled)
+    return replace(compare_on_domain(fitted, everything, *new, answer), domain=name)
 
 
 def compare_on_domain(
@@ -185,7 +202,7 @@ def skipped(domain: Any, n_rows: int, reason: str) -> DomainScores:
     return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown))
 
 
-def default_classifier(X: Any) -> Any:
+def default_classifier(X: Any) -> Pipeline:
     """Logistic regression on standardised features (sparse ones are scaled only)."""
     return make_pipeline(StandardScaler(with_mean=not sparse.issparse(X)), LogisticRegression(max_iter=1000))
 
@@ -195,25 +212,30 @@ def fit_pooled(
 ) -> Any:
     """One classifier of all features and all training rows, as if nothing changed between domains.
 
-    `pooled` is the classifier to use. None is logistic regression: missing numbers are imputed and numbers
-    standardised, anything else is one-hot encoded. (Not a clone of `stable`: it may name its columns.)
+    `pooled` is the classifier to use. None is logistic regression of the numbers that the model sees. (Not a
+    clone of `stable`: it may name its columns.)
     """
     X = _used_columns(fitted, X)
-    return fit_with_weight(any_table_classifier(X) if pooled is None else clone(pooled), X, y, weight)
+    return fit_with_weight(_default_pooled(fitted, X) if pooled is None else clone(pooled), X, y, weight)
 
 
-def any_table_classifier(X: Any) -> Any:
-    """Logistic regression for whatever columns X has."""
-    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
-    if hasattr(X, "columns"):
-        words = OneHotEncoder(handle_unknown="ignore")
-        prepare: Any = make_column_transformer(
-            (numbers, make_column_selector(dtype_include=["number", "bool"])),
-            (words, make_column_selector(dtype_exclude=["number", "bool"])),
-        )
-    else:
-        prepare = StandardScaler(with_mean=False) if sparse.issparse(X) else numbers
-    return make_pipeline(prepare, LogisticRegression(max_iter=1000))
+def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
+    """`default_classifier` behind the model's encoder; what pipelines of the user read is encoded alike."""
+    if sparse.issparse(X):
+        return default_classifier(X)
+    if not is_frame(X):  # a user's pipeline may have filled what is missing
+        return _preceded(SimpleImputer(strategy="median", keep_empty_features=True), X)
+    known = {} if fitted.encoder_ is None else {column.name: column for column in fitted.encoder_.columns}
+    names = names_of(X)
+    try:
+        known |= {c.name: c for c in Encoder.fit(X, [name for name in names if name not in known]).columns}
+    except ValueError as error:
+        raise ValueError(f"{error} Or pass a classifier that reads it as `pooled`.") from None
+    return _preceded(FunctionTransformer(Encoder(tuple(known[name] for name in names)).encode), X)
+
+
+def _preceded(step: Any, X: Any) -> Pipeline:
+    return make_pipeline(step, *(part for _, part in default_classifier(X).steps))
 
 
 def class_positions(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

@@ -9,48 +9,40 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import speaking
 from sfboost.cli.files import check_model_name, load_project, save_project
 from sfboost.cli.inputs import read_new
-from sfboost.cli.outcome import leave, tell, write_report
+from sfboost.cli.outcome import finish
 from sfboost.tables.roles import split
 
 
 @speaking
 def adapt(
+    *,
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost fit` wrote.")],
     new: o.NewTable,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. adapted.sfb.")],
-    report: o.Report = None,
-    rows: o.Rows = True,
-    answer: o.Answer = o.AnswerName.safe,
-    leak: o.Leak = None,
-    require_adapted: o.RequireAdapted = False,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    adapting: o.AdaptOptions,
+    csv: o.CsvOptions,
     config: o.Config = None,
     trusted: o.Trusted = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Learn, without labels, what the unstable features mean in a new domain.
 
     If the new table has the target column, its labels score the predictions and are never used to adapt.
     """
-    voice = Voice(quiet, as_json)
+    voice = talk.voice()
     check_model_name(output)
-    refuse_collisions({"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": report})
+    refuse_collisions(
+        {"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": adapting.report}
+    )
     project = load_project(model, split(trusted))
-    rows_here, name = read_new(new, project, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    rows_here, name = read_new(new, project, csv)
     with voice.waiting("Adapting"):
-        project = project.adapt(rows_here, answer=answer.value, leak=leak)
-        facts = project.facts(rows_here, title=f"{name} as a new domain", source=model.name, rows=rows)
+        project = project.adapt(rows_here, answer=adapting.answer.value, leak=adapting.leak)
+        facts = project.facts(
+            rows_here, title=f"{name} as a new domain", source=model.name, rows=adapting.rows
+        )
     save_project(project, output, split(trusted))
-    written = {"model": str(output)}
-    if report is not None:
-        write_report(facts, report)
-        written["report"] = str(report)
-    tell(voice, project, facts, written)
-    leave(project, require_adapted)
+    finish(voice, project, facts, {"model": str(output)}, adapting)

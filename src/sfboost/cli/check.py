@@ -7,57 +7,35 @@ from typing import Annotated
 import typer
 
 from sfboost.cli import options as o
-from sfboost.cli.console import Line, Voice, speaking
+from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure
-from sfboost.diagnostics import Diagnosis
-from sfboost.report.questions import QUESTIONS
+from sfboost.diagnostics import CHECKS, Diagnosis
 from sfboost.tables.preparing import csv_types, prepare_new
-from sfboost.tables.reading import find, read
+from sfboost.tables.reading import read
 
 _COLOURS = {"holds": "green", "cannot tell": "dim", "doubtful": "yellow", "violated": "red"}
 
 
 @speaking
 def check(
+    *,
     context: typer.Context,
     train: o.TrainTable,
-    target: o.Target,
-    domain: o.Domain,
+    columns: o.ColumnOptions,
     new: Annotated[str | None, typer.Argument(help="Rows of one new domain, if there are any.")] = None,
-    stable: o.Stable = None,
-    unstable: o.Unstable = None,
-    id: o.Id = None,
-    drop: o.Drop = None,
-    categorical: o.Categorical = None,
     level: Annotated[float, typer.Option(help="Nominal false-alarm rate of each check.")] = 0.05,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    csv: o.CsvOptions,
     config: o.Config = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Check each assumption: its number, a verdict, and what to do. Nothing is adapted."""
-    voice = Voice(quiet, as_json)
-    training, _ = read_training(
-        train,
-        target=target,
-        domain=domain,
-        stable=stable,
-        unstable=unstable,
-        id=id,
-        drop=drop,
-        categorical=categorical,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-    )
+    voice = talk.voice()
+    training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
     model, X_new = configure(training, o.make_model(context)), None
     if new is not None:
-        source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)
+        source = csv.find(new)
         table = read(source, csv_types(training.roles, training.encoder))
         here = prepare_new(table, training.roles, training.encoder, training.y, source.name)
         voice.note(*here.remarks)
@@ -71,8 +49,7 @@ def _words(diagnosis: Diagnosis) -> list[Line]:
     lines: list[Line] = []
     for result in diagnosis:
         lines.append(((result.check, "bold"), ": ", (result.verdict, _COLOURS[result.verdict])))
-        question = QUESTIONS.get(result.check.removesuffix(", new domain"))
-        lines += [] if question is None else [((f"  {question}", "dim"),)]
+        lines += [((f"  {check.question}", "dim"),) for check in CHECKS if check.name == result.check]
         lines.append(f"  {result.sentence}")
         if result.remedy:
             lines.append(f"  → {result.remedy}")

@@ -15,15 +15,16 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from sfboost.cli.groups import Command, spread
 from sfboost.cli.interruption import was_interrupted
 from sfboost.cli.pipes import Console
 from sfboost.tables.foreign_text import is_unseen, plain
@@ -31,7 +32,6 @@ from sfboost.tables.foreign_text import is_unseen, plain
 UNEXPECTED, BAD_INPUT, NOT_ADAPTED = 1, 2, 3
 #: One line: words, and pairs of words and their style.
 Line = str | tuple[str | tuple[str, str], ...]
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected; 2 wrong usage or bad input; "
@@ -139,7 +139,11 @@ class _Rate(ProgressColumn):
 
 
 def speaking(command: Command) -> Command:
-    """Turn errors into a sentence and an exit code, warnings into notes; `--debug` shows the traceback."""
+    """Turn errors into a sentence and an exit code, warnings into notes; `--debug` shows the traceback.
+
+    Groups of options become what typer reads.
+    """
+    command = spread(command)
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> Any:

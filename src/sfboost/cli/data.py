@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from rich.table import Column, Table
 from sfboost.cli.console import cell, give, say, screen, speaking
 from sfboost.datasets import Dataset
 from sfboost.lab.datasets import export, find, load, names, write_sheet
+from sfboost.lab.datasets.export import column_names
 from sfboost.lab.datasets.local_files import fetch_all, held
 from sfboost.lab.datasets.sheet import label_rates
 from sfboost.tables.foreign_text import plain
@@ -32,6 +33,7 @@ Options = Annotated[
     typer.Option("--option", "-o", help="Option of the data set as name=value, for example size=28."),
 ]
 FEATURES = ("efficientnet_lite0",)
+_LISTED = 20
 
 
 @app.command("list")
@@ -61,6 +63,7 @@ def show(
     with _sentences():
         dataset = load(name, data_dir=data_dir, random_state=seed, **_parse(option))
         screen().print(_summary(dataset))
+        say(*_about(dataset))
         written = write_sheet(
             dataset, out or Path(f"{dataset.name}.png"), n_examples=examples, random_state=seed
         )
@@ -155,6 +158,24 @@ def _summary(dataset: Dataset) -> Table:
         n_rows = str(len(dataset.domain(domain)))
         table.add_row(cell(domain), ", ".join(roles), n_rows, *(f"{rate:.3f}" for rate in rates))
     return table
+
+
+def _about(dataset: Dataset) -> list[str]:
+    """Source, licence, and which columns are taken to be stable: what is known of them."""
+    names = column_names(dataset) if dataset.stable_features or dataset.unstable_features else []
+
+    def listed(columns: Sequence[Any] | None) -> str:
+        words = [str(names[column]) if isinstance(column, int) else str(column) for column in columns or []]
+        shown = ", ".join(words[:_LISTED])
+        return shown if len(words) <= _LISTED else f"{shown} and {len(words) - _LISTED} more"
+
+    known = {
+        "Source": dataset.citation,
+        "Licence": dataset.licence,
+        "Stable": listed(dataset.stable_features),
+        "Unstable": listed(dataset.unstable_features),
+    }
+    return [plain(f"{what}: {words}") for what, words in known.items() if words]
 
 
 def _verdict(genuine: bool | None) -> str:

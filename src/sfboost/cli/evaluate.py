@@ -9,7 +9,7 @@ import typer
 
 from sfboost.boosting import DomainEvaluation
 from sfboost.cli import options as o
-from sfboost.cli.console import Line, Voice, speaking
+from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import evaluate_domains
 from sfboost.report.training import evaluation_rows
@@ -19,42 +19,21 @@ from sfboost.tables.foreign_text import plain
 
 @speaking
 def evaluate(
+    *,
     context: typer.Context,
     train: o.TrainTable,
-    target: o.Target,
-    domain: o.Domain,
-    stable: o.Stable = None,
-    unstable: o.Unstable = None,
-    id: o.Id = None,
-    drop: o.Drop = None,
-    categorical: o.Categorical = None,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    columns: o.ColumnOptions,
+    csv: o.CsvOptions,
     config: o.Config = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Let each domain play the new one, labels hidden, and score what came of it.
 
     Stable: no adaptation. Adapted: without labels. Pooled: one classifier of all features. Labelled (ORACLE):
     adapted with the domain's own labels, which nobody has for a new domain.
     """
-    voice = Voice(quiet, as_json)
-    training, _ = read_training(
-        train,
-        target=target,
-        domain=domain,
-        stable=stable,
-        unstable=unstable,
-        id=id,
-        drop=drop,
-        categorical=categorical,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-    )
+    voice = talk.voice()
+    training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
     with voice.waiting("Letting each domain play the new one"):
         evaluation = evaluate_domains(training, o.make_model(context))

@@ -13,36 +13,33 @@ import typer
 
 from sfboost.adaptation import Explanation
 from sfboost.cli import options as o
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import speaking
 from sfboost.cli.files import load_project
 from sfboost.cli.project import Project
 from sfboost.tables.foreign_text import plain
 from sfboost.tables.preparing import csv_types, frame
-from sfboost.tables.reading import find, read
+from sfboost.tables.reading import read
 from sfboost.tables.roles import require_columns, split
 
 
 @speaking
 def explain(
+    *,
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` wrote.")],
     new: o.NewTable,
     row: Annotated[
         int | None, typer.Option("--row", help="Which row; the first one below the header is 1.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="Which row, by its value in the id column.")] = None,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    csv: o.CsvOptions,
     trusted: o.Trusted = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Show why one row gets its prediction: log stable + log unstable - log prior, by class and feature."""
-    voice = Voice(quiet, as_json)
+    voice = talk.voice()
     project = load_project(model, split(trusted))
     adapted = project.require_adapted()
-    source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    source = csv.find(new)
     table = read(source, csv_types(project.roles, project.encoder))
     require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
     number = _position(table, project, row, id)

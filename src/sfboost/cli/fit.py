@@ -9,7 +9,7 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
-from sfboost.cli.console import Line, Voice, speaking
+from sfboost.cli.console import Line, speaking
 from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import Project, class_names, learn
@@ -17,45 +17,24 @@ from sfboost.cli.project import Project, class_names, learn
 
 @speaking
 def fit(
+    *,
     context: typer.Context,
     train: o.TrainTable,
-    target: o.Target,
-    domain: o.Domain,
+    columns: o.ColumnOptions,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. model.sfb.")],
-    stable: o.Stable = None,
-    unstable: o.Unstable = None,
-    id: o.Id = None,
-    drop: o.Drop = None,
-    categorical: o.Categorical = None,
     evaluate: o.Evaluate = True,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    csv: o.CsvOptions,
     config: o.Config = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Fit the stable predictor to labelled domains and save it.
 
     The file keeps what a later report needs (shares, slopes, curves, verdicts), and no training row.
     """
-    voice = Voice(quiet, as_json)
+    voice = talk.voice()
     check_model_name(output)
     refuse_collisions({"TRAIN": train, "--config": config}, {"-o": output})
-    training, _ = read_training(
-        train,
-        target=target,
-        domain=domain,
-        stable=stable,
-        unstable=unstable,
-        id=id,
-        drop=drop,
-        categorical=categorical,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-    )
+    training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfboost.cli.options import ColumnOptions, CsvOptions
 from sfboost.cli.project import Project
 from sfboost.encoding.cells import as_text
 from sfboost.tables.preparing import NewRows, TrainingTable, csv_types, prepare_new, prepare_training
-from sfboost.tables.reading import find, read
+from sfboost.tables.reading import read
 from sfboost.tables.roles import assign, pick, require_columns, split
 
 # What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
@@ -20,35 +21,26 @@ _NAMELESS = re.compile(r"|Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
 
 def read_training(
     where: str,
-    *,
-    target: str,
-    domain: str,
-    stable: str | None,
-    unstable: str | None,
-    id: str | None = None,
-    drop: str | None = None,
-    categorical: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
+    asked: ColumnOptions,
+    csv: CsvOptions,
     hold_out: str | None = None,
 ) -> tuple[TrainingTable, pa.Table | None]:
     """Labelled rows, and those of the domain that is held out, if one is."""
-    source = find(where, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    source, domain = csv.find(where), asked.domain
     # Names and codes are text, so that 01 stays 01.
-    names = (domain, *([] if id is None else [id]), *pick(source.header, categorical))
+    names = (domain, *([] if asked.id is None else [asked.id]), *pick(source.header, asked.categorical))
     table = read(source, dict.fromkeys(names, pa.string()))
-    codes = pick(table.column_names, categorical)
-    named = {target, domain, id, *split(stable), *split(unstable), *split(drop)}
+    codes = pick(table.column_names, asked.categorical)
+    named = {asked.target, domain, asked.id}.union(*map(split, (asked.stable, asked.unstable, asked.drop)))
     index = [name for name in index_columns(table) if name not in named]
     roles = assign(
         [name for name in table.column_names if name not in index],
-        target=target,
+        target=asked.target,
         domain=domain,
-        stable=stable,
-        unstable=unstable,
-        id=id,
-        drop=drop,
+        stable=asked.stable,
+        unstable=asked.unstable,
+        id=asked.id,
+        drop=asked.drop,
     )
     require_columns(
         roles.features, codes, "--categorical names columns that are no features. The list of features"
@@ -87,16 +79,9 @@ def index_columns(table: pa.Table) -> list[str]:
     return [name for name in table.column_names if name in known or _NAMELESS.fullmatch(name)]
 
 
-def read_new(
-    where: str,
-    project: Project,
-    *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-) -> tuple[NewRows, str]:
+def read_new(where: str, project: Project, csv: CsvOptions) -> tuple[NewRows, str]:
     """Rows of a new domain, and the name of where they are from."""
-    source = find(where, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    source = csv.find(where)
     table = read(source, csv_types(project.roles, project.encoder))
     return take_new(table, project, source.name), source.name
 

@@ -1,38 +1,21 @@
-"""Options that several commands share; a TOML file may hold them."""
+"""Options that several commands share. A new one is one field here, and known to the TOML file, too."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from sfboost.adaptation import Settings
 from sfboost.boosting import StableFeatureBoosting
-from sfboost.cli.settings import FITTING, read_settings
+from sfboost.cli.console import Voice
+from sfboost.cli.settings import FITTING, FLAG, NAMES, NUMBER, TEXT, read_settings
+from sfboost.tables.reading import Source, find
 
 _META = "sfboost.model"
-
-
-def _apply_config(context: typer.Context, path: Path | None) -> Path | None:
-    if path is None:
-        return None
-    try:
-        values, model = read_settings(path)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    context.default_map = {**(context.default_map or {}), **values}
-    context.meta[_META] = model
-    return path
-
-
-def make_model(context: typer.Context) -> StableFeatureBoosting:
-    """The model as the TOML file sets it; columns are set when the table is known."""
-    given = context.meta.get(_META, {})
-    settings = Settings(**{name: value for name, value in given.items() if name in FITTING})
-    rest = {name: value for name, value in given.items() if name not in FITTING}
-    return StableFeatureBoosting(**rest, settings=settings)
 
 
 class AnswerName(StrEnum):
@@ -46,28 +29,141 @@ TrainTable = Annotated[str, typer.Argument(help="Labelled rows: CSV, Parquet or 
 NewTable = Annotated[
     str, typer.Argument(help="Rows of one new domain: CSV, Parquet or Arrow; - is standard input.")
 ]
-Target = Annotated[str, typer.Option("--target", help="Column with the class.")]
-Domain = Annotated[str, typer.Option("--domain", help="Column that says where a row is from, e.g. hospital.")]
-Stable = Annotated[
+Trusted = Annotated[
     str | None,
-    typer.Option("--stable", help="Features to trust, comma-separated (word_* matches); 'auto' searches."),
+    typer.Option("--trusted", help="Types that the model file may hold beyond the known ones: full names."),
 ]
-Unstable = Annotated[
-    str | None,
-    typer.Option("--unstable", help="Features that may change their meaning; by default all others."),
+Evaluate = Annotated[
+    bool,
+    typer.Option(
+        "--evaluate/--no-evaluate", help="Let each training domain play the new one, for the report."
+    ),
 ]
-Id = Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")]
-Drop = Annotated[str | None, typer.Option("--drop", help="Columns to leave out.")]
-Categorical = Annotated[
-    str | None, typer.Option("--categorical", help="Columns of numbers that are codes, not amounts.")
-]
-Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="Of CSV columns; by default read off the header.")
-]
-Decimal = Annotated[str | None, typer.Option("--decimal", help="Decimal point of CSV numbers: . or ,")]
-Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Of CSV text, e.g. cp1252; by default read off its bytes.")
-]
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Which column of the training table is what."""
+
+    target: Annotated[str, typer.Option("--target", help="Column with the class.")]
+    domain: Annotated[
+        str, typer.Option("--domain", help="Column that says where a row is from, e.g. hospital.")
+    ]
+    stable: Annotated[
+        str | None,
+        typer.Option(
+            "--stable", help="Features to trust, comma-separated (word_* matches); 'auto' searches."
+        ),
+        NAMES,
+    ] = None
+    unstable: Annotated[
+        str | None,
+        typer.Option("--unstable", help="Features that may change their meaning; by default all others."),
+        NAMES,
+    ] = None
+    id: Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")] = (
+        None
+    )
+    drop: Annotated[str | None, typer.Option("--drop", help="Columns to leave out."), NAMES] = None
+    categorical: Annotated[
+        str | None,
+        typer.Option("--categorical", help="Columns of numbers that are codes, not amounts."),
+        NAMES,
+    ] = None
+
+
+@dataclass(frozen=True)
+class CsvOptions:
+    """How tables are written, where they are CSV."""
+
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="Of CSV columns; by default read off the header.")
+    ] = None
+    decimal: Annotated[str | None, typer.Option("--decimal", help="Decimal point of CSV numbers: . or ,")] = (
+        None
+    )
+    encoding: Annotated[
+        str | None,
+        typer.Option("--encoding", help="Of CSV text, e.g. cp1252; by default read off its bytes."),
+    ] = None
+
+    def find(self, where: str) -> Source:
+        """A table, found but not read."""
+        return find(where, delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding)
+
+
+@dataclass(frozen=True)
+class AdaptOptions:
+    """How to adapt, and what to show of it."""
+
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
+    ] = None
+    rows: Annotated[
+        bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
+    ] = True
+    answer: Annotated[
+        AnswerName,
+        typer.Option(
+            "--answer",
+            help="safe: allow for the leak seen in training, keep what is in doubt; paper: adapt whatever "
+            "it is.",
+        ),
+    ] = AnswerName.safe
+    leak: Annotated[
+        float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")
+    ] = None
+    require_adapted: Annotated[
+        bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class VoiceOptions:
+    """How the command talks; `debug` is read by `console.speaking`."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+
+    def voice(self, *, to_pipe: bool = False) -> Voice:
+        """The voice that was asked for."""
+        return Voice(self.quiet, self.as_json, to_pipe)
+
+
+def _kinds(group: type) -> dict[str, str]:
+    """What the TOML file may hold for the options of a group: those that are no paths."""
+    known = {bool: FLAG, float: NUMBER, str: TEXT, AnswerName: TEXT}
+    kinds = {}
+    for name, hint in get_type_hints(group, include_extras=True).items():
+        told = get_args(hint)
+        for part in (told[0], *get_args(told[0])):
+            if part in known:
+                kinds[name] = NAMES if NAMES in told else known[part]
+    return kinds
+
+
+#: Options that the TOML file may hold, and what each is to be.
+FILE_OPTIONS = {
+    **_kinds(ColumnOptions),
+    **_kinds(CsvOptions),
+    **_kinds(AdaptOptions),
+    **dict.fromkeys(("evaluate", "quiet"), FLAG),
+}
+
+
+def _apply_config(context: typer.Context, path: Path | None) -> Path | None:
+    if path is None:
+        return None
+    try:
+        values, model = read_settings(path, FILE_OPTIONS)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    context.default_map = {**(context.default_map or {}), **values}
+    context.meta[_META] = model
+    return path
+
+
 Config = Annotated[
     Path | None,
     typer.Option(
@@ -77,33 +173,11 @@ Config = Annotated[
         is_eager=True,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Trusted = Annotated[
-    str | None,
-    typer.Option("--trusted", help="Types that the model file may hold beyond the known ones: full names."),
-]
-Report = Annotated[
-    Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
-]
-Rows = Annotated[
-    bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
-]
-Answer = Annotated[
-    AnswerName,
-    typer.Option(
-        "--answer",
-        help="safe: allow for the leak seen in training, keep what is in doubt; paper: adapt whatever it is.",
-    ),
-]
-Leak = Annotated[float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")]
-RequireAdapted = Annotated[
-    bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
-]
-Evaluate = Annotated[
-    bool,
-    typer.Option(
-        "--evaluate/--no-evaluate", help="Let each training domain play the new one, for the report."
-    ),
-]
+
+
+def make_model(context: typer.Context) -> StableFeatureBoosting:
+    """The model as the TOML file sets it; columns are set when the table is known."""
+    given: dict[str, Any] = context.meta.get(_META, {})
+    settings = Settings(**{name: value for name, value in given.items() if name in FITTING})
+    rest = {name: value for name, value in given.items() if name not in FITTING}
+    return StableFeatureBoosting(**rest, settings=settings)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
+from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project
 from sfboost.report import ReportFacts, render
 from sfboost.tables.writing import whole_output
@@ -15,10 +15,17 @@ from sfboost.tables.writing import whole_output
 _COLOURS = {"adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
-def write_report(facts: ReportFacts, path: Path) -> None:
-    """Write the page, whole or not at all."""
-    with whole_output(path) as part:
-        part.write_text(render(facts), encoding="utf-8")
+def finish(
+    voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str], asked: AdaptOptions
+) -> None:
+    """Write the report, tell the outcome, and end with code 3 if adapting was required and did not happen."""
+    if asked.report is not None:
+        with whole_output(asked.report) as part:
+            part.write_text(render(facts), encoding="utf-8")
+        written["report"] = str(asked.report)
+    tell(voice, project, facts, written)
+    if asked.require_adapted and project.require_adapted().decision_ == "kept stable":
+        raise typer.Exit(NOT_ADAPTED)
 
 
 def tell(voice: Voice, project: Project, facts: ReportFacts, written: dict[str, str]) -> None:
@@ -61,9 +68,3 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
         "scores": None if facts.scores is None else {k: dict(v) for k, v in facts.scores.by_method.items()},
         "remarks": list(facts.remarks),
     }
-
-
-def leave(project: Project, require_adapted: bool) -> None:
-    """End with code 3 if adapting was required and did not happen."""
-    if require_adapted and project.require_adapted().decision_ == "kept stable":
-        raise typer.Exit(NOT_ADAPTED)

@@ -9,12 +9,12 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
-from sfboost.cli.console import Voice, speaking
+from sfboost.cli.console import speaking
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
-from sfboost.tables.reading import PIPE, Source, find, open_batches
+from sfboost.tables.reading import PIPE, Source, open_batches
 from sfboost.tables.roles import split
 from sfboost.tables.writing import is_stream, open_table, resolve
 
@@ -31,17 +31,14 @@ Format = Annotated[
 
 @speaking
 def predict(
+    *,
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` (or `fit`) wrote.")],
     new: o.NewTable,
     output: PredictionTable,
     format: Format = None,
-    delimiter: o.Delimiter = None,
-    decimal: o.Decimal = None,
-    encoding: o.Encoding = None,
+    csv: o.CsvOptions,
     trusted: o.Trusted = None,
-    as_json: o.Json = False,
-    quiet: o.Quiet = False,
-    debug: o.Debug = False,
+    talk: o.VoiceOptions,
 ) -> None:
     """Predict the rows of a table, a batch at a time.
 
@@ -49,13 +46,13 @@ def predict(
     stable, not adapted). The file appears when it is complete.
     """
     output = resolve(output)
-    voice = Voice(quiet, as_json, to_pipe=output == PIPE)
+    voice = talk.voice(to_pipe=output == PIPE)
     kind = check_format(format, output)
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model, split(trusted))
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
-    source = find(new, delimiter=delimiter, decimal=decimal, encoding=encoding)
+    source = csv.find(new)
     types, done = csv_types(project.roles, project.encoder), 0
     with (
         open_batches(source, BATCH_ROWS, types, needed_columns(project)) as (total, batches),

@@ -13,9 +13,8 @@ from sklearn.base import clone
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting
 from sfboost.boosting.evaluation import (
     DomainScores,
-    compare_on_domain,
     default_classifier,
-    fit_pooled,
+    score_as_new,
     skipped,
 )
 from sfboost.encoding import Encoder
@@ -131,13 +130,9 @@ def evaluate_domains(training: TrainingTable, settings: StableFeatureBoosting) -
 
 def _score_domain(training: TrainingTable, settings: StableFeatureBoosting, name: str) -> DomainScores:
     rest, here = training.hold_out(name)
-    model = configure(rest, settings)
-    if model.validation_domain == name:
-        model.set_params(validation_domain=None)  # it is the new domain now
     try:
-        model.fit(rest.X, rest.y, sample_domain=rest.domain)
-        pooled = fit_pooled(model, rest.X, rest.y, pooled=default_classifier(rest.X))
-        return replace(compare_on_domain(model, pooled, here.X, here.labels), domain=name)
+        rows, new = (rest.X, rest.y, rest.domain), (here.X, here.labels)
+        return score_as_new(configure(rest, settings), name, rows, new)
     except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
         return skipped(name, len(here.X), str(error))
 

@@ -110,8 +110,9 @@ def _find(names: list[str]) -> list[Experiment]:
         return [experiment for experiment in every if experiment.here()]
     found = [find_experiment(name) for name in (EXPERIMENTS if "all" in names else names)]
     for experiment in found:
-        if experiment.files_of is not None and not experiment.here():
-            fetch_all(experiment.files_of)
+        if not experiment.here():
+            for name in experiment.data_sets:
+                fetch_all(name)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,15 @@ MODEL_SETTINGS = (
     *("calibration", "calibration_bias", "calibration_weights", "validation_domain", "cv"),
     *(*FITTING, "transport", "n_jobs", "random_state"),
 )
-_TEXT, _NAMES, _NUMBER, _FLAG = "text", "text or a list of texts", "a number", "true or false"
-#: Options of the commands, and what each is to be.
-OPTIONS = {
-    **dict.fromkeys(("target", "domain", "id", "delimiter", "decimal", "encoding", "answer"), _TEXT),
-    **dict.fromkeys(("stable", "unstable", "drop", "categorical"), _NAMES),
-    "leak": _NUMBER,
-    **dict.fromkeys(("evaluate", "rows", "require_adapted", "quiet"), _FLAG),
-}
+#: What an option is to be.
+TEXT, NAMES, NUMBER, FLAG = "text", "text or a list of texts", "a number", "true or false"
 
 
-def read_settings(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the commands, lists of names as the command line writes them, and settings of the model."""
+def read_settings(path: Path, known: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the commands, lists of names as the command line writes them, and settings of the model.
+
+    `known` are the options that there are, and what each is to be.
+    """
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -38,23 +35,23 @@ def read_settings(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not isinstance(model, dict):
         raise ValueError(f"{path} has model = {model!r}: settings of the model stand under the line [model].")
     options = {key.replace("-", "_"): value for key, value in values.items()}
-    _refuse_unknown(options, OPTIONS, f"{path} has")
+    _refuse_unknown(options, known, f"{path} has")
     _refuse_unknown(model, MODEL_SETTINGS, f"[model] of {path} has")
     for key, value in options.items():
-        if not _is_a(value, OPTIONS[key]):
-            raise ValueError(f"{path} has {key} = {_shown(value)}: it is to be {OPTIONS[key]}.")
+        if not _is_a(value, known[key]):
+            raise ValueError(f"{path} has {key} = {_shown(value)}: it is to be {known[key]}.")
     for key, value in model.items():
-        if not _is_a(value, _TEXT) and not _is_a(value, _NUMBER) and not _is_a(value, _FLAG):
+        if not _is_a(value, TEXT) and not _is_a(value, NUMBER) and not _is_a(value, FLAG):
             raise ValueError(f"[model] of {path} has {key} = {_shown(value)}: it is to be one value.")
     return {key: ",".join(v) if isinstance(v, list) else v for key, v in options.items()}, model
 
 
 def _is_a(value: Any, what: str) -> bool:
-    if what == _NAMES and isinstance(value, list):
+    if what == NAMES and isinstance(value, list):
         return all(isinstance(name, str) for name in value)
-    if what in (_TEXT, _NAMES):
+    if what in (TEXT, NAMES):
         return isinstance(value, str)
-    if what == _FLAG:
+    if what == FLAG:
         return isinstance(value, bool)
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 

@@ -1,4 +1,4 @@
-"""Leak correction (``noise="train"``): ours, not the paper's.
+"""Leak correction (`SFBClassifier.correct_leak`): ours, not the paper's.
 
 The paper's correction assumes that X_S and X_U are independent given Y. A learned f_S always leaks a little
 of the unstable features, and the correction multiplies the leak by 1/s. Here the law of the stable score T
@@ -25,12 +25,13 @@ class shares came about: `sfboost.adapt` estimates them, from P(Y | X_S) or from
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
+from scipy.special import log_softmax
 
+from sfboost.adaptation import Decision, Explanation
 from sfboost.leakage.cells import (
     FEWEST_ROWS,
     Cells,
@@ -40,6 +41,7 @@ from sfboost.leakage.cells import (
     share_error,
 )
 from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstable_guess
+from sfboost.marginal import floored_log, pseudo_label_confusion
 from sfboost.marginal.probabilities import FloatArray, as_class_shares, as_probability_matrix
 
 IntArray = npt.NDArray[np.intp]
@@ -125,7 +127,9 @@ class LeakModel:
             if (cell == u).any():
                 shares[u] = mixture_shares(weights[cell == u])
         sizes = np.bincount(cell, minlength=self.n_cells) / len(cell)
-        return LeakAdaptation(self, shares, sizes, len(cell))
+        joint = np.exp(_log_joint(weights, shares[cell]))
+        confusion = pseudo_label_confusion(as_probability_matrix(stable_proba), joint)
+        return LeakAdaptation(self, shares, sizes, len(cell), confusion)
 
     def flatten(self, stable_proba: Any, X_unstable: Any, *, prior: Any = None) -> FloatArray:
         """Take the leak out of a score: Pr[Y | T] as it would be were Y independent of U, of shape (n, K).
@@ -161,6 +165,8 @@ class LeakModel:
 class LeakAdaptation:
     """A leak model with Pr[Y | U] of one new domain. Predicting never changes it.
 
+    It answers whatever an `sfboost.Adaptation` does.
+
     Attributes
     ----------
     model : LeakModel
@@ -169,12 +175,35 @@ class LeakAdaptation:
     cell_sizes : array of shape (cells,)
         Pr[U = u] there.
     n_rows : int
+    confusion : array of shape (K, K)
+        ε of the score as a pseudo-label in the new domain; NaN in a file that was saved without it.
+    decision : Decision
+    warnings : tuple of str
+    guard, uncertainty, head : None
+        There are no band, no standard errors and no head: cells of U have shares.
+    rounds : int
     """
 
     model: LeakModel
     shares: FloatArray
     cell_sizes: FloatArray
     n_rows: int
+    confusion: FloatArray
+
+    decision: ClassVar[Decision] = Decision(
+        "leak-corrected", "pseudo-labels err as measured in the training domains"
+    )
+    warnings: ClassVar[tuple[str, ...]] = ()
+    guard: ClassVar[None] = None
+    uncertainty: ClassVar[None] = None
+    head: ClassVar[None] = None
+    rounds: ClassVar[int] = 1
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Early files do not have ε, and the rows that it is of are gone."""
+        n_classes = state["shares"].shape[1]
+        return {"confusion": np.full((n_classes, n_classes), np.nan), **state}
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -186,14 +215,46 @@ class LeakAdaptation:
         """Class shares of the new domain."""
         return np.asarray(self.cell_sizes @ self.shares)
 
+    @property
+    def informativeness(self) -> float:
+        """What the score says of the label in the new domain: (tr ε − 1) / (K − 1)."""
+        return float(np.clip((np.trace(self.confusion) - 1.0) / (len(self.classes) - 1), 0.0, 1.0))
+
+    def predict_log_proba(self, stable_proba: Any, X_unstable: Any) -> FloatArray:
+        """Logarithm of `predict_proba`."""
+        weights, cell = self.model._weights(stable_proba, X_unstable)
+        return _log_joint(weights, self.shares[cell])
+
     def predict_proba(self, stable_proba: Any, X_unstable: Any) -> FloatArray:
         """Pr[Y | T, U] in the new domain, of shape (n, K)."""
-        weights, cell = self.model._weights(stable_proba, X_unstable)
-        return np.asarray(softmax(np.log(np.maximum(weights, 1e-300)) + np.log(self.shares[cell]), axis=1))
+        return np.exp(self.predict_log_proba(stable_proba, X_unstable))
 
     def predict(self, stable_proba: Any, X_unstable: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
-        return np.asarray(self.classes[self.predict_proba(stable_proba, X_unstable).argmax(axis=1)])
+        return np.asarray(self.classes[self.predict_log_proba(stable_proba, X_unstable).argmax(axis=1)])
+
+    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> npt.NDArray[np.bool_]:
+        """No row: the leak is corrected, and none is allowed for beyond that."""
+        return np.zeros(len(as_probability_matrix(stable_proba)), dtype=bool)
+
+    def explain(
+        self, stable_proba: Any, x_unstable: Any, *, feature_names: tuple[str, ...] | None = None
+    ) -> Explanation:
+        """The terms of one row's prediction; `stable` is the flattened score, `unstable` its cell's shares.
+
+        Pr[Y = y | t, u] ∝ q_u,y w_y, and the flattened score is p_y w_y up to a factor.
+        """
+        weights, cell = self.model._weights(stable_proba, x_unstable)
+        stable, joint = _log_joint(weights, self.model.prior), _log_joint(weights, self.shares[cell])
+        shares, prior = floored_log(self.shares[cell])[0], floored_log(self.model.prior)
+        return Explanation(
+            self.classes, stable[0], shares, prior, joint[0], feature_names=feature_names or ()
+        )
+
+
+def _log_joint(weights: FloatArray, shares: FloatArray) -> FloatArray:
+    """Log Pr[Y | T, U] where Pr[Y | U] is `shares`."""
+    return np.asarray(log_softmax(floored_log(weights) + floored_log(shares), axis=1))
 
 
 def fit_leak_model(

@@ -19,7 +19,6 @@ TYPES: dict[str, str] = {
     "AdaptedClassifier": "sfboost.boosting",
     "Adaptation": "sfboost.adaptation",
     "SFBClassifier": "sfboost.torch",
-    "AdaptedSFBClassifier": "sfboost.torch",
     # what these are made of
     "Columns": "sfboost.boosting",
     "Encoder": "sfboost.encoding",
@@ -71,8 +70,11 @@ TYPES: dict[str, str] = {
     "make_column_selector": "sklearn.compose",
 }
 
+#: Names that earlier files have for types that are now one with another.
+EARLIER_NAMES = {"AdaptedSFBClassifier": "AdaptedClassifier"}
+
 #: What a file may hold as a whole.
-KINDS = ("StableFeatureBoosting", "AdaptedClassifier", "Adaptation", "SFBClassifier", "AdaptedSFBClassifier")
+KINDS = ("StableFeatureBoosting", "AdaptedClassifier", "Adaptation", "SFBClassifier", *EARLIER_NAMES)
 
 
 def type_of(name: Any) -> type:
@@ -83,11 +85,12 @@ def type_of(name: Any) -> type:
     >>> type_of("Temperature").__name__
     'Temperature'
     """
-    if not isinstance(name, str) or name not in TYPES:
+    known = EARLIER_NAMES.get(name, name) if isinstance(name, str) else None
+    if known not in TYPES:
         raise SavedModelError(
             f"it holds a {shortened(name)}, which is no type that this version of sfboost knows"
         )
-    module, own = _place(name)
+    module, own = _place(known)
     found = getattr(import_module(module), own)
     assert isinstance(found, type)
     return found

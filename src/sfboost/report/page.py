@@ -9,8 +9,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from sfboost.boosting.metrics import LOSSES
+from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts
-from sfboost.report.questions import QUESTIONS, SYMBOLS
 from sfboost.report.svg import draw_leak, draw_reliability, draw_shares, draw_slopes
 from sfboost.tables.foreign_text import plain
 
@@ -22,6 +22,14 @@ _METRIC_NAMES = {
     "auroc": "AUROC",
     "ece": "ECE",
 }
+_SYMBOLS = (
+    ("Y", "the class"),
+    ("X_S, X_U", "the stable and the unstable features"),
+    ("f_S", "the stable predictor's probabilities"),
+    ("s", "its informativeness: 0 knows nothing, 1 knows everything"),
+    ("p", "chance of so strong a sign if the assumption holds"),
+    ("nats", "unit of log loss"),
+)
 
 
 def render(facts: ReportFacts) -> str:
@@ -43,8 +51,8 @@ def render(facts: ReportFacts) -> str:
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
         metric_names=_METRIC_NAMES,
         losses=LOSSES,
-        questions=QUESTIONS,
-        symbols=SYMBOLS,
+        questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
+        symbols=_SYMBOLS,
         shares=shares,
         shares_drawing=draw_shares(shares, facts.classes),
         slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfboost.adaptation import Adaptation
 from sfboost.boosting import AdaptedClassifier
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.report.training import TrainingFacts, raw_slopes
@@ -121,6 +122,8 @@ def _times(slope: float | None, unit: float) -> float | None:
 def _slopes_here(adapted: AdaptedClassifier) -> tuple[list[list[float | None]] | None, FloatArray | None]:
     """Raw slopes of the head, also of one that the guard withheld, and their standard errors."""
     adaptation = adapted.adaptation
+    if not isinstance(adaptation, Adaptation):
+        return None, None
     learned = adaptation.unstable or adaptation.withheld
     coef = None if learned is None else getattr(learned.head, "coef_", None)
     if learned is None or coef is None or adaptation.standardizer is None:

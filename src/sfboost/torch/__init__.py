@@ -3,7 +3,8 @@
 Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
 `stages`, `course` · `learning`, `ensemble` · `views`, `candidates`, `folds`, `side_by_side`, `progress` ·
-`members`, `first_guess`, `search` · `inputs`, `adapted`, `predictor`, `saved` · `classifier`.
+`members`, `first_guess`, `search` · `inputs`, `verification`,
+`predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ except ImportError as error:
         "sfboost.torch needs PyTorch and safetensors. Install them with: pip install 'sfboost[torch]'."
     ) from error
 
-from sfboost.torch.adapted import AdaptedSFBClassifier
 from sfboost.torch.classifier import SFBClassifier
 from sfboost.torch.plan import Plan
 from sfboost.torch.trainer import TrainingDivergedError
 
-__all__ = ["AdaptedSFBClassifier", "Plan", "SFBClassifier", "TrainingDivergedError"]
+__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError"]

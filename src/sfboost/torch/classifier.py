@@ -13,13 +13,13 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from sfboost.adaptation import Settings
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import TrainingRows, training_leak, training_leaks
 from sfboost.leakage.model import LeakModel
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.persistence import Savable
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.learning import Learner
@@ -38,10 +38,21 @@ _ENOUGH_TO_FLATTEN = 200
 # Nats. A Φ_U that carries the stable part takes it out of f_S: the loss is then many times this.
 _WORST_COST = 0.01
 # What does not change the result: a checkpoint may be continued with other values of these.
-_NOT_IDENTITY = ("verbose", "checkpoint", "plan", "plan__checkpoint_every", "device")
+_NOT_IDENTITY = (
+    "plan",
+    "plan__budget",
+    "plan__checkpoint",
+    "plan__checkpoint_every",
+    "plan__verbose",
+    "device",
+    "transport",
+    "settings",
+)
+# Fields of a plan that say nothing about training.
+_NOT_TRAINING = ("budget", "checkpoint", "checkpoint_every", "verbose", "precision")
 
 
-class SFBClassifier(Savable, FittedPredictor):
+class SFBClassifier(FittedPredictor):
     """Stable Feature Boosting with learned features (Eq. 5.1), behind scikit-learn's methods.
 
     `fit` learns Φ_S, Φ_U, h_S and one h_U^e per training domain, then calibrates f_S = h_S∘Φ_S. Until
@@ -67,11 +78,8 @@ class SFBClassifier(Savable, FittedPredictor):
         λ_S and λ_C.
     plan : Plan
         Steps, rates, batches, restarts, held-out rows; its fields are parameters too, as ``plan__steps``.
-        Any plan but the default one is trained as it says, without a search.
-    budget : "auto", int or str
-        How much is searched (`sfboost.torch.search`) while `plan`, `split`, `n_stable` and `n_unstable` are
-        the default ones: everything there is, so many candidates, or as long as "90 s" (then the result
-        depends on the machine). 0 trains the default plan without a search.
+        The default one, with the default `split`, `n_stable` and `n_unstable`, searches for what suits the
+        rows (`sfboost.torch.search`). Any other is trained as it says, and so is ``Plan(budget=0)``.
     calibration : {"nll", "ece", None}
         How the temperature is chosen.
     flatten : bool or "auto"
@@ -79,14 +87,15 @@ class SFBClassifier(Savable, FittedPredictor):
         `sfboost.leakage.model.LeakModel.flatten`). "auto" does so with "separate" where two or more
         domains hold out 200 rows of every class and agree about the leak, unless it costs more than 0.01
         nats of log loss on stress domains. False is the paper.
+    transport : {"posterior", "likelihood"}, default="posterior"
+        What transports: P(Y | Φ_S), the paper's stability, or P(Φ_S | Y), label shift.
+    settings : Settings, default=None
+        How `adapt` fits Φ_U. None is `Settings(correction="posthoc")`: on learned features, which leak, it
+        did better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
     device : str
         "cpu", "cuda" ...
-    checkpoint : path, optional
-        Folder to save to and to continue from after a kill.
     random_state : int, optional
         The seed; None draws another one at each fit.
-    verbose : int
-        A line with the parts of the loss every so many steps; 0 is silent.
 
     Attributes
     ----------
@@ -138,13 +147,12 @@ class SFBClassifier(Savable, FittedPredictor):
         independence: str | nn.Module = Goal.independence,
         independence_weight: float = Goal.independence_weight,
         plan: Plan = Plan(),  # noqa: B008, it never changes
-        budget: float | str = "auto",
         calibration: str | None = "nll",
         flatten: bool | str = "auto",
+        transport: str = "posterior",
+        settings: Settings | None = None,
         device: str = "cpu",
-        checkpoint: str | Path | None = None,
         random_state: int | None = 0,
-        verbose: int = 0,
     ) -> None:
         self.network = network
         self.split = split
@@ -155,13 +163,12 @@ class SFBClassifier(Savable, FittedPredictor):
         self.independence = independence
         self.independence_weight = independence_weight
         self.plan = plan
-        self.budget = budget
         self.calibration = calibration
         self.flatten = flatten
+        self.transport = transport
+        self.settings = settings
         self.device = device
-        self.checkpoint = checkpoint
         self.random_state = random_state
-        self.verbose = verbose
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of the plan are ``plan__steps`` and so on. The plan itself never changes."""
@@ -199,6 +206,7 @@ class SFBClassifier(Savable, FittedPredictor):
             )
         if not isinstance(self.flatten, bool) and self.flatten != "auto":
             raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
+        self._choices(self.settings)  # what is wrong in them is said before training
         self.precision_ = resolve_precision(self.plan.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
@@ -215,10 +223,12 @@ class SFBClassifier(Savable, FittedPredictor):
         identity = fingerprint(rows, self._identity(seed))
         self.search_: list[dict[str, Any]] | None = None
         self.architecture_: dict[str, Any] | None = None
+        self.first_guess_ = None
         if searched:
             outputs = self._search(training, seed, identity)
             if held is None:
-                self._calibrate(*outputs)
+                self._calibrate(*outputs[:-1])
+                self.first_guess_ = outputs[-1]
                 return self
         else:
             self._learn(training, watched, seed, identity)
@@ -234,12 +244,13 @@ class SFBClassifier(Savable, FittedPredictor):
 
     def _searches(self, rows: Rows) -> bool:
         """Whether settings are searched for: all that the search decides is left to it."""
-        read_budget(self.budget)
+        read_budget(self.plan.budget)
         free = (self.split, self.n_stable, self.n_unstable) == (Goal.split, "auto", "auto")
-        return bool(self.budget != 0 and self.plan == Plan() and free and not rows.lazy)
+        told = self.plan.changed(**{name: getattr(Plan(), name) for name in _NOT_TRAINING})
+        return bool(self.plan.budget != 0 and told == Plan() and free and not rows.lazy)
 
     def _search(self, training: Rows, seed: int, identity: str) -> tuple[Any, ...]:
-        """Search; return logits, Φ_U, labels and domains of rows, by networks that did not see them."""
+        """Search; return logits, Φ_U, labels, domains and Û of rows, by networks that did not see them."""
         device, dtype = torch.device(self.device), self.precision_.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
         found = Search(
@@ -249,15 +260,16 @@ class SFBClassifier(Savable, FittedPredictor):
             goal=self._goal(),
             network=self.network,
             seed=seed,
-            budget=self.budget,
+            budget=self.plan.budget,
             options={"autocast": self.precision_.autocast, "fingerprint": identity},
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-            shown=self.verbose > 0,
+            checkpoint=None if self.plan.checkpoint is None else Path(self.plan.checkpoint),
+            shown=self.plan.verbose > 0,
         ).run()
         self.network_, self.history_, self.search_ = found.network, found.history, found.table
         self.restarts_ = 0
         self.architecture_ = found.architecture
-        return found.logits, found.unstable, training.y[found.rows], training.domain[found.rows]
+        labels, domain = training.y[found.rows], training.domain[found.rows]
+        return found.logits, found.unstable, labels, domain, found.guess
 
     def _goal(self) -> Goal:
         return Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)})
@@ -281,7 +293,8 @@ class SFBClassifier(Savable, FittedPredictor):
 
     def _identity(self, seed: int) -> dict[str, Any]:
         """Everything that decides the result, for the fingerprint of checkpoints."""
-        own = {k: v for k, v in self.get_params().items() if k not in _NOT_IDENTITY}
+        named = self.get_params().items()
+        own = {k: v for k, v in named if k not in _NOT_IDENTITY and not k.startswith("settings__")}
         return {**own, "seed": seed, "torch": torch.__version__}
 
     def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str) -> None:
@@ -310,12 +323,10 @@ class SFBClassifier(Savable, FittedPredictor):
             self._goal(),
             self.plan,
             seed=seed_of(seed, 2),
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             monitor=None if watched is None else self._monitor(watched),
             trainer_options={
                 "autocast": self.precision_.autocast,
                 "fingerprint": identity,
-                "verbose": self.verbose,
             },
         )
         learner.learn()
@@ -355,7 +366,7 @@ class SFBClassifier(Savable, FittedPredictor):
     @classmethod
     def _from_saved_state(cls, state: dict[str, Any]) -> Self:
         model = cls()
-        model.__dict__.update(state if "plan" in state else grouped(state))
+        model.__dict__.update(grouped(state))
         restore_networks(model)
         return model
 

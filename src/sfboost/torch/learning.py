@@ -66,9 +66,7 @@ class Learner(Course):
     seed : int
         Of batches, dropout and restarts.
     trainer_options : dict
-        Passed on to `Trainer`: fingerprint, verbose, autocast.
-    checkpoint : path, optional
-        Folder for checkpoints.
+        Passed on to `Trainer`: fingerprint, autocast.
     monitor : callable, optional
         Loss on the early-stopping domain.
 
@@ -93,7 +91,6 @@ class Learner(Course):
         plan: Plan,
         *,
         seed: int,
-        checkpoint: Path | None = None,
         monitor: Callable[[], float] | None = None,
         trainer_options: dict[str, Any] | None = None,
     ) -> None:
@@ -102,7 +99,6 @@ class Learner(Course):
         self.source = source
         self.goal = goal
         self.seed = seed
-        self.checkpoint = checkpoint
         self.monitor = monitor
         self.options = trainer_options or {}
         self.history: list[dict[str, Any]] = []
@@ -152,6 +148,7 @@ class Learner(Course):
             state=self.penalty,
             checkpoint=self._file(f"{trial.name}-{number}" if trial.lowers else trial.name),
             checkpoint_every=self.plan.checkpoint_every,
+            verbose=self.plan.verbose,
             monitor=self.monitor if trial.watched else None,
             monitor_every=self.plan.monitor_every,
             patience=self.plan.patience,
@@ -162,7 +159,8 @@ class Learner(Course):
         return [final_risk([row[trial.lowers or "total"] for row in trainer.history])]
 
     def _file(self, name: str) -> Path | None:
-        return None if self.checkpoint is None else self.checkpoint / f"{name}.safetensors"
+        folder = self.plan.checkpoint
+        return None if folder is None else Path(folder) / f"{name}.safetensors"
 
     def _stage(self, phase: Phase) -> Stage:
         parameters = {

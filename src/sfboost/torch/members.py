@@ -155,14 +155,15 @@ class Members:
         rows = self.folds[k].train
         source = self.source(rows)
         source.balance(None if guess is None else guess[rows])
-        saved = self.checkpoint is not None and candidate is not None
+        folder = None
+        if self.checkpoint is not None and candidate is not None:
+            folder = self.checkpoint / f"{candidate}, fold {k}"
         learner = _Quiet(
             network,
             source,
             goal,
-            self.plan,
+            self.plan.changed(checkpoint=folder),
             seed=seed_of(self.seed, 2, k),
-            checkpoint=self.checkpoint / f"{candidate}, fold {k}" if saved and self.checkpoint else None,
             monitor=look,
             trainer_options=self.options,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, Self
 
 from torch import nn
@@ -73,10 +74,17 @@ class Plan:
         it too.
     monitor_every, patience : int
         Steps between two looks at that domain; looks without improvement before a stage ends.
+    budget : "auto", float or str
+        How much is searched for settings, where nothing else of the plan is told: all there is to try, so
+        many candidates, or as long as "90 s" (the result then depends on the machine). 0: no search.
     precision : {"auto", "float32", "bfloat16", "float64"}
         "auto" is bfloat16 where that is measured to be faster.
+    checkpoint : path, optional
+        Folder to save to and to continue from after a kill. It stays out of saved models.
     checkpoint_every : int
-        Steps between two saves, where there is a folder for them.
+        Steps between two saves to it.
+    verbose : int
+        A line with the parts of the loss every so many steps; 0 is silent.
 
     Examples
     --------
@@ -106,8 +114,11 @@ class Plan:
     validation_domain: str | int | None = None
     monitor_every: int = 10
     patience: int = 10
+    budget: float | str = "auto"
     precision: str = "auto"
+    checkpoint: str | Path | None = None
     checkpoint_every: int = 100
+    verbose: int = 0
 
     def __repr__(self) -> str:
         """What differs from the default."""
@@ -150,4 +161,4 @@ def grouped(flat: Mapping[str, Any]) -> dict[str, Any]:
     """
     named = {_EARLIER.get(name, name): value for name, value in flat.items()}
     told = {field.name: named.pop(field.name) for field in fields(Plan) if field.name in named}
-    return {**named, "plan": Plan(**told)}
+    return {**named, "plan": named.get("plan", Plan()).changed(**told)}

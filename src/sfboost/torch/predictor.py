@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from sfboost.adaptation import Settings, StableEvidence, Training
-from sfboost.adaptation.checks import check_weight
-from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.settings import resolve
-from sfboost.boosting.diagnosing import alarm_of, know_training, numbers, with_leak
+from sfboost.adaptation.settings import Choices
+from sfboost.boosting.adaptable import AdaptableClassifier
+from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.diagnosing import know_training, numbers
 from sfboost.calibration import Temperature
-from sfboost.diagnostics import NewRows, Recalibration, TrainingRows, training_leaks
+from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.torch.adapted import AdaptedSFBClassifier
 from sfboost.torch.inputs import chunks
 from sfboost.torch.precision import Precision
 from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.verification import Verification, verify
 
 _CHUNK = 4096
 
 
-class FittedPredictor(ClassifierMixin, BaseEstimator):
+class FittedPredictor(AdaptableClassifier):
     """Predicts with f_S until adapted. Not to be made by itself: `SFBClassifier.fit` sets what it needs."""
 
     device: str
@@ -41,6 +40,7 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
     evidence_: StableEvidence
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
+    first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
 
     @property
     def source_prior_(self) -> FloatArray:
@@ -51,16 +51,29 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         )
 
     @property
-    def training_(self) -> Training:
+    def training_(self) -> Training:  # type: ignore[override]
         """What adaptations need to know, of f_S as adapted with (flattened if it is), on held-out rows."""
+        proba, features, y, domain = self._held_out()
+        held_out = TrainingRows(proba, y, domain.astype(object), numbers(features))
+        errors = Recalibration.fit(held_out.stable, held_out.y, held_out.domain)
+        return know_training(self.evidence_, training_leaks(held_out), self.source_prior_, errors)
+
+    @property
+    def verification_(self) -> Verification:
+        """Whether f_S, as adapted with, is shown to be stable on rows that it was not trained on."""
+        check_is_fitted(self, "network_")
+        return verify(*self._held_out(), guess=self.first_guess_)
+
+    def _held_out(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], npt.NDArray[Any]]:
+        """f_S as adapted with, Φ_U, class positions and domains of the rows that it was calibrated on."""
         proba, features, labels, domain = self.validation_
         if self.leak_model_ is not None:
             proba = self.leak_model_.flatten(proba, features)
-        held_out = TrainingRows(
-            proba, np.searchsorted(self.classes_, labels), domain.astype(object), numbers(features)
-        )
-        errors = Recalibration.fit(held_out.stable, held_out.y, held_out.domain)
-        return know_training(self.evidence_, training_leaks(held_out), self.source_prior_, errors)
+        return proba, features, np.searchsorted(self.classes_, labels), domain
+
+    def _doubt(self) -> str | None:
+        verification = self.verification_
+        return None if verification.stable else verification.reason
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
@@ -87,130 +100,48 @@ class FittedPredictor(ClassifierMixin, BaseEstimator):
         stable, unstable, _ = self._outputs(X)
         return stable, unstable
 
-    def stable_and_unstable(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return calibrated log f_S of shape (n, K), and Φ_U: what `sfboost.adapt` takes."""
-        log_proba, unstable = self._calibrated(X)
-        if self.leak_model_ is None:
+    def stable_and_unstable(self, X: Any, *, flattened: bool = True) -> tuple[FloatArray, FloatArray]:
+        """Return calibrated log f_S of shape (n, K), and Φ_U: what `sfboost.adapt` takes.
+
+        `flattened=False` leaves in f_S what the model, if it flattens, takes out of it.
+        """
+        check_is_fitted(self, "network_")
+        _, unstable, logits = self._outputs(X)
+        log_proba = self.temperature_.apply(logits)
+        if self.leak_model_ is None or not flattened:
             return log_proba, unstable
         return np.log(self.leak_model_.flatten(np.exp(log_proba), unstable)), unstable
 
-    def _calibrated(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        check_is_fitted(self, "network_")
-        _, unstable, logits = self._outputs(X)
-        return self.temperature_.apply(logits), unstable
+    @property
+    def unstable_names_(self) -> tuple[str, ...]:
+        """Names of the features in Φ_U."""
+        return tuple(f"Φ_U[{j}]" for j in range(self.network_.n_unstable))
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithm of `predict_proba`."""
-        return self.stable_and_unstable(X)[0]
+    def _choices(self, settings: Settings | None) -> Choices:
+        """Unless told otherwise the post-hoc correction, or the one that label shift has, the likelihood."""
+        if settings is None:
+            settings = Settings(correction=None if self.transport == "likelihood" else "posthoc")
+        return super()._choices(settings)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """f_S: probabilities from the stable features alone, of shape (n, K)."""
-        return np.exp(self.predict_log_proba(X))
+    def correct_leak(self, X: Any, *, force: bool = False, **options: Any) -> AdaptedClassifier:
+        """Adapt by the leak model: pseudo-labels err as measured on the labelled training domains.
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class by the stable features alone."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def adapt(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        answer: str = "safe",
-        leak: float | None = None,
-        settings: Settings | None = None,
-        transport: str = "posterior",
-        uncertainty: bool = False,
-        noise: str = "complementary",
-        **leak_options: Any,
-    ) -> AdaptedSFBClassifier:
-        """Learn from unlabelled rows of a new domain what Φ_U means there; this model is not changed.
+        Ours, not the paper's (`sfboost.leakage.model`). There is no guard, since the leak is corrected, and
+        the training domains must agree about it.
 
         Parameters
         ----------
         X : array-like, tensor or Dataset
             Rows of the new domain.
-        y : array-like of shape (n,), optional
-            Labels where they are known; None or NaN elsewhere.
-        sample_weight : array-like of shape (n,), optional
-        answer : {"safe", "paper", "checked"}, default="safe"
-            "safe" allows for the leak of f_S and for sampling error, and may blend or keep f_S (`decision_`).
-            "paper" has no guard and adapts whatever the rows: where they are few, or f_S is not shown to be
-            informative, it warns. "checked" has no guard and keeps f_S there; with Settings("paper") that is
-            what "safe" means, unless a leak is given. With noise="train" there is no guard: the leak is what
-            is corrected, and unless the answer is "paper" the training domains must agree about it.
-        leak : float, optional
-            δ that the guard allows for. None is the largest leak of the training domains, on held-out rows,
-            as far as it is beyond sampling error.
-        noise : {"complementary", "train"}
-            How pseudo-labels err. "complementary": independently of Φ_U given the label (the paper).
-            "train": as measured on the labelled training domains (`sfboost.leakage.model`).
-        settings : Settings, optional
-            How to fit Φ_U. None is `Settings(correction="posthoc")`: on learned features, which leak, it did
-            better than the likelihood (`docs/decisions/split.md`).
-        transport : {"posterior", "likelihood"}
-            As in `sfboost.adapt`; "likelihood" is label shift, fitted by the likelihood unless `settings` say
-            otherwise.
-        uncertainty : bool
-            Also compute standard errors (`adaptation.uncertainty`).
-        **leak_options
-            For `sfboost.leakage.model.fit_leak_model`, with noise="train".
-
-        Returns
-        -------
-        AdaptedSFBClassifier
+        force : bool
+            Adapt even where the training domains disagree.
+        **options
+            For `sfboost.leakage.model.fit_leak_model`.
         """
-        if noise == "train":
-            if leak is not None or y is not None or sample_weight is not None:
-                raise ValueError(
-                    "noise='train' measures the leak and learns without labels and weights: leave out leak, "
-                    "y and sample_weight, or use noise='complementary'."
-                )
-            # The leak model knows the score as it was before flattening.
-            stable, unstable = self._calibrated(X)
-            model = self.leak_model(force=answer == "paper", **leak_options)
-            return AdaptedSFBClassifier(self, model.adapt(np.exp(stable), unstable))
-        if noise != "complementary":
-            raise ValueError(f"noise must be 'complementary' or 'train', got {noise!r}.")
-        if leak_options:
-            raise TypeError(f"{', '.join(leak_options)}: only noise='train' takes that; see `settings`.")
-        stable, unstable = self.stable_and_unstable(X)
-        if settings is None:
-            settings = Settings(correction=None if transport == "likelihood" else "posthoc")
-        choices = resolve(settings, transport=transport)
-        if settings.method == "paper" and answer == "safe" and leak is None:
-            answer = "checked"
-        training, alarm = with_leak(self.training_, leak, answer), None
-        if answer == "safe" or uncertainty:
-            asked = training if answer == "safe" else replace(training, leak=0.0)
-            new = self._new_rows(np.exp(stable), unstable, sample_weight, training)
-            # Complementarity is judged as if P(Y | X_S) were stable.
-            alarm = alarm_of(asked, replace(new, X_unstable=None) if transport == "likelihood" else new)
-        adaptation = adapt_rows(
-            np.exp(stable),
-            unstable,
-            choices,
-            y=y,
-            classes=self.classes_,
-            sample_weight=sample_weight,
-            training=training,
-            answer=answer,
-            uncertainty=uncertainty,
-            alarm=alarm,
-        )
-        return AdaptedSFBClassifier(self, adaptation)
-
-    @staticmethod
-    def _new_rows(
-        stable: FloatArray, unstable: FloatArray, sample_weight: Any, training: Training
-    ) -> NewRows:
-        """Rows of positive weight as the diagnostics want them."""
-        used = np.arange(len(stable))
-        if sample_weight is not None:
-            used = np.flatnonzero(check_weight(sample_weight, len(stable)))
-        return NewRows(stable[used], numbers(unstable[used]), recalibration=training.recalibration)
+        # The leak model knows the score as it was before flattening.
+        stable, unstable = self.stable_and_unstable(X, flattened=False)
+        model = self.leak_model(force=force, **options)
+        return AdaptedClassifier(copy(self), model.adapt(np.exp(stable), unstable))
 
     def leak_model(self, **options: Any) -> LeakModel:
         """Learn P(f_S | Y, Φ_U) on the held-out training rows; see `fit_leak_model`."""

@@ -30,7 +30,7 @@ def saved_state(model: Any) -> dict[str, Any]:
                 "penalties are saved by name only: pass a name, or save the state_dict of your module with "
                 "safetensors"
             )
-    state = dict(vars(model)) | {"checkpoint": None}
+    state = dict(vars(model)) | {"plan": model.plan.changed(checkpoint=None)}
     for name in _WEIGHTS:
         if state[name] is not None:
             state[name] = Tensors(dict(state[name].state_dict()))
@@ -42,7 +42,7 @@ def restore_networks(model: Any) -> None:
 
     They are built without memory first, so that a file takes no more of it than it brings.
     """
-    if model.checkpoint is not None:
+    if model.plan.checkpoint is not None:
         raise SavedModelError("it names a folder for checkpoints, which no saved model does")
     device, dtype = _use_device(model), model.precision_.dtype
     weights = {name: getattr(model, name) for name in _WEIGHTS}

@@ -48,7 +48,7 @@ class Found:
         What the network is made of, for `sfboost.torch.side_by_side.searched_trunk`.
     rows : array of int
         Rows that were held out of a fold.
-    logits, unstable : arrays
+    logits, unstable, guess : arrays
         Of these rows, by the network that did not see them.
     table : list of dict
         One line for each candidate, the best first.
@@ -61,6 +61,7 @@ class Found:
     rows: np.ndarray
     logits: np.ndarray
     unstable: np.ndarray
+    guess: np.ndarray
     table: list[dict[str, Any]]
     history: History
 
@@ -196,6 +197,7 @@ class Search:
             rows=self.order[self._held(best)],
             logits=np.concatenate([said[rows] for said, rows in zip(every, held, strict=True)]),
             unstable=np.concatenate(unstable),
+            guess=self.guess[self._held(best)],
             table=[self._line(best, chosen=True)]
             + [self._line(tried, chosen=False) for tried in self._ranked() if tried is not best],
             history=best.history,

@@ -10,7 +10,7 @@ from sfboost import AdaptationWarning
 from sfboost.lab.baselines import ADAPTERS
 from sfboost.lab.baselines.columns import ColumnSFB
 from sfboost.lab.baselines.contract import FeaturePredictor, LabelledRows, LinearHead
-from sfboost.lab.experiments.flattened import Flattened
+from sfboost.lab.baselines.flattened import Flattened
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 

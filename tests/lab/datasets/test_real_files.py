@@ -21,7 +21,10 @@ def needs(path):
         pytest.skip(f"{path} is not in the folder SFBOOST_DATA names")
 
 
-@pytest.mark.parametrize("name", ["colored_mnist", "heart_disease", "amazon_reviews", "wine_quality"])
+TABLES = ("heart_disease", "amazon_reviews", "wine_quality", "gusto", "impact", "tv16", "eicu")
+
+
+@pytest.mark.parametrize("name", ["colored_mnist", *TABLES])
 def test_the_files_are_the_known_ones(name):
     got = fetch_all(name)
     assert got
@@ -83,6 +86,49 @@ def test_amazon_reviews_are_balanced():
 def test_wine_has_1599_red_and_4898_white():
     made = load("wine_quality")
     assert [d.X.shape for d in made.domains] == [(1599, 11), (4898, 11)]
+
+
+@pytest.mark.parametrize(
+    ("name", "n_domains", "n_rows", "rates"),
+    [
+        ("gusto", 16, 40_830, (0.05, 0.09)),
+        ("impact", 15, 11_022, (0.15, 0.46)),
+        ("eicu", 4, 1713, (0.06, 0.15)),
+    ],
+)
+def test_a_trial_has_its_domains_and_shares(name, n_domains, n_rows, rates):
+    pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
+    made = load(name)
+    assert (len(made.domains), sum(map(len, made.domains))) == (n_domains, n_rows)
+    shares = [float(domain.y.mean()) for domain in made.domains]
+    assert rates[0] < min(shares) < max(shares) < rates[1]
+
+
+def test_the_twelve_largest_states_and_all_hospitals():
+    pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
+    states = load("tv16")
+    sizes = [len(domain) for domain in states.domains]
+    assert states.domain_names[0] == "California"
+    assert sizes == sorted(sizes, reverse=True)
+    assert (len(sizes), sizes[0], sizes[-1]) == (12, 4136, 1243)
+    assert sum(map(len, load("tv16", states=51).domains)) == 44_932
+    hospitals = [len(domain) for domain in load("eicu", by="hospital").domains]
+    assert (len(hospitals), min(hospitals), max(hospitals), sum(hospitals)) == (174, 3, 18, 1838)
+
+
+def test_pupils_that_do_not_react_are_no_missing_value():
+    pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
+    pupils = load("impact").pooled("train")[0]["pupil"]
+    assert sorted(pupils.unique()) == ["Both", "None", "One"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_column_of_a_split_is_stable_or_unstable(name):
+    pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
+    made = load(name)
+    columns = range(made.domains[0].X.shape[1])
+    named = made.feature_names if isinstance(made.stable_features[0], str) else list(columns)
+    assert sorted([*made.stable_features, *made.unstable_features]) == sorted(named)
 
 
 def test_features_tell_photos_of_dogs_from_those_of_houses(tmp_path, monkeypatch):

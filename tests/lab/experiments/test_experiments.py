@@ -7,6 +7,7 @@ pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 from sfboost.lab.experiments import Measured, Record
 from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment, planned_runs
 from sfboost.lab.experiments.rendering import chosen_by, label
+from sfboost.lab.experiments.shifts.kinds import KINDS
 
 AGREEMENTS = [f"{k / 10}" for k in range(11)]
 
@@ -23,10 +24,12 @@ def pretended(run):
         "oracle/test-0.1",
         f"left-out/{run.left_out}",
     ]
-    metrics = {place: {"accuracy": 0.5, "log_loss": 0.7} for place in places}
+    places += [f"test-{kind}" for kind in KINDS]
+    metrics = {place: {"accuracy": 0.5, "log_loss": 0.7, "p_change": 0.5, "rows": 1000.0} for place in places}
     trained_on = ("art_painting", "cartoon", "photo", "sketch")
     trained_on = tuple(d for d in trained_on if d != run.data.get("test"))
-    return Record(run, Measured(metrics, trained_on=trained_on), 0.0)
+    said = {"decision": dict.fromkeys(places, "pooled")} if run.adapter == "best" else {}
+    return Record(run, Measured(metrics, diagnostics=said, trained_on=trained_on), 0.0)
 
 
 @pytest.fixture(scope="module")

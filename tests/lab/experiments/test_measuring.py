@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost import Settings, adapt
+from sfboost.lab.baselines.paper import SFBPaper, SFBPaperAsIs, SFBPaperLabels, Uncalibrated
 from sfboost.lab.baselines.sfb import OtherStable
 from sfboost.lab.experiments import Group, Run, Session, sweep
 from sfboost.lab.experiments import synthetic as experiment
-from sfboost.lab.experiments.ablation_adapter import PaperAdapter, PaperAdapterAsIs, PaperLabels, Uncalibrated
 from sfboost.lab.experiments.cache import Cache
 from sfboost.lab.experiments.measured_domains import Material, Place, labelled
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
@@ -102,7 +102,7 @@ def test_the_papers_adapter_is_the_paper_to_the_letter(trained):
     predictor, rows = trained
     X = rows.places[0].X
     stable, unstable = predictor.stable_and_unstable(X)
-    ours = PaperAdapter().adapt(predictor, X).predict_proba(X)
+    ours = SFBPaper().adapt(predictor, X).predict_proba(X)
     theirs = adapt(np.exp(stable), unstable, settings=Settings("paper"), answer="paper").predict_proba(
         np.exp(stable), unstable
     )
@@ -118,7 +118,7 @@ def test_the_scale_of_unstable_features_matters_only_if_they_are_taken_as_they_c
             stable, unstable = super().stable_and_unstable(X)
             return stable, 1.0 + 10.0 * unstable
 
-    for kind, same in ((PaperAdapter, True), (PaperAdapterAsIs, False)):
+    for kind, same in ((SFBPaper, True), (SFBPaperAsIs, False)):
         before, after = (kind().adapt(p, X).predict_proba(X) for p in (predictor, Larger(predictor)))
         assert np.allclose(before, after, atol=1e-8) == same
 
@@ -146,8 +146,7 @@ def test_what_is_tuned_is_what_scores_best_blind_on_the_named_places(tmp_path, t
     place = next(p for p in rows.places if p.name.startswith("validate"))
     grid = [1, 60, 600]
     accuracy = [
-        float(np.mean(PaperAdapter(steps=s).adapt(predictor, place.X).predict(place.X) == place.y))
-        for s in grid
+        float(np.mean(SFBPaper(steps=s).adapt(predictor, place.X).predict(place.X) == place.y)) for s in grid
     ]
     hyper = tuned(adapter_hyper("sfb-paper", "ac"), "validate", steps=grid)
     run = replace(small(), adapter="sfb-paper", adapter_hyper=hyper)
@@ -165,7 +164,7 @@ def test_true_labels_reach_what_the_unstable_feature_allows_and_must_be_given(tm
     assert measured.test_access == "labelled"
     assert measured.metrics["test-0.1"]["accuracy"] > 0.85
     with pytest.raises(ValueError, match="needs labels"):
-        PaperLabels().adapt(predictor, rows.places[0].X)
+        SFBPaperLabels().adapt(predictor, rows.places[0].X)
 
 
 def test_leaving_a_domain_out_leaves_none_of_its_rows():

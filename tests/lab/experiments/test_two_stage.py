@@ -6,11 +6,11 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost.adaptation import Settings
+from sfboost.lab.baselines.flattened import FlattenedSFB
 from sfboost.lab.baselines.learned.boosting import SFB
 from sfboost.lab.experiments import Group, Run, Session
 from sfboost.lab.experiments import synthetic as experiment
 from sfboost.lab.experiments.cache import Cache
-from sfboost.lab.experiments.flattened import FlattenedSFB
 from sfboost.lab.experiments.measuring import fit_by_contract
 from sfboost.lab.experiments.methods import trainer_hyper
 from sfboost.lab.experiments.small_nets import fit_many_small

@@ -14,17 +14,15 @@ import numpy.typing as npt
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from sfboost.adaptation import adapt
 from sfboost.calibration import fit_temperature
 from sfboost.lab.baselines.contract import (
     Floats,
     LabelledRows,
     Method,
     Predictor,
-    TestAccess,
 )
 from sfboost.lab.baselines.pooled import EstimatorPredictor, as_matrix
-from sfboost.lab.baselines.sfb import BoostedPredictor, OtherStable, answer_of
+from sfboost.lab.baselines.sfb import BoostingAdapter, OtherStable, answer_of, boost
 
 #: Log-probability of a class that a regression has never seen.
 _NEVER = -50.0
@@ -109,7 +107,7 @@ class _Rotated(OtherStable):
 
 
 @dataclass(frozen=True)
-class SFBComponents(Method):
+class SFBComponents(BoostingAdapter):
     """SFB with the new domain's own principal components as unstable features (ours).
 
     What a picture shows varies within the new domain as it does elsewhere, but in other directions; a few of
@@ -131,8 +129,6 @@ class SFBComponents(Method):
 
     name: ClassVar[str] = "sfb-components"
     title: ClassVar[str] = "SFB (ours, components)"
-    test_access: ClassVar[TestAccess] = "unlabelled"
-    head_only: ClassVar[bool] = False
 
     n_components: int = 8
     force: bool = False
@@ -141,13 +137,5 @@ class SFBComponents(Method):
         """Find the directions, and adapt along them."""
         features = predictor.features(X_test)
         directions = PCA(min(self.n_components, *features.shape), random_state=seed).fit(features)
-        rotated: Any = _Rotated(predictor, directions)
-        stable, unstable = rotated.stable_and_unstable(X_test)
-        made = adapt(
-            np.exp(stable),
-            unstable,
-            classes=predictor.classes_,
-            answer=answer_of(self.force),
-            random_state=seed,
-        )
-        return BoostedPredictor(rotated, made)
+        rotated = _Rotated(predictor, directions)
+        return boost(rotated, X_test, answer=answer_of(self.force), random_state=seed)

@@ -1,4 +1,4 @@
-"""Stable Feature Boosting as a test-time adapter of any predictor: the paper's, ours, and with true labels.
+"""Stable Feature Boosting as a test-time adapter of any predictor: ours, and with true labels.
 
 A predictor with stable and unstable parts hands over those. Any other one is taken at its word: its
 probabilities are f_S and its features Φ_U.
@@ -101,47 +101,21 @@ class BoostedPredictor:
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
-@dataclass(frozen=True)
-class SFBPaper(Method):
-    """Algorithm 1 (2 for K > 2) to the letter: soft labels, a few Adam steps, post-hoc correction.
+def boost(predictor: Any, X: Any, **options: Any) -> BoostedPredictor:
+    """Adapt a predictor to rows by SFB on its f_S and Φ_U; options are those of `sfboost.adapt`."""
+    made = adapt(*outputs_of(predictor, X), classes=predictor.classes_, **options)
+    return BoostedPredictor(predictor, made)
 
-    Parameters
-    ----------
-    rounds : int
-        Rounds of pseudo-labelling; the paper uses 1 to 5.
-    force : bool
-        Adapt even where the rows are too few or f_S is not shown to know anything, as the paper does.
 
-    Examples
-    --------
-    >>> SFBPaper(rounds=5).title
-    'SFB (paper)'
-    """
+class BoostingAdapter(Method):
+    """What adapters by SFB share: they see unlabelled rows, and give no linear head."""
 
-    name: ClassVar[str] = "sfb-paper"
-    title: ClassVar[str] = "SFB (paper)"
     test_access: ClassVar[TestAccess] = "unlabelled"
     head_only: ClassVar[bool] = False
 
-    rounds: int = 1
-    force: bool = True
-
-    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
-        """Adapt to unlabelled rows."""
-        stable, unstable = outputs_of(predictor, X_test)
-        made = adapt(
-            stable,
-            unstable,
-            classes=predictor.classes_,
-            settings=Settings("paper", rounds=self.rounds),
-            answer=answer_of(self.force),
-            random_state=seed,
-        )
-        return BoostedPredictor(predictor, made)
-
 
 @dataclass(frozen=True)
-class SFBOurs(Method):
+class SFBOurs(BoostingAdapter):
     """Ours: fitted to convergence, with the check that may refuse to adapt.
 
     Parameters
@@ -161,8 +135,6 @@ class SFBOurs(Method):
 
     name: ClassVar[str] = "sfb"
     title: ClassVar[str] = "SFB (ours)"
-    test_access: ClassVar[TestAccess] = "unlabelled"
-    head_only: ClassVar[bool] = False
 
     correction: str = "auto"
     rounds: int | None = None
@@ -170,24 +142,21 @@ class SFBOurs(Method):
 
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Adapt to unlabelled rows."""
-        stable, unstable = outputs_of(predictor, X_test)
         correction = self.correction
         if correction == "auto":
             correction = "posthoc" if hasattr(predictor, "body") else "likelihood"
-        made = adapt(
-            stable,
-            unstable,
-            classes=predictor.classes_,
+        return boost(
+            predictor,
+            X_test,
             settings=Settings(correction=correction, rounds=self.rounds),
             training=Training(evidence=getattr(predictor, "evidence_", None)),
             answer=answer_of(self.force),
             random_state=seed,
         )
-        return BoostedPredictor(predictor, made)
 
 
 @dataclass(frozen=True)
-class SFBLeak(Method):
+class SFBLeak(BoostingAdapter):
     """Ours: pseudo-labels err as they did on held-out rows of the training domains (leak correction).
 
     Needs a predictor of the trainer "sfb" or "sfb-columns", which keep those rows.
@@ -200,8 +169,6 @@ class SFBLeak(Method):
 
     name: ClassVar[str] = "sfb-leak"
     title: ClassVar[str] = "SFB (ours, leak-corrected)"
-    test_access: ClassVar[TestAccess] = "unlabelled"
-    head_only: ClassVar[bool] = False
 
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Adapt to unlabelled rows."""
@@ -216,7 +183,7 @@ class SFBLeak(Method):
 
 
 @dataclass(frozen=True)
-class SFBLabels(Method):
+class SFBLabels(BoostingAdapter):
     """SFB with the true labels of test rows in place of pseudo-labels (ORACLE): what adapting could gain.
 
     Examples
@@ -229,14 +196,9 @@ class SFBLabels(Method):
     title: ClassVar[str] = "SFB (true labels)"
     test_access: ClassVar[TestAccess] = "labelled"
     oracle: ClassVar[bool] = True
-    head_only: ClassVar[bool] = False
 
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Fit the head on Φ_U to labels, and combine."""
         if y_test is None:
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
-        stable, unstable = outputs_of(predictor, X_test)
-        made = adapt(
-            stable, unstable, y=y_test, classes=predictor.classes_, answer="paper", random_state=seed
-        )
-        return BoostedPredictor(predictor, made)
+        return boost(predictor, X_test, y=y_test, answer="paper", random_state=seed)

@@ -52,13 +52,17 @@ def amazon_reviews(*, test: str = "kitchen", random_state: int = 0, data_dir: Pa
     (2000, 400)
     """
     domains = tuple(_domain(name, fetch(file, data_dir)) for name, file in FILES.items())
+    n_words = domains[0].X.shape[1]
     return Dataset(
         name="amazon_reviews",
         domains=domains,
         train=tuple(name for name in FILES if name != test),
         test=(test,),
         classes=("negative", "positive"),
-        feature_names=[f"word_{k}" for k in range(domains[0].X.shape[1])],
+        # The words have no names, so nobody can say which are stable: every second one is called so.
+        stable_features=list(range(0, n_words, 2)),
+        unstable_features=list(range(1, n_words, 2)),
+        feature_names=[f"word_{k}" for k in range(n_words)],
         citation=CITATION,
         licence=LICENCE,
     )

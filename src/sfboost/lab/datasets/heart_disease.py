@@ -14,6 +14,9 @@ LICENCE = "CC BY 4.0"
 
 NUMBERS = ("age", "trestbps", "chol", "thalach", "oldpeak", "ca")
 CODES = ("sex", "cp", "fbs", "restecg", "exang", "slope", "thal")
+#: Written down by name before any result: the patient and the complaint; against what was tested and judged.
+STABLE = ("age", "sex", "cp", "trestbps")
+UNSTABLE = ("chol", "fbs", "restecg", "thalach", "exang", "oldpeak", "slope", "ca", "thal")
 COLUMNS = (
     *("age", "sex", "cp", "trestbps", "chol", "fbs", "restecg"),
     *("thalach", "exang", "oldpeak", "slope", "ca", "thal", "num"),
@@ -61,7 +64,7 @@ def heart_disease(
     zero_is_missing : bool
         A cholesterol or blood pressure of 0 (all of Switzerland's cholesterol) is read as missing.
     stable_features, unstable_features : list of str, optional
-        Columns taken to be stable or unstable; by default nobody knows.
+        Columns taken to be stable or unstable; by default `STABLE` and `UNSTABLE`.
     random_state : int
         Not used: nothing is drawn.
     data_dir : Path, optional
@@ -85,6 +88,8 @@ def heart_disease(
             raise ValueError(f"{path} has {table.shape[1]} columns, not {len(COLUMNS)}; get it again.")
         tables.append(table.set_axis(list(COLUMNS), axis=1).assign(hospital=hospital))
     rows = pd.concat(tables, ignore_index=True)
+    if stable_features is None and unstable_features is None:
+        stable_features, unstable_features = list(STABLE), list(UNSTABLE)
     if zero_is_missing:
         rows[["chol", "trestbps"]] = rows[["chol", "trestbps"]].mask(lambda values: values == 0)
     # Hospitals write the same code as 1 or 1.0: one category either way.

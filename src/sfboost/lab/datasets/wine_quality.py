@@ -15,6 +15,9 @@ FEATURES = (
     *("fixed_acidity", "volatile_acidity", "citric_acid", "residual_sugar", "chlorides"),
     *("free_sulfur_dioxide", "total_sulfur_dioxide", "density", "pH", "sulphates", "alcohol"),
 )
+#: Written down by name before any result: what is a fault or a merit in wine of any colour; all else belongs
+#: to a colour's style or to how the cellar treats it.
+STABLE = ("volatile_acidity", "chlorides", "alcohol")
 FILES = {
     "red": File(
         "tables/wine_quality/winequality-red.csv",
@@ -58,6 +61,8 @@ def wine_quality(
         train=tuple(name for name in FILES if name != test),
         test=(test,),
         classes=("ordinary", "good"),
+        stable_features=[FEATURES.index(name) for name in STABLE],
+        unstable_features=[k for k, name in enumerate(FEATURES) if name not in STABLE],
         feature_names=list(FEATURES),
         citation=CITATION,
         licence=LICENCE,

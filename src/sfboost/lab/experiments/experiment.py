@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sfboost.datasets.contract import as_names
 from sfboost.lab.datasets import find
 from sfboost.lab.datasets.local_files import held
 from sfboost.lab.experiments.grouped_runs import Group
@@ -28,8 +29,8 @@ class Experiment:
         ``tables(records)`` returns the tables. Records are those of one protocol.
     figure : callable, optional
         ``figure(records, path)`` draws to a file.
-    files_of : str, optional
-        Data set whose files it cannot do without.
+    files_of : str or tuple of str, optional
+        Data sets whose files it cannot do without.
     protocol : str
         Protocol of its runs; experiments that share runs share it.
 
@@ -46,7 +47,7 @@ class Experiment:
     plan: Callable[[int, bool], list[Group]]
     tables: Callable[[Records], list[Table]]
     figure: Callable[[Records, Path], Path] | None = None
-    files_of: str | None = None
+    files_of: str | tuple[str, ...] | None = None
     protocol: str = ""
 
     @property
@@ -56,13 +57,18 @@ class Experiment:
         return name, f"{name}-quick"
 
     @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The data sets whose files it needs."""
+        return as_names(self.files_of or ())
+
+    @property
     def needs(self) -> str:
         """The files it needs, in words."""
-        return "nothing" if self.files_of is None else find(self.files_of).needs
+        return ", ".join(find(name).needs for name in self.data_sets) or "nothing"
 
     def here(self) -> bool:
         """Whether those files are here."""
-        return self.files_of is None or all(holding.path for holding in held(self.files_of))
+        return all(holding.path for name in self.data_sets for holding in held(name))
 
     def own(self, records: Records, *, quick: bool) -> dict[str, Record]:
         """The records of its full or of its quick protocol."""

@@ -13,13 +13,12 @@ from scipy.special import logsumexp
 
 from sfboost.boosting.metrics import score_predictions
 from sfboost.calibration import expected_calibration_error, fit_temperature
-from sfboost.lab.baselines import TRAINERS
+from sfboost.lab.baselines import ADAPTERS, TRAINERS
 from sfboost.lab.baselines.contract import LabelledRows, Predictor, most_access
 from sfboost.lab.baselines.harness import Cached
-from sfboost.lab.experiments.ablation_adapter import temperature_of
+from sfboost.lab.baselines.paper import temperature_of
 from sfboost.lab.experiments.grouped_runs import Session
 from sfboost.lab.experiments.measured_domains import Material, Place, stress_places
-from sfboost.lab.experiments.methods import adapter_class
 from sfboost.lab.experiments.record import Measured
 from sfboost.lab.experiments.run import Run
 
@@ -117,7 +116,7 @@ def make_adapter(run: Run, predictor: Predictor, material: Material) -> Any:
     """Return the run's adapter; what is `tuned` is chosen on its places by accuracy, then by log loss."""
     given = dict(run.adapter_hyper)
     grid, on = given.pop("tuned", None), given.pop("tuned_on", "")
-    kind = adapter_class(run.adapter)
+    kind = ADAPTERS[run.adapter]
     if grid is None:
         return kind(**given)
     places = [(p, Cached(predictor, p.X)) for p in material.places if p.name.startswith(on)]

@@ -7,8 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from sfboost.lab.baselines import ADAPTERS, TRAINERS
-from sfboost.lab.experiments.ablation_adapter import PaperAdapter, PaperAdapterAsIs, PaperLabels
-from sfboost.lab.experiments.flattened import FlattenedSFB
 
 
 def trainer_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
@@ -32,7 +30,7 @@ def adapter_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
     >>> adapter_hyper("t3a", "ac")
     {'filter_size': 100}
     """
-    return asdict(adapter_class(name).preset(dataset, **changes))
+    return asdict(ADAPTERS[name].preset(dataset, **changes))
 
 
 def tuned(hyper: Mapping[str, Any], on: str, **grid: Sequence[Any]) -> dict[str, Any]:
@@ -45,15 +43,3 @@ def tuned(hyper: Mapping[str, Any], on: str, **grid: Sequence[Any]) -> dict[str,
     """
     fixed = {name: value for name, value in hyper.items() if name not in grid}
     return {**fixed, "tuned": {name: list(values) for name, values in grid.items()}, "tuned_on": on}
-
-
-def adapter_class(name: str) -> Any:
-    """Return an adapter by name; the paper's is the one with every part that can be taken away.
-
-    Examples
-    --------
-    >>> adapter_class("sfb-paper").__name__
-    'PaperAdapter'
-    """
-    own = {kind.name: kind for kind in (PaperAdapter, PaperAdapterAsIs, PaperLabels, FlattenedSFB)}
-    return own.get(name) or ADAPTERS[name]

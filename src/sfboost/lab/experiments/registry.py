@@ -21,6 +21,9 @@ EXPERIMENTS: dict[str, str] = {
     "corrections": _HERE + "corrections:EXPERIMENT",
     "sample-size": _HERE + "sample_size:EXPERIMENT",
     "selection": _HERE + "selection:EXPERIMENT",
+    "shifts": _HERE + "shifts.suite:EXPERIMENT",
+    "shifts-skada": _HERE + "shifts.suite:SKADA",
+    "shifts-pacs": _HERE + "shifts.suite:PACS",
 }
 
 

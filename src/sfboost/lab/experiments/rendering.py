@@ -8,11 +8,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from sfboost.lab.experiments.tables import Cell, Row, Table
+from sfboost.lab.experiments.tables import Cell, Row, Table, Target
 
 _CSV = (
     *("table", "method", "test_access", "chosen_by", "oracle", "column", "mean", "standard_error", "seeds"),
-    *("paper_mean", "paper_spread", "paper_spread_is", "difference", "difference_error"),
+    *(
+        "paper_mean",
+        "paper_spread",
+        "paper_spread_is",
+        "difference",
+        "difference_error",
+        "target",
+        "missed_by",
+    ),
 )
 
 
@@ -60,6 +68,8 @@ def words(cell: Cell) -> str:
     >>> from sfboost.lab.experiments.paper import PaperValue
     >>> words(Cell((88.0, 90.0), PaperValue(88.5, 0.5, "se", 100)))
     '89.0 ± 1.0 (2); paper 88.5 ± 0.5, +0.5 ± 1.1'
+    >>> words(Cell((6.2,), target=Target(5.0, at_least=False)))
+    '6.2 (1); target ≤ 5.0, short by 1.2'
     """
     if not cell.values:
         ours = "–"
@@ -67,6 +77,8 @@ def words(cell: Cell) -> str:
         ours = f"{number(cell.mean)} (1)"
     else:
         ours = f"{number(cell.mean)} ± {number(cell.standard_error)} ({len(cell.values)})"
+    if cell.target is not None and cell.values:
+        return f"{ours}; {_beside(cell.target, cell.mean)}"
     if cell.paper is None:
         return ours
     theirs = f"paper {number(cell.paper.mean)}"
@@ -78,6 +90,12 @@ def words(cell: Cell) -> str:
     if not math.isnan(cell.difference_error):
         difference += f" ± {number(cell.difference_error)}"
     return f"{ours}; {theirs}, {difference}"
+
+
+def _beside(target: Target, figure: float) -> str:
+    missed = target.missed_by(figure)
+    verdict = "reached" if number(missed) == "0.0" else f"short by {number(missed)}"
+    return f"target {'≥' if target.at_least else '≤'} {number(target.value)}, {verdict}"
 
 
 def to_markdown(table: Table) -> str:
@@ -110,7 +128,7 @@ def to_csv(table: Table) -> str:
     Examples
     --------
     >>> to_csv(Table("T", ("AC",), ((Row("ERM", "erm"), (Cell((10.0,)),)),))).splitlines()[1]
-    'T,ERM,none,fixed,False,AC,10.0,,1,,,,,'
+    'T,ERM,none,fixed,False,AC,10.0,,1,,,,,,,'
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -122,6 +140,8 @@ def to_csv(table: Table) -> str:
             )
             values = [table.title, row.label, row.test_access, chosen_by(row), row.oracle, column, cell.mean]
             values += [cell.standard_error, len(cell.values), *theirs, cell.difference, cell.difference_error]
+            aim = cell.target if cell.values else None
+            values += ["", ""] if aim is None else [aim.value, aim.missed_by(cell.mean)]
             writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in values])
     return out.getvalue()
 
@@ -159,6 +179,8 @@ def _tex_cell(cell: Cell) -> str:
         ours = f"${number(cell.mean)}$"
     else:
         ours = rf"${number(cell.mean)} \pm {number(cell.standard_error)}$"
+    if cell.target is not None and cell.values:
+        return rf"{ours} {{\scriptsize ({_tex_target(cell.target)})}}"
     if cell.paper is None:
         return ours
     spread = "" if math.isnan(cell.paper.spread) else rf" \pm {number(cell.paper.spread)}"
@@ -168,6 +190,11 @@ def _tex_cell(cell: Cell) -> str:
         if not math.isnan(cell.difference_error):
             beside += rf" \pm {number(cell.difference_error)}"
     return rf"{ours} {{\scriptsize (${beside}$)}}"
+
+
+def _tex_target(target: Target) -> str:
+    sign = r"\geq" if target.at_least else r"\leq"
+    return f"${sign} {number(target.value)}$"
 
 
 def _tex(text: str) -> str:
@@ -186,7 +213,7 @@ def to_text(tables: Sequence[Table], format: str, *, quick: bool = False) -> str
     --------
     >>> table = Table("T", ("AC",), ((Row("ERM", "erm"), (Cell((10.0,)),)),))
     >>> to_text([table, table], "csv", quick=True).splitlines()[1:]
-    ['T (QUICK),ERM,none,fixed,False,AC,10.0,,1,,,,,', 'T (QUICK),ERM,none,fixed,False,AC,10.0,,1,,,,,']
+    ['T (QUICK),ERM,none,fixed,False,AC,10.0,,1,,,,,,,', 'T (QUICK),ERM,none,fixed,False,AC,10.0,,1,,,,,,,']
     """
     if quick:
         tables = [replace(table, title=f"{table.title} (QUICK)") for table in tables]

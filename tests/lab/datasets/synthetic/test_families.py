@@ -19,8 +19,8 @@ FINITE = [name for name in FAMILIES if name != "gaussian"]
 def conditional(made, domain, columns):
     """Pr[Y | the columns], one row per value of the columns, in their sorted order."""
     _, cell = np.unique(made.cells[:, columns], axis=0, return_inverse=True)
-    joint = np.zeros((cell.max() + 1, made.joint(domain).shape[1]))
-    np.add.at(joint, cell.ravel(), made.joint(domain))
+    joint = np.zeros((cell.max() + 1, made.masses(domain).shape[1]))
+    np.add.at(joint, cell.ravel(), made.masses(domain))
     return joint / joint.sum(axis=1, keepdims=True)
 
 
@@ -29,7 +29,7 @@ def dependence_given_label(made, domain, first, second):
     a = np.unique(made.cells[:, first], axis=0, return_inverse=True)[1].ravel()
     b = np.unique(made.cells[:, second], axis=0, return_inverse=True)[1].ravel()
     largest = 0.0
-    for mass in made.joint(domain).T:
+    for mass in made.masses(domain).T:
         table = np.zeros((a.max() + 1, b.max() + 1))
         np.add.at(table, (a, b), mass / mass.sum())
         largest = max(largest, np.abs(table - np.outer(table.sum(1), table.sum(0))).max())
@@ -61,9 +61,9 @@ def test_drawn_rows_follow_the_exact_table(name):
     for domain in made.sample(n_rows, random_state=4).domains:
         matches = (domain.X[:, None, :] == made.cells).all(axis=2)
         assert (matches.sum(axis=1) == 1).all()
-        counts = np.zeros_like(made.joint(domain.name))
+        counts = np.zeros_like(made.masses(domain.name))
         np.add.at(counts, (matches.argmax(axis=1), domain.y), 1)
-        expected = made.joint(domain.name)
+        expected = made.masses(domain.name)
         error = 5 * np.sqrt(expected * (1 - expected) / n_rows)
         assert (np.abs(counts / n_rows - expected) <= error + 1e-12).all()
 
@@ -106,7 +106,7 @@ def test_ce_dd_is_drawn_as_the_peers_draw_it():
     assert {ce_dd.ceiling(s.name, "stable").accuracy for s in ce_dd.settings} == {0.75}
     assert {ce_dd.ceiling(s.name, "unstable").accuracy for s in ce_dd.settings} == {0.5}
     rng, beta = np.random.default_rng(0), 0.1
-    expected = ce_dd.joint("test-0.1")
+    expected = ce_dd.masses("test-0.1")
     x_s = rng.integers(0, 2, 200_000)
     y = 1 - np.abs(x_s - (rng.random(len(x_s)) < 0.75))
     x_u = 1 - np.abs(1 - np.abs(y - (rng.random(len(x_s)) < beta)) - x_s)
@@ -129,7 +129,7 @@ def test_ce_keeps_its_stable_rule_when_the_cause_moves():
     np.testing.assert_allclose(
         conditional(made, "test-0.1", [0]), conditional(made, "train-0.95", [0]), atol=1e-12
     )
-    assert made.joint("test-0.1")[:, 1].sum() == pytest.approx(0.9 * 0.75 + 0.1 * 0.25)
+    assert made.joint("test-0.1").prior[1] == pytest.approx(0.9 * 0.75 + 0.1 * 0.25)
 
 
 def test_covariate_shift_moves_neither_rule_but_the_rule_of_the_unstable_alone():

@@ -41,14 +41,14 @@ class Ceiling:
     how: str
 
 
-def finite_ceiling(cells: Floats, joint: Floats, features: list[int]) -> Ceiling:
+def finite_ceiling(cells: Floats, masses: Floats, features: list[int]) -> Ceiling:
     """Return the exact ceiling of a finite joint distribution.
 
     Parameters
     ----------
     cells : ndarray of shape (n_cells, n_features)
         The values X can take.
-    joint : ndarray of shape (n_cells, n_classes)
+    masses : ndarray of shape (n_cells, n_classes)
         Pr[X = cell, Y = class].
     features : list of int
         The columns the classifier may see.
@@ -61,8 +61,8 @@ def finite_ceiling(cells: Floats, joint: Floats, features: list[int]) -> Ceiling
     0.7
     """
     _, cell = np.unique(cells[:, features], axis=0, return_inverse=True)
-    seen = np.zeros((cell.max() + 1, joint.shape[1]))
-    np.add.at(seen, cell.ravel(), joint)
+    seen = np.zeros((cell.max() + 1, masses.shape[1]))
+    np.add.at(seen, cell.ravel(), masses)
     # Rounding of the last digits: sums of decimal probabilities should print as such.
     return Ceiling(round(float(seen.max(axis=1).sum()), 14), 0.0, "exact")
 

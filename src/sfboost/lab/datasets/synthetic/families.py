@@ -147,7 +147,7 @@ def covariate_shift(
     --------
     >>> from sfboost.lab.datasets.synthetic import covariate_shift
     >>> shift = covariate_shift()
-    >>> [round(float(shift.joint(s.name)[:, 1].sum()), 2) for s in shift.settings]  # label rates
+    >>> [round(float(shift.joint(s.name).prior[1]), 2) for s in shift.settings]  # label rates
     [0.23, 0.5, 0.77, 0.87]
     """
     rates = [check_probability("response", r) for r in response]

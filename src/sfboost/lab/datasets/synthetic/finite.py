@@ -1,4 +1,4 @@
-"""Finite families: every domain is a table Pr[X = cell, Y = class], so everything about it is exact."""
+"""Finite families: every domain is a `FiniteJoint`, so everything about it is exact."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.lab.datasets.synthetic.ceilings import Ceiling, finite_ceiling
 from sfboost.lab.datasets.synthetic.settings import Setting, domain_rng
+from sfboost.theory import FiniteJoint
 
 Floats = NDArray[np.float64]
 
@@ -26,8 +27,8 @@ class FiniteFamily:
         Name of the family.
     cells : ndarray of shape (n_cells, n_features)
         The values of X, as the rows that are drawn.
-    joints : mapping of str to ndarray of shape (n_cells, n_classes)
-        Pr[X = cell, Y = class] of each domain.
+    joints : mapping of str to FiniteJoint
+        The law of each domain; its cells in order are those of ``cells``.
     settings : tuple of Setting
         Names, roles and dials of the domains.
     groups : mapping of str to list of int
@@ -45,17 +46,22 @@ class FiniteFamily:
 
     name: str
     cells: Floats
-    joints: Mapping[str, Floats]
+    joints: Mapping[str, FiniteJoint]
     settings: tuple[Setting, ...]
     groups: Mapping[str, list[int]]
     citation: str = ""
 
     def ceiling(self, domain: str, features: str | Sequence[int] = "all") -> Ceiling:
         """Return the best accuracy in a domain with all, the stable, the unstable or any columns."""
-        return finite_ceiling(self.cells, self.joint(domain), pick(self.groups, features))
+        return finite_ceiling(self.cells, self.masses(domain), pick(self.groups, features))
 
-    def joint(self, domain: str) -> Floats:
-        """Return Pr[X = cell, Y = class] of a domain."""
+    def masses(self, domain: str) -> Floats:
+        """Return Pr[X = cell, Y = class] of a domain, of shape (n_cells, n_classes)."""
+        joint = self.joint(domain)
+        return joint.table.reshape(-1, joint.n_classes)
+
+    def joint(self, domain: str) -> FiniteJoint:
+        """Return the law of a domain."""
         if domain not in self.joints:
             raise KeyError(f"No domain {domain!r} in {self.name!r}; it has {', '.join(self.joints)}.")
         return self.joints[domain]
@@ -63,18 +69,18 @@ class FiniteFamily:
     def sample(self, n_rows: int = 1024, random_state: int = 0) -> Dataset:
         """Draw a data set: the same seed gives the same rows, and a larger one begins with the smaller."""
         domains = tuple(self._draw(setting, n_rows, random_state) for setting in self.settings)
-        n_classes = next(iter(self.joints.values())).shape[1]
+        n_classes = next(iter(self.joints.values())).n_classes
         return dataset_of(
             self.name, domains, self.settings, self.groups, tuple(range(n_classes)), self.citation
         )
 
     def _draw(self, setting: Setting, n_rows: int, random_state: int) -> Domain:
-        joint = self.joints[setting.name]
-        cumulative = np.cumsum(joint.ravel())
+        masses = self.masses(setting.name)
+        cumulative = np.cumsum(masses.ravel())
         uniform = domain_rng(random_state, setting.name).random(check_rows(n_rows))
         # The last cell also takes what rounding left above the cumulative sum.
-        drawn = np.minimum(np.searchsorted(cumulative, uniform, side="right"), joint.size - 1)
-        cell, y = np.divmod(drawn, joint.shape[1])
+        drawn = np.minimum(np.searchsorted(cumulative, uniform, side="right"), masses.size - 1)
+        cell, y = np.divmod(drawn, masses.shape[1])
         return Domain(setting.name, self.cells[cell], y.astype(np.int64), dict(setting.dials))
 
 
@@ -88,7 +94,7 @@ def build(
     encode: Callable[[tuple[float, ...]], Sequence[float]] = lambda cell: cell,
     citation: str = "",
 ) -> FiniteFamily:
-    """Return the family whose cells are all combinations of ``values``, with the given probabilities.
+    """Return the family whose cells are all combinations of ``values`` (X_S first), with the probabilities.
 
     Examples
     --------
@@ -102,13 +108,11 @@ def build(
     cells = list(product(*values))
     joints = {}
     for setting in settings:
-        joint = np.array([[probability(setting, cell, y) for y in range(n_classes)] for cell in cells])
-        if not np.isclose(joint.sum(), 1) or (joint < 0).any():
-            raise ValueError(
-                f"Domain {setting.name!r} of {name!r} has probabilities that sum to {joint.sum():.6g}; "
-                "they need to be 0 or more and sum to 1. Check the parameters."
-            )
-        joints[setting.name] = joint
+        masses = np.array([[probability(setting, cell, y) for y in range(n_classes)] for cell in cells])
+        try:
+            joints[setting.name] = FiniteJoint(masses.reshape(len(values[0]), -1, n_classes))
+        except ValueError as error:
+            raise ValueError(f"Domain {setting.name!r} of {name!r}: {error} Check the parameters.") from None
     encoded = np.array([encode(cell) for cell in cells], dtype=np.float64)
     return FiniteFamily(name, encoded, joints, settings, groups, citation)
 

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from scipy.special import log_softmax
 
-from sfboost.adaptation import Settings, adapt
+from sfboost.adaptation import Settings
 from sfboost.heads import AdamLogisticRegression
-from sfboost.lab.baselines.contract import Method, Predictor, TestAccess
-from sfboost.lab.baselines.sfb import BoostedPredictor, OtherStable, outputs_of
+from sfboost.lab.baselines.contract import Predictor, TestAccess
+from sfboost.lab.baselines.sfb import BoostingAdapter, OtherStable, boost
 
 
 @dataclass(frozen=True)
-class PaperAdapter(Method):
+class SFBPaper(BoostingAdapter):
     """Algorithm 1 (2 for K > 2) with the head of the paper: Adam, stopped early.
 
     Parameters
@@ -34,14 +34,12 @@ class PaperAdapter(Method):
 
     Examples
     --------
-    >>> PaperAdapter(rounds=5).title
+    >>> SFBPaper(rounds=5).title
     'SFB (paper)'
     """
 
     name: ClassVar[str] = "sfb-paper"
     title: ClassVar[str] = "SFB (paper)"
-    test_access: ClassVar[TestAccess] = "unlabelled"
-    head_only: ClassVar[bool] = False
     standardize: ClassVar[bool] = True
 
     steps: int = 20
@@ -55,26 +53,17 @@ class PaperAdapter(Method):
 
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Adapt to unlabelled rows."""
-        source: Any = predictor if self.calibrated else Uncalibrated(predictor)
-        stable, unstable = outputs_of(source, X_test)
-        batches = -(-len(stable) // self.batch_size) if self.passes else 1
-        head = self._head(self.steps * batches, seed)
-        made = adapt(
-            stable,
-            unstable,
-            classes=predictor.classes_,
-            settings=Settings(
-                "paper",
-                head=head,
-                correction="posthoc" if self.correct else "none",
-                rounds=self.rounds,
-                calibrate_unstable=self.calibrate_unstable,
-                standardize=self.standardize,
-            ),
-            answer="paper",
-            random_state=seed,
+        batches = -(-len(X_test) // self.batch_size) if self.passes else 1
+        settings = Settings(
+            "paper",
+            head=self._head(self.steps * batches, seed),
+            correction="posthoc" if self.correct else "none",
+            rounds=self.rounds,
+            calibrate_unstable=self.calibrate_unstable,
+            standardize=self.standardize,
         )
-        return BoostedPredictor(source, made)
+        source = predictor if self.calibrated else Uncalibrated(predictor)
+        return boost(source, X_test, settings=settings, answer="paper", random_state=seed)
 
     def _head(self, steps: int, seed: int) -> AdamLogisticRegression:
         rate, size = self.learning_rate, self.batch_size
@@ -82,14 +71,14 @@ class PaperAdapter(Method):
 
 
 @dataclass(frozen=True)
-class PaperAdapterAsIs(PaperAdapter):
+class SFBPaperAsIs(SFBPaper):
     """The same on Φ_U as it comes: a learned feature has a scale, and the paper speaks of none.
 
     How far a few steps of Adam get depends on that scale.
 
     Examples
     --------
-    >>> PaperAdapterAsIs.standardize
+    >>> SFBPaperAsIs.standardize
     False
     """
 
@@ -98,7 +87,7 @@ class PaperAdapterAsIs(PaperAdapter):
 
 
 @dataclass(frozen=True)
-class PaperLabels(PaperAdapterAsIs):
+class SFBPaperLabels(SFBPaperAsIs):
     """The paper's head fitted to true labels of test rows (ORACLE): "GT adaptation"."""
 
     name: ClassVar[str] = "sfb-paper-labels"
@@ -110,17 +99,8 @@ class PaperLabels(PaperAdapterAsIs):
         """Fit the head on Φ_U to labels, and combine."""
         if y_test is None:
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
-        stable, unstable = outputs_of(predictor, X_test)
-        head = self._head(self.steps, seed)
-        made = adapt(
-            stable,
-            unstable,
-            y=y_test,
-            classes=predictor.classes_,
-            settings=Settings("paper", head=head, standardize=self.standardize),
-            answer="paper",
-        )
-        return BoostedPredictor(predictor, made)
+        settings = Settings("paper", head=self._head(self.steps, seed), standardize=self.standardize)
+        return boost(predictor, X_test, y=y_test, settings=settings, answer="paper")
 
 
 class Uncalibrated(OtherStable):

@@ -1,0 +1,120 @@
+"""One adapted class: whatever model it is of, it has the same attributes, which mean the same."""
+
+from copy import copy
+
+import numpy as np
+import pytest
+from joints import draw_anticausal
+from scipy.special import log_softmax
+
+from sfboost import Adaptation, AdaptedClassifier, Settings, StableFeatureBoosting, adapt
+
+KINDS = ["columns", "network", "leak correction"]
+
+
+def rows_of(*agreements, n=1500):
+    parts = [draw_anticausal(n, agreement, seed) for seed, agreement in enumerate(agreements)]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return X, y, np.repeat(np.arange(len(agreements)), n)
+
+
+@pytest.fixture(scope="module")
+def new():
+    return draw_anticausal(3000, 0.1, seed=9)[0]
+
+
+@pytest.fixture(scope="module")
+def models():
+    X, y, domain = rows_of(0.9, 0.7)
+    made = {"columns": StableFeatureBoosting([0], [1]).fit(X, y, domain)}
+    try:
+        import torch
+    except ImportError:
+        return made
+    from sfboost.torch import Plan, SFBClassifier
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    plan = Plan(learning_rate=0.02, steps=80, unstable_steps=80, validation_fraction=0.5, min_gain=-9.0)
+    network = SFBClassifier("small", n_stable=1, plan=plan).fit(X, y, sample_domain=domain)
+    torch.set_num_threads(threads)
+    return {**made, "network": network, "leak correction": network}
+
+
+def adapted_of(models, kind, X):
+    if kind not in models:
+        pytest.skip("needs the torch extra")
+    if kind == "leak correction":
+        return models[kind].correct_leak(X, n_cells=2, force=True)
+    return models[kind].adapt(X, answer="paper", uncertainty=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_attribute_is_there_and_of_its_type(models, new, kind):
+    adapted = adapted_of(models, kind, new)
+    assert type(adapted) is AdaptedClassifier
+    assert adapted.decision_ == ("leak-corrected" if kind == "leak correction" else "adapted")
+    assert isinstance(adapted.reason_, str)
+    assert adapted.classes_.tolist() == [0, 1]
+    assert adapted.prior_.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(adapted.confusion_.sum(axis=0), 1.0)
+    assert 0.1 < adapted.informativeness_ < 0.5  # (2 · 0.75 − 1)² = 0.25
+    assert (adapted.head_ is None) == (kind == "leak correction")
+    assert (adapted.uncertainty_ is None) == (kind == "leak correction")
+    assert adapted.leak_ is adapted.break_even_ is None  # the paper's answer has no guard
+    assert adapted.rounds_ == 1
+    assert adapted.warnings_ == ()
+    assert not adapted.depends_on_leak(new).any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_terms_of_an_explanation_add_up_to_the_prediction(models, new, kind):
+    adapted = adapted_of(models, kind, new)
+    for row in (new[3], new[3:4]):
+        why = adapted.explain(row)
+        np.testing.assert_allclose(why.joint, adapted.predict_log_proba(new[3:4])[0], atol=1e-12)
+        np.testing.assert_allclose(why.joint, log_softmax(why.stable + why.unstable - why.prior), atol=1e-9)
+        assert why.feature_names == adapted.model.unstable_names_
+        assert len(why.feature_names) == 1
+    with pytest.raises(ValueError, match=r"one row, got 2|features"):
+        adapted.explain(new[:2])
+
+
+@pytest.mark.parametrize("kind", ["columns", "network"])
+def test_what_was_adapted_is_what_the_engine_makes_of_both_parts(models, new, kind):
+    adapted = adapted_of(models, kind, new)
+    log_stable, unstable = models[kind].stable_and_unstable(new)
+    by_hand = adapt(
+        np.exp(log_stable),
+        unstable,
+        training=models[kind].training_,
+        answer="paper",
+        settings=None if kind == "columns" else Settings(correction="posthoc"),
+    )
+    assert isinstance(by_hand, Adaptation)
+    np.testing.assert_array_equal(
+        by_hand.predict_log_proba(np.exp(log_stable), unstable), adapted.predict_log_proba(new)
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fitting_the_model_again_does_not_change_what_was_adapted_before(models, new, kind):
+    own = {name: copy(model) for name, model in models.items()}
+    adapted = adapted_of(own, kind, new)
+    before, stable = adapted.predict_proba(new), own[kind].predict_proba(new)
+    X, y, domain = rows_of(0.2, 0.6, n=300)
+    own[kind].fit(X, 1 - y, sample_domain=domain)
+    assert not np.allclose(own[kind].predict_proba(new), stable)
+    np.testing.assert_array_equal(adapted.predict_proba(new), before)
+
+
+def test_unstable_cells_that_are_filled_in_are_told_when_predicting():
+    pd = pytest.importorskip("pandas", reason="needs the app extra")
+    pytest.importorskip("pyarrow", reason="needs the app extra")
+    from sfboost.encoding import EncodingWarning
+
+    X, y, domain = rows_of(0.9, 0.7)
+    frame = pd.DataFrame(X, columns=["stable", "unstable"])
+    adapted = StableFeatureBoosting(["stable"]).fit(frame, y, domain).adapt(frame, answer="paper")
+    with pytest.warns(EncodingWarning, match="unstable"):
+        adapted.predict(frame.assign(unstable=frame["unstable"].where(frame.index % 5 > 0)))
