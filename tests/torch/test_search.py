@@ -123,7 +123,7 @@ def test_a_found_model_comes_back_from_its_file(table, tmp_path):
 def test_a_search_goes_on_where_it_was_killed(brief, tmp_path, monkeypatch):
     X, y, d = _training(_table, 30)
     whole = SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
-    taken, step = [], trainer.Trainer._step
+    taken, step = [], trainer.StageRunner._step
 
     def counted(self, *args):
         taken.append(self)
@@ -131,7 +131,7 @@ def test_a_search_goes_on_where_it_was_killed(brief, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return step(self, *args)
 
-    monkeypatch.setattr(trainer.Trainer, "_step", counted)
+    monkeypatch.setattr(trainer.StageRunner, "_step", counted)
     with pytest.raises(KeyboardInterrupt):
         SFBClassifier(plan=Plan(budget=2, checkpoint=tmp_path)).fit(X, y, sample_domain=d)
     before = len(taken)

@@ -230,7 +230,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
         experience = self.training_.experience
         boosting = BoostSettings(choices, experience.reference.prior, self.classes_)
-        best = best_answer(rows, experience, boosting, adaptation, known)
+        best = best_answer(rows, experience, boosting, adaptation, known, doubt=self._doubt())
         if best.choice.decision == "kept stable":
             warn(f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused)
         elif best.change.verdict == "cannot tell":

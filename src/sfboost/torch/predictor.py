@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from sfboost.adaptation import Settings, StableEvidence, Training
+from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.settings import Choices
+from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.arrays import experience_of, rows_of
 from sfboost.boosting.diagnosing import know_training, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.calibration import Temperature
@@ -51,13 +55,27 @@ class FittedPredictor(AdaptableClassifier):
             learn_head(name, y[mine], features[mine], np.ones(len(mine)), len(self.classes_), choices)
             for name, mine in held_out.by_domain
         )
-        return know_training(
+        training = know_training(
             evidence,
             training_leaks(held_out),
             np.mean([head.class_balance for head in heads], axis=0),  # each domain counts once
             Recalibration.fit(held_out.stable, held_out.y, held_out.domain),
             heads,
         )
+        # Own domains play on frozen features: they have seen these domains, which flatters them.
+        weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
+        experience = experience_of(proba, features, y, held_out.domain, weight, names)
+        return replace(training, experience=experience)
+
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> AnswerRows | None:
+        """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
+        experience = self.training_.experience
+        if experience is None:
+            return None
+        log_stable, unstable = self.stable_and_unstable(X)
+        return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
 
     @property
     def verification_(self) -> Verification:
