@@ -87,7 +87,22 @@ def fit_unstable(
     tol: float = FINE,
     whitening: Whitening | None = None,
 ) -> UnstableModel:
-    """Fit f_U as `settings` say; `start`, `tol` and `whitening` are for our logistic head."""
+    """Fit f_U as `settings` say; `start`, `tol` and `whitening` are for our logistic head.
+
+    Stable predictions of the new rows stand in for their labels; that they are wrong in a known way is put
+    right after the fit ("posthoc"), in it ("forward", "backward") or by the likelihood of both.
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. Algorithms 1 and 2.
+    .. [2] N. Natarajan, I. S. Dhillon, P. Ravikumar and A. Tewari (2013). Learning with Noisy Labels.
+       NeurIPS 26.
+    .. [3] G. Patrini, A. Rozza, A. K. Menon, R. Nock and L. Qu (2017). Making Deep Neural Networks
+       Robust to Label Noise: A Loss Correction Approach. CVPR.
+    .. [4] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
+       via the EM Algorithm. Journal of the Royal Statistical Society B 39.
+    """
     if problem.all_labelled and settings.labelled_risk == "unstable":
         labels = problem.fix_labels(problem.stable, np.eye(problem.n_classes))
         head = settings.make_head(l2, tol)
@@ -165,10 +180,7 @@ def _maximise_likelihood(
         some = RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state)
         start = _maximise_likelihood(problem.take(some), settings, l2, None, tol, whitening).linear_fit
     elif start is None:
-        soft = CrossEntropy(problem.fix_labels(problem.stable, np.eye(problem.n_classes)), share)
-        rough = settings.make_head(l2, max(tol, _START_TOLERANCE))
-        assert isinstance(rough, SoftLogisticRegression)
-        start = rough.fit_objective(problem.X, soft, None, whitening).linear_fit_
+        start = _soft_start(problem, settings, l2, tol, whitening)
     below = None
     if settings.labelled_risk == "joint" and len(problem.labelled):
         # Unlabelled rows keep ℓ; labelled ones are compared with the combination (Eq. 3.2).
@@ -180,6 +192,17 @@ def _maximise_likelihood(
     # The objective is −ℓ plus the penalty: no second pass over the rows is needed.
     penalty = 0.5 * head.l2 * float(np.vdot(head.coef_, head.coef_))
     return UnstableModel(head, history=(penalty - head.objective_,))
+
+
+def _soft_start(
+    problem: Problem, settings: Choices, l2: float | None, tol: float, whitening: Whitening
+) -> LinearFit:
+    """The head that fits the pseudo-labels as they are; its arrays are gone before the likelihood's come."""
+    share = problem.weight / problem.weight.sum()
+    soft = CrossEntropy(problem.fix_labels(problem.stable, np.eye(problem.n_classes)), share)
+    head = settings.make_head(l2, max(tol, _START_TOLERANCE))
+    assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
+    return head.fit_objective(problem.X, soft, None, whitening).linear_fit_
 
 
 def _em_round(model: UnstableModel, problem: Problem, settings: Choices, l2: float | None) -> UnstableModel:

@@ -39,6 +39,9 @@ _BLOCK = 32768
 class Guard:
     """A band around f_U and the answer in it that is nearest to the prior.
 
+    How far f_S shows X_U within a class cannot be known in the new domain. Of all answers that a leak of
+    this size would allow, take the most careful one.
+
     Attributes
     ----------
     leak : float
@@ -57,6 +60,11 @@ class Guard:
         none even without a leak, infinity where no leak below one undoes it.
     cost : float
         Estimated accuracy given up if there is no leak at all and the head is exact.
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. (The assumption that it allows to fail.)
     """
 
     leak: float

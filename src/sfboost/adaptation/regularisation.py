@@ -58,7 +58,13 @@ class CrossFit:
 def cross_fit(problem: Problem, settings: Choices, total: float | None = None) -> CrossFit:
     """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows.
 
-    `total` is the weight of all rows if `problem` holds some of them only.
+    Labels would say which penalty predicts best; ℓ on rows that were held out says it without them. `total`
+    is the weight of all rows if `problem` holds some of them only.
+
+    References
+    ----------
+    .. [1] M. Stone (1974). Cross-Validatory Choice and Assessment of Statistical Predictions. Journal
+       of the Royal Statistical Society B 36.
     """
     total = float(problem.weight.sum()) if total is None else total
     most = most_rows(problem.X.shape[1], problem.n_classes)

@@ -64,6 +64,8 @@ class Estimate:
 class Uncertainty:
     """Estimates of one adaptation with standard errors, conditional on f_S.
 
+    Other rows of the same domain would have given other numbers; these are the sizes of the differences.
+
     Attributes
     ----------
     prior : Estimate of shape (K,)
@@ -80,6 +82,13 @@ class Uncertainty:
         Of the head's parameters on standardised features: columns first, intercept last in each.
     withheld : str
         Why no accuracy is given although it could be computed: the rows contradict what it believes.
+
+    References
+    ----------
+    .. [1] T. A. Louis (1982). Finding the Observed Information Matrix when Using the EM Algorithm.
+       Journal of the Royal Statistical Society B 44.
+    .. [2] W. K. Newey and D. McFadden (1994). Large Sample Estimation and Hypothesis Testing. Handbook
+       of Econometrics 4. (Stacked estimating equations.)
     """
 
     prior: Estimate

@@ -3,7 +3,8 @@
 Evidence is calibrated on own domains. After a change the cases of `play` that look like it (their signatures
 are near) say what each candidate gains over the stable predictor; the one that gains most, less its standard
 error over domains, is taken, and the stable predictor if none gains. Between "nothing changed" and "changed"
-the weights move with the p-value of the test: an answer does not jump.
+the weights move with the p-value of the test and with what is at stake, gain after a change against cost
+where nothing changed: an answer does not jump.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from sfboost.answers.play import AS_IS, Case
 from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
 
-# From here on the weight of a change grows, and here it is whole.
-_FIRST_DOUBT, _NO_DOUBT = 0.2, 0.02
+# From here on a change counts, and here it is taken for sure.
+_FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
+# Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
+_LEAST_COST = 0.005
 # How far signatures may differ and still be alike: meaning, slope, log unit, share.
 _ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
@@ -27,6 +30,8 @@ _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
 # Answers to rows that nothing happened to.
 _QUIET = ("pooled", "stable", "boosted")
+
+_NONE = (0.0, 0.0)
 
 WORDS = {
     "pooled": "all features as trained",
@@ -82,8 +87,13 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str], le
     best = max(gains, key=lambda name: gains[name][0] - gains[name][1], default="stable")
     if not gains or gains[best][0] <= gains[best][1]:
         best = "stable"
-    weights = {best: 1.0} if best == quiet else {quiet: 1.0 - doubt, best: doubt}
-    weights = {name: weight for name, weight in weights.items() if weight > 0.0}
+    weights = {best: 1.0}
+    if best != quiet and doubt < 1.0:
+        cost = _cost([case for case in cases if case.kind == AS_IS], best, quiet)
+        weight = _stake(doubt, gains.get(best, _NONE)[0] - gains.get(quiet, _NONE)[0], cost)
+        weights = {quiet: 1.0 - weight, best: weight}
+        weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
+        weights = {name: part / sum(weights.values()) for name, part in weights.items()}
     return Choice(weights, _kind(weights), _changed(change, weights, best, gains), gains)
 
 
@@ -112,10 +122,22 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
 
 
 def _doubt(p_value: float) -> float:
-    """Weight of a change, by the p-value of the test; linear in its logarithm."""
+    """How far a change counts, by the p-value of the test; linear in its logarithm."""
     span = np.log(_FIRST_DOUBT / _NO_DOUBT)
     doubt = float(np.clip(np.log(_FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
     return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
+
+
+def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
+    """Nats a row that an answer costs where nothing changed."""
+    losses = [case.log_loss.get(best, case.log_loss["stable"]) - case.log_loss[quiet] for case in untouched]
+    return max(float(np.mean(losses)) if losses else 0.0, _LEAST_COST)
+
+
+def _stake(doubt: float, gain: float, cost: float) -> float:
+    """Weight of an answer to a change: the odds of a change times what is at stake, gain against cost."""
+    odds = doubt / (1.0 - doubt) * max(gain, 0.0) / cost
+    return odds / (1.0 + odds)
 
 
 def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:

@@ -15,11 +15,12 @@ from sfboost.boosting.diagnosing import know_training, training_rows
 from sfboost.boosting.domains import stable_evidence
 from sfboost.boosting.evaluation import default_classifier
 from sfboost.boosting.playing import Asker, raw_log_proba
-from sfboost.boosting.rows import check_domain, rows_by_domain
+from sfboost.boosting.rows import check_domain
 from sfboost.calibration import Temperature
 from sfboost.change import Change, View, change_in
 from sfboost.change.view import centred
 from sfboost.diagnostics import Recalibration, training_leaks
+from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.marginal import as_probability_matrix, floored_log
 
 

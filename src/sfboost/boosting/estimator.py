@@ -52,10 +52,10 @@ from sfboost.boosting.rows import (
     check_domain,
     check_frozen_classes,
     make_splits,
-    rows_by_domain,
 )
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
+from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -291,14 +291,17 @@ class StableFeatureBoosting(AdaptableClassifier):
             self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated
 
-    def answer_rows(self, X: Any, sample_weight: Any = None) -> AnswerRows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
         pooled = getattr(self, "pooled_", None)  # files of earlier versions have none
         if pooled is None:
             return None
         weight = check_weight(sample_weight, X.shape[0])
-        return new_rows_of(pooled, X, self._stable_log_proba(X), self.unstable_columns_.take(X), weight)
+        log_stable = self._stable_log_proba(X) if log_stable is None else log_stable
+        return new_rows_of(pooled, X, log_stable, self.unstable_columns_.take(X), weight)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """The settings with our head in them."""
@@ -550,8 +553,10 @@ class StableFeatureBoosting(AdaptableClassifier):
     def encoder_(self) -> Encoder | None:
         """How columns of a frame become numbers; None if it was an array, or all is left to pipelines."""
         parts = (self.stable_columns_.encoder, self.unstable_columns_.encoder)
-        columns = dict.fromkeys(column for part in parts if part is not None for column in part.columns)
-        return Encoder(tuple(columns)) if columns else None
+        known = [part for part in parts if part is not None]
+        columns = dict.fromkeys(column for part in known for column in part.columns)
+        gaps = dict.fromkeys(name for part in known for name in part.gaps)
+        return Encoder(tuple(columns), tuple(gaps)) if columns else None
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:

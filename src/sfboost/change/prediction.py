@@ -52,6 +52,9 @@ def predict_new(
 ) -> Prediction:
     """Compare (value, standard error) of a new domain with those of own domains.
 
+    Own domains differ, by chance and in truth. A new value is remarkable if it is farther out than one more
+    domain of the same kind would be.
+
     `relative` and `absolute` are the prior guess of τ, as a share of the mean and in its units.
 
     Examples
@@ -60,6 +63,11 @@ def predict_new(
     >>> same, turned = (predict_new(own, (np.array([v]), np.array([0.1]))) for v in (1.0, -1.0))
     >>> bool(same.p_value[0] > 0.3), bool(turned.p_value[0] < 0.01)
     (True, True)
+
+    References
+    ----------
+    .. [1] J. P. T. Higgins, S. G. Thompson and D. J. Spiegelhalter (2009). A Re-Evaluation of Random-
+       Effects Meta-Analysis. Journal of the Royal Statistical Society A 172.
     """
     values, errors = (np.array([pair[i] for pair in own]) for i in (0, 1))
     # An own domain whose few rows happen to agree must not count for more than it knows.
@@ -87,9 +95,15 @@ def combine(p_values: FloatArray) -> float:
     --------
     >>> round(combine(np.array([0.03, 0.03])), 2)
     0.03
+
+    References
+    ----------
+    .. [1] Y. Liu and J. Xie (2020). Cauchy Combination Test: A Powerful Test with Analytic p-Value
+       Calculation under Arbitrary Dependency Structures. Journal of the American Statistical
+       Association 115.
     """
-    # Beyond 0.9 one value would outweigh any number of small ones.
-    capped = np.clip(p_values, 1e-15, 0.9)
+    # A moment that says more than expected must not outweigh one that says less.
+    capped = np.clip(p_values, 1e-15, 0.5)
     return float(stats.cauchy.sf(np.tan((0.5 - capped) * np.pi).mean()))
 
 
@@ -100,6 +114,11 @@ def holm(p_values: FloatArray) -> FloatArray:
     --------
     >>> holm(np.array([0.01, 0.04])).tolist()
     [0.02, 0.04]
+
+    References
+    ----------
+    .. [1] S. Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal
+       of Statistics 6.
     """
     order = np.argsort(p_values)
     adjusted = np.empty(len(p_values))

@@ -59,8 +59,17 @@ class _Comparison:
 def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Change:
     """Compare a new domain with the own ones.
 
+    Labels would show whether a feature still means what it meant. Without them its meaning is measured
+    through f_S, in the new domain and, as blindly, in each own one; what f_S gets wrong it gets wrong in
+    all of them.
+
     It is called changed only if it is so under both readings of stability, P(Y | X_S) and P(X_S | Y): rows
     whose X_S or class shares moved are not rows whose features changed their meaning.
+
+    References
+    ----------
+    .. [1] Y. Liu and J. Xie (2020). Cauchy Combination Test. Journal of the American Statistical
+       Association 115.
     """
     if view.unstable.shape[1] != len(reference.names):
         raise ValueError(

@@ -49,6 +49,12 @@ class AdamLogisticRegression(SoftLabelMixin):
     >>> head = AdamLogisticRegression(steps=20).fit(X, [[0.6, 0.4], [0.4, 0.6]])
     >>> head.coef_path_.shape
     (20, 1, 1)
+
+    References
+    ----------
+    .. [1] D. P. Kingma and J. Ba (2015). Adam: A Method for Stochastic Optimization. ICLR.
+    .. [2] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. App. E.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -19,6 +19,9 @@ from sfboost.marginal.probabilities import FloatArray
 class SoftLogisticRegression(SoftLabelMixin):
     """Logistic regression that takes soft labels without duplicating rows.
 
+    A pseudo-label that is 70 % sure is 0.7 of a row of one class and 0.3 of one of the other; the cross-
+    entropy to (0.7, 0.3) is the same, in half the rows.
+
     Minimises the weighted mean of the cross-entropy plus `l2`/2 · ‖coef‖² (the intercept is free), so
     that a row of weight two counts like two rows. scikit-learn's `C` is 1 / (l2 · n).
 
@@ -51,6 +54,11 @@ class SoftLogisticRegression(SoftLabelMixin):
     >>> head.predict_proba(X).round(3)
     array([[0.8, 0.2],
            [0.3, 0.7]])
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. Algorithm 1 line 4.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -103,6 +103,8 @@ class ScoreModel:
 def mixture_shares(weights: FloatArray) -> FloatArray:
     """Return q on the simplex that maximises Σ_i log Σ_y q_y w_iy (with half a pseudo-count per class).
 
+    Rows are a mixture of classes whose laws are known: what is not known is how much there is of each.
+
     Parameters
     ----------
     weights : array of shape (n, K)
@@ -117,6 +119,11 @@ def mixture_shares(weights: FloatArray) -> FloatArray:
     >>> import numpy as np
     >>> mixture_shares(np.array([[0.75, 0.25]] * 600 + [[0.25, 0.75]] * 400)).round(2)
     array([0.7, 0.3])
+
+    References
+    ----------
+    .. [1] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
+       via the EM Algorithm. Journal of the Royal Statistical Society B 39.
     """
     n, n_classes = weights.shape
     scaled = weights / weights.max(axis=1, keepdims=True)

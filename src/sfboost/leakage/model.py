@@ -174,6 +174,9 @@ def fit_leak_model(
 ) -> LeakModel:
     """Learn P(T | Y, U) on labelled domains and test that they agree about it.
 
+    Where there are labels one sees how f_S follows the unstable features within a class; what is seen there
+    is taken for true in the new domain.
+
     Parameters
     ----------
     stable_proba : array-like of shape (n,) or (n, K)
@@ -220,6 +223,11 @@ def fit_leak_model(
     >>> adapted = model.adapt(p3, u3)
     >>> bool(((p3 > 0.5) == y3).mean() < 0.15), bool((adapted.predict(p3, u3) == y3).mean() > 0.88)
     (True, True)
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. (What this departs from.)
     """
     proba = as_probability_matrix(stable_proba)
     X, domain = np.asarray(X_unstable, dtype=np.float64), np.asarray(domain)

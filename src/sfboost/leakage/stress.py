@@ -113,6 +113,9 @@ def stress_domains(
 ) -> list[StressDomain]:
     """Resample labelled rows, without replacement, to domains of the wanted agreements.
 
+    Leave out rows where the unstable features are right, and they are wrong more often: a domain with
+    another meaning, made of rows whose labels are known.
+
     The class shares stay as they are; among rows with Û ≠ Y the wrong guesses keep their shares.
 
     Parameters
@@ -140,6 +143,11 @@ def stress_domains(
     >>> domain = stress_domains(y, guess, agreements=[0.25])[0]
     >>> float((guess[domain.rows] == y[domain.rows]).mean())
     0.25
+
+    References
+    ----------
+    .. [1] S. Sagawa, P. W. Koh, T. B. Hashimoto and P. Liang (2020). Distributionally Robust Neural
+       Networks for Group Shifts. ICLR. (Groups of label and spurious feature.)
     """
     y, guess = np.asarray(y), np.asarray(guess)
     rng = np.random.default_rng(random_state)

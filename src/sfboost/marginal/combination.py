@@ -22,6 +22,11 @@ def log_combine(stable: FloatArray, log_unstable: FloatArray, prior: FloatArray)
     log_unstable : array of shape (n, K)
         log f_U, finite (see `floored_log`).
     prior : array of shape (K,)
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. Eq. 4.5 and App. C.
     """
     with np.errstate(divide="ignore"):
         log_stable = np.log(stable)
@@ -32,6 +37,9 @@ def log_combine(stable: FloatArray, log_unstable: FloatArray, prior: FloatArray)
 def combine(stable: FloatArray, unstable: FloatArray, prior: FloatArray) -> FloatArray:
     """Pr[Y | X_S, X_U] from Pr[Y | X_S], Pr[Y | X_U] and Pr[Y].
 
+    Given the class, stable and unstable features are independent: each is evidence of its own, and evidence
+    is multiplied. The prior is in both, so it is divided out once.
+
     Examples
     --------
     >>> import numpy as np
@@ -39,6 +47,11 @@ def combine(stable: FloatArray, unstable: FloatArray, prior: FloatArray) -> Floa
     array([[0.0357, 0.9643]])
     >>> combine(np.array([[0.0, 1.0]]), np.array([[1.0, 0.0]]), np.array([0.5, 0.5]))
     array([[0., 1.]])
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. Eq. 4.5 and App. C.
     """
     return np.exp(log_combine(stable, floored_log(unstable), prior))
 

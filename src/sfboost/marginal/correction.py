@@ -14,6 +14,9 @@ _LEAST_SLOPE = 1e-10
 def correct_posthoc(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
     """The paper's bias correction of a head fitted to pseudo-labels.
 
+    A pseudo-label is a label that was mixed up with known probabilities: what a head learns from it is f̃ =
+    ε f_U. So f_U is what ε maps to f̃.
+
     Two classes: (f̃ + ε₀ − 1) / (ε₀ + ε₁ − 1), clipped to [0, 1] (Eq. 4.4, Algorithm 1 line 5).
     More: the point p of the simplex that brings ε p closest to f̃ (Algorithm 2). With two classes
     both are the same number.
@@ -31,6 +34,11 @@ def correct_posthoc(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
     >>> confusion = np.array([[0.625, 0.375], [0.375, 0.625]])
     >>> correct_posthoc(np.array([[0.6, 0.4]]), confusion).round(12)
     array([[0.9, 0.1]])
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36. Eq. 4.4, Algorithms 1 and 2.
     """
     if len(confusion) == 2:
         slope = confusion[0, 0] + confusion[1, 1] - 1.0
@@ -45,6 +53,9 @@ def correct_posthoc(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
 def invert_confusion(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
     """ε⁻¹ f̃ row by row, unclipped: the signed targets of Natarajan's unbiased ("backward") loss.
 
+    Labels that are wrong with known probabilities can be exchanged for signed ones that are right on
+    average.
+
     A singular ε is replaced by its pseudo-inverse; rows sum to one in either case.
 
     Examples
@@ -53,6 +64,11 @@ def invert_confusion(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
     >>> confusion = np.array([[0.625, 0.375], [0.375, 0.625]])
     >>> invert_confusion(np.array([[0.25, 0.75]]), confusion)
     array([[-0.5,  1.5]])
+
+    References
+    ----------
+    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar and A. Tewari (2013). Learning with Noisy Labels.
+       NeurIPS 26.
     """
     inverse = np.linalg.pinv(confusion, rcond=1e-10)
     signed = pseudo @ inverse.T

@@ -24,6 +24,9 @@ def log_weights(stable: FloatArray, prior: FloatArray) -> FloatArray:
 def log_likelihood_rows(log_unstable: FloatArray, log_w: FloatArray) -> FloatArray:
     """ℓ row by row, from log f_U and log w of shape (n, K).
 
+    The label of a new row is not seen; f_S says how likely each is, f_U says how likely X_U makes it. Where
+    the two speak of the same label they agree more than chance would have it, and ℓ counts by how much.
+
     Examples
     --------
     >>> import numpy as np
@@ -31,5 +34,10 @@ def log_likelihood_rows(log_unstable: FloatArray, log_w: FloatArray) -> FloatArr
     >>> rows = log_likelihood_rows(np.log([prior, prior]), log_weights(f_S, prior))
     >>> bool(abs(rows).max() < 1e-12)
     True
+
+    References
+    ----------
+    .. [1] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
+       via the EM Algorithm. Journal of the Royal Statistical Society B 39.
     """
     return logsumexp(log_unstable + log_w, axis=1)

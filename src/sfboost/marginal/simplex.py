@@ -43,6 +43,11 @@ def simplex_least_squares(matrix: FloatArray, targets: FloatArray) -> FloatArray
     >>> import numpy as np
     >>> simplex_least_squares(np.eye(3), np.array([[0.6, 0.6, -0.2]]))
     array([[0.5, 0.5, 0. ]])
+
+    References
+    ----------
+    .. [1] C. L. Lawson and R. J. Hanson (1974). Solving Least Squares Problems. Prentice-Hall. (Active
+       sets.)
     """
     if np.linalg.cond(matrix) > _WORST_CONDITION:
         distinct, place = np.unique(targets, axis=0, return_inverse=True)

@@ -16,10 +16,10 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sfboost.adaptation.settings import Settings
 from sfboost.boosting import StableFeatureBoosting
-from sfboost.change.class_shares import shifted as with_moved_shares
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.experiments.shifts.kinds import Features, Floats, Shifted
 from sfboost.lab.experiments.shifts.material import Material
+from sfboost.marginal.shares import shifted as with_moved_shares
 
 #: SplitRows on which the importance of a feature is measured.
 _IMPORTANCE_ROWS = 2000
