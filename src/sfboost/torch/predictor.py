@@ -24,6 +24,7 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.inputs import chunks
 from sfboost.torch.precision import Precision
 from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.verification import Verification, verify
 
 _CHUNK = 4096
 
@@ -39,13 +40,12 @@ class FittedPredictor(AdaptableClassifier):
     temperature_: Temperature
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
+    first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
 
     def _learn_training(self, evidence: StableEvidence) -> Training:
         """What adaptations need to know, of f_S as adapted with (flattened if it is), on held-out rows."""
-        proba, features, labels, domain = self.validation_
-        if self.leak_model_ is not None:
-            proba = self.leak_model_.flatten(proba, features)
-        y, choices = np.searchsorted(self.classes_, labels), self._choices(self.settings)
+        proba, features, y, domain = self._held_out()
+        choices = self._choices(self.settings)
         held_out = TrainingRows(proba, y, domain.astype(object), numbers(features))
         heads = tuple(
             learn_head(name, y[mine], features[mine], np.ones(len(mine)), len(self.classes_), choices)
@@ -58,6 +58,23 @@ class FittedPredictor(AdaptableClassifier):
             Recalibration.fit(held_out.stable, held_out.y, held_out.domain),
             heads,
         )
+
+    @property
+    def verification_(self) -> Verification:
+        """Whether f_S, as adapted with, is shown to be stable on rows that it was not trained on."""
+        check_is_fitted(self, "network_")
+        return verify(*self._held_out(), guess=self.first_guess_)
+
+    def _held_out(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], npt.NDArray[Any]]:
+        """f_S as adapted with, Φ_U, class positions and domains of the rows that it was calibrated on."""
+        proba, features, labels, domain = self.validation_
+        if self.leak_model_ is not None:
+            proba = self.leak_model_.flatten(proba, features)
+        return proba, features, np.searchsorted(self.classes_, labels), domain
+
+    def _doubt(self) -> str | None:
+        verification = self.verification_
+        return None if verification.stable else verification.reason
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
