@@ -8,14 +8,14 @@ from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import guess_classes
 from sfboost.torch.folds import difference_between_domains, row_losses, unstable_logits
 from sfboost.torch.members import Look, Members
-from sfboost.torch.progress import Progress
+from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.split_network import SplitNetwork
 
 # Chi-square by degree of freedom beyond which a guess is about something that differs between domains.
 _DIFFERENT = 4.0
 
 
-def first_guess(members: Members, progress: Progress) -> np.ndarray:
+def first_guess(members: Members, progress: TrainingProgress) -> np.ndarray:
     """Name a class for every row by a network that did not see it (with a single fold: that saw four fifths).
 
     How long the networks are trained is found: after as many steps as make the guess right most unequally
@@ -24,7 +24,7 @@ def first_guess(members: Members, progress: Progress) -> np.ndarray:
     Parameters
     ----------
     members : Members
-    progress : Progress
+    progress : TrainingProgress
 
     Returns
     -------

@@ -19,7 +19,7 @@ from sfboost.torch.learning import Learner
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stages import Trial, trials, unstable_trial
-from sfboost.torch.views import Columns
+from sfboost.torch.views import ColumnPart
 
 Look = Callable[[], float]
 History = list[dict[str, Any]]
@@ -53,7 +53,7 @@ class Members:
     ----------
     folds : list of Fold
     silent : array of bool, optional
-        Columns that the view "columns" shows.
+        ColumnPart that the view "columns" shows.
     """
 
     x: Tensor
@@ -100,7 +100,7 @@ class Members:
             make_unstable_trunk=trunk_maker(self.guess_candidate(), self.own, self.shape),
         )
         for module in network.trunk.modules():
-            if isinstance(module, Columns) and self.silent is not None:
+            if isinstance(module, ColumnPart) and self.silent is not None:
                 module.kept.copy_(torch.from_numpy(self.silent))
         return network
 

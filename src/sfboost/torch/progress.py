@@ -6,7 +6,7 @@ import sys
 import time
 
 
-class Progress:
+class TrainingProgress:
     """Tells how many trainings are done and how long the rest will take.
 
     Parameters
@@ -18,7 +18,7 @@ class Progress:
 
     Examples
     --------
-    >>> Progress(4, shown=False).line(1, 30.0, "narrow, grey")
+    >>> TrainingProgress(4, shown=False).line(1, 30.0, "narrow, grey")
     'search  1 of 4, about 90 s left: narrow, grey'
     """
 

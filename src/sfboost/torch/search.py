@@ -27,7 +27,7 @@ from sfboost.torch.candidates import Candidate, first_candidates, variants
 from sfboost.torch.first_guess import first_guess
 from sfboost.torch.folds import balancing_weights, row_losses, stable_logits
 from sfboost.torch.members import History, Members
-from sfboost.torch.progress import Progress
+from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.views import silent_columns
@@ -37,7 +37,7 @@ _FINALISTS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """What a search found.
 
     Attributes
@@ -107,7 +107,7 @@ class Search:
         self.most, self.seconds = read_budget(budget)
         self.first = first_candidates(self.members.name, self.members.shape)
         self.few = range(len(self.members.folds))[:_FIRST_FOLDS]
-        self.progress = Progress(self._expected(), shown=shown)
+        self.progress = TrainingProgress(self._expected(), shown=shown)
         self.tried: list[_Tried] = []
 
     def _expected(self) -> int:
@@ -120,7 +120,7 @@ class Search:
     def _variants(self, best: Candidate) -> list[Candidate]:
         return variants(best, self.members.name, self.members.shape, self.members.goal)
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """Search, and return the best."""
         self._start = time.monotonic()
         members = self.members
@@ -177,7 +177,7 @@ class Search:
         losses = np.concatenate(list(tried.losses.values()))
         return float(np.average(losses, weights=self.weight[self._held(tried)]))
 
-    def _found(self, best: _Tried) -> Found:
+    def _found(self, best: _Tried) -> SearchResult:
         networks = [best.networks[k] for k in range(len(self.members.folds))]
         align_unstable(networks)
         held = [fold.held for fold in self.members.folds]
@@ -187,7 +187,7 @@ class Search:
                 network.unstable_features(self.members.source(rows).x).double().cpu().numpy()
                 for network, rows in zip(networks, held, strict=True)
             ]
-        return Found(
+        return SearchResult(
             network=mean_network(networks, stretch_of_mean(np.array(every), held)),
             architecture={
                 "members": len(networks),

@@ -65,7 +65,7 @@ class Edges(nn.Module):
         return x - functional.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
 
 
-class Columns(nn.Module):
+class ColumnPart(nn.Module):
     """Some columns; the others are zero.
 
     Parameters
@@ -75,7 +75,7 @@ class Columns(nn.Module):
 
     Examples
     --------
-    >>> view = Columns(2)
+    >>> view = ColumnPart(2)
     >>> view.kept[1] = 0
     >>> view(torch.ones(1, 2)).tolist()
     [[1.0, 0.0]]
@@ -97,7 +97,7 @@ VIEWS: dict[str, Callable[[Sequence[int]], nn.Module]] = {
     "grey": lambda shape: Grey(),
     "coarse": lambda shape: Coarse(),
     "edges": lambda shape: Edges(),
-    "columns": lambda shape: Columns(shape[0]),
+    "columns": lambda shape: ColumnPart(shape[0]),
 }
 """Every view by its name."""
 
