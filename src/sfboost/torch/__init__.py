@@ -2,7 +2,9 @@
 
 Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
-`stages`, `course` · `learning`, `ensemble` · `inputs`, `predictor`, `saved` · `classifier`.
+`stages`, `course` · `learning`, `ensemble` · `views`, `candidates`, `folds`, `side_by_side`, `progress` ·
+`members`, `first_guess`, `search` · `inputs`, `verification`,
+`predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ NAME = "shifts"
 TABLES = {
     "heart_disease": 4,
     "wine_quality": 2,
-    "amazon_reviews": 4,
     "eicu": 4,
     "impact": 15,
     "tv16": 12,
     "gusto": 16,
+    "amazon_reviews": 4,
 }
 PICTURES = {"pacs": 4}
 #: Coloured digits → the most rows of a domain.
