@@ -385,7 +385,9 @@ class SFBClassifier(FittedPredictor):
         y = np.searchsorted(self.classes_, labels)
         self.temperature_ = Temperature()
         if self.calibration is not None:
-            self.temperature_ = fit_temperature(logits, y, criterion=self.calibration, domain=domain)
+            self.temperature_ = fit_temperature(
+                logits, y, criterion=self.calibration, noise=self.search_ is not None, domain=domain
+            )
         log_proba = self.temperature_.apply(logits)
         self.evidence_ = stable_evidence(y, log_proba, np.ones(len(y)))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
