@@ -1,5 +1,7 @@
 """Settings that find themselves: what the search chooses, what it reads, and how it ends."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 from torch import nn  # noqa: E402
 
 import sfboost  # noqa: E402
-from sfboost.torch import Plan, SFBClassifier, members, trainer  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, trainer  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
 
 
@@ -168,3 +170,15 @@ def test_under_balancing_weights_label_and_guess_are_independent_in_every_domain
         np.add.at(joint, (y[here], guess[here]), weight[here])
         joint /= joint.sum()
         np.testing.assert_allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
+
+
+def test_the_pictures_show_every_candidate_and_every_stage(brief):
+    pytest.importorskip("matplotlib", reason="needs the app extra")
+    X, y, d = _training(_table, 30)
+    model = SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
+    tried, trained = plot_search(model), plot_history(model)
+    shown = [label.get_text() for label in tried.get_yticklabels()]
+    assert sorted(shown) == sorted(line["candidate"] for line in model.search_)
+    assert {text.get_text() for text in trained.get_legend().get_texts()} == {"stable", "unstable"}
+    with pytest.raises(ValueError, match="without a search"):
+        plot_search(SimpleNamespace(search_=None))

@@ -86,7 +86,7 @@ def variants(best: Candidate, network: str, shape: Sequence[int], goal: Goal) ->
     name = goal.penalty if isinstance(goal.penalty, str) else "own"
     if name != "none":
         changed.append(replace(best, penalty=name, penalty_weight=goal.penalty_weight))
-    if network == "auto" and len(shape) == 3 and min(shape[1:]) >= 8:
+    if network == "auto" and len(shape) == 3 and min(shape[1:]) >= 14:
         changed.append(replace(best, network="cnn"))
     return changed
 

@@ -388,7 +388,9 @@ class SFBClassifier(FittedPredictor):
         y = np.searchsorted(self.classes_, labels)
         self.temperature_ = Temperature()
         if self.calibration is not None:
-            self.temperature_ = fit_temperature(logits, y, criterion=self.calibration, domain=domain)
+            self.temperature_ = fit_temperature(
+                logits, y, criterion=self.calibration, noise=self.search_ is not None, domain=domain
+            )
         log_proba = self.temperature_.apply(logits)
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), unstable, labels, domain)
