@@ -151,7 +151,7 @@ def _with_noise(fitted: Temperature, log_proba: FloatArray, y: IntArray, weight:
     shift = 0.0 if fitted.bias is None else fitted.bias * fitted.temperature
 
     def loss(log_scale: float, noise: FloatArray) -> float:
-        logits = log_softmax(np.exp(log_scale) * (log_proba + shift), axis=1)
+        logits = log_softmax(np.exp(log_scale) * (log_proba + shift))
         return -float(weight @ _mixed(logits, noise)[np.arange(len(y)), y])
 
     limits = (-_LARGEST_LOG_SCALE, _LARGEST_LOG_SCALE)
