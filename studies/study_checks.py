@@ -15,6 +15,7 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -57,17 +58,21 @@ def inputs_of(problem: SimulatedProblem, fitted: bool) -> CheckInputs:
     )
 
 
-def outcomes(problem: SimulatedProblem, fitted: bool) -> dict[str, bool]:
+def outcomes(problem: SimulatedProblem, fitted: bool, only: Sequence[str] = ()) -> dict[str, bool]:
     """Which checks raise an alarm: a verdict of doubtful or violated, and the raw tests at the level."""
     inputs = inputs_of(problem, fitted)
     found: dict[str, bool] = {}
     for check in CHECKS:
         if check.name in ("anything to gain", "kind of stability"):  # no assumption that holds here or not
             continue
+        if only and check.name not in only:
+            continue
         result = check.run(inputs)
         found[check.name] = result.verdict in ALARMS
         if result.p_value is not None:
             found[f"{check.name}, test"] = result.p_value < LEVEL
+    if only:
+        return found
     slope = intercept_slope(inputs.labelled)
     if slope is not None:
         found["slope 0 (posterior)"] = slope.p_posterior < LEVEL
@@ -98,12 +103,12 @@ def power_cells() -> list[Dials]:
     return cells
 
 
-def run_block(dials: Dials, first: int, fitted: bool) -> dict[str, object]:
+def run_block(dials: Dials, first: int, fitted: bool, only: Sequence[str] = ()) -> dict[str, object]:
     """One block of draws: how often each alarm was raised, and how often it could have been."""
     alarms: Counter[str] = Counter()
     asked: Counter[str] = Counter()
     for seed in range(first, first + BLOCK):
-        found = outcomes(simulate(dials, seed), fitted)
+        found = outcomes(simulate(dials, seed), fitted, only)
         alarms.update({name: int(alarm) for name, alarm in found.items()})
         asked.update(found.keys())
     return {"dials": asdict(dials), "first": first, "fitted": fitted, "alarms": alarms, "asked": asked}
@@ -137,6 +142,7 @@ def main() -> None:
     parser.add_argument("--fitted", action="store_true", help="fit f_S instead of using the true posterior")
     parser.add_argument("--rows", type=int, nargs="*", help="only the cells with these numbers of rows")
     parser.add_argument("--classes", type=int, nargs="*", help="only the cells with these numbers of classes")
+    parser.add_argument("--checks", nargs="*", default=(), help="only these checks, by name")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop then; run again to resume")
     parser.add_argument("--out", type=Path, default=Path("build/study_checks.jsonl"))
     arguments = parser.parse_args()
@@ -157,7 +163,7 @@ def main() -> None:
                 key = json.dumps([asdict(dials), first], sort_keys=True)
                 if key in done or time.monotonic() - start > arguments.seconds:
                     continue
-                records.append(run_block(dials, first, fitted))
+                records.append(run_block(dials, first, fitted, arguments.checks))
                 file.write(json.dumps(records[-1]) + "\n")
                 file.flush()
     print(summarise(records))

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from absent import run_without
 
 import sfboost
 
@@ -20,20 +21,14 @@ SOURCE = Path(sfboost.__file__).parent
 def test_the_core_works_without_any_extra():
     """As on a machine with numpy, scipy and scikit-learn alone."""
     code = """
-import sys
-absent = {"torch", "pandas", "pyarrow", "matplotlib", "typer", "rich", "ray", "networkx", "pooch", "PIL"}
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Absent())
 import numpy as np, sfboost
 rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 400)
 X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
 print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper").decision_)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    plain = ("pandas", "pyarrow", "matplotlib", "typer", "rich", "networkx", "pooch", "PIL", "ray", "torch")
+    done = run_without(plain, code)
     assert done.stdout.strip() == "adapted"
 
 
@@ -107,28 +102,12 @@ def test_torch_is_seeded_only_where_its_state_is_put_back():
 def test_the_tests_themselves_need_no_extra():
     """What the newcomer's install lacks is skipped, not stumbled over: collection is where that fails."""
     code = """
-import sys
-absent = {"torch", "safetensors", "ray", "skops"}
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Absent())
-import importlib.util
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *a: None if name.partition(".")[0] in absent else found(name, *a)
 import pytest
 sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]))
 """
     here = {name: value for name, value in os.environ.items() if name != "SFBOOST_REQUIRE_EXTRAS"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=SOURCE.parent.parent,
-        env=here,
-        check=False,
-    )
+    extras = ("torch", "safetensors", "ray", "skops")
+    done = run_without(extras, code, cwd=SOURCE.parent.parent, env=here, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
 
 

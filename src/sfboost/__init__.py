@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         learn_training,
     )
     from sfboost.change import Change
+    from sfboost.marginal import LabelShift, label_shift
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
     from sfboost.selection import StableFeatureSelector
 
@@ -43,6 +44,7 @@ __all__ = [
     "Change",
     "DomainEvaluation",
     "Explanation",
+    "LabelShift",
     "SavedModelError",
     "SavedModelWarning",
     "Settings",
@@ -54,11 +56,12 @@ __all__ = [
     "adapt",
     "adapted_scorer",
     "change_test",
+    "label_shift",
     "learn_training",
     "load",
 ]
 
-_ROOMS = ("adaptation", "boosting", "change", "persistence", "selection")
+_ROOMS = ("marginal", "adaptation", "boosting", "change", "persistence", "selection")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,7 @@
 """Which answer is chosen: by the test, by own domains, by labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,16 +60,21 @@ def test_a_change_is_answered_as_own_domains_changed_alike_recommend(cases):
 
 
 def test_weights_move_with_the_p_value_and_do_not_jump(cases):
-    weights = [
-        choose(change(p), cases, NAMES).weights.get("mended", 0.0) for p in np.geomspace(0.3, 0.01, 60)
-    ]
+    p_values = np.geomspace(0.5, 0.01, 400)
+    weights = [choose(change(p), cases, NAMES).weights.get("mended", 0.0) for p in p_values]
     assert weights[0] == 0.0
     assert weights[-1] == 1.0
     assert (np.diff(weights) >= 0.0).all()
     assert np.diff(weights).max() < 0.1
-    middle = choose(change(0.06), cases, NAMES)
+    middle = choose(change(0.2), cases, NAMES)
     assert middle.decision == "blended"
     assert sum(middle.weights.values()) == pytest.approx(1.0)
+
+
+def test_an_answer_that_costs_nothing_where_nothing_changed_needs_less_evidence(cases):
+    cheap = [replace(c, log_loss=c.log_loss | {"mended": 0.31}) if c.kind == AS_IS else c for c in cases]
+    doubtful = change(0.2)
+    assert choose(doubtful, cheap, NAMES).weights["mended"] > choose(doubtful, cases, NAMES).weights["mended"]
 
 
 def test_another_answer_than_pooled_needs_domains_that_clearly_prefer_it():

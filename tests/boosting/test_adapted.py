@@ -144,7 +144,7 @@ def test_f_s_is_predicted_once_to_adapt_and_once_to_predict(new):
     X, y, domain = rows_of(0.9, 0.7)
     model = StableFeatureBoosting([0], [1], stable=CountingClassifier()).fit(X, y, domain)
     CountingClassifier.calls = 0
-    adapted = model.adapt(new, uncertainty=True)
+    adapted = model.adapt(new, uncertainty=True, answer="safe")
     assert CountingClassifier.calls == 1
     adapted.predict_proba(new)
     assert CountingClassifier.calls == 2

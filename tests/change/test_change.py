@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from sfboost.change import Reference, View, change_in
-from sfboost.change.class_shares import shifted
+from sfboost.marginal.shares import shifted
 
 PRIOR = (0.5, 0.5)
 

@@ -26,7 +26,7 @@ def test_of_the_discoveries_at_most_the_level_is_false():
 
 @pytest.mark.parametrize(("power", "verdict"), [(3.0, "unchanged"), (1.0, "cannot tell")])
 def test_a_change_that_is_none_among_many_loses_its_verdict(power, verdict):
-    change = Change("changed", 0.04, power, 0.05, 0.2, 0.1, {}, (), ("heart rate",))
+    change = Change("changed", 0.04, power, 0.05, 0.2, 0.1, {}, (), ("heart rate",), (), (0.0,) * 4)
     assert _judged(change, 0.5).verdict == verdict
     assert _judged(change, 0.5).changed == ()
     assert _judged(change, 0.01) is change

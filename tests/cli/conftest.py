@@ -15,8 +15,18 @@ else:  # the [app] extra is not here; the two files that say so by themselves re
     collect_ignore = [
         f"test_{name}.py"
         for name in (
-            *("bad_input", "collisions", "commands", "edges", "hostile_names", "interruption"),
-            *("both_ways", "outputs", "pandas_index", "pipes", "settings", "types"),
+            *("auto", "bad_input", "collisions", "commands", "edges", "hostile_names", "interruption"),
+            *(
+                "both_ways",
+                "export",
+                "info",
+                "outputs",
+                "progress",
+                "pandas_index",
+                "pipes",
+                "settings",
+                "types",
+            ),
         )
     ]
 

@@ -7,6 +7,7 @@ import sys
 import threading
 
 import pytest
+from hospitals import ROLES, reversed_hospital, training
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and modes are another matter there")
 
@@ -81,3 +82,17 @@ def test_standard_output_by_another_name_gets_the_table_and_no_word(files, tmp_p
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
     assert len(table.read_text().splitlines()) == 801
     assert "predicted 800 rows" in done.stderr
+
+
+def test_the_report_says_what_was_missing_where(sfboost, tmp_path):
+    rows, new = training(150), reversed_hospital(200)
+    rows.loc[rows.index % 3 == 0, "heart_rate"] = None
+    new.loc[new.index % 2 == 0, "heart_rate"] = None
+    rows.to_csv(tmp_path / "train.csv", index=False)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    outputs = ("-o", tmp_path / "p.csv", "--report", tmp_path / "r.html", "--no-evaluate")
+    sfboost("run", tmp_path / "train.csv", tmp_path / "new.csv", *ROLES, *outputs)
+    section = (tmp_path / "r.html").read_text(encoding="utf-8").partition("What was missing")[2]
+    row = section.partition("heart_rate</th>")[2].partition("</tr>")[0]
+    assert row.count("33 %") == 3
+    assert "50 %" in row

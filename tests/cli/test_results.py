@@ -1,11 +1,10 @@
 """Showing and checking records by the command."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
+from absent import run_without
 
 pytest.importorskip("typer", reason="the [app] extra brings the command")
 
@@ -16,13 +15,7 @@ from sfboost.lab.experiments import Store
 from sfboost.lab.experiments.committed import committed_records
 from sfboost.lab.experiments.store import write_records
 
-WITHOUT_TORCH = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "safetensors", "pooch", "PIL", "ray"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Absent())
+SHOW_ALL = """
 import json
 from typer.testing import CliRunner
 from sfboost.cli.app import app
@@ -41,7 +34,7 @@ def invoke(*arguments):
 
 @pytest.mark.long
 def test_every_experiment_is_shown_without_torch():
-    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
+    done = run_without(("torch", "safetensors", "pooch", "PIL", "ray"), SHOW_ALL)
     shown = json.loads(done.stdout)
     without_records = {name for name, (code, _) in shown.items() if code != 0}
     assert without_records == {"camelyon17"}

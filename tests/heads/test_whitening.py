@@ -18,19 +18,25 @@ def embeddings(n=400, d=40, k=3, seed=0):
     return X, targets / targets.sum(axis=1, keepdims=True)
 
 
+# The curvature between three classes, two of which are hardly told apart; none is told from all three.
+BY_CLASS = np.array([[1.0, -0.5, -0.5], [-0.5, 0.26, 0.24], [-0.5, 0.24, 0.26]])
+
+
+@pytest.mark.parametrize("by_class", [None, BY_CLASS])
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 10.0])
-def test_there_and_back(ridge):
+def test_there_and_back(ridge, by_class):
     X, _ = embeddings()
     theta = np.random.default_rng(1).normal(size=(3, 41))
-    coordinates = Whitening.of(X, np.ones(len(X))).at(ridge)
+    coordinates = Whitening.of(X, np.ones(len(X))).at(ridge, by_class)
     np.testing.assert_allclose(coordinates.to_plain(coordinates.to_white(theta)), theta, atol=1e-10)
 
 
-def test_the_gradient_follows_the_chain_rule():
+@pytest.mark.parametrize("by_class", [None, BY_CLASS])
+def test_the_gradient_follows_the_chain_rule(by_class):
     X, _ = embeddings()
     rng = np.random.default_rng(1)
     slope, white, step = (rng.normal(size=(3, 41)) for _ in range(3))
-    coordinates = Whitening.of(X, np.ones(len(X))).at(0.1)
+    coordinates = Whitening.of(X, np.ones(len(X))).at(0.1, by_class)
     change = coordinates.to_plain(white + step) - coordinates.to_plain(white)
     assert np.vdot(coordinates.gradient(slope), step) == pytest.approx(np.vdot(slope, change), rel=1e-9)
 

@@ -72,6 +72,21 @@ class Chromium:
         os.close(self._answers)
         self._folder.cleanup()
 
+    def ask(self, page: Path, expression: str):
+        """The value of an expression, in the page after it was loaded."""
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._call("Page.enable", session=session)
+        self._events.clear()
+        self._call("Page.navigate", session=session, url=page.resolve().as_uri())
+        self._wait_for("Page.loadEventFired")
+        asked = {"expression": expression, "returnByValue": True}
+        answer = self._call("Runtime.evaluate", session=session, **asked)
+        self._call("Target.closeTarget", targetId=target)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"])
+        return answer["result"]["value"]
+
     def look(self, page: Path, width: int, dark: bool = False, media: str = "screen") -> Look:
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

@@ -1,10 +1,8 @@
 """`save` and `load`: what comes back is what went in, and nothing else is ever made."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from absent import run_without
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -183,13 +181,6 @@ def test_trusted_must_be_a_list(tmp_path, model):
 
 def test_the_default_model_needs_no_extra():
     code = """
-import sys
-absent = {"torch", "pandas", "skops", "safetensors"}
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Absent())
 import tempfile, pathlib, numpy as np, sfboost
 from sklearn.naive_bayes import GaussianNB
 rng = np.random.default_rng(0)
@@ -204,7 +195,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_without(("torch", "pandas", "skops", "safetensors"), code)
     first, second = done.stdout.splitlines()
     assert first == "True"
     assert "pip install 'sfboost[app]'" in second

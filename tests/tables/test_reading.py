@@ -1,3 +1,4 @@
+import gzip
 import io
 import os
 import sys
@@ -57,6 +58,24 @@ def source(request, tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_table_is_the_same_table(source, kind):
     assert read(source(to_bytes(kind))).to_pydict() == TABLE.to_pydict()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_compressed_table_is_the_same_table(source, kind):
+    assert read(source(gzip.compress(to_bytes(kind)))).to_pydict() == TABLE.to_pydict()
+
+
+def test_a_large_compressed_table_is_read_in_batches(source):
+    text = b"age,sex\n" + b"40.5,f\n" * 400_000
+    with open_batches(source(gzip.compress(text)), 1 << 16) as (_, batches):
+        assert sum(batch.num_rows for batch in batches) == 400_000
+
+
+@pytest.mark.parametrize("spoil", [lambda data: data[: len(data) // 2], lambda data: data[:-20] + bytes(20)])
+def test_a_compressed_table_that_is_damaged_is_told_in_a_sentence(source, spoil):
+    numbers = "\n".join(map(str, np.random.default_rng(0).random(200_000)))
+    with pytest.raises(ValueError, match="is cut short or damaged"):
+        read(source(spoil(gzip.compress(b"age\n" + numbers.encode()))))
 
 
 @pytest.mark.parametrize("kind", KINDS)

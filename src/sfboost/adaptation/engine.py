@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.marginal import as_probability_matrix, posterior
 from sfboost.marginal.probabilities import FloatArray, as_class_shares
+from sfboost.notices import warn
 
 
 def adapt(
@@ -179,7 +179,7 @@ def adapt_rows(
     if decision.kind == "adapted" and doubts:
         notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
     for note in notes:
-        warnings.warn(note, AdaptationWarning, stacklevel=3)
+        warn(note, AdaptationWarning)
     unstable = fitted = None
     if decision.kind == "adapted":
         choose = choices.head is None
@@ -194,10 +194,9 @@ def adapt_rows(
         if decision.kind == "kept stable":
             unstable, withheld = None, unstable
     if decision.kind == "kept stable":
-        warnings.warn(
+        warn(
             f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
             AdaptationRefused,
-            stacklevel=3,
         )
     return Adaptation(
         classes=names,

@@ -180,10 +180,7 @@ def _maximise_likelihood(
         some = RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state)
         start = _maximise_likelihood(problem.take(some), settings, l2, None, tol, whitening).linear_fit
     elif start is None:
-        soft = CrossEntropy(problem.fix_labels(problem.stable, np.eye(problem.n_classes)), share)
-        rough = settings.make_head(l2, max(tol, _START_TOLERANCE))
-        assert isinstance(rough, SoftLogisticRegression)
-        start = rough.fit_objective(problem.X, soft, None, whitening).linear_fit_
+        start = _soft_start(problem, settings, l2, tol, whitening)
     below = None
     if settings.labelled_risk == "joint" and len(problem.labelled):
         # Unlabelled rows keep ℓ; labelled ones are compared with the combination (Eq. 3.2).
@@ -195,6 +192,17 @@ def _maximise_likelihood(
     # The objective is −ℓ plus the penalty: no second pass over the rows is needed.
     penalty = 0.5 * head.l2 * float(np.vdot(head.coef_, head.coef_))
     return UnstableModel(head, history=(penalty - head.objective_,))
+
+
+def _soft_start(
+    problem: Problem, settings: Choices, l2: float | None, tol: float, whitening: Whitening
+) -> LinearFit:
+    """The head that fits the pseudo-labels as they are; its arrays are gone before the likelihood's come."""
+    share = problem.weight / problem.weight.sum()
+    soft = CrossEntropy(problem.fix_labels(problem.stable, np.eye(problem.n_classes)), share)
+    head = settings.make_head(l2, max(tol, _START_TOLERANCE))
+    assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
+    return head.fit_objective(problem.X, soft, None, whitening).linear_fit_
 
 
 def _em_round(model: UnstableModel, problem: Problem, settings: Choices, l2: float | None) -> UnstableModel:

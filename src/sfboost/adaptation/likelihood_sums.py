@@ -32,13 +32,16 @@ class Point:
         The p of w = f_S / p.
     standardizer : Standardizer
     curved : bool
-        Whether second derivatives and products of scores are wanted: (columns · d)² numbers.
+        Whether second derivatives are wanted: (columns · d)² numbers.
+    errors : bool
+        Whether products of scores, which standard errors are made of, are wanted too.
     """
 
     theta: FloatArray
     prior: FloatArray
     standardizer: Standardizer
     curved: bool = True
+    errors: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +128,10 @@ def _block(stable: FloatArray, X: FloatArray, point: Point) -> LikelihoodSums:
                 curvature += unstable[i] - joint[i]
             hessian[k, :, m, :] = (design * curvature) @ design.T
             hessian[m, :, k, :] = hessian[k, :, m, :].T
+    if not point.errors:
+        no, crossed, shares = np.zeros(0), stable.T @ joint.T, unstable.sum(axis=1)
+        square = hessian.reshape(size, size)
+        return LikelihoodSums(float(n_rows), value, gradient, square, no, no, no, no, crossed, shares)
     best, chosen = _largest(joint), _largest(stable.T)
     rows = np.arange(n_rows)
     v = np.empty((size + 2 * n_classes + 3, n_rows))

@@ -7,7 +7,6 @@ then climbs ℓ of *all* rows.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -38,10 +37,12 @@ from sfboost.adaptation.summed_errors import influence_map, summed_covariance, s
 from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import rough_error
 from sfboost.heads import SoftLogisticRegression
-from sfboost.heads.linear import LinearFit, lbfgs
+from sfboost.heads.lbfgs import descend, white_rows
+from sfboost.heads.linear import LinearFit
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 
 Sum = TypeVar("Sum")
 #: Of a function of (stable, raw X) of some rows: its sum over all of them.
@@ -51,6 +52,8 @@ Pass = Callable[[Callable[[FloatArray, FloatArray], Any]], Any]
 _MOST_CURVED = 400
 _TOLERANCE = 1e-9
 _MOST_PASSES = 60
+# After a shorter step the next point may be the last, where errors are wanted too.
+_NEAR = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ def adapt_summed(
     if decision.kind == "adapted" and doubts:
         notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
     for note in notes:
-        warnings.warn(note, AdaptationWarning, stacklevel=3)
+        warn(note, AdaptationWarning)
     unstable = fitted = band = withheld = errors = None
     shares = prior
     if decision.kind == "adapted":
@@ -134,10 +137,9 @@ def adapt_summed(
         if decision.kind == "kept stable":
             unstable, withheld = None, unstable
     if decision.kind == "kept stable":
-        warnings.warn(
+        warn(
             f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
             AdaptationRefused,
-            stacklevel=3,
         )
     return Adaptation(
         classes=classes,
@@ -222,19 +224,19 @@ def _newton(
     """Newton's method, damped where ℓ is not concave or a step is too long; one pass for each step."""
     ridge = np.column_stack([np.full_like(theta[:, :-1], l2), np.zeros(len(theta))]).ravel()
 
-    def look(at: FloatArray) -> tuple[LikelihoodSums, float, FloatArray]:
-        sums: LikelihoodSums = over_all(Climb(Point(at, prior, standardizer)))
+    def look(at: FloatArray, errors: bool) -> tuple[LikelihoodSums, float, FloatArray]:
+        sums: LikelihoodSums = over_all(Climb(Point(at, prior, standardizer, errors=errors)))
         value = sums.value / sums.n_rows + 0.5 * float(ridge @ at.ravel() ** 2)
         return sums, value, sums.gradient.ravel() / sums.n_rows + ridge * at.ravel()
 
-    sums, value, gradient = look(theta)
+    sums, value, gradient = look(theta, False)
     damping = 0.0
     for _ in range(_MOST_PASSES):
         if np.abs(gradient).max() <= _TOLERANCE:
             break
         step = _solve(sums.hessian / sums.n_rows + np.diag(ridge), gradient, damping)
         trial = theta - step.reshape(theta.shape)
-        new = look(trial)
+        new = look(trial, bool(np.abs(step).max() < _NEAR))
         if new[1] <= value + 1e-12 * abs(value):
             theta, damping = trial, damping / 10.0 if damping > 1e-6 else 0.0
             sums, value, gradient = new
@@ -242,6 +244,8 @@ def _newton(
             break  # nothing but rounding is left
         else:
             damping = max(10.0 * damping, 1e-3)
+    if not sums.products.size:
+        sums = look(theta, True)[0]
     # The mean of K intercepts is free; centring makes the fit unique.
     shift = theta[:, -1].mean() if len(theta) > 1 else 0.0
     return sums, np.column_stack([theta[:, :-1], theta[:, -1] - shift])
@@ -275,6 +279,7 @@ def _many_steps(
         value = sums.value / sums.n_rows + 0.5 * float(np.vdot(penalty, theta))
         return value, sums.gradient / sums.n_rows + penalty
 
-    whitening = Whitening.of(sample.X, sample.weight)
-    fit = lbfgs(evaluate, l2, start, 1000, FINE, whitening)
-    return last[0], np.column_stack([fit.coef.T, fit.intercept])
+    theta = np.column_stack([start.coef.T, start.intercept])
+    coordinates = white_rows(Whitening.of(sample.X, sample.weight), l2, len(theta))
+    found = descend(evaluate, theta, coordinates, FINE, 1000)
+    return last[0], found.theta

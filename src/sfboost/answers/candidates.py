@@ -1,4 +1,4 @@
-"""The candidate answers: each a small frozen predictor of `Rows`. One class, one line in `fit_candidates`."""
+"""The candidate answers: each a small frozen predictor of rows. One class, one line in `fit_candidates`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfboost.adaptation import Adaptation, AdaptationWarning, Training
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits, Mending
-from sfboost.answers.rows import Rows
+from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray
@@ -22,36 +22,36 @@ from sfboost.marginal.probabilities import FloatArray
 class Answer(Protocol):
     """Fitted to one new domain; says log-probabilities of any of its rows."""
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """Log-probabilities, of shape (n, K)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Stable:
+class StableAnswer:
     """The stable predictor alone."""
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """Log f_S."""
         return rows.view.log_stable
 
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class PooledAnswer:
     """All features as trained."""
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """What the pooled classifier says."""
         return rows.view.log_pooled
 
 
 @dataclass(frozen=True, eq=False)
-class Mended:
+class MendedAnswer:
     """All features as trained, after the changed ones were put back, or dropped."""
 
     mending: Mending
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """What the pooled classifier says of mended rows."""
         return rows.with_unstable(self.mending.apply(rows.view)).view.log_pooled
 
@@ -66,7 +66,7 @@ class BoostSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Boosted:
+class BoostedAnswer:
     """SFB: what the unstable features mean is learned anew, from f_S or from another answer in its place.
 
     Attributes
@@ -87,15 +87,15 @@ class Boosted:
         """Whether there was enough to learn from."""
         return self.adaptation.decision.kind == "adapted"
 
-    def log_proba(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: AnswerRows) -> FloatArray:
         """Log f + log f_U − log p."""
         unstable = rows.unstable if self.columns is None else rows.view.unstable[:, list(self.columns)]
         return self.adaptation.predict_log_proba(np.exp(self.base.log_proba(rows)), unstable)
 
 
 def boost(
-    base: Answer, rows: Rows, settings: BoostSettings, columns: tuple[int, ...] | None = None
-) -> Boosted:
+    base: Answer, rows: AnswerRows, settings: BoostSettings, columns: tuple[int, ...] | None = None
+) -> BoostedAnswer:
     """Learn the unstable features anew, on top of another answer."""
     choices = settings.choices
     if columns is not None and choices.wraps_head:
@@ -116,26 +116,27 @@ def boost(
             answer="checked",
             uncertainty=False,
         )
-    return Boosted(base, adaptation, columns)
+    return BoostedAnswer(base, adaptation, columns)
 
 
 def fit_candidates(
-    rows: Rows,
+    rows: AnswerRows,
     change: Change,
     habits: Habits | None,
     settings: BoostSettings,
     adaptation: Adaptation | None = None,
 ) -> Mapping[str, Answer]:
     """Every answer that can be given to these rows. `adaptation` is that of f_S, if it is at hand."""
-    made: dict[str, Answer] = {"stable": Stable(), "pooled": Pooled()}
-    boosted = boost(Stable(), rows, settings) if adaptation is None else Boosted(Stable(), adaptation)
+    made: dict[str, Answer] = {"stable": StableAnswer(), "pooled": PooledAnswer()}
+    base = StableAnswer()
+    boosted = boost(base, rows, settings) if adaptation is None else BoostedAnswer(base, adaptation)
     if boosted.learned:
         made["boosted"] = boosted
     if habits is None or rows.log_pooled is None:
         return made
-    made["mended"] = Mended(habits.mend(rows.view, *change.columns_left()))
+    made["mended"] = MendedAnswer(habits.mend(rows.view, *change.columns_left()))
     columns, left = change.columns_left(change.suspects)
-    made["dropped"] = dropped = Mended(habits.mend(rows.view, columns, [0.0] * len(left)))
+    made["dropped"] = dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(left)))
     if len(columns) < rows.view.unstable.shape[1]:
         grafted = boost(dropped, rows, with_penalty(settings, boosted), tuple(columns))
         if grafted.learned:
@@ -143,7 +144,7 @@ def fit_candidates(
     return made
 
 
-def with_penalty(settings: BoostSettings, boosted: Boosted) -> BoostSettings:
+def with_penalty(settings: BoostSettings, boosted: BoostedAnswer) -> BoostSettings:
     """The same with the penalty that was found before, if one was: of the same rows it is about the same."""
     found = boosted.adaptation.cross_fit
     if settings.choices.head is not None or found is None:

@@ -3,7 +3,8 @@
 Evidence is calibrated on own domains. After a change the cases of `play` that look like it (their signatures
 are near) say what each candidate gains over the stable predictor; the one that gains most, less its standard
 error over domains, is taken, and the stable predictor if none gains. Between "nothing changed" and "changed"
-the weights move with the p-value of the test: an answer does not jump.
+the weights move with the p-value of the test and with what is at stake, gain after a change against cost
+where nothing changed: an answer does not jump.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from sfboost.answers.play import AS_IS, Case
 from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
 
-# From here on the weight of a change grows, and here it is whole.
-_FIRST_DOUBT, _NO_DOUBT = 0.2, 0.02
+# From here on a change counts, and here it is taken for sure.
+_FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
+# Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
+_LEAST_COST = 0.005
 # How far signatures may differ and still be alike: meaning, slope, log unit, share.
 _ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
@@ -27,6 +30,8 @@ _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
 # Answers to rows that nothing happened to.
 _QUIET = ("pooled", "stable", "boosted")
+
+_NONE = (0.0, 0.0)
 
 WORDS = {
     "pooled": "all features as trained",
@@ -72,19 +77,21 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str], le
         return Choice({best: 1.0}, _kind({best: 1.0}), _cannot_tell(change, best), gains)
     doubt = _doubt(change.p_value)
     if doubt == 0.0:
-        reason = f"Nothing changed: {_as_ever(change)}. The answer is {WORDS[quiet]}"
-        if quiet == "pooled":
-            reason += f" ({learner})" * bool(learner)
-        else:
-            reason += ", which your own domains clearly prefer to all features as trained"
-        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), reason + ".", {})
+        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), _unchanged(change, quiet, learner), {})
     gains = _gains([case for case in cases if case.kind != AS_IS], change, available)
     best = max(gains, key=lambda name: gains[name][0] - gains[name][1], default="stable")
     if not gains or gains[best][0] <= gains[best][1]:
         best = "stable"
-    weights = {best: 1.0} if best == quiet else {quiet: 1.0 - doubt, best: doubt}
-    weights = {name: weight for name, weight in weights.items() if weight > 0.0}
-    return Choice(weights, _kind(weights), _changed(change, weights, best, gains), gains)
+    weights = {best: 1.0}
+    if best != quiet and doubt < 1.0:
+        cost = _cost([case for case in cases if case.kind == AS_IS], best, quiet)
+        weight = _stake(doubt, gains.get(best, _NONE)[0] - gains.get(quiet, _NONE)[0], cost)
+        weights = {quiet: 1.0 - weight, best: weight}
+        weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
+        weights = {name: part / sum(weights.values()) for name, part in weights.items()}
+    same = quiet in weights and len(weights) == 1 and change.verdict != "changed"
+    reason = _unchanged(change, quiet, learner) if same else _changed(change, weights, best, gains)
+    return Choice(weights, _kind(weights), reason, gains)
 
 
 def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows: int) -> Choice:
@@ -112,10 +119,22 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
 
 
 def _doubt(p_value: float) -> float:
-    """Weight of a change, by the p-value of the test; linear in its logarithm."""
+    """How far a change counts, by the p-value of the test; linear in its logarithm."""
     span = np.log(_FIRST_DOUBT / _NO_DOUBT)
     doubt = float(np.clip(np.log(_FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
     return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
+
+
+def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
+    """Nats a row that an answer costs where nothing changed."""
+    losses = [case.log_loss.get(best, case.log_loss["stable"]) - case.log_loss[quiet] for case in untouched]
+    return max(float(np.mean(losses)) if losses else 0.0, _LEAST_COST)
+
+
+def _stake(doubt: float, gain: float, cost: float) -> float:
+    """Weight of an answer to a change: the odds of a change times what is at stake, gain against cost."""
+    odds = doubt / (1.0 - doubt) * max(gain, 0.0) / cost
+    return odds / (1.0 + odds)
 
 
 def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
@@ -180,6 +199,13 @@ def _as_ever(change: Change) -> str:
     return f"the unstable features speak as in your own {len(change.own)} domains ({_p(change)})"
 
 
+def _unchanged(change: Change, quiet: str, learner: str) -> str:
+    reason = f"Nothing changed: {_as_ever(change)}. The answer is {WORDS[quiet]}"
+    if quiet != "pooled":
+        return f"{reason}, which your own domains clearly prefer to all features as trained."
+    return reason + f" ({learner})" * bool(learner) + "."
+
+
 def _cannot_tell(change: Change, best: str) -> str:
     if len(change.own) < 2:
         why, help_ = "there is one training domain", "more training domains"
@@ -197,20 +223,20 @@ def _changed(
 ) -> str:
     features = [feature for feature in change.features if feature.name in change.suspects]
     features.sort(key=lambda feature: -feature.importance)
-    names = ", ".join(feature.name for feature in features[:3])
+    names = ", ".join(f"'{feature.name}'" for feature in features[:3])
     names += f" and {len(features) - 3} more" if len(features) > 3 else ""
-    what = f"{names} seem{'s' * (len(features) == 1)} to mean something else than in your own "
-    what += f"{len(change.own)} domains ({_p(change)})"
+    what = f"{names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
+    what += f"{len(change.own)} domains"
     if len(weights) > 1:
         parts = " and ".join(f"{100 * weight:.0f} % {WORDS[name]}" for name, weight in weights.items())
-        return f"Perhaps {what}: the answer is {parts}."
+        return f"Perhaps {what} ({_p(change)}). The answer is {parts}."
     if best == "stable":
         return (
-            f"{what[0].upper()}{what[1:]}, and on your own domains, changed like this, no other answer beats "
+            f"Changed: {what} ({_p(change)}). On your own domains, changed like this, no other answer beats "
             "the stable features by more than its error."
         )
     gain, error = gains[best]
     return (
-        f"{what[0].upper()}{what[1:]}. The answer is {WORDS[best]}: on your own domains, changed like this, "
-        f"it beats the stable features by {gain:.3f} ± {error:.3f} nats a row."
+        f"Changed: {what} ({_p(change)}). The answer is {WORDS[best]}: on your own domains, changed like "
+        f"this, it beats the stable features by {gain:.3f} ± {error:.3f} nats a row."
     )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits
 from sfboost.answers.play import Case, play
-from sfboost.answers.rows import Rows
+from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
 
 IntArray = npt.NDArray[np.intp]
@@ -48,7 +48,7 @@ class Experience:
     @classmethod
     def learn(
         cls,
-        rows: Sequence[Rows],
+        rows: Sequence[AnswerRows],
         labels: Sequence[IntArray],
         domains: Sequence[Any],
         choices: Choices,
@@ -80,7 +80,7 @@ class Experience:
         return cls(reference, habits, cases, learner)
 
 
-def _at_most(rows: Rows, y: IntArray, rng: np.random.Generator) -> tuple[Rows, IntArray]:
+def _at_most(rows: AnswerRows, y: IntArray, rng: np.random.Generator) -> tuple[AnswerRows, IntArray]:
     """Few enough rows to play with."""
     if len(y) <= MOST_ROWS:
         return rows, y

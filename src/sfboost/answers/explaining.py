@@ -9,10 +9,10 @@ import numpy as np
 from sfboost.adaptation import Explanation
 from sfboost.answers.best import BestAnswer
 from sfboost.answers.experience import Experience
-from sfboost.answers.rows import Rows
+from sfboost.answers.rows import AnswerRows
 
 
-def explain_best(best: BestAnswer, row: Rows, adaptation: Any, experience: Experience) -> Explanation:
+def explain_best(best: BestAnswer, row: AnswerRows, adaptation: Any, experience: Experience) -> Explanation:
     """Terms of one prediction. A feature adds what the answer would lack if only the others told of it."""
     joint, stable, prior = best.log_proba(row)[0], row.view.log_stable[0], np.log(adaptation.prior)
     unstable = joint - stable + prior

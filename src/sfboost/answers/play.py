@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.adaptation.settings import Choices
-from sfboost.answers.candidates import Boosted, BoostSettings, fit_candidates, with_penalty
+from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
-from sfboost.answers.rows import Rows
+from sfboost.answers.rows import AnswerRows
 from sfboost.answers.stress import STRESSES, stressed
 from sfboost.change import Reference, change_in
 from sfboost.marginal.probabilities import FloatArray
@@ -52,7 +52,7 @@ class Case:
 
 
 def play(
-    rows: Sequence[Rows],
+    rows: Sequence[AnswerRows],
     labels: Sequence[IntArray],
     domains: Sequence[Any],
     reference: Reference,
@@ -87,7 +87,7 @@ def play(
             change = change_in(reference, here.view)
             answers = fit_candidates(here, change, habits, own)
             boosted = answers.get("boosted")
-            if isinstance(boosted, Boosted):
+            if isinstance(boosted, BoostedAnswer):
                 own = with_penalty(own, boosted)  # found once: what follows are the same rows
             said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
             cases.append(_scored(str(place), name, change, said, y, here.view.weight))

@@ -17,7 +17,7 @@ IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class AnswerRows:
     """What a candidate answer is given.
 
     Attributes
@@ -44,7 +44,7 @@ class Rows:
         """U as it was given: what a head reads that the user brought along."""
         return self.view.unstable if self.given is None else self.given
 
-    def take(self, positions: IntArray) -> Rows:
+    def take(self, positions: IntArray) -> AnswerRows:
         """Some of the rows."""
         view = self.view
         weight = view.weight[positions]
@@ -59,7 +59,7 @@ class Rows:
         given = None if self.given is None else _safe_indexing(self.given, positions)
         return replace(self, view=part, positions=before[positions], given=given)
 
-    def with_unstable(self, unstable: FloatArray) -> Rows:
+    def with_unstable(self, unstable: FloatArray) -> AnswerRows:
         """The same rows with another U."""
         if self.log_pooled is None:
             raise ValueError("The pooled classifier cannot be asked about other values of these features.")

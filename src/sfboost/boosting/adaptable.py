@@ -13,20 +13,21 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation import AdaptationRefused, AdaptationWarning, Settings, Training
+from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Settings, Training
 from sfboost.adaptation.checks import check_known_labels, check_weight
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
-from sfboost.answers import Rows, best_answer
+from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import adapt_domains
 from sfboost.boosting.diagnosing import alarm_of, head_numbers, with_leak
 from sfboost.diagnostics import NewRows
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 from sfboost.persistence import Savable
 
 NO_EXPERIENCE = (
@@ -62,6 +63,10 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
     def _choices(self, settings: Settings | None) -> Choices:
         """All that settings leave open, decided."""
         return resolve(settings, transport=self.transport)
+
+    def _doubt(self) -> str | None:
+        """Why f_S is not to be trusted in any new domain, if training says so."""
+        return None
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
@@ -115,7 +120,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             Also compute standard errors (`uncertainty_`).
         sample_domain : array-like of shape (n,), optional
             The domain of each row, if the rows are of many new domains. Each gets a head of its own that
-            leans on the others, and on training, as far as its rows are few; labels and weights are not used.
+            leans on the others, and on training, as far as its rows are few; labels and weights are not used,
+            and answer="best" is "safe".
 
         Returns
         -------
@@ -130,6 +136,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
                     "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
                     "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
                 )
+            answer = "safe" if answer == "best" else answer
             training = with_leak(self.training_, leak, answer)
             return adapt_domains(copy(self), stable, unstable, sample_domain, training, answer)
         settings = self.settings if settings is None else settings
@@ -141,7 +148,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         if answer == "best" and leak is not None:
             answer = "safe"  # the guard is what allows for a leak
         if answer == "best":
-            rows, note = self._rows_to_answer(X, sample_weight)
+            rows, note = self._rows_to_answer(X, sample_weight, log_stable)
             if rows is not None:
                 return self._best(rows, stable, unstable, choices, y, sample_weight, uncertainty)
             answer = "safe"
@@ -149,7 +156,9 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
             asked = training if answer == "safe" else replace(training, leak=0.0)
-            alarm = alarm_of(asked, rows_to_judge(stable, unstable, sample_weight, choices, training))
+            new = rows_to_judge(stable, unstable, sample_weight, choices, training)
+            doubts = [alarm_of(asked, new), self._doubt() if leak is None else None]
+            alarm = "; ".join(doubt for doubt in doubts if doubt) or None
         adaptation = adapt_rows(
             stable,
             unstable,
@@ -162,26 +171,27 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             uncertainty=uncertainty,
             alarm=alarm,
         )
-        if note is not None:
-            decision = replace(adaptation.decision, reason=f"{adaptation.decision.reason}. {note}")
-            adaptation = replace(adaptation, decision=decision)
         # A shallow copy: refitting this model later must not change what was adapted now.
-        return AdaptedClassifier(copy(self), adaptation)
+        return AdaptedClassifier(copy(self), with_note(adaptation, note))
 
-    def answer_rows(self, X: Any, sample_weight: Any = None) -> Rows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if there is no pooled classifier."""
         return None
 
-    def _rows_to_answer(self, X: Any, sample_weight: Any) -> tuple[Rows | None, str | None]:
+    def _rows_to_answer(
+        self, X: Any, sample_weight: Any, log_stable: FloatArray | None = None
+    ) -> tuple[AnswerRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:
             return None, NO_EXPERIENCE
-        rows = self.answer_rows(X, sample_weight)
+        rows = self.answer_rows(X, sample_weight, log_stable)
         return rows, None if rows is not None else NO_NUMBERS
 
     def _best(
         self,
-        rows: Rows,
+        rows: AnswerRows,
         stable: FloatArray,
         unstable: Any,
         choices: Choices,
@@ -211,19 +221,32 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
                 uncertainty=uncertainty,
                 alarm=alarm,
             )
+        known = check_known_labels(y, self.classes_, len(stable)) if y is not None else None
+        return self._choose(rows, adaptation, choices, known)
+
+    def _choose(
+        self, rows: AnswerRows, adaptation: Adaptation, choices: Choices, known: Any = None
+    ) -> AdaptedClassifier:
+        """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
         experience = self.training_.experience
         boosting = BoostSettings(choices, experience.reference.prior, self.classes_)
-        known = check_known_labels(y, self.classes_, len(stable)) if y is not None else None
-        best = best_answer(rows, experience, boosting, adaptation, known)
+        best = best_answer(rows, experience, boosting, adaptation, known, doubt=self._doubt())
         if best.choice.decision == "kept stable":
-            warnings.warn(
-                f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused, stacklevel=3
-            )
+            warn(f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused)
         elif best.change.verdict == "cannot tell":
-            warnings.warn(best.choice.reason, AdaptationWarning, stacklevel=3)
+            warn(best.choice.reason, AdaptationWarning)
         adapted = AdaptedClassifier(copy(self), adaptation, best)
         adapted.answers_ = best.every_answer(rows)
         return adapted
+
+
+def with_note(adaptation: Adaptation, note: str | None) -> Adaptation:
+    """An adaptation whose reason says one thing more."""
+    if note is None:
+        return adaptation
+    return replace(
+        adaptation, decision=replace(adaptation.decision, reason=f"{adaptation.decision.reason}. {note}")
+    )
 
 
 def rows_to_judge(

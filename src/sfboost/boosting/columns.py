@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
+from sfboost.notices import warn
 from sfboost.selection import StableFeatureSelector
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ class Columns:
                 raise ValueError(
                     "The model was fitted to a frame with text in it: pass a frame, not an array."
                 )
-            return _safe_indexing(X, list(self.positions), axis=1)
+            numbers = _safe_indexing(X, list(self.positions), axis=1)
+            n_gaps = 0 if self.encoder is None else len(self.encoder.gaps)
+            # An array has no gaps.
+            return np.column_stack([numbers, np.zeros((numbers.shape[0], n_gaps))]) if n_gaps else numbers
         if self.encoder is None:
             known = not self.lacking(X)  # else fitted to an array, whose columns have no names
             return _safe_indexing(X, list(self.names if known else self.positions), axis=1)
@@ -85,23 +88,24 @@ def choose_columns(
         chosen, selector = (stable, None) if found is None else found
         return *resolve_columns(X, chosen, unstable), selector
     if _is_search(stable) and all(encoded):
-        # Each category is a candidate by itself.
         encoder = Encoder.fit(X, names_of(X))
+        # The codes of a category are stable together, or not at all.
+        whole = [column.name for column in encoder.columns for _ in column.outputs]
         named = encoder.outputs_of(_names(X, _positions(X, unstable, "unstable_features") or []))
         numbers = encoder.encode(X)
         rows = type(X)(numbers, columns=list(encoder.names)) if hasattr(X, "iloc") else numbers
         places = [encoder.names.index(name) for name in named] or None
-        found = find_stable(rows, labels, domain, stable, places)
+        found = find_stable(rows, labels, domain, stable, places, whole)
         assert found is not None
         sets = resolve_columns(rows, found[0], places)
         full = [Columns(c.positions, tuple(encoder.names[j] for j in c.positions)) for c in sets]
         return full[0].encoded_by(encoder), full[1].encoded_by(encoder), found[1]
     found = find_stable(X, labels, domain, stable, unstable)
     chosen, selector = (stable, None) if found is None else found
-    first, second = (
-        _encoded(columns, X) if ours else columns
-        for columns, ours in zip(resolve_columns(X, chosen, unstable), encoded, strict=True)
-    )
+    first, second = resolve_columns(X, chosen, unstable)
+    first = _encoded(first, X) if encoded[0] else first
+    # Where an unstable feature is missing is an unstable feature, too.
+    second = _encoded(second, X, gaps=second.names) if encoded[1] else second
     if not len(first):
         raise ValueError("The stable columns hold one category each and say nothing: name others.")
     return first, second, selector
@@ -112,8 +116,8 @@ def encoded_columns(columns: Columns, X: Any) -> Columns:
     return columns if columns.encoder is not None or not is_frame(X) else _encoded(columns, X)
 
 
-def _encoded(columns: Columns, X: Any) -> Columns:
-    encoder = Encoder.fit(X, columns.names)
+def _encoded(columns: Columns, X: Any, gaps: tuple[str, ...] = ()) -> Columns:
+    encoder = Encoder.fit(X, columns.names, gaps=gaps)
     return Columns(columns.positions, encoder.names, encoder)
 
 
@@ -141,12 +145,12 @@ def resolve_columns(X: Any, stable: Any, unstable: Any) -> tuple[Columns, Column
 
 
 def find_stable(
-    X: Any, labels: Any, domain: Any, stable: Any, unstable: Any
+    X: Any, labels: Any, domain: Any, stable: Any, unstable: Any, groups: list[str] | None = None
 ) -> tuple[list[int], StableFeatureSelector] | None:
     """Search for stable columns among those not named unstable; None if the user has named them.
 
     Refused where the training domains cannot show any column to be stable: a guess would undo what the
-    stable predictor is for.
+    stable predictor is for. `groups` names what each column belongs to and is chosen with.
     """
     if not _is_search(stable):
         return None
@@ -159,9 +163,15 @@ def find_stable(
     remedy = "encode or impute it first, put it in unstable_features, or name the stable_features."
     require_finite_numbers(candidates, _names(X, free), "possibly stable", remedy)
     values = candidates.toarray() if sparse.issparse(candidates) else candidates
+    if groups is not None and selector.groups is None:
+        selector.set_params(groups=[groups[j] for j in free])
     selector.fit(values, labels, sample_domain=domain)
     if not selector.support_.any():
-        raise ValueError(f"No stable feature was found. {selector.selection_.sentence}")
+        least = [f"{c.name} up to {c.drift_upper:.2f}" for c in selector.selection_.in_order[:5]]
+        raise ValueError(
+            f"No stable feature was found. {selector.selection_.sentence} Drift, the least first: "
+            f"{', '.join(least)}; below {selector.tolerance:g} is asked for."
+        )
     return [free[j] for j in np.flatnonzero(selector.support_)], selector
 
 
@@ -237,4 +247,4 @@ def tell_filled(model: StableFeatureBoosting, X: Any, what: str, *, stable_only:
     encoder = model.stable_columns_.encoder if stable_only else model.encoder_
     remarks = [] if encoder is None else encoder.remarks(X, what)
     if remarks:
-        warnings.warn(" ".join(remarks), EncodingWarning, stacklevel=3)
+        warn(" ".join(remarks), EncodingWarning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -29,7 +28,7 @@ from sklearn.utils.validation import (
 from sfboost.adaptation.checks import LARGEST, SMALLEST, check_weight, in_range, is_missing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Choices, Settings
-from sfboost.answers import Rows
+from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.columns import (
     choose_columns,
@@ -52,13 +51,14 @@ from sfboost.boosting.rows import (
     check_domain,
     check_frozen_classes,
     make_splits,
-    rows_by_domain,
 )
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
+from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 
 IntArray = npt.NDArray[np.intp]
 
@@ -229,7 +229,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         X = self._check_input(X, reset=True)
         domain = check_domain(sample_domain, X.shape[0])
         if sample_domain is None:
-            warnings.warn(ONE_DOMAIN, AdaptationWarning, stacklevel=3)
+            warn(ONE_DOMAIN, AdaptationWarning)
         y, weight = self._check_labels(y, X), None
         used = np.arange(X.shape[0])
         if sample_weight is not None:
@@ -291,14 +291,17 @@ class StableFeatureBoosting(AdaptableClassifier):
             self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated
 
-    def answer_rows(self, X: Any, sample_weight: Any = None) -> Rows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
         pooled = getattr(self, "pooled_", None)  # files of earlier versions have none
         if pooled is None:
             return None
         weight = check_weight(sample_weight, X.shape[0])
-        return new_rows_of(pooled, X, self._stable_log_proba(X), self.unstable_columns_.take(X), weight)
+        log_stable = self._stable_log_proba(X) if log_stable is None else log_stable
+        return new_rows_of(pooled, X, log_stable, self.unstable_columns_.take(X), weight)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """The settings with our head in them."""
@@ -331,11 +334,10 @@ class StableFeatureBoosting(AdaptableClassifier):
         if isinstance(self.stable_, FrozenEstimator):
             raw = self._raw_log_proba(self.stable_, X)
             if recall_score(y, raw.argmax(axis=1), average="macro") > _SUSPICIOUS_RECALL:
-                warnings.warn(
+                warn(
                     "The prefit stable classifier is right about nearly every row: were these rows used to "
                     "fit it? Calibration and the refusal to adapt need rows that are new to it.",
                     AdaptationWarning,
-                    stacklevel=4,
                 )
             return every, raw
         if any(len(np.unique(y[inside])) < 2 for inside, _ in splits):
@@ -550,8 +552,10 @@ class StableFeatureBoosting(AdaptableClassifier):
     def encoder_(self) -> Encoder | None:
         """How columns of a frame become numbers; None if it was an array, or all is left to pipelines."""
         parts = (self.stable_columns_.encoder, self.unstable_columns_.encoder)
-        columns = dict.fromkeys(column for part in parts if part is not None for column in part.columns)
-        return Encoder(tuple(columns)) if columns else None
+        known = [part for part in parts if part is not None]
+        columns = dict.fromkeys(column for part in known for column in part.columns)
+        gaps = dict.fromkeys(name for part in known for name in part.gaps)
+        return Encoder(tuple(columns), tuple(gaps)) if columns else None
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:

@@ -231,7 +231,8 @@ def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
         known |= {c.name: c for c in Encoder.fit(X, [name for name in names if name not in known]).columns}
     except ValueError as error:
         raise ValueError(f"{error} Or pass a classifier that reads it as `pooled`.") from None
-    return _preceded(FunctionTransformer(Encoder(tuple(known[name] for name in names)).encode), X)
+    gaps = () if fitted.encoder_ is None else fitted.encoder_.gaps
+    return _preceded(FunctionTransformer(Encoder(tuple(known[name] for name in names), gaps).encode), X)
 
 
 def _preceded(step: Any, X: Any) -> Pipeline:

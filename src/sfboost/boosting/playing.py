@@ -18,12 +18,12 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.checks import LARGEST
 from sfboost.adaptation.settings import Choices
-from sfboost.answers import Experience, Rows
+from sfboost.answers import AnswerRows, Experience
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
-from sfboost.boosting.rows import rows_by_domain
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.change import View
+from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.encoding import is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -37,6 +37,8 @@ IntArray = npt.NDArray[np.intp]
 _MOST_GROUPS = 5
 # Rows of each domain that its moments are measured on, and fewer than which say nothing.
 _MOST_ROWS, _FEWEST_ROWS = 5000, 10
+#: A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
+LEAST_PROBABILITY = 1e-6
 # Beyond so many columns second moments are no longer cheap.
 _MOST_COLUMNS = 1000
 
@@ -111,8 +113,7 @@ def raw_log_proba(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArr
     given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
     proba = np.zeros((given.shape[0], len(classes)))
     proba[:, np.searchsorted(classes, estimator.classes_)] = given
-    # A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
-    return np.log(np.maximum(proba, 1e-6))
+    return np.log(np.maximum(proba, LEAST_PROBABILITY))
 
 
 def numeric_parts(columns: tuple[Columns, Columns], X: Any) -> tuple[FloatArray, FloatArray] | None:
@@ -225,7 +226,7 @@ def learn_answers(
     )
     S, U = parts
     rows = [
-        Rows(
+        AnswerRows(
             View(
                 one.log_stable,
                 U[one.rows],
@@ -252,14 +253,14 @@ def learn_answers(
 
 def new_rows_of(
     pooled: PooledClassifier, X: Any, log_stable: FloatArray, given: Any, sample_weight: FloatArray
-) -> Rows | None:
+) -> AnswerRows | None:
     """Rows of a new domain as the answers want them; None if they are not numbers."""
     parts = pooled.numbers(X)
     if parts is None:
         return None
     S, U = parts
     view = View(log_stable, U, pooled.log_proba(S, U), S, sample_weight / sample_weight.sum())
-    return Rows(view, Asker(pooled.estimator, S, pooled.classes, pooled.temperature), given=given)
+    return AnswerRows(view, Asker(pooled.estimator, S, pooled.classes, pooled.temperature), given=given)
 
 
 def feature_groups(columns: Columns) -> tuple[tuple[str, ...], list[int]]:

@@ -11,6 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.model_selection._split import GroupsConsumerMixin
 
 from sfboost.adaptation.checks import is_missing
+from sfboost.diagnostics.inputs import rows_by_domain
 
 IntArray = npt.NDArray[np.intp]
 Splits = list[tuple[IntArray, IntArray]]
@@ -32,7 +33,7 @@ def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
         raise ValueError(
             f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
         )
-    if any(is_missing(name) for name in domain):
+    if any(is_missing(name) for name in set(domain.tolist())):
         raise ValueError(
             "sample_domain has missing entries: name the domain of every row, or drop those rows."
         )
@@ -46,12 +47,6 @@ def check_frozen_classes(estimator: Any, classes: npt.NDArray[Any]) -> None:
             f"The prefit stable classifier knows the classes {list(estimator.classes_)}, but y holds "
             f"{list(classes)}: fit with labels of the same classes."
         )
-
-
-def rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
-    """Rows of each domain, domains in order of first appearance."""
-    names = list(dict.fromkeys(domain.tolist()))
-    return [(name, np.flatnonzero(domain == name)) for name in names]
 
 
 def make_splits(

@@ -5,38 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfboost.marginal.probabilities import FloatArray
-
-_MOST_ROUNDS = 1000
-_SETTLED = 1e-7
-
-
-def shifted(stable: FloatArray, source_prior: FloatArray, weight: FloatArray) -> FloatArray:
-    """Stable probabilities as they would be if only the class shares had moved: EM for the shares.
-
-    If classes became more frequent, their rows did: the shares that explain the mixture of predictions best
-    are the new ones.
-
-    Examples
-    --------
-    >>> stable = np.array([[0.1, 0.9], [0.1, 0.9], [0.1, 0.9], [0.9, 0.1]])
-    >>> even = shifted(stable, np.array([0.5, 0.5]), np.full(4, 0.25))
-    >>> (even.mean(axis=0) - stable.mean(axis=0)).round(2).tolist()
-    [-0.11, 0.11]
-
-    References
-    ----------
-    .. [1] M. Saerens, P. Latinne and C. Decaestecker (2002). Adjusting the Outputs of a Classifier to
-       New a Priori Probabilities: A Simple Procedure. Neural Computation 14.
-    """
-    shares = source_prior
-    for _ in range(_MOST_ROUNDS):
-        moved = stable * (shares / source_prior)
-        moved = moved / moved.sum(axis=1, keepdims=True)
-        settled = np.abs(weight @ moved - shares).max() < _SETTLED
-        shares = weight @ moved
-        if settled:
-            break
-    return moved
+from sfboost.marginal.shares import shifted
 
 
 def back_to_training(stable: FloatArray, source_prior: FloatArray, weight: FloatArray) -> FloatArray:

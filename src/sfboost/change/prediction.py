@@ -102,8 +102,8 @@ def combine(p_values: FloatArray) -> float:
        Calculation under Arbitrary Dependency Structures. Journal of the American Statistical
        Association 115.
     """
-    # Beyond 0.9 one value would outweigh any number of small ones.
-    capped = np.clip(p_values, 1e-15, 0.9)
+    # A moment that says more than expected must not outweigh one that says less.
+    capped = np.clip(p_values, 1e-15, 0.5)
     return float(stats.cauchy.sf(np.tan((0.5 - capped) * np.pi).mean()))
 
 

@@ -37,7 +37,8 @@ def adapt(
     voice = talk.voice()
     check_model_name(output)
     refuse_collisions(
-        {"MODEL": model, "NEW": new, "--config": config}, {"-o": output, "--report": adapting.report}
+        {"MODEL": model, "NEW": new, "--config": config},
+        {"-o": output, "--report": adapting.report, "--card": adapting.card},
     )
     project = load_project(model, split(trusted))
     resume = output.with_name(f".{output.name}.parts")

@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("evaluate:evaluate", "Let each training domain play the new one, labels hidden."),
     "check": ("check:check", "Look at the assumptions, one verdict each."),
     "explain": ("explain:explain", "Say why one row is predicted as it is."),
+    "info": ("info:info", "Say what is in a model file."),
+    "export": ("export:export", "Write a linear model for other tools: ONNX, or plain JSON."),
     "demo": ("demo:demo", "Adapt to digits whose colour changes its meaning; ends with a figure."),
     "compare": ("compare:compare", "Compare methods: the paper's Table 1, measured."),
     "data": ("data:app", "Data sets: list, show, fetch, path, export."),
@@ -32,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "results": ("results:app", "Results: show, export, pack, check."),
 }
 # Commands of the table user, whose exit codes a script wants to know.
-_TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain")
+_TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain", "info", "export")
 
 
 class Commands(Boundary):

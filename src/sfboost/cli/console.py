@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import os
 import sys
+import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -112,13 +114,16 @@ class Voice:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Show on a terminal that something is going on."""
+        """Say what is going on: on a terminal at once, elsewhere where it takes long."""
         console = Console(stderr=True)
-        if self.quiet or not console.is_terminal:
+        if self.quiet:
             yield
-            return
-        with console.status(what):
-            yield
+        elif console.is_terminal:
+            with console.status(what) as status, _listening(lambda words: status.update(plain(words))):
+                yield
+        else:
+            with _listening(_NowAndThen(self.note)):
+                yield
 
     def progress(self) -> Progress:
         """A bar with rate and time left, on a terminal."""
@@ -130,6 +135,44 @@ class Voice:
             TimeRemainingColumn(),
         )
         return Progress(*columns, console=console, disable=self.quiet or not console.is_terminal)
+
+
+class _Teller(logging.Handler):
+    """Hands on what the library tells of its progress."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One step of progress."""
+        self._tell(record.getMessage())
+
+
+class _NowAndThen:
+    """Says something at most every so many seconds, and nothing at all about what is done by then."""
+
+    def __init__(self, tell: Callable[[str], None], seconds: float = 10.0) -> None:
+        self._tell, self._seconds, self._last = tell, seconds, time.monotonic()
+
+    def __call__(self, words: str) -> None:
+        now = time.monotonic()
+        if now - self._last >= self._seconds:
+            self._last = now
+            self._tell(words)
+
+
+@contextmanager
+def _listening(tell: Callable[[str], None]) -> Iterator[None]:
+    log, handler = logging.getLogger("sfboost"), _Teller(tell)
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 class _Rate(ProgressColumn):

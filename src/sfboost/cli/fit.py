@@ -12,7 +12,7 @@ from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
-from sfboost.cli.project import Project, class_names, learn
+from sfboost.cli.project import Project, class_names, drift_lines, learn
 
 
 @speaking
@@ -68,6 +68,7 @@ def _words(project: Project, output: Path) -> list[Line]:
         f"the stable predictor beats the class balance by {evidence.gain:.3f} ± "
         f"{evidence.standard_error:.3f} nats on held-out rows",
     ]
+    lines += drift_lines(facts)
     violated = [check["check"] for check in facts.checks if check["verdict"] == "violated"]
     if violated:
         words = f"violated in training: {', '.join(violated)}"

@@ -100,6 +100,9 @@ class AdaptOptions:
     report: Annotated[
         Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
     ] = None
+    card: Annotated[
+        Path | None, typer.Option("--card", help="Write a model card: the report's facts as Markdown.")
+    ] = None
     rows: Annotated[
         bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
     ] = True

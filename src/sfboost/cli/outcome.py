@@ -8,8 +8,8 @@ import typer
 
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
-from sfboost.cli.project import Project
-from sfboost.report import ReportFacts, render
+from sfboost.cli.project import Project, drift_lines
+from sfboost.report import ReportFacts, model_card, render
 from sfboost.tables.writing import whole_output
 
 _COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
@@ -23,11 +23,12 @@ def finish(
     asked: AdaptOptions,
     n_rows: int,
 ) -> None:
-    """Write the report, tell the outcome, and end with code 3 if adapting was required and did not happen."""
-    if asked.report is not None:
-        with whole_output(asked.report) as part:
-            part.write_text(render(facts), encoding="utf-8")
-        written["report"] = str(asked.report)
+    """Write the pages, tell the outcome, and end with code 3 if adapting was required and did not happen."""
+    for what, path, make in (("report", asked.report, render), ("card", asked.card, model_card)):
+        if path is not None:
+            with whole_output(path) as part:
+                part.write_text(make(facts), encoding="utf-8")
+            written[what] = str(path)
     tell(voice, project, facts, written, n_rows)
     if asked.require_adapted and project.require_adapted().decision_ == "kept stable":
         raise typer.Exit(NOT_ADAPTED)
@@ -46,6 +47,7 @@ def tell(
         ((kind, f"bold {_COLOURS[kind]}"), f": {facts.headline.sentence}"),
         facts.headline.because,
     ]
+    lines += drift_lines(facts.training)
     if facts.scores is not None:
         scores = ", ".join(
             f"{method} {100 * values['accuracy']:.1f} %" for method, values in facts.scores.by_method.items()

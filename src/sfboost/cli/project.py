@@ -20,6 +20,7 @@ from sfboost.boosting.evaluation import (
 from sfboost.encoding import Encoder
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
 from sfboost.report.training import evaluation_rows, training_of
+from sfboost.selection import StableFeatureSelector
 from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import Roles
 
@@ -75,6 +76,7 @@ class Project:
             y=new.y,
             pooled=self.pooled,
             cells=self._cells(new) if rows else None,
+            missing=self.encoder.missing_shares(new.table),
             remarks=(*remarks, *new.remarks),
         )
 
@@ -104,7 +106,11 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     """Fit the model to labelled rows and keep what reports need."""
     check_id(training.roles.id, np.unique(training.y))
     model = configure(training, settings)
-    facts = describe_training(model, training.X, training.y, training.domain)
+    try:
+        facts = describe_training(model, training.X, training.y, training.domain)
+    except ValueError as error:
+        raise ValueError(in_options(str(error))) from error
+    facts = replace(facts, missing=training.missing())
     if evaluate and len(training.domains) > 1:
         with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
             facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings)))
@@ -115,6 +121,34 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     if model.pooled_ is not None:
         model.pooled_ = replace(model.pooled_, columns=(model.stable_columns_, model.unstable_columns_))
     return Project(training.roles, training.encoder, model, facts, pooled)
+
+
+def drift_lines(facts: TrainingFacts) -> list[str]:
+    """What a search for stable columns found, the chosen ones and the least drift first."""
+    if not facts.drifts:
+        return []
+    width = max(len(column["name"]) for column in facts.drifts)
+    return ["searched for stable columns; drift between training domains, and at most how much:"] + [
+        f"{' *'[c['selected']]} {c['name']:<{width}}  {c['drift']:.3f}  {c['upper']:.3f}  {c['why']}"
+        for c in facts.drifts
+    ]
+
+
+def in_options(sentence: str) -> str:
+    """A sentence of the library in the words of the command line.
+
+    Examples
+    --------
+    >>> in_options("raise tolerance, or name stable_features by knowledge.")
+    'name them with --stable by knowledge.'
+    """
+    return (
+        sentence.replace("raise tolerance, or ", "")
+        .replace("or name stable_features", "or name them with --stable")
+        .replace("name stable_features", "name them with --stable")
+        .replace("unstable_features", "--unstable")
+        .replace("stable_features", "--stable")
+    )
 
 
 def evaluate_domains(training: TrainingTable, settings: StableFeatureBoosting) -> DomainEvaluation:
@@ -142,7 +176,10 @@ def _score_domain(training: TrainingTable, settings: StableFeatureBoosting, name
 def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:
     """The model, unfitted, with the columns of the table."""
     roles, encoder = training.roles, training.encoder
-    stable: Any = "auto" if roles.search else encoder.outputs_of(roles.stable)
+    stable: Any = encoder.outputs_of(roles.stable)
+    if roles.search:
+        whole = {output: column.name for column in encoder.columns for output in column.outputs}
+        stable = StableFeatureSelector(groups=whole)
     unstable: Any = encoder.outputs_of(roles.unstable) or (None if roles.search else [])
     if not roles.search and not stable:
         raise ValueError(

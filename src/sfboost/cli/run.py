@@ -47,7 +47,8 @@ def run(
     voice = talk.voice(to_pipe=output == PIPE)
     kind = check_format(format, output)
     refuse_collisions(
-        {"TRAIN": train, "NEW": new, "--config": config}, {"-o": output, "--report": adapting.report}
+        {"TRAIN": train, "NEW": new, "--config": config},
+        {"-o": output, "--report": adapting.report, "--card": adapting.card},
     )
     if (new is None) == (hold_out is None):
         raise ValueError(

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfboost.datasets.contract import Dataset, Domain, as_names
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
+from sfboost.notices import warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,7 +162,7 @@ def encode(dataset: Dataset) -> Dataset:
     remarks = encoder.remarks(X, "training rows")
     remarks += [remark for domain in others for remark in encoder.remarks(domain.X, f"{domain.name} rows")]
     if remarks:
-        warnings.warn(" ".join(remarks), EncodingWarning, stacklevel=2)
+        warn(" ".join(remarks), EncodingWarning)
 
     def places(names: Sequence[Any] | None) -> list[int] | None:
         return None if names is None else [encoder.names.index(name) for name in encoder.outputs_of(names)]

@@ -11,6 +11,8 @@ from sfboost.diagnostics.independence import conditional_independence
 from sfboost.diagnostics.inputs import CheckInputs, NewRows, TrainingRows, make_new_rows, make_training_rows
 from sfboost.diagnostics.kind import InterceptSlope, intercept_slope
 from sfboost.diagnostics.leak import DomainLeak, domain_leak, training_leak
+from sfboost.diagnostics.performance import Performance, confidence_based, estimate_performance
+from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.diagnostics.recalibration import Recalibration
 from sfboost.diagnostics.report import Diagnosis, diagnose
 from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
@@ -27,14 +29,18 @@ __all__ = [
     "DomainLeak",
     "InterceptSlope",
     "NewRows",
+    "Performance",
+    "PredictionSets",
     "Recalibration",
     "SimulatedDomain",
     "SimulatedProblem",
     "TrainingRows",
     "Verdict",
     "conditional_independence",
+    "confidence_based",
     "diagnose",
     "domain_leak",
+    "estimate_performance",
     "intercept_slope",
     "make_new_rows",
     "make_training_rows",

@@ -18,6 +18,14 @@ IntArray = npt.NDArray[np.intp]
 Part = TypeVar("Part")
 
 
+def rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
+    """Rows of each domain, domains in order of first appearance."""
+    place: dict[Any, int] = {}
+    numbers = np.array([place.setdefault(name, len(place)) for name in domain.tolist()], dtype=np.intp)
+    ends = np.cumsum(np.bincount(numbers, minlength=len(place)))[:-1]
+    return list(zip(place, np.split(np.argsort(numbers, kind="stable"), ends), strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
     """Labelled rows of the training domains.
@@ -44,8 +52,7 @@ class TrainingRows:
     @cached_property
     def by_domain(self) -> tuple[tuple[Any, IntArray], ...]:
         """Rows of each domain, domains in order of first appearance."""
-        names = list(dict.fromkeys(self.domain.tolist()))
-        return tuple((name, np.flatnonzero(self.domain == name)) for name in names)
+        return tuple(rows_by_domain(self.domain))
 
     @property
     def n_classes(self) -> int:

@@ -2,8 +2,8 @@
 
 A truth value becomes 0 or 1. A number that is missing becomes the median of the training rows. Text becomes
 one column per category, except for the most frequent one: that is all zeros, and so are a missing and an
-unseen category. (No column says "was missing": who measures what is a habit of a domain, and a stable
-predictor must not learn it.)
+unseen category. That a cell was missing is a feature of its own, and an unstable one (`Encoder.gaps`): who
+measures what is a habit of a domain, and a stable predictor must not learn it.
 """
 
 from __future__ import annotations
@@ -120,10 +120,11 @@ class Column:
         """Categories that training never saw, and their share of the cells that hold one."""
         if self.is_number:
             return [], 0.0
-        text = self._text(values).drop_null().to_pylist()
-        strange = [level for level in text if level not in set(self.levels)]
-        shown = [re.sub(r"\s+", " ", level)[:30] for level in sorted(set(strange))]
-        return shown, len(strange) / max(len(text), 1)
+        counts = {entry["values"]: entry["counts"] for entry in self._text(values).value_counts().to_pylist()}
+        counts.pop(None, None)
+        strange = sorted(set(counts) - set(self.levels))
+        shown = [re.sub(r"\s+", " ", level)[:30] for level in strange]
+        return shown, sum(counts[level] for level in strange) / max(sum(counts.values()), 1)
 
     def _text(self, values: Any) -> Any:
         """The cells as text, truth values in the spelling of training."""

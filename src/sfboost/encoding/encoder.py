@@ -14,6 +14,9 @@ from sfboost.encoding.cells import as_series
 from sfboost.encoding.column import Column
 from sfboost.marginal.probabilities import FloatArray
 
+# A gap is a feature from this many rows on, and from this share of them.
+_FEWEST, _LEAST_SHARE = 10, 0.01
+
 
 @dataclass(frozen=True)
 class Encoder:
@@ -26,15 +29,28 @@ class Encoder:
     >>> encoder = Encoder.fit(table, ["age", "sex"])
     >>> encoder.names, encoder.encode(table).tolist()
     (('age', 'sex=f'), [[40.0, 1.0], [50.0, 0.0], [60.0, 0.0]])
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    gaps : tuple of str
+        Columns of which it is told, too, where they are missing, in a column of 0 and 1 each.
     """
 
     columns: tuple[Column, ...]
+    gaps: tuple[str, ...] = ()
 
     @classmethod
-    def fit(cls, table: Any, names: Iterable[str], categorical: Iterable[str] = ()) -> Self:
-        """Recipes from training rows."""
+    def fit(
+        cls, table: Any, names: Iterable[str], categorical: Iterable[str] = (), gaps: Iterable[str] = ()
+    ) -> Self:
+        """Recipes from training rows; those of `gaps` that are missing often enough tell where."""
         chosen, rows = set(categorical), _frame(table)
-        encoder = cls(tuple(Column.fit(name, as_series(rows[name]), name in chosen) for name in names))
+        columns = {name: Column.fit(name, as_series(rows[name]), name in chosen) for name in names}
+        missing = {name: columns[name].missing(as_series(rows[name])) for name in gaps}
+        # Who has such a column already has made it.
+        found = tuple(n for n, cells in missing.items() if _often(cells) and gap_name(n) not in columns)
+        encoder = cls(tuple(columns.values()), found)
         twice = [name for name, count in Counter(encoder.names).items() if count > 1]
         if twice:
             raise ValueError(
@@ -46,17 +62,21 @@ class Encoder:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
-        return tuple(name for column in self.columns for name in column.outputs)
+        return (*(name for column in self.columns for name in column.outputs), *map(gap_name, self.gaps))
 
     def outputs_of(self, names: Iterable[str]) -> list[str]:
         """Encoded columns that come from the named ones."""
         wanted = set(names)
-        return [output for column in self.columns if column.name in wanted for output in column.outputs]
+        made = [output for column in self.columns if column.name in wanted for output in column.outputs]
+        return made + [gap_name(name) for name in self.gaps if name in wanted]
 
     def making(self, outputs: Iterable[str]) -> Self:
         """The part of this encoder that makes the named encoded columns."""
         wanted = set(outputs)
-        return type(self)(tuple(column for column in self.columns if wanted.intersection(column.outputs)))
+        gaps = tuple(name for name in self.gaps if gap_name(name) in wanted)
+        return type(self)(
+            tuple(c for c in self.columns if wanted.intersection(c.outputs) or c.name in gaps), gaps
+        )
 
     def lacking(self, names: Iterable[str]) -> list[str]:
         """Columns that a table with these names lacks: neither it nor what it is encoded to is there."""
@@ -75,11 +95,30 @@ class Encoder:
         frame = _frame(rows)
         # Column by column in memory, as tables are.
         numbers, first = np.empty((len(frame), len(self.names)), order="F"), 0
-        for column in self.columns:
-            part = self._encode(column, frame)
+        parts = [(self._encode, column) for column in self.columns]
+        parts += [(self._gap, column) for column in self._with_gaps]
+        for make, column in parts:
+            part = make(column, frame)
             numbers[:, first : first + part.shape[1]] = part
             first += part.shape[1]
         return numbers
+
+    @property
+    def _with_gaps(self) -> list[Column]:
+        by_name = {column.name: column for column in self.columns}
+        return [by_name[name] for name in self.gaps]
+
+    def _gap(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
+        if column.name in frame.columns and gap_name(column.name) not in frame.columns:
+            return column.missing(as_series(frame[column.name])).astype(np.float64)[:, None]
+        return np.asarray(frame.select([gap_name(column.name)]).to_numpy(), dtype=np.float64)
+
+    def missing_shares(self, table: Any) -> dict[str, float]:
+        """Share of the cells of each column that are missing, where any is."""
+        rows = _frame(table)
+        there = [column for column in self.columns if column.name in rows.columns]
+        shares = {c.name: float(np.mean(c.missing(as_series(rows[c.name])))) for c in there}
+        return {name: share for name, share in shares.items() if share}
 
     def _encode(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
         if column.name in frame.columns:
@@ -115,12 +154,29 @@ class Encoder:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {"columns": [asdict(column) for column in self.columns]}
+        return {"columns": [asdict(column) for column in self.columns], "gaps": list(self.gaps)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        return cls(tuple(_column(part) for part in values["columns"]))
+        return cls(tuple(_column(part) for part in values["columns"]), tuple(values.get("gaps", ())))
+
+
+def gap_name(name: str) -> str:
+    """What the column is called that tells where another one is missing.
+
+    Examples
+    --------
+    >>> gap_name("chol")
+    'chol is missing'
+    """
+    return f"{name} is missing"
+
+
+def _often(missing: Any) -> bool:
+    """Often enough, and not nearly always: a column that is one value says nothing."""
+    fewest = max(_FEWEST, _LEAST_SHARE * len(missing))
+    return bool(fewest <= missing.sum() <= len(missing) - fewest)
 
 
 def _column(values: dict[str, Any]) -> Column:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from sfboost.marginal.probabilities import FloatArray, as_probability_matrix
+from sfboost.notices import warn
 
 
 class SoftLabelMixin(ClassifierMixin, BaseEstimator):
@@ -78,10 +78,9 @@ def soft_targets(y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
         targets = as_probability_matrix(labels, name="y")
         return targets, np.arange(targets.shape[1])
     if labels.ndim == 2:
-        warnings.warn(
+        warn(
             "A column-vector y was passed when a 1d array was expected: it is read as labels.",
             DataConversionWarning,
-            stacklevel=3,
         )
     labels = labels.ravel()
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():

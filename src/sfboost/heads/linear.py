@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
 from scipy.special import softmax
 from threadpoolctl import ThreadpoolController
 
+from sfboost.heads.evaluation import Loss
+from sfboost.heads.lbfgs import lbfgs
 from sfboost.heads.objectives import CrossEntropy, Objective
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal.probabilities import FloatArray
@@ -22,9 +22,6 @@ from sfboost.marginal.probabilities import FloatArray
 # Newton's Hessian costs n (d K)² / 2: below this many parameters it beats L-BFGS's many passes.
 _NEWTON_PARAMETERS = 120
 _NARROW = 64
-# Numbers per block of rows: it stays in the processor's cache for the logits and for the gradient, and what
-# is computed row by row never needs much memory.
-_BLOCK = 2**19
 _HESSIAN_ROWS = 8192
 
 
@@ -76,13 +73,17 @@ def fit_linear(
         raise ValueError('solver="newton" needs the cross-entropy, which is convex: use solver="lbfgs".')
     if solver == "auto":
         solver = "newton" if convex and (X.shape[1] + 1) * columns <= _NEWTON_PARAMETERS else "lbfgs"
-    fit = start
+    fit, loss = start, Loss(X, objective, l2)
     with _threads_for(X.shape[1]):
         if solver == "newton":
-            fit = _newton(X, objective, l2, start, max_iterations, tolerance)
+            fit = _newton(loss, start, max_iterations, tolerance)
         if not fit.converged:
             whitening = whitening or Whitening.of(X, objective.weight)
-            fit = lbfgs(partial(_evaluate, X, objective, l2), l2, fit, max_iterations, tolerance, whitening)
+            theta = np.vstack([fit.coef, fit.intercept]).T
+            found = lbfgs(loss, theta, whitening, max_iterations=max_iterations, tolerance=tolerance)
+            fit = LinearFit(
+                found.theta[:, :-1].T, found.theta[:, -1], found.value, found.n_iterations, found.converged
+            )
     # The mean of K intercepts is free; centring makes the fit unique.
     shift = fit.intercept.mean() if columns > 1 else 0.0
     return replace(fit, intercept=fit.intercept - shift)
@@ -100,91 +101,14 @@ def _threads_for(n_features: int) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def _blocks(X: Any, columns: int) -> Iterator[slice]:
-    """Slices of the rows; sparse rows come in one, since slicing them copies."""
-    n_rows = X.shape[0]
-    size = n_rows if sparse.issparse(X) else max(64, _BLOCK // (X.shape[1] + columns))
-    for first in range(0, n_rows, size):
-        yield slice(first, first + size)
-
-
-def _evaluate(X: Any, objective: Objective, l2: float, theta: FloatArray) -> tuple[float, FloatArray]:
-    """Value, and gradient in theta of shape (columns, d + 1): a row of W and its intercept per column."""
-    coef = np.ascontiguousarray(theta[:, :-1])
-    gradient = np.zeros_like(theta)
-    gradient[:, :-1] = l2 * coef
-    value = 0.5 * l2 * float(np.vdot(coef, coef))
-    for rows in _blocks(X, len(theta)):
-        block = X[rows] if rows.stop < X.shape[0] or rows.start else X
-        logits = np.asarray(coef @ block.T)
-        logits += theta[:, -1:]
-        part, by_logit = objective.value_and_gradient(logits.T, rows)
-        value += part
-        gradient[:, :-1] += by_logit.T @ block
-        gradient[:, -1] += by_logit.sum(axis=0)
-    return value, gradient
-
-
-def lbfgs(
-    evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
-    l2: float,
-    start: LinearFit,
-    max_iterations: int,
-    tolerance: float,
-    whitening: Whitening,
-) -> LinearFit:
-    """L-BFGS in whitened coordinates, stopped by the gradient in the plain ones.
-
-    `evaluate` gives the penalised value, and its gradient in theta of shape (columns, d + 1).
-    """
-    theta = np.vstack([start.coef, start.intercept]).T
-    classes = max(len(theta), 2)
-    # The curvature of the loss at even odds is (K − 1)/K² in every class.
-    coordinates = whitening.at(l2 * classes**2 / (classes - 1))
-    largest = np.inf
-
-    def loss(white: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal largest
-        value, gradient = evaluate(coordinates.to_plain(white.reshape(theta.shape)))
-        largest = np.abs(gradient).max()
-        return value, coordinates.gradient(gradient).ravel()
-
-    def stop(_: FloatArray) -> None:
-        if largest <= tolerance:
-            raise StopIteration
-
-    white = coordinates.to_white(theta).ravel()
-    first = [loss(white)]
-    if largest <= tolerance:
-        return replace(start, value=first[0][0], n_iterations=0, converged=True)
-    found = minimize(
-        lambda white: first.pop() if first else loss(white),
-        white,
-        jac=True,
-        method="L-BFGS-B",
-        callback=stop,
-        options={"maxiter": max_iterations, "gtol": 0.0, "ftol": 10.0 * tolerance**2, "maxcor": 20},
-    )
-    theta = coordinates.to_plain(found.x.reshape(theta.shape))
-    converged = bool(found.success) or bool(largest <= tolerance)
-    return LinearFit(theta[:, :-1].T, theta[:, -1], float(found.fun), int(found.nit), converged)
-
-
-def _newton(
-    X: Any,
-    objective: Objective,
-    l2: float,
-    start: LinearFit,
-    max_iterations: int,
-    tolerance: float,
-) -> LinearFit:
+def _newton(loss: Loss, start: LinearFit, max_iterations: int, tolerance: float) -> LinearFit:
     """Damped Newton steps; stops unconverged where the Hessian cannot be factorised."""
     theta = np.vstack([start.coef, start.intercept]).T
-    value, gradient = _evaluate(X, objective, l2, theta)
+    value, gradient = loss.at(theta)
     for iteration in range(max_iterations):
         if np.abs(gradient).max() <= tolerance:
             return LinearFit(theta[:, :-1].T, theta[:, -1], value, iteration, True)
-        hessian = _hessian(X, theta, objective.weight, l2)
+        hessian = _hessian(loss.X, theta, loss.objective.weight, loss.l2)
         try:
             step = cho_solve(cho_factor(hessian), gradient.ravel()).reshape(gradient.shape)
         except LinAlgError:
@@ -192,7 +116,7 @@ def _newton(
         slope, size = float(np.vdot(step, gradient)), 1.0
         while size > 1e-4:
             trial = theta - size * step
-            new = _evaluate(X, objective, l2, trial)
+            new = loss.at(trial)
             if new[0] <= value - 1e-4 * size * slope + 1e-14 * abs(value):
                 break
             size *= 0.5

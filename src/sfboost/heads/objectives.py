@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import logsumexp
 
 from sfboost.marginal.probabilities import FloatArray, log_softmax
 
@@ -96,7 +95,7 @@ class CrossEntropy:
 
 
 class _Tilt:
-    """The class weights e^a of each row: what they make of probabilities f."""
+    """The class weights e^a of each row: what they make of odds."""
 
     def __init__(self, log_weights: FloatArray) -> None:
         self.log_weights = log_weights
@@ -104,20 +103,21 @@ class _Tilt:
         self.weights = np.subtract(log_weights.T, self.largest, order="C")
         np.exp(self.weights, out=self.weights)
 
-    def apply(self, proba: FloatArray, z: FloatArray, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Logarithm of Σ_y f_y e^a_y, and f_y e^a_y divided by that sum, for f = `proba` = softmax(`z`)."""
-        tilted = proba * self.weights[:, rows]
+    def apply(self, odds: FloatArray, z: FloatArray, rows: slice) -> tuple[FloatArray, ...]:
+        """Logarithm of Σ_y odds_y e^a_y; and the summands and their sum, divided by one number per row.
+
+        `odds` are e^z divided by the largest.
+        """
+        tilted = odds * self.weights[:, rows]
         total = tilted.sum(axis=0)
         lost = np.flatnonzero(total < _LEAST_SUM)
         total[lost] = 1.0
-        tilted /= total
-        log_total = np.log(total, out=total)
+        log_total = np.log(total)
         log_total += self.largest[rows]
-        if len(lost):  # f and e^a contradict each other: only their logarithms can be added
-            sums, log_proba = z[:, lost] + self.log_weights[rows][lost].T, logsumexp(z[:, lost], axis=0)
-            log_sums, tilted[:, lost] = log_sum_and_softmax(sums)
-            log_total[lost] = log_sums - log_proba
-        return log_total, tilted
+        if len(lost):  # odds and e^a contradict each other: only their logarithms can be added
+            sums = z[:, lost] - z[:, lost].max(axis=0) + self.log_weights[rows][lost].T
+            log_total[lost], tilted[:, lost] = log_sum_and_softmax(sums)
+        return log_total, tilted, total
 
 
 class LogLikelihood:
@@ -142,14 +142,26 @@ class LogLikelihood:
     def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """See `Objective`."""
         weight, z = self.weight[rows], _by_class(logits)
-        _, proba = log_sum_and_softmax(z)
-        gain, posterior = self.above.apply(proba, z, rows)
-        if self.below is not None:
-            expected, proba = self.below.apply(proba, z, rows)
+        odds = z - z.max(axis=0)
+        np.exp(odds, out=odds)
+        gain, above, total_above = self.above.apply(odds, z, rows)
+        if self.below is None:
+            below, total_below = odds, odds.sum(axis=0)
+            gain -= np.log(total_below)
+        else:
+            expected, below, total_below = self.below.apply(odds, z, rows)
             gain -= expected
-        proba -= posterior
-        proba *= weight
-        return -float(weight @ gain), proba[-self.n_columns :].T
+        below *= weight / total_below
+        above *= weight / total_above
+        below -= above
+        return -float(weight @ gain), below[-self.n_columns :].T
+
+    def information(self, logits: FloatArray, rows: slice = _ALL) -> FloatArray:
+        """Fisher's, in the logit columns: the mean over `rows` of the outer product of a row's gradient."""
+        weight = self.weight[rows]
+        _, by_logit = self.value_and_gradient(logits, rows)
+        total, each = float(weight.sum()), np.maximum(weight, np.finfo(np.float64).tiny)
+        return (by_logit.T / each) @ by_logit / total
 
 
 class ForwardCrossEntropy:

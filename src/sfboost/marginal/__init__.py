@@ -9,17 +9,20 @@ from sfboost.marginal.correction import correct_posthoc, invert_confusion
 from sfboost.marginal.likelihood import log_likelihood_rows, log_weights
 from sfboost.marginal.probabilities import as_probability_matrix, floored_log
 from sfboost.marginal.pseudolabels import PSEUDO_LABELS, make_pseudo_labels, pseudo_label_confusion
+from sfboost.marginal.shares import LabelShift, label_shift
 from sfboost.marginal.simplex import simplex_least_squares
 from sfboost.marginal.statistics import PseudoLabelStatistics
 
 __all__ = [
     "PSEUDO_LABELS",
+    "LabelShift",
     "PseudoLabelStatistics",
     "as_probability_matrix",
     "combine",
     "correct_posthoc",
     "floored_log",
     "invert_confusion",
+    "label_shift",
     "log_combine",
     "log_likelihood_rows",
     "log_weights",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from sfboost.notices import warn
 from sfboost.persistence.archive import pack, unpack
 from sfboost.persistence.decode import Decoder
 from sfboost.persistence.encode import ModelEncoder
@@ -86,6 +86,14 @@ def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:
         raise SavedModelError(f"{path} is not loaded: {error}.") from error.__cause__
 
 
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """What a file says of itself: its kind, and the versions that wrote it. Nothing in it is made."""
+    try:
+        return _take_manifest(unpack(Path(path).read_bytes()))
+    except SavedModelError as error:
+        raise SavedModelError(f"{path} is not read: {error}.") from error.__cause__
+
+
 def to_bytes(model: Any, trusted: Collection[str] = ()) -> bytes:
     """The file of a model."""
     kind = name_of(type(model))
@@ -155,11 +163,10 @@ def _warn_of_versions(written: Mapping[str, str]) -> None:
         return
     now = version("scikit-learn")
     if then.split(".")[:2] != now.split(".")[:2]:
-        warnings.warn(
+        warn(
             f"The model was saved with scikit-learn {then} and is loaded with {now}: scikit-learn does not "
             "promise the same predictions. Check some, or fit again.",
             SavedModelWarning,
-            stacklevel=4,
         )
 
 

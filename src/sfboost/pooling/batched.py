@@ -8,7 +8,7 @@ import numpy as np
 
 from sfboost.heads.objectives import n_logit_columns
 from sfboost.marginal.probabilities import FloatArray, floored_log
-from sfboost.pooling.grouping import Stack
+from sfboost.pooling.grouping import DomainStack
 
 _STEPS = 12
 # Largest step in any parameter at which a domain is at its maximum.
@@ -24,13 +24,13 @@ class Curved:
     hessian: FloatArray
 
 
-def log_evidence(stack: Stack, shares: FloatArray) -> FloatArray:
+def log_evidence(stack: DomainStack, shares: FloatArray) -> FloatArray:
     """log(f_S / p) of shape (D, K, m), with p of shape (D, K); an empty place has zero."""
     evidence = floored_log(stack.stable) - floored_log(shares)[:, :, None]
     return np.asarray(evidence * stack.weight[:, None])
 
 
-def curve(stack: Stack, evidence: FloatArray, theta: FloatArray) -> Curved:
+def curve(stack: DomainStack, evidence: FloatArray, theta: FloatArray) -> Curved:
     """−ℓ and its derivatives at theta of shape (D, columns · (d + 1))."""
     n_domains, n_classes, n_places = evidence.shape
     columns, width = n_logit_columns(n_classes), stack.design.shape[1]
@@ -65,7 +65,7 @@ def _softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def climb(
-    stack: Stack,
+    stack: DomainStack,
     evidence: FloatArray,
     theta: FloatArray,
     mean: FloatArray,
@@ -79,7 +79,7 @@ def climb(
     """
     least = float(np.linalg.eigvalsh(precision)[0])
 
-    def look(at: FloatArray, rows: Stack, weights: FloatArray) -> tuple[FloatArray, Curved]:
+    def look(at: FloatArray, rows: DomainStack, weights: FloatArray) -> tuple[FloatArray, Curved]:
         found = curve(rows, weights, at)
         away = at - mean
         pulled = away @ precision

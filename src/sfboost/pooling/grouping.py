@@ -19,7 +19,7 @@ _NUMBERS = 2**19
 
 
 @dataclass(frozen=True, eq=False)
-class Stack:
+class DomainStack:
     """Domains of about one size.
 
     Attributes
@@ -40,7 +40,7 @@ class Stack:
     weight: FloatArray
 
 
-def stacks(stable: FloatArray, X: FloatArray, domain: IntArray, n_domains: int) -> list[Stack]:
+def stacks(stable: FloatArray, X: FloatArray, domain: IntArray, n_domains: int) -> list[DomainStack]:
     """All rows; `domain` is the number of the domain of each."""
     order = np.argsort(domain, kind="stable")
     sizes = np.bincount(domain, minlength=n_domains)
@@ -63,7 +63,7 @@ def _of_one_size(sizes: IntArray, width: int) -> Iterator[IntArray]:
 
 def _stack(
     stable: FloatArray, X: FloatArray, members: IntArray, order: IntArray, starts: IntArray, sizes: IntArray
-) -> Stack:
+) -> DomainStack:
     places = np.arange(max(int(sizes[members].max()), 1))
     there = places < sizes[members][:, None]
     rows = order[np.minimum(starts[members][:, None] + places, len(order) - 1)]
@@ -71,4 +71,4 @@ def _stack(
     design[:, :-1] = X[rows].transpose(0, 2, 1)
     design *= there[:, None]
     shown = np.where(there[:, :, None], stable[rows], 1.0).transpose(0, 2, 1)
-    return Stack(members, np.ascontiguousarray(shown), design, there.astype(np.float64))
+    return DomainStack(members, np.ascontiguousarray(shown), design, there.astype(np.float64))

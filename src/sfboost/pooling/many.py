@@ -17,7 +17,7 @@ from sfboost.heads.objectives import log_proba_from_logits, n_logit_columns
 from sfboost.marginal import floored_log, log_combine
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.pooling.batched import climb, curve, log_evidence
-from sfboost.pooling.grouping import Stack, stacks
+from sfboost.pooling.grouping import DomainStack, stacks
 from sfboost.pooling.shares import shrunken_shares
 
 IntArray = npt.NDArray[np.intp]
@@ -209,7 +209,7 @@ def _hyper(
     return mean, scatter / (len(every) + _PRIOR_WORTH)
 
 
-def _one_head(parts: list[Stack], evidence: list[FloatArray], size: int) -> FloatArray:
+def _one_head(parts: list[DomainStack], evidence: list[FloatArray], size: int) -> FloatArray:
     """The head of all rows together, from Newton steps on their sums."""
     theta = np.zeros(size)
     for _ in range(20):

@@ -1,11 +1,13 @@
 """The report: one self-contained HTML page about one adaptation.
 
 Layer 8. `training` (what fit leaves behind) →
-`slopes`, `changes`, `verdict` → `facts` (all that is shown, as plain numbers) → `svg`, `page` (how it looks).
+`slopes`, `changes`, `verdict` → `facts` (all that is shown, as plain numbers) → `svg`, `page` (how it looks),
+`card` (Markdown).
 """
 
+from sfboost.report.card import model_card
 from sfboost.report.facts import ReportFacts, make_facts
 from sfboost.report.page import render
 from sfboost.report.training import TrainingFacts, describe_training
 
-__all__ = ["ReportFacts", "TrainingFacts", "describe_training", "make_facts", "render"]
+__all__ = ["ReportFacts", "TrainingFacts", "describe_training", "make_facts", "model_card", "render"]

@@ -70,6 +70,7 @@ class ReportFacts:
     changes: Changes
     scores: Scores | None
     remarks: tuple[str, ...]
+    missing: tuple[tuple[str, tuple[float, ...], float], ...] = ()
 
 
 def make_facts(
@@ -83,6 +84,7 @@ def make_facts(
     pooled: Any = None,
     cells: Sequence[Mapping[str, Any]] | None = None,
     remarks: Sequence[str] = (),
+    missing: Mapping[str, float] | None = None,
 ) -> ReportFacts:
     """Gather the facts of one adaptation.
 
@@ -99,6 +101,8 @@ def make_facts(
         To compare with, if labels are given.
     cells : rows as they were given, optional
         To show examples of changed predictions; None shows none.
+    missing : mapping, optional
+        Share of missing cells here, by column of the table.
     """
     model = adapted.model
     stable, joint = model.predict_proba(X), adapted.predict_proba(X)
@@ -129,6 +133,7 @@ def make_facts(
         changes=changes,
         scores=None if y is None else _scores(adapted, stable, joint, X, y, pooled),
         remarks=(*remarks, *adapted.warnings_),
+        missing=_missing(training, missing or {}),
     )
 
 
@@ -169,6 +174,18 @@ def _number(result: Mapping[str, Any]) -> str:
     if p_value is not None and np.isfinite(p_value):
         parts.append(f"p {p_value:.3f}" if p_value >= 0.001 else "p < 0.001")
     return ", ".join(parts) or "–"
+
+
+def _missing(
+    training: TrainingFacts, here: Mapping[str, float]
+) -> tuple[tuple[str, tuple[float, ...], float], ...]:
+    """Column, shares by training domain and here; those that moved the most first."""
+    nowhere = [0.0] * len(training.domains)
+    rows = [
+        (name, tuple(training.missing.get(name, nowhere)), here.get(name, 0.0))
+        for name in dict.fromkeys((*training.missing, *here))
+    ]
+    return tuple(sorted(rows, key=lambda row: -abs(row[2] - np.mean(row[1] or 0.0))))
 
 
 def _shares(proba: npt.NDArray[np.float64]) -> tuple[float, ...]:

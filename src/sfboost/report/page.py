@@ -11,9 +11,11 @@ from markupsafe import Markup
 from sfboost.boosting.metrics import LOSSES
 from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts
-from sfboost.report.svg import draw_leak, draw_reliability, draw_shares, draw_slopes
+from sfboost.report.svg import draw_drifts, draw_leak, draw_reliability, draw_shares, draw_slopes
 from sfboost.tables.foreign_text import plain
 
+# More columns than this are in the table alone.
+_MOST_COLUMNS = 30
 _METRIC_NAMES = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -55,6 +57,7 @@ def render(facts: ReportFacts) -> str:
         symbols=_SYMBOLS,
         shares=shares,
         shares_drawing=draw_shares(shares, facts.classes),
+        drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
         slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],
         reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
         leak_drawing=draw_leak(facts.leak, facts.break_even) if guarded else None,  # type: ignore[arg-type]

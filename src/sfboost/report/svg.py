@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -186,6 +187,30 @@ def draw_leak(leak: float, break_even: float) -> Markup:
     if break_even < 1.0:
         canvas.line(x(break_even), 26.0, x(break_even), 48.0, "axis")
     _label(canvas, x(break_even) if break_even < 1.0 else right, 64.0, limit, width)
+    return canvas.markup()
+
+
+def draw_drifts(drifts: Sequence[Mapping[str, Any]], domains: Sequence[str], tolerance: float) -> Markup:
+    """One line per column: how far each domain drifts from the others; bold is what was chosen."""
+    left, row, top, width = _margin([c["name"] for c in drifts], 150.0), 26.0, 8.0, _WIDTH
+    canvas = Canvas(width, top + row * len(drifts) + 34.0, "Drift of each column, by training domain")
+    end = max([tolerance, *(c["drift"] or 0.0 for c in drifts)]) * 1.08
+    bottom = top + row * len(drifts)
+
+    def x(value: float) -> float:
+        return left + (width - 12.0 - left) * value / end
+
+    for k, column in enumerate(drifts):
+        y = top + row * (k + 0.5)
+        canvas.line(left, y, width - 12.0, y, "grid")
+        canvas.text(left - 10.0, y + 4.0, _cut(column["name"], left), "strong" * column["selected"], "end")
+        for d, value in enumerate(column["by_domain"]):
+            # Of two domains one number says it all.
+            name = domains[d] if len(column["by_domain"]) == len(domains) else " and ".join(domains)
+            canvas.mark(x(value or 0.0), y, d, f"{name}: {value or 0.0:.3f}")
+    canvas.line(x(tolerance), top - 4.0, x(tolerance), bottom, "axis")
+    canvas.text(x(0.0), bottom + 18.0, "0", "small", "middle")
+    _label(canvas, x(tolerance), bottom + 18.0, f"{tolerance:g} is tolerated", width)
     return canvas.markup()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -63,6 +63,10 @@ class TrainingFacts:
         Rows of `DomainEvaluation`, with the reason of each decision; empty if it was not run.
     support : SupportSketch, or None if no training row was seen
     balance : BalanceSketch, or None likewise
+    missing : dict of lists
+        Share of missing cells by column and training domain, of the columns where any is.
+    drifts : list of dict
+        What the search for stable columns found of each, in order; empty if nothing was searched for.
     """
 
     domains: tuple[DomainFacts, ...]
@@ -73,6 +77,8 @@ class TrainingFacts:
     evaluation: list[dict[str, Any]]
     support: SupportSketch | None
     balance: BalanceSketch | None
+    missing: dict[str, list[float]] = field(default_factory=dict)
+    drifts: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -85,6 +91,8 @@ class TrainingFacts:
             "evaluation": self.evaluation,
             "support": None if self.support is None else self.support.to_dict(),
             "balance": None if self.balance is None else self.balance.to_dict(),
+            "missing": self.missing,
+            "drifts": self.drifts,
         }
 
     @classmethod
@@ -138,7 +146,23 @@ def training_of(model: StableFeatureBoosting) -> TrainingFacts:
         evaluation=[],
         support=None,
         balance=None,
+        drifts=_drifts(model),
     )
+
+
+def _drifts(model: StableFeatureBoosting) -> list[dict[str, Any]]:
+    selector = getattr(model, "selector_", None)
+    if selector is None:
+        return []
+    return [
+        _finite(
+            {
+                **{"name": c.name, "verdict": c.verdict, "selected": bool(c.selected), "why": c.why},
+                **{"drift": c.drift, "upper": c.drift_upper, "by_domain": list(c.by_domain)},
+            }
+        )
+        for c in selector.selection_.in_order
+    ]
 
 
 def evaluation_rows(evaluation: DomainEvaluation) -> list[dict[str, Any]]:

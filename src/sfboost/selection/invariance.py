@@ -48,6 +48,8 @@ class Invariance:
         Pr[Y | x] (or Pr[x | Y]) and that of the other domains.
     drift_upper : float
         Upper confidence limit of the largest drift.
+    by_domain : tuple of float
+        Estimated drift of each domain against the others; of two domains, one number says it all.
     """
 
     columns: tuple[int, ...]
@@ -55,6 +57,7 @@ class Invariance:
     p_drift: float
     drift: float
     drift_upper: float
+    by_domain: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +71,34 @@ class TrainingDomains:
         One-hot.
     domain : array of shape (n, E)
         One-hot.
+    units : tuple of tuples of int
+        What is chosen as a whole: one column, or the codes of one category. Sets are sets of these.
     """
 
     scores: FloatArray
     label: FloatArray
     domain: FloatArray
+    units: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, scores: FloatArray, label: IntArray, domain: IntArray) -> TrainingDomains:
-        """From class and domain numbers."""
-        return cls(scores, np.eye(label.max() + 1)[label], np.eye(domain.max() + 1)[domain])
+    def of(
+        cls,
+        scores: FloatArray,
+        label: IntArray,
+        domain: IntArray,
+        units: tuple[tuple[int, ...], ...] | None = None,
+    ) -> TrainingDomains:
+        """From class and domain numbers; each column is a unit by itself unless told."""
+        alone = tuple((j,) for j in range(scores.shape[1]))
+        return cls(scores, np.eye(label.max() + 1)[label], np.eye(domain.max() + 1)[domain], units or alone)
+
+    def among(self, units: tuple[int, ...]) -> TrainingDomains:
+        """The same rows with some of the units."""
+        return TrainingDomains(self.scores, self.label, self.domain, tuple(self.units[j] for j in units))
 
     def columns(self, chosen: tuple[int, ...]) -> list[FloatArray]:
-        """The normal scores of a set, column by column."""
-        return [self.scores[:, j] for j in chosen]
+        """The normal scores of a set of units, column by column."""
+        return [self.scores[:, j] for unit in chosen for j in self.units[unit]]
 
     def affords_products(self, n_columns: int) -> bool:
         """Whether the rows are enough for the products of so many columns."""
@@ -105,12 +122,13 @@ def measure_invariance(
         p_drift=max(test.p_drift(tolerance) for test in tests),
         drift=max(test.drift for test in tests),
         drift_upper=max(test.upper(level) for test in tests),
+        by_domain=tuple(test.drift for test in tests),
     )
 
 
 def _posterior(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest]:
     scores = data.columns(chosen)
-    products = data.affords_products(len(chosen))
+    products = data.affords_products(len(scores))
     flexible = smooth_basis(scores[0]) if len(scores) == 1 else set_basis(scores, products=products)
     ones = np.ones((len(data.scores), 1))
     nuisance = orthonormal(np.column_stack([ones, flexible]))
@@ -125,7 +143,8 @@ def _posterior(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest
 
 
 def _likelihood(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest]:
-    terms = drift_basis(data.columns(chosen), products=data.affords_products(len(chosen)))
+    scores = data.columns(chosen)
+    terms = drift_basis(scores, products=data.affords_products(len(scores)))
     # Class by class, centred within the class: only the shape of the law of X_S given Y counts.
     blocks = []
     for k in range(data.label.shape[1]):
@@ -151,7 +170,7 @@ _KINDS: dict[str, Callable[[TrainingDomains, tuple[int, ...]], list[ScoreTest]]]
 
 def p_uninformative(data: TrainingDomains, added: tuple[int, ...], given: tuple[int, ...] = ()) -> float:
     """P-value of "the columns `added` say nothing of Y, given the domain and the columns `given`"."""
-    parts, products = [data.domain], data.affords_products(len(added) + len(given))
+    parts, products = [data.domain], data.affords_products(len(data.columns(added + given)))
     if given:
         parts.append(set_basis(data.columns(given), products=products))
     nuisance = orthonormal(np.column_stack(parts))

@@ -25,6 +25,8 @@ class ColumnVerdict:
     selected : bool
     why : str
         How it came in or why it stayed out.
+    by_domain : tuple of float
+        Estimated drift of each domain against the others.
     """
 
     name: str
@@ -37,6 +39,7 @@ class ColumnVerdict:
     drift_upper: float
     selected: bool
     why: str
+    by_domain: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,15 @@ class Selection:
     tolerance: float
     alpha: float
 
+    @property
+    def in_order(self) -> tuple[ColumnVerdict, ...]:
+        """The chosen columns, then the others; the least drift first."""
+        return tuple(sorted(self.columns, key=lambda c: (not c.selected, c.drift_upper)))
+
     def __str__(self) -> str:
         width = max(len(column.name) for column in self.columns)
         lines = [f"{self.status}: {self.sentence}"]
-        for c in sorted(self.columns, key=lambda c: (not c.selected, c.drift_upper)):
+        for c in self.in_order:
             lines.append(
                 f"{'*' if c.selected else ' '} {c.name:<{width}}  {c.verdict:<11}  drift {c.drift:.3f} "
                 f"(at most {c.drift_upper:.3f})  {c.why}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,6 +12,7 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.selection.invariance import Invariance, TrainingDomains, measure_invariance, p_uninformative
 from sfboost.selection.score import ScoreTest
 
+_LOG = logging.getLogger(__name__)
 # Pairs of left-out columns are tried up to this many columns: 45 pairs.
 _MOST_FOR_PAIRS = 10
 
@@ -60,11 +62,14 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def screen(data: TrainingDomains, rules: Rules) -> Screening:
-    """Test every column alone."""
-    columns = range(data.scores.shape[1])
-    alone = tuple(rules.measure(data, (j,)) for j in columns)
+    """Test every column (or category) alone."""
+    columns = range(len(data.units))
+    alone = []
+    for j in columns:
+        alone.append(rules.measure(data, (j,)))
+        _LOG.info("Searching for stable columns: %d of %d tested", j + 1, len(data.units))
     return Screening(
-        alone,
+        tuple(alone),
         holm(np.array([test.p_change for test in alone])),
         holm(np.array([test.p_drift for test in alone])),
         holm(np.array([p_uninformative(data, (j,)) for j in columns])),
@@ -115,12 +120,13 @@ def add_company(
     share = rules.alpha
     while True:
         share /= 2.0
-        candidates = _larger_sets(chosen, data.scores.shape[1])
+        candidates = _larger_sets(chosen, len(data.units))
         level = share / max(len(candidates), 1)
         if _best_possible(len(data.scores), rules.tolerance) > level:
             return chosen, added
         passing = []
-        for new in candidates:
+        for done, new in enumerate(candidates):
+            _LOG.info("Searching for company: %d of %d sets tested", done, len(candidates))
             test = rules.measure(data, tuple(sorted(chosen + new)))
             if test.p_drift <= level and all(
                 p_uninformative(data, (j,), tuple(k for k in chosen + new if k != j)) <= level for j in new

@@ -38,6 +38,9 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
         domain's Pr[Y | x] may be off by ten points.
     alpha : float, default=0.05
         Level of each family-wise error rate below.
+    groups : dict or sequence, default=None
+        What belongs together and is chosen as a whole, such as the codes of one category: a name for each
+        column, or names by column. None is every column by itself.
 
     Attributes
     ----------
@@ -75,12 +78,16 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
         "kind": [StrOptions({"posterior", "likelihood"})],
         "tolerance": [Interval(Real, 0, 1, closed="neither")],
         "alpha": [Interval(Real, 0, 0.5, closed="neither")],
+        "groups": [dict, "array-like", None],
     }
 
-    def __init__(self, kind: str = "posterior", *, tolerance: float = 0.1, alpha: float = 0.05) -> None:
+    def __init__(
+        self, kind: str = "posterior", *, tolerance: float = 0.1, alpha: float = 0.05, groups: Any = None
+    ) -> None:
         self.kind = kind
         self.tolerance = tolerance
         self.alpha = alpha
+        self.groups = groups
 
     def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
         """Test every column, alone and in sets.
@@ -99,24 +106,29 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
         check_classification_targets(y)
         classes, label = np.unique(y, return_inverse=True)
         domain = _domain_numbers(sample_domain, len(label))
-        names = tuple(str(name) for name in _check_feature_names_in(self))
+        columns = [str(name) for name in _check_feature_names_in(self)]
+        units = _units(columns, self.groups)
+        names = tuple(units)
         rules = Rules(self.kind, float(self.tolerance), float(self.alpha))
         if domain.max() == 0 or len(classes) < 2:
             self.selection_ = _nothing_to_compare(names, rules, len(classes))
         else:
-            self.selection_ = _select(X, label, domain, names, rules)
-        columns = self.selection_.columns
+            self.selection_ = _select(X, label, domain, units, rules)
+        verdicts = self.selection_.columns
         self.status_ = self.selection_.status
-        self.support_ = np.array([column.selected for column in columns])
         order = np.lexsort(
             (
-                [c.p_uninformative for c in columns],
-                [c.p_drift for c in columns],
-                [c.drift_upper for c in columns],
+                [c.p_uninformative for c in verdicts],
+                [c.p_drift for c in verdicts],
+                [c.drift_upper for c in verdicts],
             )
         )
+        self.support_ = np.zeros(len(columns), dtype=bool)
         self.ranking_ = np.empty(len(columns), dtype=np.intp)
-        self.ranking_[order] = np.arange(1, len(columns) + 1)
+        members = list(units.values())
+        for rank, unit in enumerate(order.tolist(), 1):
+            self.ranking_[list(members[unit])] = rank
+            self.support_[list(members[unit])] = verdicts[unit].selected
         return self
 
     def _get_support_mask(self) -> npt.NDArray[np.bool_]:
@@ -145,8 +157,29 @@ def _domain_numbers(sample_domain: Any, n_rows: int) -> IntArray:
     return np.array([names[name] for name in domain], dtype=np.intp)
 
 
-def _select(X: Any, label: IntArray, domain: IntArray, names: tuple[str, ...], rules: Rules) -> Selection:
-    data = TrainingDomains.of(np.column_stack([normal_scores(column) for column in X.T]), label, domain)
+def _units(columns: list[str], groups: Any) -> dict[str, tuple[int, ...]]:
+    """Columns by the name of what they are chosen with."""
+    if groups is None:
+        wanted = columns
+    elif isinstance(groups, dict):
+        wanted = [str(groups.get(name, name)) for name in columns]
+    else:
+        wanted = [str(name) for name in groups]
+        if len(wanted) != len(columns):
+            raise ValueError(
+                f"groups has {len(wanted)} names, but X has {len(columns)} columns: name a group for each."
+            )
+    units: dict[str, tuple[int, ...]] = {}
+    for j, name in enumerate(wanted):
+        units[name] = (*units.get(name, ()), j)
+    return units
+
+
+def _select(
+    X: Any, label: IntArray, domain: IntArray, units: dict[str, tuple[int, ...]], rules: Rules
+) -> Selection:
+    scores, names = np.column_stack([normal_scores(column) for column in X.T]), tuple(units)
+    data = TrainingDomains.of(scores, label, domain, tuple(units.values()))
     screening = screen(data, rules)
     informative = screening.p_uninformative <= rules.alpha
     verdicts = [screening.verdict(j, rules.alpha) for j in range(len(names))]
@@ -172,8 +205,7 @@ def _with_company(
 ) -> tuple[tuple[int, ...], dict[int, str]]:
     """`add_company` among the columns that were not dropped, whose drift in company is known."""
     places = {j: place for place, j in enumerate(left)}
-    part = TrainingDomains(data.scores[:, list(left)], data.label, data.domain)
-    larger, added = add_company(part, tuple(places[j] for j in chosen), rules)
+    larger, added = add_company(data.among(left), tuple(places[j] for j in chosen), rules)
     return tuple(left[place] for place in larger), {left[place]: why for place, why in added.items()}
 
 
@@ -198,6 +230,7 @@ def _column(
         drift_upper=test.drift_upper,
         selected=selected,
         why=why,
+        by_domain=test.by_domain,
     )
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from sfboost.adaptation.summed import Overview, adapt_summed
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.boosting.adaptable import rows_to_judge
+from sfboost.boosting.adaptable import rows_to_judge, with_note
 from sfboost.boosting.diagnosing import alarm_of, with_leak
-from sfboost.boosting.parts import both_parts, require_summable
+from sfboost.boosting.parts import as_fitted, both_parts, require_summable
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming.blocks import Block, find_blocks, spill
-from sfboost.streaming.engines import Engine, Here, Passes
+from sfboost.streaming.engines import BatchEngine, Here, Passes
 from sfboost.streaming.packing import fingerprint
 from sfboost.streaming.rows import Look, Looked, SumOver
 
@@ -51,8 +51,8 @@ def adapt_stream(
     model: StableFeatureBoosting,
     source: Any,
     *,
-    engine: Engine | None = None,
-    answer: str = "safe",
+    engine: BatchEngine | None = None,
+    answer: str = "best",
     leak: float | None = None,
     uncertainty: bool = False,
     skip_unreadable: bool = False,
@@ -72,9 +72,10 @@ def adapt_stream(
         A file (CSV, Parquet, Arrow), a folder of them, the blocks of `find_blocks`, or what can be read once:
         a `RecordBatchReader` or anything with `__arrow_c_stream__` (DuckDB, Polars), which is first written
         to temporary files.
-    engine : Engine, optional
+    engine : BatchEngine, optional
         `Here()` by default, or `RayData()`.
     answer, leak, uncertainty : as in `StableFeatureBoosting.adapt`
+        With answer="best" the test and the choice look at `Streamed.sample`; SFB's head is of all rows.
     skip_unreadable : bool
         Leave blocks out that cannot be read (`Streamed.skipped`), in place of an error that names them.
     resume : path, optional
@@ -95,10 +96,16 @@ def adapt_stream(
     marks = (label, fingerprint(model.temperature_), model.unstable_columns_.names)
     looked: Looked = passes(Look(model), fingerprint("look", *marks) if resume else "")
     settings = model.settings
-    if settings is not None and settings.method == "paper" and answer == "safe" and leak is None:
-        answer = "checked"
-    training, alarm = with_leak(model.training_, leak, answer), None
     drawn, choices = looked.drawn, model._choices(settings)
+    if settings is not None and settings.method == "paper" and answer in ("best", "safe") and leak is None:
+        answer = "checked"
+    rows = note = None
+    if answer == "best":
+        rows, note = (
+            (None, None) if leak is not None else model._rows_to_answer(as_fitted(model, drawn), None)
+        )
+        answer = "safe" if rows is None else "checked"
+    training, alarm = with_leak(model.training_, leak, answer), None
     stable, X = both_parts(model, drawn)
     if answer == "safe" or uncertainty:
         asked = training if answer == "safe" else replace(training, leak=0.0)
@@ -118,7 +125,11 @@ def adapt_stream(
         alarm=alarm,
     )
     n_rows = int(looked.statistics.weight)
-    adapted = AdaptedClassifier(copy(model), adaptation)
+    if rows is not None:
+        # Whether a meaning changed, and what helps, a sample can tell; the head is of all rows.
+        adapted = model._choose(rows, adaptation, choices)
+    else:
+        adapted = AdaptedClassifier(copy(model), with_note(adaptation, note))
     return Streamed(adapted, drawn, n_rows, passes.done, tuple(passes.skipped), tuple(passes.blocks))
 
 

@@ -18,7 +18,7 @@ from sfboost.whole_files import write_whole
 ENGINES = ("here", "ray")
 
 
-class Engine(Protocol):
+class BatchEngine(Protocol):
     """Applies a function to every block."""
 
     def run(
@@ -34,7 +34,7 @@ class Here:
     def run(
         self, blocks: Sequence[Block], work: Callable[[Block], bytes]
     ) -> Iterator[tuple[Block, bytes | str]]:
-        """See `Engine`."""
+        """See `BatchEngine`."""
         for block in blocks:
             yield block, _attempt(block, work)
 
@@ -56,7 +56,7 @@ class RayData:
     def run(
         self, blocks: Sequence[Block], work: Callable[[Block], bytes]
     ) -> Iterator[tuple[Block, bytes | str]]:
-        """See `Engine`."""
+        """See `BatchEngine`."""
         try:
             import ray
         except ImportError as error:
@@ -99,7 +99,7 @@ def _attempt(block: Block, work: Callable[[Block], bytes]) -> bytes | str:
         return str(error)
 
 
-def make_engine(name: str, jobs: int | None = None) -> Engine:
+def make_engine(name: str, jobs: int | None = None) -> BatchEngine:
     """The engine of that name."""
     if name not in ENGINES:
         raise ValueError(f"There is no engine {name!r}: use one of {', '.join(ENGINES)}.")
@@ -131,7 +131,7 @@ class Passes:
         Why, for each that was.
     """
 
-    engine: Engine
+    engine: BatchEngine
     blocks: list[Block]
     folder: Path | None = None
     skip_unreadable: bool = False

@@ -38,6 +38,15 @@ class TrainingTable:
         """Names of the domains, in order of first appearance."""
         return tuple(dict.fromkeys(self.domain.tolist()))
 
+    def missing(self) -> dict[str, list[float]]:
+        """Share of missing cells by column and domain, of the columns where any is."""
+        parts = [self.table.filter(pa.array(self.domain == name)) for name in self.domains]
+        shares = [self.encoder.missing_shares(part) for part in parts]
+        names = [
+            column.name for column in self.encoder.columns if any(column.name in part for part in shares)
+        ]
+        return {name: [part.get(name, 0.0) for part in shares] for name in names}
+
     def hold_out(self, name: str) -> tuple[TrainingTable, NewTable]:
         """Let one domain play the new one: nothing of it, not even a median, goes into the others."""
         inside = pa.array(self.domain == name)
@@ -87,7 +96,7 @@ def prepare_training(
         remarks.append(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
-    encoder = Encoder.fit(table, roles.features, categorical)
+    encoder = Encoder.fit(table, roles.features, categorical, roles.unstable)
     cells = {column: as_series(table.column(column.name)) for column in encoder.columns}
     empty = [column.name for column in encoder.columns if column.missing(cells[column]).all()]
     if empty:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import re
 import sys
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +18,7 @@ from sfboost.tables.dialect import Dialect, Kind, kind_of_bytes, sniff
 
 PIPE = "-"
 _HEAD = 1 << 20
+_GZIP = b"\x1f\x8b"
 # Lines that are looked at for codes.
 _LINES = 1000
 _PADDED = re.compile(r"\s*0\d+\s*")
@@ -89,6 +92,11 @@ def find(
         flow: Any = sys.stdin.buffer if path is None else path.open("rb")
         head = flow.read(_HEAD)
         pipe, path = io.BufferedReader(_Rewound(head, flow), _HEAD), None
+    if head.startswith(_GZIP):
+        packed: Any = pipe or path.open("rb")  # type: ignore[union-attr]
+        flow = _Unpacked(packed, name)
+        head = flow.read(_HEAD)
+        pipe, path = io.BufferedReader(_Rewound(head, flow), _HEAD), None
     if not head.strip():
         raise ValueError(f"{name} is empty: a table with a header and rows is needed.")
     kind = kind_of_bytes(head)
@@ -96,6 +104,27 @@ def find(
     if kind == "csv" and b"\x00" in head and "\0" in head.decode(dialect.encoding, errors="ignore"):
         raise ValueError(f"{name} is no table we can read: CSV, Parquet and Arrow are.")
     return Source(name, path, kind, head, dialect, pipe)
+
+
+class _Unpacked:
+    """What a gzip stream holds."""
+
+    def __init__(self, packed: Any, name: str) -> None:
+        self._packed, self._name = packed, name
+        self._stream = gzip.GzipFile(fileobj=packed)
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes; none at the end."""
+        try:
+            return self._stream.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{self._name} is cut short or damaged ({error}): compress or copy it again."
+            ) from error
+
+    def close(self) -> None:
+        self._stream.close()
+        self._packed.close()
 
 
 class _Rewound(io.RawIOBase):

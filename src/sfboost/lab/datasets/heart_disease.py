@@ -12,7 +12,6 @@ from sfboost.datasets.tables import encode, from_table
 CITATION = "A. Janosi, W. Steinbrunn, M. Pfisterer and R. Detrano (1988), Heart Disease, UCI"
 LICENCE = "CC BY 4.0"
 
-NUMBERS = ("age", "trestbps", "chol", "thalach", "oldpeak", "ca")
 CODES = ("sex", "cp", "fbs", "restecg", "exang", "slope", "thal")
 #: Written down by name before any result: the patient and the complaint; against what was tested and judged.
 STABLE = ("age", "sex", "cp", "trestbps")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost.lab.experiments.shifts.kinds import KINDS, UNTOUCHED, Features, Rows
+from sfboost.lab.experiments.shifts.kinds import KINDS, UNTOUCHED, Features, SplitRows
 
 N = 400
 #: A number, a category of four codes (three columns), and the strongest feature, a number.
@@ -16,7 +16,7 @@ def rows():
     y = rng.integers(0, 2, N)
     level = rng.choice(4, N, p=[0.4, 0.3, 0.2, 0.1])
     U = np.column_stack([rng.normal(size=N), np.eye(4)[level][:, 1:], rng.normal(size=N) + 2 * y])
-    made = Rows(rng.normal(size=(N, 2)) + y[:, None], U, y)
+    made = SplitRows(rng.normal(size=(N, 2)) + y[:, None], U, y)
     for part in (made.stable, made.unstable, made.y):
         part.setflags(write=False)
     return made
@@ -31,7 +31,7 @@ def test_a_seed_decides_and_untouched_meanings_have_no_changed_columns(kind, row
     one, two = changed(kind, rows), changed(kind, rows)
     np.testing.assert_array_equal(one.rows.matrix(), two.rows.matrix())
     assert (one.changed == ()) == (kind in UNTOUCHED)
-    assert len(one.rows) == N
+    assert len(one.rows) == N or (kind in UNTOUCHED and N / 4 < len(one.rows) < 0.6 * N)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in UNTOUCHED])
@@ -115,4 +115,4 @@ def test_the_last_class_is_half_or_twice_as_frequent(rows):
 
 def test_stable_columns_move_by_about_their_spread(rows):
     moved = changed("X_S resampled", rows).rows.stable.mean(axis=0) - rows.stable.mean(axis=0)
-    assert 0.4 < np.linalg.norm(moved / rows.stable.std(axis=0)) < 1.6
+    assert 0.3 < np.linalg.norm(moved / rows.stable.std(axis=0)) < 1.6

@@ -153,12 +153,18 @@ def category_recoded(rows: SplitRows, features: Features, rng: Generator) -> Shi
 
 
 def shares_moved(rows: SplitRows, features: Features, rng: Generator) -> Shifted:
-    """Half of the rows, drawn so that the last class is about half or twice as frequent."""
+    """About half of the rows, drawn so that the last class is half or twice as frequent."""
     last = rows.y == _n(rows) - 1
     share = last.mean()
     wanted = np.clip(share * rng.choice([0.5, 2.0]), 0.02, 0.9)
-    weight = np.where(last, wanted / max(share, 1e-9), (1.0 - wanted) / max(1.0 - share, 1e-9))
-    return Shifted(_resampled(rows, weight, rng))
+    half = len(rows) // 2
+    n_last = min(round(wanted * half), int(last.sum()))
+    n_others = min(round(n_last * (1.0 - wanted) / wanted), int((~last).sum()))
+    drawn = [
+        rng.permutation(np.flatnonzero(last))[:n_last],
+        rng.permutation(np.flatnonzero(~last))[:n_others],
+    ]
+    return Shifted(rows.take(rng.permutation(np.concatenate(drawn))))
 
 
 def stable_resampled(rows: SplitRows, features: Features, rng: Generator) -> Shifted:

@@ -27,11 +27,11 @@ NAME = "shifts"
 TABLES = {
     "heart_disease": 4,
     "wine_quality": 2,
-    "amazon_reviews": 4,
     "eicu": 4,
     "impact": 15,
     "tv16": 12,
     "gusto": 16,
+    "amazon_reviews": 4,
 }
 PICTURES = {"pacs": 4}
 #: Coloured digits → the most rows of a domain.
@@ -40,8 +40,8 @@ COLOURED = {"colored_digits": 2000, "colored_mnist": 5000}
 MOST = 2000
 #: Own domains that the test of a change has, besides all of them.
 FEW = (2, 3)
-#: Who answers at every kind of change; "best" is added when the library has it.
-ANSWERING = tuple(name for name in SYSTEMS if name not in (*WITH_SKADA, "best"))
+#: Who answers at every kind of change.
+ANSWERING = tuple(name for name in SYSTEMS if name not in WITH_SKADA)
 #: With coloured digits there is no list of changed columns to know: colour is all there is.
 COLOURING = tuple(name for name in ANSWERING if name != "drop")
 

@@ -16,10 +16,10 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sfboost.adaptation.settings import Settings
 from sfboost.boosting import StableFeatureBoosting
-from sfboost.change.class_shares import shifted as with_moved_shares
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.experiments.shifts.kinds import Features, Floats, Shifted
 from sfboost.lab.experiments.shifts.material import Material
+from sfboost.marginal.shares import shifted as with_moved_shares
 
 #: SplitRows on which the importance of a feature is measured.
 _IMPORTANCE_ROWS = 2000
@@ -103,7 +103,7 @@ def _log_proba(classifier: Any, X: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class SystemAnswer:
     """Probabilities, and what a system says about them."""
 
     proba: Floats
@@ -129,30 +129,30 @@ class System:
     """
 
     label: str
-    answer: Callable[[Fitted, Shifted], Answer]
+    answer: Callable[[Fitted, Shifted], SystemAnswer]
     test_access: str = "unlabelled"
     hyper: Mapping[str, Any] = field(default_factory=dict)
     knows: bool = False
 
 
-def _pooled(fitted: Fitted, new: Shifted) -> Answer:
-    return Answer(fitted.without()[0].predict_proba(new.rows.matrix()))
+def _pooled(fitted: Fitted, new: Shifted) -> SystemAnswer:
+    return SystemAnswer(fitted.without()[0].predict_proba(new.rows.matrix()))
 
 
-def _stable(fitted: Fitted, new: Shifted) -> Answer:
-    return Answer(fitted.model.predict_proba(new.rows.matrix()))
+def _stable(fitted: Fitted, new: Shifted) -> SystemAnswer:
+    return SystemAnswer(fitted.model.predict_proba(new.rows.matrix()))
 
 
-def _drop(fitted: Fitted, new: Shifted) -> Answer:
+def _drop(fitted: Fitted, new: Shifted) -> SystemAnswer:
     classifier, columns = fitted.without(new.changed)
-    return Answer(classifier.predict_proba(new.rows.matrix()[:, columns]))
+    return SystemAnswer(classifier.predict_proba(new.rows.matrix()[:, columns]))
 
 
-def _adapted(**options: Any) -> Callable[[Fitted, Shifted], Answer]:
-    def answer(fitted: Fitted, new: Shifted) -> Answer:
+def _adapted(**options: Any) -> Callable[[Fitted, Shifted], SystemAnswer]:
+    def answer(fitted: Fitted, new: Shifted) -> SystemAnswer:
         adapted = fitted.model.adapt(new.rows.matrix(), **options)
         found = getattr(adapted, "change_", None)
-        return Answer(
+        return SystemAnswer(
             adapted.predict_proba(new.rows.matrix()),
             str(adapted.decision_),
             None if found is None else float(found.p_value),
@@ -161,29 +161,29 @@ def _adapted(**options: Any) -> Callable[[Fitted, Shifted], Answer]:
     return answer
 
 
-def _self_training(fitted: Fitted, new: Shifted) -> Answer:
+def _self_training(fitted: Fitted, new: Shifted) -> SystemAnswer:
     learner = SelfTrainingClassifier(fitted.learner(), **_SELF_TRAINING)
     y = np.concatenate([fitted.material.own.y, np.full(len(new.rows), -1)])
     learner.fit(np.vstack([fitted.X, new.rows.matrix()]), y)
-    return Answer(learner.predict_proba(new.rows.matrix()))
+    return SystemAnswer(learner.predict_proba(new.rows.matrix()))
 
 
-def _label_shift(fitted: Fitted, new: Shifted) -> Answer:
+def _label_shift(fitted: Fitted, new: Shifted) -> SystemAnswer:
     proba = np.maximum(_pooled(fitted, new).proba, 1e-6)
     y = fitted.material.own.y
     prior = np.bincount(y, minlength=proba.shape[1]) / len(y)
-    return Answer(with_moved_shares(proba, prior, np.full(len(proba), 1.0 / len(proba))))
+    return SystemAnswer(with_moved_shares(proba, prior, np.full(len(proba), 1.0 / len(proba))))
 
 
-def _skada(method: str) -> Callable[[Fitted, Shifted], Answer]:
-    def answer(fitted: Fitted, new: Shifted) -> Answer:
+def _skada(method: str) -> Callable[[Fitted, Shifted], SystemAnswer]:
+    def answer(fitted: Fitted, new: Shifted) -> SystemAnswer:
         from sfboost.lab.baselines.skada_methods import Skada
 
         train = LabelledRows(fitted.X, fitted.material.own.y, fitted.material.domain)
         estimator = fitted.learner()
         estimator = estimator[-1] if hasattr(estimator, "steps") else estimator
         made = Skada(method, estimator).fit(train, test=new.rows.matrix(), seed=0)
-        return Answer(made.predict_proba(new.rows.matrix()))
+        return SystemAnswer(made.predict_proba(new.rows.matrix()))
 
     return answer
 

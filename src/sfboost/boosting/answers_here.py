@@ -1,0 +1,144 @@
+"""How good the answers are in one new domain, and how sure each row is: without labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.diagnosing import new_rows
+from sfboost.boosting.estimator import StableFeatureBoosting
+from sfboost.boosting.evaluation import class_positions
+from sfboost.boosting.rows import check_domain
+from sfboost.diagnostics.alarm import new_domain_alarm
+from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.performance import Performance, estimate_performance
+from sfboost.diagnostics.prediction_sets import PredictionSets
+from sfboost.encoding import is_frame
+from sfboost.marginal.probabilities import FloatArray
+
+# More rows than this say little more, and cost time.
+_MOST_ROWS = 5000
+
+
+def performance_without_labels(
+    adapted: AdaptedClassifier,
+    X: Any,
+    *,
+    pooled: Any = None,
+    leak: float | None = None,
+    cost: Any = None,
+    level: float = 0.9,
+    random_state: int = 0,
+) -> dict[str, Performance]:
+    """Scores of the stable, the adapted and the pooled answer in the new domain, from its unlabelled rows.
+
+    Parameters
+    ----------
+    adapted : AdaptedClassifier
+        Of a `StableFeatureBoosting`.
+    X : array-like or DataFrame
+        Rows of the domain that it was adapted to.
+    pooled : fitted classifier of the columns of X, optional
+        None is the model's own.
+    leak : float, optional
+        δ that the intervals allow for. None is what the guard allowed for, or none.
+    cost : array-like of shape (K, K), optional
+        ``cost[y, j]`` of deciding j where the truth is y.
+    level : float
+
+    Returns
+    -------
+    dict of Performance
+        By answer. Without figures, and with the reason, where the rows contradict the assumptions.
+    """
+    model, delta = adapted.model, adapted.leak_ if leak is None else leak
+    X = model._check_input(X, reset=False)
+    n_rows = X.shape[0]
+    if n_rows > _MOST_ROWS:
+        some = np.random.default_rng(random_state).choice(n_rows, _MOST_ROWS, replace=False)
+        X = _safe_indexing(X, np.sort(some))
+    log_stable, unstable = model.stable_and_unstable(X)
+    stable = np.exp(log_stable)
+    mix, own = _mixer(model, X), getattr(model, "pooled_", None)
+    answers: dict[str, Callable[[Any, Any], FloatArray]] = {"stable": lambda i, k: stable[i]}
+    if adapted.best is None:
+        answers["adapted"] = lambda i, k: adapted.adaptation.predict_proba(
+            stable[i], _safe_indexing(unstable, k)
+        )
+    else:
+        answers["adapted"] = lambda i, k: adapted.predict_proba(mix(i, k))
+    if pooled is not None:
+        answers["pooled"] = lambda i, k: np.asarray(pooled.predict_proba(mix(i, k)), dtype=np.float64)
+    elif own is not None:
+        answers["pooled"] = lambda i, k: np.exp(own.log_proba(*own.numbers(mix(i, k))))
+    alarm = new_domain_alarm(new_rows(model, X), random_state)
+    if alarm is not None:  # the rows contradict what every one of these figures rests on
+        return {name: Performance({}, {}, {}, delta or 0.0, level, alarm) for name in answers}
+    asked: dict[str, Any] = {"leak": delta or 0.0, "cost": cost, "level": level, "random_state": random_state}
+    return {name: estimate_performance(stable, answer, **asked) for name, answer in answers.items()}
+
+
+def calibrate_sets(
+    model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any, **how: Any
+) -> PredictionSets:
+    """Prediction sets whose coverage is calibrated on left-out domains.
+
+    Each domain in turn plays the new one, as in `evaluate`: a clone of the model is fitted to the others and
+    adapted to it with its labels hidden.
+
+    Parameters
+    ----------
+    X, y, sample_domain : as in `fit`
+    how : dict
+        Handed on to `adapt`, such as ``answer``: ask for what will be asked for in the new domain.
+
+    Returns
+    -------
+    PredictionSets
+        ``sets.predict_set(adapted.predict_proba(X_new), coverage=0.9)``.
+    """
+    labels, domain = np.asarray(y), check_domain(sample_domain, len(y))
+    parts = rows_by_domain(domain)
+    if len(parts) < 2:
+        raise ValueError(
+            f"Sets are calibrated on domains that are left out, and there is {parts[0][0]!r} alone: pass "
+            "rows of two domains or more."
+        )
+    probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
+    for _, inside in parts:
+        rest = np.setdiff1d(np.arange(len(labels)), inside)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AdaptationWarning)
+            fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
+            here = _safe_indexing(X, inside)
+            proba = fitted.adapt(here, **how).predict_proba(here)
+        probas[np.ix_(inside, np.searchsorted(classes, fitted.classes_))] = proba
+    return PredictionSets.calibrate(probas, class_positions(classes, labels), domain)
+
+
+def _mixer(model: StableFeatureBoosting, X: Any) -> Callable[[Any, Any], Any]:
+    """Rows with the stable columns of some and the unstable columns of others."""
+    if not is_frame(X) and not hasattr(X, "iloc"):
+        columns = list(model.unstable_columns_.positions)
+
+        def mixed(i: Any, k: Any) -> Any:
+            rows = np.array(_safe_indexing(X, i))
+            rows[:, columns] = _safe_indexing(X, k)[:, columns]
+            return rows
+
+        return mixed
+    names = list(model.unstable_columns_.sources)
+
+    def mixed_frame(i: Any, k: Any) -> Any:
+        rows = _safe_indexing(X, i).reset_index(drop=True)
+        others = _safe_indexing(X, k).reset_index(drop=True)
+        return rows.assign(**{name: others[name] for name in names})
+
+    return mixed_frame

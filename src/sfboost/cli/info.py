@@ -1,0 +1,86 @@
+"""`sfboost info`: what is in a model file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import sfboost
+from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
+from sfboost.cli import options as o
+from sfboost.cli.console import speaking
+from sfboost.persistence import SavedModelError
+from sfboost.persistence.saving import read_manifest
+from sfboost.tables.roles import split
+
+# Longer lists of names are cut.
+_MOST_NAMES = 30
+
+
+@speaking
+def info(
+    *,
+    model: Annotated[Path, typer.Argument(help="Model file, from the command or from `save` in Python.")],
+    trusted: o.Trusted = None,
+    talk: o.VoiceOptions,
+) -> None:
+    """Say what is in a model file: what made it, its classes, features, domains and decision."""
+    voice = talk.voice()
+    if not model.exists():
+        raise ValueError(f"There is no file {model}: check the name.")
+    manifest = read_manifest(model)
+    found: dict[str, Any] = {
+        "file": str(model),
+        "bytes": model.stat().st_size,
+        "kind": manifest["kind"],
+        "written by": manifest["versions"],
+    }
+    try:
+        found |= _contents(sfboost.load(model, trusted=split(trusted)))
+    except (SavedModelError, ImportError) as error:
+        # What wrote it is worth knowing, all the more where it cannot be loaded.
+        voice.note(str(error))
+    voice.result(found, *(f"{key}: {_words(value)}" for key, value in found.items()))
+
+
+def _contents(loaded: Any) -> dict[str, Any]:
+    adapted = loaded if isinstance(loaded, AdaptedClassifier) else None
+    model = loaded if adapted is None else adapted.model
+    known: dict[str, Any] = {}
+    classes = getattr(loaded, "classes_", getattr(loaded, "classes", None))
+    if classes is not None:
+        known["classes"] = np.asarray(classes).tolist()
+    if isinstance(model, StableFeatureBoosting):
+        known |= {
+            "stable features": list(model.stable_columns_.names),
+            "unstable features": list(model.unstable_columns_.names),
+            "stable classifier": type(model.stable_).__name__,
+            "training domains": {str(domain.name): domain.n_rows for domain in model.domains_},
+        }
+        roles = getattr(model, "table_", {}).get("roles", {})
+        known |= {name: roles[name] for name in ("target", "domain", "id") if roles.get(name)}
+    adaptation: Any = loaded if adapted is None else adapted.adaptation
+    decision = getattr(adaptation, "decision", None)
+    if decision is None:
+        known["adapted"] = False
+        return known
+    return known | {
+        "adapted": f"to {adaptation.n_rows} rows, {getattr(adaptation, 'n_labelled', 0)} of them labelled",
+        "decision": decision.kind if adapted is None else adapted.decision_,
+        "reason": decision.reason if adapted is None else adapted.reason_,
+        "class shares": dict(zip(map(str, adaptation.classes), adaptation.prior.tolist(), strict=True)),
+    }
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {f'{v:.3f}' if isinstance(v, float) else v}" for k, v in value.items())
+    if isinstance(value, list):
+        more = f" and {len(value) - _MOST_NAMES} more" if len(value) > _MOST_NAMES else ""
+        return ", ".join(map(str, value[:_MOST_NAMES])) + more
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,247 @@
+"""How good is a classifier here, without labels? Its scores in the new domain, with intervals.
+
+Confidence-based estimation (CBPE) takes a classifier's probabilities at their word, which is what fails
+where features changed their meaning: it reports .9 where the truth is .1. Here the labels come from f_S
+alone. Under the assumptions of Theorem 4.4 the vector ε⁻¹ f_S(x') is, on average, the one-hot label of the
+row that x' is of, whatever its X_U. So for any g of the unstable features P(g = j, Y = ·) = ε⁻¹ E[f_S 1(g =
+j)]; and for a g that reads both parts, X_S of one row is paired with X_U of another: given the label y,
+which has the weight f_y(x) / p_y · [ε⁻¹ f(x')]_y, the two are independent, as they are within a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+#: Probabilities of shape (m, K) for X_S of the rows `i` with X_U of the rows `k`.
+PairPredictor = Callable[[IntArray, IntArray], FloatArray]
+# Up to so many pairs of rows all are looked at; beyond, each row is paired with some others.
+_ALL_PAIRS = 40_000
+_REPLICATES = 100
+_BINS = 15
+# Below this informativeness ε⁻¹ is noise.
+_LEAST_INFORMATIVE = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Performance:
+    """Scores in a domain without labels.
+
+    Attributes
+    ----------
+    value : mapping of str to float
+        By score: accuracy, balanced_accuracy, log_loss, brier, auroc, ece and, if asked for, cost.
+    lower, upper : mappings of str to float
+        Ends of the intervals: sampling error, and the worst that a leak of `leak` can do.
+    leak, level : float
+    withheld : str
+        Why there are no figures; empty if there are.
+    """
+
+    value: Mapping[str, float]
+    lower: Mapping[str, float]
+    upper: Mapping[str, float]
+    leak: float
+    level: float
+    withheld: str = ""
+
+    def __str__(self) -> str:
+        if self.withheld:
+            return f"no figures: {self.withheld}"
+        lines = [f"{100 * self.level:.0f} % intervals, which allow for a leak of {self.leak:.3f}"]
+        for name, value in self.value.items():
+            lines.append(f"{name:<18} {value:.3f}  ({self.lower[name]:.3f} to {self.upper[name]:.3f})")
+        return "\n".join(lines)
+
+
+def estimate_performance(
+    stable_proba: Any,
+    predict: PairPredictor,
+    *,
+    leak: float = 0.0,
+    cost: Any = None,
+    level: float = 0.9,
+    sample_weight: Any = None,
+    pairings: int = 10,
+    random_state: int = 0,
+) -> Performance:
+    """Estimate the scores of a classifier in the domain that the rows are of.
+
+    Parameters
+    ----------
+    stable_proba : array-like of shape (n,) or (n, K)
+        f_S of the rows: calibrated, and independent of X_U given the label.
+    predict : callable
+        ``predict(i, k)`` gives its probabilities for X_S of the rows `i` with X_U of the rows `k`.
+    leak : float
+        δ, how far E[f_S | y, u] may be from E[f_S | y]: the intervals allow for it.
+    cost : array-like of shape (K, K), optional
+        ``cost[y, j]`` of deciding j where the truth is y; decisions are those of the least expected cost.
+    level : float
+        Of the intervals.
+    sample_weight : array-like of shape (n,), optional
+    pairings : int
+        With how many others each row is paired, where not all pairs are looked at.
+
+    Examples
+    --------
+    Colour agrees with the label in 10 % of the rows, and a pooled classifier believes in 90 %:
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 4000)
+    >>> stable = np.where(rng.random(4000) < 0.75, y, 1 - y) * 0.5 + 0.25
+    >>> colour = np.where(rng.random(4000) < 0.1, y, 1 - y)
+    >>> pooled = np.column_stack([1 - colour, colour]) * 0.8 + 0.1
+    >>> round(confidence_based(pooled)["accuracy"], 2)
+    0.9
+    >>> round(estimate_performance(stable, lambda i, k: pooled[k]).value["accuracy"], 1)
+    0.1
+    """
+    stable = as_probability_matrix(stable_proba)
+    n_rows = len(stable)
+    weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    costs = None if cost is None else np.asarray(cost, dtype=np.float64)
+    statistics = PseudoLabelStatistics.from_proba(stable, weight)
+    if statistics.informativeness < _LEAST_INFORMATIVE or (statistics.prior <= 0.0).any():
+        reason = f"the stable predictor hardly tells the classes apart (s = {statistics.informativeness:.3f})"
+        return Performance({}, {}, {}, leak, level, reason)
+    rng = np.random.default_rng(random_state)
+    i, k = _pairs(n_rows, pairings, rng)
+    proba = as_probability_matrix(predict(i, k), n_classes=stable.shape[1], name="predict(i, k)")
+
+    def scores(row_weight: FloatArray) -> dict[str, float]:
+        label = _label_weights(stable, row_weight, i, k)
+        return weighted_scores(proba, label, costs)
+
+    value = scores(weight)
+    # Rows drawn anew, by weights: that ε and the prior are estimates is in it.
+    drawn = [scores(weight * rng.exponential(size=n_rows)) for _ in range(_REPLICATES)]
+    z = float(norm.ppf(0.5 + level / 2.0))
+    reach = {name: z * float(np.nanstd([one[name] for one in drawn])) for name in value}
+    if leak > 0.0:
+        bias = _leak_reach(proba, stable, weight, i, k, leak, costs)
+        reach = {name: size + bias[name] for name, size in reach.items()}
+    lower, upper = ({n: value[n] + sign * reach[n] for n in value} for sign in (-1.0, 1.0))
+    ends = {name: (0.0, np.inf if name in ("log_loss", "cost") else 1.0) for name in value}
+    if costs is not None:
+        ends["cost"] = (float(costs.min()), float(costs.max()))
+    return Performance(
+        value,
+        {name: float(np.clip(lower[name], *ends[name])) for name in value},
+        {name: float(np.clip(upper[name], *ends[name])) for name in value},
+        leak,
+        level,
+    )
+
+
+def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
+    """Scores as a classifier's own probabilities foretell them (CBPE): right where they are calibrated.
+
+    Examples
+    --------
+    >>> round(confidence_based([[0.2, 0.8], [0.9, 0.1]])["accuracy"], 2)
+    0.85
+    """
+    own = as_probability_matrix(proba)
+    return weighted_scores(own, own / len(own), None if cost is None else np.asarray(cost, dtype=np.float64))
+
+
+def weighted_scores(proba: FloatArray, label: FloatArray, cost: FloatArray | None = None) -> dict[str, float]:
+    """Scores of predictions whose labels are known as weights of each class; some may be negative.
+
+    Parameters
+    ----------
+    proba : array of shape (m, K)
+    label : array of shape (m, K)
+        Weight of the row with each class as its label; sums to one over all.
+    """
+    mass, n_classes = label.sum(axis=1), proba.shape[1]
+    ranked = range(1, 2) if n_classes == 2 else range(n_classes)
+    scores = {name: float((label * each).sum()) for name, each in _by_label(proba, label, cost).items()}
+    scores["auroc"] = float(np.mean([_auroc(proba[:, c], label[:, c], mass - label[:, c]) for c in ranked]))
+    right = (label * _decided(proba)).sum(axis=1)
+    confidence = proba.max(axis=1)
+    bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
+    scores["ece"] = float(np.abs(np.bincount(bins, right - mass * confidence, _BINS)).sum())
+    return scores
+
+
+def _by_label(proba: FloatArray, label: FloatArray, cost: FloatArray | None) -> dict[str, FloatArray]:
+    """What each row adds to each score with each class as its label, of shape (m, K)."""
+    n_classes, decided = proba.shape[1], _decided(proba)
+    prior = np.maximum(label.sum(axis=0), np.finfo(np.float64).tiny)
+    squared = (proba**2).sum(axis=1, keepdims=True) - 2.0 * proba + 1.0
+    added = {
+        "accuracy": decided,
+        "balanced_accuracy": decided / (n_classes * prior),
+        "log_loss": -np.log(np.maximum(proba, np.finfo(np.float64).eps)),
+        # Half of the multi-class sum, so that with two classes it is the usual (p − y)².
+        "brier": squared / 2.0,
+    }
+    if cost is not None:
+        added["cost"] = cost[:, (proba @ cost).argmin(axis=1)].T
+    return added
+
+
+def _decided(proba: FloatArray) -> FloatArray:
+    return np.eye(proba.shape[1])[proba.argmax(axis=1)]
+
+
+def _auroc(score: FloatArray, positive: FloatArray, negative: FloatArray) -> float:
+    """Share of (positive, negative) pairs that are in order, ties counting half."""
+    values, place = np.unique(score, return_inverse=True)
+    up, down = (np.bincount(place, part, len(values)) for part in (positive, negative))
+    below = np.cumsum(down) - down / 2.0
+    whole = up.sum() * down.sum()
+    return float(up @ below / whole) if whole > 0.0 else float("nan")
+
+
+def _pairs(n_rows: int, pairings: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+    """Rows to take X_S from, and rows to take X_U from."""
+    every = np.arange(n_rows)
+    if n_rows**2 <= _ALL_PAIRS:
+        return np.repeat(every, n_rows), np.tile(every, n_rows)
+    return np.tile(every, pairings), np.concatenate([rng.permutation(n_rows) for _ in range(pairings)])
+
+
+def _label_weights(stable: FloatArray, weight: FloatArray, i: IntArray, k: IntArray) -> FloatArray:
+    """Weight of each class as the label of each pair: f(x) / p · ε⁻¹ f(x'), of shape (m, K)."""
+    statistics = PseudoLabelStatistics.from_proba(stable, weight)
+    unbiased = np.linalg.solve(statistics.confusion, stable.T).T
+    pair = weight[i] * weight[k]
+    return (pair / pair.sum())[:, None] * stable[i] / statistics.prior * unbiased[k]
+
+
+def _leak_reach(
+    proba: FloatArray,
+    stable: FloatArray,
+    weight: FloatArray,
+    i: IntArray,
+    k: IntArray,
+    leak: float,
+    cost: FloatArray | None,
+) -> dict[str, float]:
+    """The most that a leak of δ can move each score: a leak L(u, ·) moves ε⁻¹ f by ε⁻¹ L.
+
+    Exact worst case, pair by pair, for scores that are means over rows. AUROC and ECE are not; they get the
+    reach of balanced accuracy and of accuracy.
+    """
+    statistics = PseudoLabelStatistics.from_proba(stable, weight)
+    label = _label_weights(stable, weight, i, k)
+    pair = weight[i] * weight[k]
+    evidence = (pair / pair.sum())[:, None] * stable[i] / statistics.prior
+    reach = {}
+    for name, added in _by_label(proba, label, cost).items():
+        slope = np.linalg.solve(statistics.confusion.T, (evidence * added).T).T
+        # L sums to zero over the classes, and none of its entries is beyond δ.
+        reach[name] = leak * float(np.abs(slope - np.median(slope, axis=1, keepdims=True)).sum())
+    return reach | {"auroc": reach["balanced_accuracy"], "ece": reach["accuracy"]}

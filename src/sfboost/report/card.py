@@ -1,0 +1,111 @@
+"""The facts as a Markdown model card: what it is, what it learned from, how it did, where it ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sfboost.report.facts import ReportFacts
+from sfboost.report.training import TrainingFacts
+from sfboost.tables.foreign_text import plain
+
+_METHODS = ("pooled", "stable", "adapted", "labelled")
+# What Markdown would read as a sign of its own.
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~&])")
+
+
+def model_card(facts: ReportFacts) -> str:
+    """The card. What came from a table is escaped, so that it stays text."""
+    parts = [
+        f"# Model card: {_text(facts.title)}",
+        f"A classifier of {_names(facts.classes)}, made by sfboost {facts.version} (Stable Feature Boosting)"
+        ": some features are used as training taught them, others only with the meaning that unlabelled "
+        "rows of the new domain give them.",
+        "## Decision",
+        f"**{facts.headline.kind}.** {_text(facts.headline.sentence)}",
+        _text(facts.headline.because),
+        _text(facts.headline.advice),
+        "## Features",
+        f"- Stable: {_names(facts.stable_features)}.\n- Unstable: {_names(facts.unstable_features)}.",
+        "## Training data",
+        _domains(facts),
+        "## How it would have done on its own domains",
+        _evaluation(facts.training),
+        "## In the new domain",
+        _here(facts),
+        "## Assumptions",
+        _table(
+            ("check", "where", "verdict", "number", "what to do"),
+            [(c.name, c.where, c.verdict, c.number, c.remedy or "–") for c in facts.checks],
+        ),
+        "## Limits",
+        _limits(facts),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _domains(facts: ReportFacts) -> str:
+    rows = [
+        (domain.name, domain.n_rows, *map(_percent, domain.shares), _percent(domain.accuracy))
+        for domain in facts.training.domains
+    ]
+    shares = [f"share of {name}" for name in facts.classes]
+    return _table(("domain", "rows", *shares, "accuracy of the stable features, held out"), rows)
+
+
+def _evaluation(training: TrainingFacts) -> str:
+    if not training.evaluation:
+        return "Not measured."
+    rows: dict[str, dict[str, Any]] = {}
+    for row in training.evaluation:
+        rows.setdefault(str(row["domain"]), {"decision": row["decision"]})[row["method"]] = row["accuracy"]
+    told = "Each training domain played the new one, with its labels hidden; then they scored. Accuracy:"
+    lines = [(name, *(_percent(r.get(m)) for m in _METHODS), r["decision"]) for name, r in rows.items()]
+    head = ("as the new domain", *_METHODS[:-1], "labelled (ORACLE)", "decision")
+    return f"{told}\n\n{_table(head, lines)}"
+
+
+def _here(facts: ReportFacts) -> str:
+    changes = facts.changes
+    lines = [
+        f"{changes.n_rows} rows without labels were adapted to; {changes.n_changed} of their predicted "
+        "classes differ from those of the stable features alone."
+    ]
+    shares = zip(facts.classes, facts.prior, strict=True)
+    lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {_percent(p)}' for name, p in shares)}.")
+    if facts.scores is not None:
+        metrics, by_method = facts.scores.metrics, facts.scores.by_method
+        rows = [(name, *(f"{values[m]:.3f}" for m in metrics)) for name, values in by_method.items()]
+        lines.append(f"Scores on {facts.scores.n_rows} labels, which nothing was fitted to:")
+        lines.append(_table(("method", *metrics), rows))
+    return "\n\n".join(lines)
+
+
+def _limits(facts: ReportFacts) -> str:
+    alarming = [check for check in facts.checks if check.verdict != "holds"]
+    lines = [
+        "It is for the domain that it was adapted to; another one needs an adaptation of its own.",
+        "No test can show, without labels, that stable and unstable features are independent within a class.",
+        *(f"{check.name}, {check.where}: {check.verdict}." for check in alarming),
+        *facts.remarks,
+    ]
+    return "\n".join(f"- {_text(line)}" for line in lines)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [[_text(cell) for cell in row] for row in (head, *rows)]
+    lines.insert(1, ["---"] * len(head))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(map(_text, names)) or "none"
+
+
+def _text(value: Any) -> str:
+    return _SIGNS.sub(r"\\\1", plain(str(value)))
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{100 * value:.1f} %"

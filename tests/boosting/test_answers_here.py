@@ -1,0 +1,112 @@
+"""How good is it here, and how sure is this row, without labels."""
+
+import numpy as np
+import pytest
+from joints import draw_anticausal
+from sklearn.linear_model import LogisticRegression
+
+from sfboost import StableFeatureBoosting
+from sfboost.boosting.answers_here import calibrate_sets, performance_without_labels
+from sfboost.diagnostics.prediction_sets import PredictionSets
+
+
+@pytest.fixture(scope="module")
+def hospitals():
+    parts = [draw_anticausal(500, agreement, seed) for seed, agreement in enumerate((0.95, 0.8, 0.7))]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return X, y, np.repeat(["a", "b", "c"], 500)
+
+
+@pytest.fixture(scope="module")
+def model(hospitals):
+    X, y, domain = hospitals
+    return StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+
+
+def test_each_answers_accuracy_is_known_without_a_label(model, hospitals):
+    X_new, y_new = draw_anticausal(3000, 0.1, seed=5)
+    pooled = LogisticRegression().fit(*hospitals[:2])
+    adapted = model.adapt(X_new, answer="paper")
+    found = performance_without_labels(adapted, X_new, pooled=pooled)
+    actual = {"stable": model, "adapted": adapted, "pooled": pooled}
+    for name, answer in actual.items():
+        assert found[name].value["accuracy"] == pytest.approx(answer.score(X_new, y_new), abs=0.05), name
+    assert found["pooled"].upper["accuracy"] < found["stable"].lower["accuracy"]
+
+
+def test_rows_of_a_frame_are_mixed_by_name(model, hospitals):
+    pandas = pytest.importorskip("pandas", reason="a frame is needed")
+    X, y, domain = hospitals
+    names = ["s", "u"]
+    frame = pandas.DataFrame(X, columns=names)
+    fitted = StableFeatureBoosting(["s"]).fit(frame, y, sample_domain=domain)
+    X_new = draw_anticausal(800, 0.1, seed=5)[0]
+    new = pandas.DataFrame(X_new, columns=names)
+    by_name = performance_without_labels(
+        fitted.adapt(new, answer="paper"), new, pooled=LogisticRegression().fit(frame, y)
+    )
+    by_place = performance_without_labels(
+        model.adapt(X_new, answer="paper"), X_new, pooled=LogisticRegression().fit(X, y)
+    )
+    assert by_name["pooled"].value["accuracy"] == pytest.approx(
+        by_place["pooled"].value["accuracy"], abs=1e-6
+    )
+
+
+def test_no_figures_where_the_rows_contradict_the_assumptions(model):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3000)
+    stable = np.where(rng.random(3000) < 0.75, y, 1 - y)
+    copied = np.column_stack([stable, stable]).astype(float)  # the unstable feature is the stable one
+    found = performance_without_labels(model.adapt(copied, answer="paper"), copied)
+    assert found["adapted"].value == found["stable"].value == {}
+    assert "no class explains" in str(found["adapted"])
+
+
+def test_sets_cover_in_every_domain_that_was_left_out(model, hospitals):
+    X, y, domain = hospitals
+    sets = calibrate_sets(model, X, y, domain, answer="paper")
+    needed = sets.thresholds(0.9)
+    for name, doubt in sets.doubts.items():
+        assert np.mean(doubt <= max(needed.values()) + 1e-12) >= 0.9, name
+
+
+def test_sets_cover_in_a_new_domain_that_is_no_harder_than_those_left_out():
+    rng = np.random.default_rng(0)
+
+    def draw(slope, n=500):
+        y = rng.integers(0, 2, n)
+        return np.column_stack([1.2 * y + rng.normal(size=n), slope * y + rng.normal(size=n)]), y
+
+    parts = [draw(slope) for slope in (2.0, -1.5, 1.0)]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    domain = np.repeat(["a", "b", "c"], 500)
+    model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+    sets = calibrate_sets(model, X, y, domain, answer="paper")
+    X_new, y_new = draw(-1.8, 2000)
+    inside = sets.predict_set(model.adapt(X_new, answer="paper").predict_proba(X_new), coverage=0.9)
+    assert inside[np.arange(2000), y_new].mean() >= 0.9
+    assert inside.sum(axis=1).min() == 1
+    assert inside.sum(axis=1).mean() < 1.7
+
+
+def test_more_coverage_means_larger_sets():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(4), 500)
+    y = np.array([rng.choice(4, p=row) for row in proba])
+    sets = PredictionSets.calibrate(proba, y, np.repeat(["a", "b"], 250))
+    small, large = sets.predict_set(proba, 0.5), sets.predict_set(proba, 0.95)
+    assert (small <= large).all()
+    assert small.sum() < large.sum()
+    assert large[np.arange(500), y].mean() >= 0.95
+
+
+def test_too_few_rows_for_the_coverage_give_every_class():
+    sets = PredictionSets.calibrate([[0.9, 0.1]] * 3, [0, 0, 0], ["a"] * 3)
+    assert sets.predict_set([[0.99, 0.01]], coverage=0.9).all()
+
+
+def test_one_domain_alone_cannot_be_left_out(model):
+    X, y = draw_anticausal(100, 0.9, seed=1)
+    with pytest.raises(ValueError, match="two domains or more"):
+        calibrate_sets(model, X, y, ["a"] * 100)

@@ -1,0 +1,133 @@
+"""Exported coefficients: another program that reads them predicts what the model predicts."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from joints import draw_anticausal
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from sfboost import Settings, StableFeatureBoosting
+from sfboost.export import linear_scorer, to_json, to_onnx
+
+
+def session_of(model, path):
+    """The graph as another program runs it."""
+    pytest.importorskip("onnx", reason="ONNX graphs: pip install 'sfboost[onnx]'")
+    runtime = pytest.importorskip("onnxruntime", reason="says what an ONNX graph says")
+    to_onnx(model, path)
+    return runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def hospitals(**how):
+    parts = [draw_anticausal(600, agreement, seed) for seed, agreement in enumerate((0.95, 0.7))]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return StableFeatureBoosting([0], [1], **how).fit(X, y, sample_domain=np.repeat(["a", "b"], 600))
+
+
+def three_classes():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 3000)
+    centre = np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 1.0], [0.0, 2.0, -1.0]])
+    X = centre[y] + rng.normal(size=(3000, 3))
+    domain = np.repeat([1, 2], 1500)
+    return StableFeatureBoosting([0, 1]).fit(X, np.array(["x", "y", "z"])[y], sample_domain=domain), X
+
+
+def scored(model, X, folder):
+    session = session_of(model, folder / "model.onnx")
+    return session.run(["label", "probabilities"], {"X": linear_scorer(model).matrix(X)})
+
+
+def agree(model, X, folder):
+    label, proba = scored(model, X, folder)
+    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(label, model.predict(X))
+
+
+NEW, _ = draw_anticausal(1500, 0.1, seed=7)
+
+
+@pytest.mark.parametrize("answer", ["safe", "paper"])
+def test_onnxruntime_says_what_the_adapted_classifier_says(answer, tmp_path):
+    adapted = hospitals().adapt(NEW, answer=answer)
+    assert adapted.decision_ != "kept stable"
+    agree(adapted, NEW, tmp_path)
+
+
+def test_the_pooled_answer_is_one_linear_map(tmp_path):
+    same = draw_anticausal(1500, 0.9, seed=7)[0]
+    adapted = hospitals().adapt(same)
+    choice = replace(adapted.best.choice, weights={"pooled": 1.0})
+    adapted = type(adapted)(adapted.model, adapted.adaptation, replace(adapted.best, choice=choice))
+    agree(adapted, same, tmp_path)
+
+
+def test_a_mixture_of_answers_is_refused():
+    adapted = hospitals().adapt(NEW)
+    weights = {"stable": 0.5, "boosted": 0.5}
+    mixed = replace(adapted.best, choice=replace(adapted.best.choice, weights=weights))
+    with pytest.raises(ValueError, match="stable and boosted, which is more than two linear maps"):
+        to_json(type(adapted)(adapted.model, adapted.adaptation, mixed))
+
+
+def test_onnxruntime_says_what_the_stable_predictor_says(tmp_path):
+    agree(hospitals(calibration_bias=True), NEW, tmp_path)
+
+
+def test_the_posthoc_correction_of_two_classes_is_a_formula(tmp_path):
+    adapted = hospitals().adapt(NEW, answer="paper", settings=Settings("paper"))
+    agree(adapted, NEW, tmp_path)
+
+
+def test_three_classes_with_names_and_a_guard(tmp_path):
+    model, X = three_classes()
+    adapted = model.adapt(X, leak=0.01)
+    assert adapted.adaptation.guard.head_covariance is not None
+    assert adapted.decision_ != "kept stable"
+    agree(adapted, X, tmp_path)
+
+
+def test_columns_of_a_table_are_scored_as_the_model_encodes_them(tmp_path):
+    pytest.importorskip("pandas", reason="tables need the [app] extra")
+    from hospitals import reversed_hospital, training
+
+    rows, new = training(), reversed_hospital()
+    names = ["age", "sex", "heart_rate", "ward"]
+    model = StableFeatureBoosting(["age", "sex"])
+    model.fit(rows[names], rows["sick"], sample_domain=rows["hospital"])
+    agree(model.adapt(new[names], answer="paper"), new[names], tmp_path)
+    told = json.loads(to_json(model))
+    assert [(recipe["name"], recipe["kind"]) for recipe in told["encoding"]][:2] == [
+        ("age", "number"),
+        ("sex", "category"),
+    ]
+
+
+def test_a_logistic_regression_of_ones_own_is_exported_too(tmp_path):
+    X, y = draw_anticausal(900, 0.9, seed=3)
+    frozen = FrozenEstimator(LogisticRegression().fit(X[:, :1], y))
+    agree(hospitals(stable=frozen), NEW, tmp_path)
+
+
+def test_a_forest_has_no_coefficients():
+    model = hospitals(stable=RandomForestClassifier(5, random_state=0))
+    with pytest.raises(ValueError, match="RandomForestClassifier: only a LogisticRegression"):
+        to_json(model)
+
+
+def test_a_search_is_no_formula():
+    model, X = three_classes()
+    adapted = model.adapt(X, answer="paper", settings=Settings("paper"))
+    with pytest.raises(ValueError, match="no formula but a search"):
+        to_json(adapted)
+
+
+def test_the_graph_takes_any_number_of_rows_and_says_what_its_columns_are(tmp_path):
+    session = session_of(hospitals(), tmp_path / "model.onnx")
+    assert session.get_modelmeta().custom_metadata_map["features"] == "x0\nx1"
+    for n_rows in (1, 5):
+        assert session.run(["probabilities"], {"X": NEW[:n_rows]})[0].shape == (n_rows, 2)

@@ -1,0 +1,74 @@
+"""Warnings point at the line of the user's, whichever way it was reached."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sfboost
+from sfboost.adaptation import AdaptationWarning
+from sfboost.heads import SoftLogisticRegression
+
+SOURCE = Path(sfboost.__file__).parent
+RNG = np.random.default_rng(0)
+Y = RNG.integers(0, 2, 60)
+X = np.column_stack([Y + RNG.normal(size=60), RNG.normal(size=60)])
+
+
+def told(action):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        action()
+    return {Path(warning.filename) for warning in caught}
+
+
+def fitted():
+    return sfboost.StableFeatureBoosting([0]).fit(X, Y, sample_domain=["a"] * 60)
+
+
+WAYS = {
+    "adapt on arrays": lambda: sfboost.adapt(np.full(60, 0.5), X[:, 1:], answer="paper"),
+    "adapt of a model": lambda: fitted().adapt(X[:30], answer="paper"),
+    "a column of labels": lambda: SoftLogisticRegression().fit(X, Y[:, None]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_line_is_the_callers(way):
+    assert told(WAYS[way]) == {Path(__file__)}
+
+
+def test_cells_that_are_filled_in_are_told_at_the_callers_line():
+    pandas = pytest.importorskip("pandas", reason="a frame is needed")
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    model = sfboost.StableFeatureBoosting(["a"]).fit(frame, Y, sample_domain=["a"] * 60)
+    gaps = frame.assign(a=frame["a"].where(frame.index > 3))
+    assert told(lambda: model.predict_proba(gaps)) == {Path(__file__)}
+
+
+def test_no_level_is_counted_by_hand_in_the_library():
+    rooms = [
+        path for path in SOURCE.rglob("*.py") if not {"torch", "lab"} & set(path.relative_to(SOURCE).parts)
+    ]
+    counted = [path.name for path in rooms if re.search(r"warnings\.warn\(", path.read_text("utf-8"))]
+    assert counted == ["notices.py"]
+
+
+def test_the_library_prints_nothing():
+    """Who wants to know asks `logging`, or the command."""
+    rooms = [
+        path
+        for path in SOURCE.rglob("*.py")
+        if not {"torch", "lab", "cli"} & set(path.relative_to(SOURCE).parts)
+    ]
+    printing = [path.name for path in rooms if re.search(r"^\s+print\(", path.read_text("utf-8"), re.M)]
+    assert printing == []
+
+
+def test_a_warning_can_be_made_an_error_by_its_type():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AdaptationWarning)
+        with pytest.raises(AdaptationWarning):
+            fitted().adapt(X[:30], answer="paper")
