@@ -157,3 +157,12 @@ def test_the_suite_is_here_when_the_files_of_all_its_tables_are(tmp_path, monkey
             (tmp_path / file.path).touch()
     assert EXPERIMENT.here()
     assert "tables/gusto/" in EXPERIMENT.needs
+
+
+def test_a_system_that_lacks_a_table_has_no_mean_over_tables():
+    elsewhere = Run("tv16", "logistic", 0, "shifts", adapter="pooled", data={"new": 0, "most": 2000})
+    (like,) = records("pooled", 0.7).values()
+    more = {elsewhere.id: Record(elsewhere, like.measured, 0.0)}
+    found = tables({**records("pooled", 0.9), **records("stable", 0.8), **more})
+    assert cells(found, "Mirrored", "pooled") == ["90.0 (1)", "70.0 (1)", "80.0 (1)"]
+    assert cells(found, "Mirrored", "stable") == ["80.0 (1)", "–", "–"]

@@ -12,6 +12,18 @@ import numpy as np
 from sfboost.lab.experiments.record import Record
 
 BySeed = dict[int, float]
+TITLES = {
+    "heart_disease": "heart",
+    "wine_quality": "wine",
+    "amazon_reviews": "Amazon",
+    "eicu": "eICU",
+    "impact": "IMPACT",
+    "tv16": "TV16",
+    "gusto": "GUSTO",
+    "pacs": "PACS",
+    "colored_digits": "coloured digits",
+    "colored_mnist": "ColoredMNIST",
+}
 
 
 @dataclass(frozen=True)
@@ -48,12 +60,18 @@ class Results:
         return sorted({r.run.trainer for r in self.records}, reverse=True)
 
     def tables(self, learner: str) -> list[str]:
-        """Data sets whose domains are new in turn, smallest first."""
-        found = [r.run for r in self.records if r.run.trainer == learner and "new" in r.run.data]
+        """Data sets whose domains are new in turn, all others being own; smallest first."""
+        found = [r.run for r in self.records if _is_new(r, learner, r.run.dataset)]
         sizes = {run.dataset: 0 for run in found}
         for run in found:
             sizes[run.dataset] = max(sizes[run.dataset], run.data["new"])
         return sorted(sizes, key=lambda name: (sizes[name], name))
+
+    def title(self, learner: str, dataset: str) -> str:
+        """What a column is called, with the number of domains that have been new."""
+        new = {r.run.data["new"] for r in self.records if _is_new(r, learner, dataset)}
+        name = TITLES.get(dataset, dataset)
+        return f"{name} ({len(new)})" if new else name
 
     def coloured(self, learner: str) -> list[str]:
         """Data sets of one question and many agreements."""
@@ -97,6 +115,11 @@ class Results:
             for r in self._chosen(learner, name, "best")
             if r.measured is not None and place in r.measured.diagnostics.get("decision", {})
         ]
+
+
+def _is_new(record: Record, learner: str, dataset: str) -> bool:
+    run = record.run
+    return (run.trainer, run.dataset) == (learner, dataset) and "new" in run.data and "own" not in run.data
 
 
 def joined(parts: Iterable[BySeed], how: str = "mean") -> BySeed:

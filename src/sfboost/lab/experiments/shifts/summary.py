@@ -11,23 +11,11 @@ from scipy import stats
 
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.shifts.kinds import KINDS, UNTOUCHED
-from sfboost.lab.experiments.shifts.results import BySeed, Results, joined
+from sfboost.lab.experiments.shifts.results import TITLES, BySeed, Results, joined
 from sfboost.lab.experiments.shifts.systems import SYSTEMS
 from sfboost.lab.experiments.tables import Cell, Row, Table, Target
 
 LEVEL = 0.05
-TITLES = {
-    "heart_disease": "heart",
-    "wine_quality": "wine",
-    "amazon_reviews": "Amazon",
-    "eicu": "eICU",
-    "impact": "IMPACT",
-    "tv16": "TV16",
-    "gusto": "GUSTO",
-    "pacs": "PACS",
-    "colored_digits": "coloured digits",
-    "colored_mnist": "ColoredMNIST",
-}
 #: Features of pictures have tables of their own: nobody named their stable columns.
 PICTURES = {"pacs"}
 MIRRORED_AND_SHUFFLED = ("strongest mirrored", "all mirrored", "strongest shuffled", "all shuffled")
@@ -47,7 +35,8 @@ OWN = {2: "2", 3: "3", None: "all"}
 _ENOUGH_ROWS = 900
 _MANY_DOMAINS = 5
 _CHOSEN = (
-    "Mean accuracy over new domains; every system is fixed, nothing is chosen by labels of the new domain."
+    "Mean accuracy over new domains, whose number is in brackets; every system is fixed, nothing is chosen "
+    "by labels of the new domain."
 )
 
 
@@ -119,7 +108,7 @@ def _systems_table(
         )
         if any(cell.values for cell in cells):
             rows.append((_row(system, learner), cells))
-    shown = tuple(TITLES.get(column, column) for column in columns)
+    shown = tuple(found.title(learner, column) for column in columns)
     return Table(
         f"{title} ({learner})", shown, tuple(rows), " ".join(part for part in (_CHOSEN, note) if part)
     )
@@ -145,12 +134,19 @@ def _balanced(found: Results, learner: str, names: Sequence[str]) -> Table:
 
 def _by_kind(found: Results, learner: str, names: Sequence[str]) -> Table:
     def figure(system: str, kind: str) -> BySeed:
-        return joined(found.score(learner, name, system, f"test-{kind}") for name in names)
+        return _mean(found, learner, names, system, kind)
 
     many = len(names) > 1
     title = "Every kind of change, mean over tables" if many else f"Every kind of change, {TITLES[names[0]]}"
     note = "A kind that a table cannot undergo leaves it out."
     return _systems_table(title, found, learner, tuple(KINDS), figure, lambda kind: None, note)
+
+
+def _mean(found: Results, learner: str, names: Sequence[str], system: str, kind: str) -> BySeed:
+    """Mean over tables; none for a system that lacks one of them, which would be compared on other tables."""
+    parts = {name: found.score(learner, name, system, f"test-{kind}") for name in names}
+    lacking = [n for n in names if not parts[n] and found.score(learner, n, "pooled", f"test-{kind}")]
+    return {} if lacking else joined(parts.values())
 
 
 def _after(
@@ -163,7 +159,7 @@ def _after(
 
     def figure(system: str, name: str) -> BySeed:
         if name == "mean":
-            return joined(figure(system, each) for each in names)
+            return joined(_mean(found, learner, names, system, kind) for kind in kinds)
         return joined(score(system, name, kind) for kind in kinds)
 
     def target(name: str) -> Target | None:
@@ -187,7 +183,7 @@ def _against_stable(found: Results, learner: str, names: Sequence[str]) -> Table
             rows.append((_line(kind, learner), tuple(cells)))
     title = f"SFB (ours), best, after any kind of change, against stable - 1 ({learner})"
     note = "Class means reversed: stable - 3. SFB (paper) and the others are in the tables above."
-    return Table(title, tuple(TITLES.get(n, n) for n in names), tuple(rows), note)
+    return Table(title, tuple(found.title(learner, n) for n in names), tuple(rows), note)
 
 
 def _close_to_untouched(found: Results, learner: str, names: Sequence[str]) -> Table:
@@ -199,7 +195,7 @@ def _close_to_untouched(found: Results, learner: str, names: Sequence[str]) -> T
         cells.append(_cell(mirrored, _minus(untouched, -3.0)))
     rows = ((_line("strongest mirrored", learner), tuple(cells)),) if many else ()
     title = f"Strongest column mirrored, five or more own domains, within 3 points of as is ({learner})"
-    return Table(title, tuple(TITLES.get(n, n) for n in many), rows)
+    return Table(title, tuple(found.title(learner, n) for n in many), rows)
 
 
 def _most_own(found: Results, name: str) -> int:
