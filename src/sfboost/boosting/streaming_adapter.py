@@ -65,8 +65,8 @@ class StreamingAdapter:
     batches_per_year : float
         How often `update` is called.
     false_alarms_per_year : float
-        How many alarms a year are accepted if nothing ever changes: on average there are no more, however
-        often one looks.
+        The nominal number of alarms a year if nothing ever changes, however often one looks. An error of the
+        head lasts as long as its memory, so that there are some times more: see `docs/scale.md`.
 
     Examples
     --------
@@ -135,8 +135,8 @@ class StreamingAdapter:
         if self._candidate is not None:
             return self._compare(self._candidate, stable, unstable, keep)
         p_value = self._head.surprise(stable, unstable)
-        # Shiryaev–Roberts with e-values: if nothing changes, the mean time to an alarm is at least the
-        # threshold, for any batches (Shin, Ramdas & Rinaldo, 2024).
+        # Shiryaev–Roberts with e-values: if these are valid given the past and nothing changes, the mean time
+        # to an alarm is at least the threshold (Shin, Ramdas & Rinaldo, 2024).
         self._detector = (1.0 + self._detector) * evidence(p_value)
         if self._detector <= self.threshold:
             self._head = self._head.learn(stable, unstable, keep)
