@@ -7,6 +7,7 @@
 #   make dist-check   wheel and sdist, built, checked and tried: the sdist's own tests, the wheel's command
 #   make lint    style, types, layers
 #   make bench   speed, side by side with the usual way
+#   make docs    the site (site/index.html), warnings as errors, links checked
 #   make reproduce  the paper's tables, quick versions, on one page (results/index.html)
 PYTHON ?= python3
 EXTRAS ?= app,data,theory
@@ -21,7 +22,7 @@ TRIES  := build/tries
 comma  := ,
 stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
 
-.PHONY: demo test test-long coverage test-lowest dist-check lint bench reproduce clean
+.PHONY: demo test test-long coverage test-lowest dist-check lint bench reproduce clean docs
 demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
@@ -61,6 +62,9 @@ lint: $(call stamp,$(EXTRAS)$(comma)dev)
 
 bench: $(call stamp,$(EXTRAS)$(comma)dev)
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: $(call stamp,all$(comma)docs)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 reproduce: $(call stamp,all)
 	$(BIN)/sfboost reproduce here --quick $(ARGS)

@@ -48,6 +48,14 @@ def test_cells_that_are_filled_in_are_told_at_the_callers_line():
     assert told(lambda: model.predict_proba(gaps)) == {Path(__file__)}
 
 
+def test_no_level_is_counted_by_hand_in_the_library():
+    rooms = [
+        path for path in SOURCE.rglob("*.py") if not {"torch", "lab"} & set(path.relative_to(SOURCE).parts)
+    ]
+    counted = [path.name for path in rooms if re.search(r"warnings\.warn\(", path.read_text("utf-8"))]
+    assert counted == ["notices.py"]
+
+
 def test_the_library_prints_nothing():
     """Who wants to know asks `logging`, or the command."""
     rooms = [

@@ -4,7 +4,7 @@
     OMP_NUM_THREADS=1 python benchmarks/scale/bench_domains.py --eicu       # 174 hospitals, real labels
 
 The simulation knows the truth: f_S is exact, and in domain d the unstable features are ±β_d plus noise, with
-β_d normal about a common mean. The loop is timed and scored on 200 of the domains, and its time scaled up.
+β_d normal about a common mean. The loop is timed and scored on 100 of the domains, and its time scaled up.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def truth(stable: Any, X: Any, beta: Any) -> Any:
 def simulation(n_domains: int) -> None:
     stable, X, domain, y, beta = simulate(n_domains)
     heads, seconds = timed(lambda: fit_pooled_heads(stable, X, domain))
-    some = np.random.default_rng(1).choice(n_domains, min(n_domains, 200), replace=False)
+    some = np.random.default_rng(1).choice(n_domains, min(n_domains, 100), replace=False)
     rows = np.flatnonzero(np.isin(domain, some))
     f, U, d, labels = stable[rows], X[rows], domain[rows], y[rows]
     alone = np.empty_like(f)

@@ -97,3 +97,15 @@ class TestReliability:
         assert expected_calibration_error(proba, y, sample_weight=weight) == pytest.approx(
             expected_calibration_error(proba[twice], y[twice])
         )
+
+
+def test_labels_that_are_wrong_one_time_in_four_are_found_and_a_clean_score_stays():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 3, size=(4000, 1)) @ np.array([[-0.5, 0.5]])
+    clean = (rng.random(4000) < 1 / (1 + np.exp(-2 * logits[:, 1]))).astype(int)
+    noisy = np.where(rng.random(4000) < 0.25, 1 - clean, clean)
+    found = fit_temperature(logits, noisy, noise=True)
+    assert found.noise.sum() == pytest.approx(0.5, abs=0.051)
+    assert found.temperature == pytest.approx(1.0, abs=0.2)
+    np.testing.assert_allclose(np.exp(found.apply(logits)).sum(axis=1), 1.0)
+    assert fit_temperature(logits, clean, noise=True).noise is None

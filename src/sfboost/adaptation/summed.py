@@ -7,7 +7,6 @@ then climbs ℓ of *all* rows.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -43,6 +42,7 @@ from sfboost.heads.linear import LinearFit
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 
 Sum = TypeVar("Sum")
 #: Of a function of (stable, raw X) of some rows: its sum over all of them.
@@ -105,7 +105,7 @@ def adapt_summed(
     if decision.kind == "adapted" and doubts:
         notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
     for note in notes:
-        warnings.warn(note, AdaptationWarning, stacklevel=3)
+        warn(note, AdaptationWarning)
     unstable = fitted = band = withheld = errors = None
     shares = prior
     if decision.kind == "adapted":
@@ -137,10 +137,9 @@ def adapt_summed(
         if decision.kind == "kept stable":
             unstable, withheld = None, unstable
     if decision.kind == "kept stable":
-        warnings.warn(
+        warn(
             f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
             AdaptationRefused,
-            stacklevel=3,
         )
     return Adaptation(
         classes=classes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -53,15 +53,20 @@ def best_answer(
     settings: BoostSettings,
     adaptation: Adaptation | None = None,
     known: IntArray | None = None,
+    doubt: str | None = None,
 ) -> BestAnswer:
     """Test the new rows for a change, fit the candidates, and weigh them by what own domains teach.
 
     `adaptation` is SFB's, if it is at hand. `known` has the class positions of labelled rows, −1 elsewhere:
-    if there are any, they weigh the candidates too.
+    if there are any, they weigh the candidates too. `doubt` says why f_S is not to be trusted, if it is not.
     """
     change = change_in(experience.reference, rows.view)
     answers = fit_candidates(rows, change, experience.habits, settings, adaptation)
-    choice = choose(change, experience.cases, list(answers), experience.learner)
+    # What cannot be trusted to be stable must not teach anything.
+    trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
+    choice = choose(change, experience.cases, trusted, experience.learner)
+    if doubt is not None:
+        choice = replace(choice, reason=f"{choice.reason} Nothing was learned anew: {doubt}.")
     labelled = np.flatnonzero(known >= 0) if known is not None else np.empty(0, dtype=np.intp)
     if known is not None and len(labelled):
         part = rows.take(labelled)

@@ -77,12 +77,7 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str], le
         return Choice({best: 1.0}, _kind({best: 1.0}), _cannot_tell(change, best), gains)
     doubt = _doubt(change.p_value)
     if doubt == 0.0:
-        reason = f"Nothing changed: {_as_ever(change)}. The answer is {WORDS[quiet]}"
-        if quiet == "pooled":
-            reason += f" ({learner})" * bool(learner)
-        else:
-            reason += ", which your own domains clearly prefer to all features as trained"
-        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), reason + ".", {})
+        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), _unchanged(change, quiet, learner), {})
     gains = _gains([case for case in cases if case.kind != AS_IS], change, available)
     best = max(gains, key=lambda name: gains[name][0] - gains[name][1], default="stable")
     if not gains or gains[best][0] <= gains[best][1]:
@@ -94,7 +89,9 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str], le
         weights = {quiet: 1.0 - weight, best: weight}
         weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
         weights = {name: part / sum(weights.values()) for name, part in weights.items()}
-    return Choice(weights, _kind(weights), _changed(change, weights, best, gains), gains)
+    same = quiet in weights and len(weights) == 1 and change.verdict != "changed"
+    reason = _unchanged(change, quiet, learner) if same else _changed(change, weights, best, gains)
+    return Choice(weights, _kind(weights), reason, gains)
 
 
 def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows: int) -> Choice:
@@ -202,6 +199,13 @@ def _as_ever(change: Change) -> str:
     return f"the unstable features speak as in your own {len(change.own)} domains ({_p(change)})"
 
 
+def _unchanged(change: Change, quiet: str, learner: str) -> str:
+    reason = f"Nothing changed: {_as_ever(change)}. The answer is {WORDS[quiet]}"
+    if quiet != "pooled":
+        return f"{reason}, which your own domains clearly prefer to all features as trained."
+    return reason + f" ({learner})" * bool(learner) + "."
+
+
 def _cannot_tell(change: Change, best: str) -> str:
     if len(change.own) < 2:
         why, help_ = "there is one training domain", "more training domains"
@@ -219,20 +223,20 @@ def _changed(
 ) -> str:
     features = [feature for feature in change.features if feature.name in change.suspects]
     features.sort(key=lambda feature: -feature.importance)
-    names = ", ".join(feature.name for feature in features[:3])
+    names = ", ".join(f"'{feature.name}'" for feature in features[:3])
     names += f" and {len(features) - 3} more" if len(features) > 3 else ""
-    what = f"{names} seem{'s' * (len(features) == 1)} to mean something else than in your own "
-    what += f"{len(change.own)} domains ({_p(change)})"
+    what = f"{names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
+    what += f"{len(change.own)} domains"
     if len(weights) > 1:
         parts = " and ".join(f"{100 * weight:.0f} % {WORDS[name]}" for name, weight in weights.items())
-        return f"Perhaps {what}: the answer is {parts}."
+        return f"Perhaps {what} ({_p(change)}). The answer is {parts}."
     if best == "stable":
         return (
-            f"{what[0].upper()}{what[1:]}, and on your own domains, changed like this, no other answer beats "
+            f"Changed: {what} ({_p(change)}). On your own domains, changed like this, no other answer beats "
             "the stable features by more than its error."
         )
     gain, error = gains[best]
     return (
-        f"{what[0].upper()}{what[1:]}. The answer is {WORDS[best]}: on your own domains, changed like this, "
-        f"it beats the stable features by {gain:.3f} ± {error:.3f} nats a row."
+        f"Changed: {what} ({_p(change)}). The answer is {WORDS[best]}: on your own domains, changed like "
+        f"this, it beats the stable features by {gain:.3f} ± {error:.3f} nats a row."
     )

@@ -27,6 +27,7 @@ from sfboost.boosting.adapted_domains import adapt_domains
 from sfboost.boosting.diagnosing import alarm_of, head_numbers, with_leak
 from sfboost.diagnostics import NewRows
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 from sfboost.persistence import Savable
 
 NO_EXPERIENCE = (
@@ -62,6 +63,10 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
     def _choices(self, settings: Settings | None) -> Choices:
         """All that settings leave open, decided."""
         return resolve(settings, transport=self.transport)
+
+    def _doubt(self) -> str | None:
+        """Why f_S is not to be trusted in any new domain, if training says so."""
+        return None
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
@@ -151,7 +156,9 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
             asked = training if answer == "safe" else replace(training, leak=0.0)
-            alarm = alarm_of(asked, rows_to_judge(stable, unstable, sample_weight, choices, training))
+            new = rows_to_judge(stable, unstable, sample_weight, choices, training)
+            doubts = [alarm_of(asked, new), self._doubt() if leak is None else None]
+            alarm = "; ".join(doubt for doubt in doubts if doubt) or None
         adaptation = adapt_rows(
             stable,
             unstable,
@@ -223,13 +230,11 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
         experience = self.training_.experience
         boosting = BoostSettings(choices, experience.reference.prior, self.classes_)
-        best = best_answer(rows, experience, boosting, adaptation, known)
+        best = best_answer(rows, experience, boosting, adaptation, known, doubt=self._doubt())
         if best.choice.decision == "kept stable":
-            warnings.warn(
-                f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused, stacklevel=3
-            )
+            warn(f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused)
         elif best.change.verdict == "cannot tell":
-            warnings.warn(best.choice.reason, AdaptationWarning, stacklevel=4)
+            warn(best.choice.reason, AdaptationWarning)
         adapted = AdaptedClassifier(copy(self), adaptation, best)
         adapted.answers_ = best.every_answer(rows)
         return adapted

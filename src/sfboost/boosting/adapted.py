@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -84,6 +85,13 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         raw = {"flattened": False} if isinstance(self.adaptation, LeakAdaptation) else {}
         log_stable, unstable = self.model.stable_and_unstable(X, **raw)
         return np.exp(log_stable), unstable
+
+    def fit(self, X: Any, y: Any = None, **more: Any) -> AdaptedClassifier:
+        """Return itself: what was learned stays, as in a FrozenEstimator: scikit-learn's tools take it so.
+
+        A new domain is for `model.adapt`.
+        """
+        return self
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
@@ -195,8 +203,23 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         """What else a user should know."""
         return self.adaptation.warnings
 
+    @property
+    def n_features_in_(self) -> int:
+        """Columns that the model was fitted to."""
+        return int(self.model.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Their names, if they have any."""
+        names: npt.NDArray[Any] = self.model.feature_names_in_
+        return names
+
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+    def __sklearn_clone__(self) -> AdaptedClassifier:
+        # Never fitted, so there is nothing to start anew: a clone of the model alone would know nothing.
+        return copy(self)
 
 
 def _one_row(row: Any, shape: tuple[int, ...]) -> Any:

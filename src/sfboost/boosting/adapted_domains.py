@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from sfboost.boosting.rows import check_domain
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 from sfboost.persistence import Savable
 from sfboost.pooling import PooledHeads, fit_pooled_heads
 
@@ -196,10 +196,9 @@ def adapt_domains(
     reason = _why_not(Amount(statistics, len(X), X.shape[1], statistics.prior), training, answer)
     heads = None
     if reason:
-        warnings.warn(
+        warn(
             f"The stable predictor was kept: {reason}. Pass answer='paper' to adapt all the same.",
             AdaptationRefused,
-            stacklevel=4,
         )
     else:
         known = _training_heads(model, standardizer)

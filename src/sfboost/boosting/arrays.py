@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfboost.adaptation import Training
 from sfboost.adaptation.checks import check_unstable, check_weight
@@ -14,14 +15,18 @@ from sfboost.answers import AnswerRows, Experience
 from sfboost.boosting.diagnosing import know_training, training_rows
 from sfboost.boosting.domains import stable_evidence
 from sfboost.boosting.evaluation import default_classifier
-from sfboost.boosting.playing import Asker, raw_log_proba
+from sfboost.boosting.playing import Asker
 from sfboost.boosting.rows import check_domain
 from sfboost.calibration import Temperature
 from sfboost.change import Change, View, change_in
 from sfboost.change.view import centred
 from sfboost.diagnostics import Recalibration, training_leaks
 from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.heads import fit_with_weight
 from sfboost.marginal import as_probability_matrix, floored_log
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
 
 
 def learn_training(
@@ -73,25 +78,50 @@ def learn_training(
     share = weight / weight.sum()
     errors = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
     training = know_training(evidence, leaks, share @ stable, errors)
-    places = rows_by_domain(names)
-    if len(places) < 2:
-        return training
-    log_stable = floored_log(stable)
-    features = centred(log_stable)
+    return replace(training, experience=experience_of(stable, U, labels, names, weight))
+
+
+def experience_of(
+    stable: FloatArray,
+    U: FloatArray,
+    labels: IntArray,
+    domain: npt.NDArray[Any],
+    weight: FloatArray,
+    names: tuple[str, ...] | None = None,
+) -> Experience | None:
+    """What own domains teach where f_S and U are all there is: pooled is logistic regression on both.
+
+    None with one domain, or where a class is in one domain alone. f_S is the same in every domain that plays:
+    if it has seen that domain in training it flatters what is built on it.
+    """
+    log_stable, every = floored_log(stable), np.arange(len(stable))
+    features, places = centred(log_stable), rows_by_domain(domain)
+    both, classes = np.hstack([features, U]), np.arange(stable.shape[1])
     played = []
-    for name, mine in places:
+    for _, mine in places:
         rest = np.setdiff1d(every, mine)
         if len(np.unique(labels[rest])) < len(classes):
-            raise ValueError(f"Without the domain {name!r} a class has no rows: every class is needed twice.")
-        pooled = default_classifier(U).fit(np.hstack([features, U])[rest], labels[rest])
-        ask = Asker(pooled, features[mine], np.arange(len(classes)), Temperature())
+            return None
+        pooled = fit_with_weight(default_classifier(U), both[rest], labels[rest], weight[rest])
+        ask = Asker(pooled, features[mine], classes, Temperature())
         part = weight[mine] / weight[mine].sum()
         played.append(AnswerRows(View(log_stable[mine], U[mine], ask(U[mine]), features[mine], part), ask))
     experience = Experience.learn(
-        played, [labels[mine] for _, mine in places], [name for name, _ in places], resolve()
+        played,
+        [labels[mine] for _, mine in places],
+        [name for name, _ in places],
+        resolve(),
+        names=names,
+        learner="logistic regression on what the stable predictor says and on the unstable features",
     )
-    pooled = default_classifier(U).fit(np.hstack([features, U]), labels)
-    return replace(training, experience=replace(experience, pooled=pooled))
+    return replace(experience, pooled=fit_with_weight(default_classifier(U), both, labels, weight))
+
+
+def rows_of(experience: Experience, log_stable: FloatArray, U: FloatArray, weight: FloatArray) -> AnswerRows:
+    """Rows of a new domain as the candidates see them, where f_S and U are all there is."""
+    features = centred(log_stable)
+    ask = Asker(experience.pooled, features, np.arange(log_stable.shape[1]), Temperature())
+    return AnswerRows(View(log_stable, U, ask(U), features, weight / weight.sum()), ask)
 
 
 def change_test(
@@ -121,7 +151,4 @@ def change_test(
     stable = as_probability_matrix(stable_proba)
     U = np.asarray(check_unstable(X_unstable, n_rows=len(stable)), dtype=np.float64)
     weight = check_weight(sample_weight, len(stable))
-    log_stable = floored_log(stable)
-    features = centred(log_stable)
-    pooled = raw_log_proba(experience.pooled, np.hstack([features, U]), np.arange(stable.shape[1]))
-    return change_in(experience.reference, View(log_stable, U, pooled, features, weight / weight.sum()))
+    return change_in(experience.reference, rows_of(experience, floored_log(stable), U, weight).view)

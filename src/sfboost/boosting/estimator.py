@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -59,6 +58,7 @@ from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 
 IntArray = npt.NDArray[np.intp]
 
@@ -229,7 +229,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         X = self._check_input(X, reset=True)
         domain = check_domain(sample_domain, X.shape[0])
         if sample_domain is None:
-            warnings.warn(ONE_DOMAIN, AdaptationWarning, stacklevel=3)
+            warn(ONE_DOMAIN, AdaptationWarning)
         y, weight = self._check_labels(y, X), None
         used = np.arange(X.shape[0])
         if sample_weight is not None:
@@ -334,11 +334,10 @@ class StableFeatureBoosting(AdaptableClassifier):
         if isinstance(self.stable_, FrozenEstimator):
             raw = self._raw_log_proba(self.stable_, X)
             if recall_score(y, raw.argmax(axis=1), average="macro") > _SUSPICIOUS_RECALL:
-                warnings.warn(
+                warn(
                     "The prefit stable classifier is right about nearly every row: were these rows used to "
                     "fit it? Calibration and the refusal to adapt need rows that are new to it.",
                     AdaptationWarning,
-                    stacklevel=4,
                 )
             return every, raw
         if any(len(np.unique(y[inside])) < 2 for inside, _ in splits):

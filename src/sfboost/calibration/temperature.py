@@ -1,4 +1,8 @@
-"""Temperature scaling: softmax(log f / T + b), chosen by likelihood or by ECE (the paper)."""
+"""Temperature scaling: softmax(log f / T + b), chosen by likelihood or by ECE (the paper).
+
+Where some labels are wrong, Pr[Y | X] has a floor that no temperature gives:
+(1 − η) softmax(log f / T) + η p, p the class shares. η is fitted too if asked for.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from sfboost.marginal.probabilities import log_softmax
 
 # T between 1/20 and 20: beyond that the predictor is unusable whatever its temperature.
 _LARGEST_LOG_SCALE = float(np.log(20.0))
+_NOISES, _LEAST_GAIN = np.arange(1, 20) / 20, 2.0
 _GRID = np.exp(np.linspace(np.log(0.1), np.log(10.0), 201))
 
 
@@ -19,21 +24,32 @@ _GRID = np.exp(np.linspace(np.log(0.1), np.log(10.0), 201))
 class Temperature:
     """A fitted temperature: divides log-probabilities by `temperature` and adds `bias`.
 
+    `noise`, of shape (K,), is then mixed in: probabilities that every row has, whatever its features.
+
     Examples
     --------
     >>> import numpy as np
     >>> hot = Temperature(2.0)
     >>> np.exp(hot.apply(np.log([[0.1, 0.9]]))).round(3)
     array([[0.25, 0.75]])
+    >>> np.exp(Temperature(noise=np.array([0.25, 0.25])).apply(np.log([[0.1, 0.9]]))).round(3)
+    array([[0.3, 0.7]])
     """
 
     temperature: float = 1.0
     bias: FloatArray | None = None
+    noise: FloatArray | None = None
 
     def apply(self, log_proba: FloatArray) -> FloatArray:
         """Calibrated log-probabilities of shape (n, K) from raw ones (or from logits)."""
         shift = 0.0 if self.bias is None else self.bias
-        return log_softmax(log_proba / self.temperature + shift)
+        return _mixed(log_softmax(log_proba / self.temperature + shift), self.noise)
+
+
+def _mixed(log_proba: FloatArray, noise: FloatArray | None) -> FloatArray:
+    if noise is None:
+        return log_proba
+    return np.asarray(np.log((1.0 - noise.sum()) * np.exp(log_proba) + noise))
 
 
 def fit_temperature(
@@ -42,6 +58,7 @@ def fit_temperature(
     *,
     criterion: str = "nll",
     bias: bool = False,
+    noise: bool = False,
     domain: object = None,
     sample_weight: FloatArray | None = None,
     n_bins: int = 15,
@@ -59,6 +76,9 @@ def fit_temperature(
         ECE over domains, ties broken by log loss.
     bias : bool
         Also fit one offset per class (by log loss in either case).
+    noise : bool
+        Also fit the share of labels that are as good as drawn (with "nll"), where it raises the log
+        likelihood by two or more.
     domain : array of shape (n,), optional
         Domain of each row. If given, every domain counts the same whatever its size; otherwise rows
         are pooled.
@@ -82,7 +102,7 @@ def fit_temperature(
         balanced[rows] = weight[rows] / (weight[rows].sum() * len(groups))
     fitted = _fit_by_nll(log_proba, y, balanced, bias)
     if criterion == "nll":
-        return fitted
+        return _with_noise(fitted, log_proba, y, balanced) if noise else fitted
     shift = 0.0 if fitted.bias is None else fitted.bias * fitted.temperature
     return _fit_by_ece(log_proba + shift, y, weight, balanced, groups, shift, n_bins)
 
@@ -123,6 +143,27 @@ def _fit_by_nll(log_proba: FloatArray, y: IntArray, weight: FloatArray, bias: bo
     limits += [(-50.0, 50.0)] * log_proba.shape[1]
     theta = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options={"gtol": 1e-9}).x
     return Temperature(1.0 / float(theta[0]), theta[1:] - theta[1:].mean())
+
+
+def _with_noise(fitted: Temperature, log_proba: FloatArray, y: IntArray, weight: FloatArray) -> Temperature:
+    """The best of a grid of noise shares, each with its own temperature."""
+    shares = np.bincount(y, weight, minlength=log_proba.shape[1]).astype(np.float64)
+    shift = 0.0 if fitted.bias is None else fitted.bias * fitted.temperature
+
+    def loss(log_scale: float, noise: FloatArray) -> float:
+        logits = log_softmax(np.exp(log_scale) * (log_proba + shift))
+        return -float(weight @ _mixed(logits, noise)[np.arange(len(y)), y])
+
+    limits = (-_LARGEST_LOG_SCALE, _LARGEST_LOG_SCALE)
+    without = loss(-float(np.log(fitted.temperature)), np.zeros(len(shares)))
+    best, least = fitted, without - _LEAST_GAIN / len(y)
+    for share in _NOISES:
+        found = minimize_scalar(loss, args=(share * shares,), bounds=limits, method="bounded")
+        if found.fun < least:
+            temperature = float(np.exp(-found.x))
+            bias = None if fitted.bias is None else fitted.bias * fitted.temperature / temperature
+            best, least = Temperature(temperature, bias, share * shares), float(found.fun)
+    return best
 
 
 def _fit_by_ece(

@@ -137,7 +137,7 @@ class Voice:
         return Progress(*columns, console=console, disable=self.quiet or not console.is_terminal)
 
 
-class _Progress(logging.Handler):
+class _Teller(logging.Handler):
     """Hands on what the library tells of its progress."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -164,7 +164,7 @@ class _NowAndThen:
 
 @contextmanager
 def _listening(tell: Callable[[str], None]) -> Iterator[None]:
-    log, handler = logging.getLogger("sfboost"), _Progress(tell)
+    log, handler = logging.getLogger("sfboost"), _Teller(tell)
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

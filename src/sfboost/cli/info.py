@@ -69,8 +69,8 @@ def _contents(loaded: Any) -> dict[str, Any]:
         return known
     return known | {
         "adapted": f"to {adaptation.n_rows} rows, {getattr(adaptation, 'n_labelled', 0)} of them labelled",
-        "decision": decision.kind,
-        "reason": decision.reason,
+        "decision": decision.kind if adapted is None else adapted.decision_,
+        "reason": decision.reason if adapted is None else adapted.reason_,
         "class shares": dict(zip(map(str, adaptation.classes), adaptation.prior.tolist(), strict=True)),
     }
 

@@ -20,7 +20,7 @@ from sfboost.cli.pipes import Console
 from sfboost.cli.results import print_tables
 from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets.local_files import fetch_all
-from sfboost.lab.experiments.engines import ENGINES, Engine, make_engine
+from sfboost.lab.experiments.engines import ENGINES, SweepEngine, make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.page import write_page, write_tables
 from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment
@@ -76,7 +76,7 @@ def reproduce(
 
 def _run(
     experiments: list[Experiment],
-    engine: Engine,
+    engine: SweepEngine,
     out: Path,
     *,
     seeds: int | None,

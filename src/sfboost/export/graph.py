@@ -10,7 +10,7 @@ import numpy as np
 
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.export.linear import Band, LinearMap, LinearScorer, linear_scorer
+from sfboost.export.linear import ExportedBand, LinearMap, LinearScorer, linear_scorer
 from sfboost.whole_files import write_whole
 
 # Old enough for runtimes of the last years, new enough for log-softmax along an axis.
@@ -151,7 +151,7 @@ def _corrected(steps: _Steps, head: str, offset: float, slope: float) -> str:
     return steps("Concat", steps("Sub", steps.number([1.0]), second), second, axis=1)
 
 
-def _trust(steps: _Steps, band: Band, head: str, centred: str, linear: LinearMap) -> str:
+def _trust(steps: _Steps, band: ExportedBand, head: str, centred: str, linear: LinearMap) -> str:
     """λ(u) of `Guard.trust`, as a column."""
     moved = steps("Sub", head, steps.number(band.prior))
     seen = steps("Abs", steps("MatMul", moved, steps.number(band.confusion.T)))

@@ -50,7 +50,7 @@ class LinearMap:
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class ExportedBand:
     """The guard's band, as numbers; see `sfboost.adaptation.guard`."""
 
     prior: FloatArray
@@ -79,7 +79,7 @@ class LinearScorer:
         The p of log f_S + log f_U − log p.
     posthoc : pair of float or None
         (ε₁₀, slope) of the post-hoc correction of two classes, or None.
-    band : Band or None
+    band : ExportedBand or None
     sources : tuple of Columns
         What makes the features of a frame.
     """
@@ -91,7 +91,7 @@ class LinearScorer:
     unstable: LinearMap | None
     divisor: FloatArray
     posthoc: tuple[float, float] | None
-    band: Band | None
+    band: ExportedBand | None
     sources: tuple[Columns, ...]
 
     def matrix(self, X: Any) -> FloatArray:
@@ -227,8 +227,8 @@ def _posthoc(model: UnstableModel) -> tuple[float, float] | None:
     return None if slope <= _LEAST_SLOPE else (float(model.confusion[1, 0]), slope)
 
 
-def _band(guard: Guard, model: UnstableModel) -> Band:
+def _band(guard: Guard, model: UnstableModel) -> ExportedBand:
     # The head of the post-hoc correction estimates Pr[Ŷ | u] itself: nothing stands between.
     seen = np.eye(len(guard.prior)) if model.confusion is not None else guard.confusion
     error = 0.0 if guard.head_covariance is not None else guard.pseudo_error
-    return Band(guard.prior, seen, guard.leak, SAMPLING_REACH, error, guard.head_covariance)
+    return ExportedBand(guard.prior, seen, guard.leak, SAMPLING_REACH, error, guard.head_covariance)

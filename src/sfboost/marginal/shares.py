@@ -108,6 +108,11 @@ def shifted(
     >>> even = shifted(stable, np.array([0.5, 0.5]), np.full(4, 0.25))
     >>> (even.mean(axis=0) - stable.mean(axis=0)).round(2).tolist()
     [-0.11, 0.11]
+
+    References
+    ----------
+    .. [1] M. Saerens, P. Latinne and C. Decaestecker (2002). Adjusting the Outputs of a Classifier to
+       New a Priori Probabilities: A Simple Procedure. Neural Computation 14.
     """
     shares = source_prior
     for _ in range(rounds):

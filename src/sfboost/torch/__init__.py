@@ -2,7 +2,8 @@
 
 Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
-`stages`, `course` · `learning`, `ensemble` · `inputs`, `predictor`, `saved` · `classifier`.
+`stages`, `course` · `learning`, `ensemble` · `views`, `candidates`, `folds`, `side_by_side`, `progress` ·
+`members`, `first_guess`, `search` · `inputs`, `verification`, `predictor`, `saved` · `classifier`, `drawing`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ except ImportError as error:
     ) from error
 
 from sfboost.torch.classifier import SFBClassifier
+from sfboost.torch.drawing import plot_history, plot_search
 from sfboost.torch.plan import Plan
 from sfboost.torch.trainer import TrainingDivergedError
 
-__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError"]
+__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError", "plot_history", "plot_search"]

@@ -112,6 +112,7 @@ def build_network(
     n_stable: int | None,
     n_unstable: int | None,
     seed: int,
+    make_unstable_trunk: Callable[[], nn.Module] | None = None,
 ) -> SplitNetwork:
     """Build a `SplitNetwork` with weights that depend on the seed alone.
 
@@ -127,6 +128,8 @@ def build_network(
         See `SplitNetwork`.
     seed : int
         Of the initial weights.
+    make_unstable_trunk : callable, optional
+        Returns the trunk of Φ_U where that is another one.
 
     Returns
     -------
@@ -144,6 +147,7 @@ def build_network(
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         trunk = make_trunk()
+        second = None if split == "shared" else (make_unstable_trunk or make_trunk)()
         network = SplitNetwork(
             trunk,
             n_features=trunk_width(trunk, row),
@@ -151,7 +155,8 @@ def build_network(
             n_domains=n_domains,
             n_stable=n_stable,
             n_unstable=n_unstable,
-            unstable_trunk=None if split == "shared" else make_trunk(),
+            unstable_trunk=second,
+            n_unstable_inputs=None if second is None else trunk_width(second, row),
         )
     return network.to(row.device, row.dtype)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +16,10 @@ from torch import nn
 from sfboost.adaptation import Settings
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
+from sfboost.diagnostics import TrainingRows, training_leak, training_leaks
 from sfboost.leakage.model import LeakModel
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.learning import Learner
@@ -27,6 +30,8 @@ from sfboost.torch.plan import Goal, Plan, grouped
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.saved import restore_networks, saved_state
+from sfboost.torch.search import Search, read_budget
+from sfboost.torch.side_by_side import searched_trunk
 
 # Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
 _ENOUGH_TO_FLATTEN = 200
@@ -35,6 +40,7 @@ _WORST_COST = 0.01
 # What does not change the result: a checkpoint may be continued with other values of these.
 _NOT_IDENTITY = (
     "plan",
+    "plan__budget",
     "plan__checkpoint",
     "plan__checkpoint_every",
     "plan__verbose",
@@ -42,6 +48,8 @@ _NOT_IDENTITY = (
     "transport",
     "settings",
 )
+# Fields of a plan that say nothing about training.
+_NOT_TRAINING = ("budget", "checkpoint", "checkpoint_every", "verbose", "precision")
 
 
 class SFBClassifier(FittedPredictor):
@@ -54,7 +62,8 @@ class SFBClassifier(FittedPredictor):
     ----------
     network : str or nn.Module
         A name from `sfboost.torch.networks.NETWORKS`, or a module that maps a batch to (n, width). A
-        module is copied and trained from the weights it has.
+        module is copied and trained from the weights it has. "auto" is searched for; without a search it
+        is "mlp".
     split : {"separate", "alternating", "shared"}
         "separate": a stable network first, then a narrow second network for Φ_U with f_S frozen.
         "alternating": the same, Φ_U without the independence penalty, then f_S again under both penalties.
@@ -69,6 +78,8 @@ class SFBClassifier(FittedPredictor):
         λ_S and λ_C.
     plan : Plan
         Steps, rates, batches, restarts, held-out rows; its fields are parameters too, as ``plan__steps``.
+        The default one, with the default `split`, `n_stable` and `n_unstable`, searches for what suits the
+        rows (`sfboost.torch.search`). Any other is trained as it says, and so is ``Plan(budget=0)``.
     calibration : {"nll", "ece", None}
         How the temperature is chosen.
     flatten : bool or "auto"
@@ -102,6 +113,11 @@ class SFBClassifier(FittedPredictor):
     training_ : Training
         What adaptations need to know, from held-out rows: how much f_S beats the class balance, how far it is
         from the labels, the class shares, the leak, and a labelled head on Φ_U for each domain. Numbers only.
+    search_ : list of dict or None
+        What was tried, the best first: risk on held-out rows on which the first guess says nothing, accuracy
+        where that guess is right and where it is wrong. None without a search.
+    verification_ : Verification
+        Whether f_S is shown to be stable, on rows that it was not trained on.
 
     Examples
     --------
@@ -122,7 +138,7 @@ class SFBClassifier(FittedPredictor):
 
     def __init__(
         self,
-        network: str | nn.Module = "mlp",
+        network: str | nn.Module = "auto",
         *,
         split: str = Goal.split,
         n_stable: int | str | None = "auto",
@@ -195,16 +211,69 @@ class SFBClassifier(FittedPredictor):
         self.precision_ = resolve_precision(self.plan.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
-        training, held, watched = self._divide(rows, validation, seed)
+        searched = self._searches(rows)
+        if searched and validation is None:
+            training, held, watched = rows, None, None
+        else:
+            training, held, watched = self._divide(rows, validation, seed)
         penalised = not isinstance(make_stability_penalty(self.penalty), NoPenalty)
         check_training(training, penalised=penalised, batch_size=self.plan.batch_size)
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
         if not training.lazy and training.x.ndim == 2:
             self.n_features_in_ = int(training.x.shape[1])
-        self._learn(training, watched, seed, fingerprint(rows, self._identity(seed)))
-        parts = [part for part in (held, watched) if part is not None]
-        self._calibrate(parts or [training])
+        identity = fingerprint(rows, self._identity(seed))
+        self.search_: list[dict[str, Any]] | None = None
+        self.architecture_: dict[str, Any] | None = None
+        self.first_guess_ = None
+        if searched:
+            outputs = self._search(training, seed, identity)
+            if held is None:
+                self._calibrate(*outputs[:-1])
+                self.first_guess_ = outputs[-1]
+                return self
+        else:
+            self._learn(training, watched, seed, identity)
+        parts = [part for part in (held, watched) if part is not None] or [training]
+        said = [self._outputs(part.x) for part in parts]
+        self._calibrate(
+            np.concatenate([logits for _, _, logits in said]),
+            np.concatenate([unstable for _, unstable, _ in said]),
+            np.concatenate([part.y for part in parts]),
+            np.concatenate([part.domain for part in parts]),
+        )
         return self
+
+    def _searches(self, rows: Rows) -> bool:
+        """Whether settings are searched for: all that the search decides is left to it."""
+        read_budget(self.plan.budget)
+        free = (self.split, self.n_stable, self.n_unstable) == (Goal.split, "auto", "auto")
+        told = self.plan.changed(**{name: getattr(Plan(), name) for name in _NOT_TRAINING})
+        return bool(self.plan.budget != 0 and told == Plan() and free and not rows.lazy)
+
+    def _search(self, training: Rows, seed: int, identity: str) -> tuple[Any, ...]:
+        """Search; return logits, Φ_U, labels, domains and Û of rows, by networks that did not see them."""
+        device, dtype = torch.device(self.device), self.precision_.dtype
+        self.backbone_, self.row_shape_ = None, training.shape()
+        found = Search(
+            training.x.to(device, dtype),
+            np.searchsorted(self.classes_, training.y),
+            np.searchsorted(self.domains_, training.domain),
+            goal=self._goal(),
+            network=self.network,
+            seed=seed,
+            budget=self.plan.budget,
+            options={"autocast": self.precision_.autocast, "fingerprint": identity},
+            checkpoint=None if self.plan.checkpoint is None else Path(self.plan.checkpoint),
+            shown=self.plan.verbose > 0,
+        ).run()
+        self.network_, self.history_, self.search_ = found.network, found.history, found.table
+        self.restarts_ = 0
+        self.architecture_ = found.architecture
+        labels, domain = training.y[found.rows], training.domain[found.rows]
+        return found.logits, found.unstable, labels, domain, found.guess
+
+    def _goal(self) -> Goal:
+        return Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)})
 
     def _divide(self, rows: Rows, validation: Any, seed: int) -> tuple[Rows, Rows | None, Rows | None]:
         """Rows to train on, rows held out, rows of the early-stopping domain."""
@@ -252,7 +321,7 @@ class SFBClassifier(FittedPredictor):
         learner = Learner(
             self.network_,
             source,
-            Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)}),
+            self._goal(),
             self.plan,
             seed=seed_of(seed, 2),
             monitor=None if watched is None else self._monitor(watched),
@@ -266,7 +335,10 @@ class SFBClassifier(FittedPredictor):
 
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
+        searched = getattr(self, "architecture_", None)  # files of earlier versions do not have it
+        second = None if searched is None else searched_trunk(searched, "unstable", self.row_shape_)
         return {
+            "make_unstable_trunk": second,
             "split": self.split,
             "n_classes": len(self.classes_),
             "n_domains": len(self.domains_),
@@ -281,7 +353,10 @@ class SFBClassifier(FittedPredictor):
         return None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
 
     def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
-        network = self.network
+        searched = getattr(self, "architecture_", None)
+        if searched is not None:
+            return searched_trunk(searched, "stable", shape)
+        network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network
         if isinstance(network, nn.Module):
             return lambda: copy.deepcopy(network)
         return lambda: make_network(network, shape, dropout=self.plan.dropout)
@@ -307,18 +382,18 @@ class SFBClassifier(FittedPredictor):
 
         return risk
 
-    def _calibrate(self, parts: list[Rows]) -> None:
-        outputs = [self._outputs(part.x) for part in parts]
-        logits = np.concatenate([out[2] for out in outputs])
-        labels = np.concatenate([part.y for part in parts])
+    def _calibrate(
+        self, logits: FloatArray, unstable: FloatArray, labels: npt.NDArray[Any], domain: npt.NDArray[Any]
+    ) -> None:
         y = np.searchsorted(self.classes_, labels)
-        domain = np.concatenate([part.domain for part in parts])
         self.temperature_ = Temperature()
         if self.calibration is not None:
-            self.temperature_ = fit_temperature(logits, y, criterion=self.calibration, domain=domain)
+            self.temperature_ = fit_temperature(
+                logits, y, criterion=self.calibration, noise=self.search_ is not None, domain=domain
+            )
         log_proba = self.temperature_.apply(logits)
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
-        self.validation_ = (np.exp(log_proba), np.concatenate([out[1] for out in outputs]), labels, domain)
+        self.validation_ = (np.exp(log_proba), unstable, labels, domain)
         self.leak_model_ = self._flattening(y, domain)
         self.training_ = self._learn_training(stable_evidence(y, log_proba, np.ones(len(y))))
 
@@ -329,11 +404,18 @@ class SFBClassifier(FittedPredictor):
         fewest = min(np.bincount(y[domain == name], minlength=len(self.classes_)).min() for name in names)
         if self.split == "shared" or len(names) < 2 or fewest < _ENOUGH_TO_FLATTEN:
             return None
+        if self.search_ is not None and not self._leaks(y, domain):
+            return None  # what would be taken out is the noise of its measurement
         try:
             model = self.leak_model()
             return None if self._stress_cost(model, y) > _WORST_COST else model
         except ValueError:  # the domains disagree, or a cell of Φ_U is almost empty
             return None
+
+    def _leaks(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> bool:
+        """Whether some domain shows, beyond sampling error, that f_S says something about Φ_U."""
+        proba, unstable, _, _ = self.validation_
+        return training_leak(training_leaks(TrainingRows(proba, y, domain.astype(object), unstable))) > 0.0
 
     def _stress_cost(self, model: LeakModel, y: npt.NDArray[np.intp]) -> float:
         """Nats of log loss a row that flattening costs on stress domains of the held-out rows."""

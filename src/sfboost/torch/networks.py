@@ -6,6 +6,7 @@ split into Φ_S and Φ_U and the heads. The named ones here are those of the pap
 ==================== ==================================================================
 ``"linear"``         no hidden layer: rows that are features already
 ``"small"``          two hidden layers of 8 units (the synthetic data)
+``"narrow"``         two hidden layers of 100 units (where rows are few)
 ``"mlp"``            two hidden layers of 390 units (ColoredMNIST as the paper says)
 ``"mlp3"``           three hidden layers of 390 units (ColoredMNIST as the code did)
 ``"cnn"``            two convolutions, for small images
@@ -199,6 +200,7 @@ def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
 NETWORKS: dict[str, Callable[[Sequence[int], float], nn.Module]] = {
     "linear": lambda shape, dropout: Flat(_flat(shape)),
     "small": lambda shape, dropout: MLP(_flat(shape), (8, 8), dropout=dropout),
+    "narrow": lambda shape, dropout: MLP(_flat(shape), (100, 100), dropout=dropout),
     "mlp": lambda shape, dropout: MLP(_flat(shape), (390, 390), dropout=dropout),
     "mlp3": lambda shape, dropout: MLP(_flat(shape), (390, 390, 390), dropout=dropout),
     "cnn": lambda shape, dropout: SmallCNN(_channels(shape, "cnn"), dropout=dropout),

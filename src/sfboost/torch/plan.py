@@ -74,6 +74,9 @@ class Plan:
         it too.
     monitor_every, patience : int
         Steps between two looks at that domain; looks without improvement before a stage ends.
+    budget : "auto", float or str
+        How much is searched for settings, where nothing else of the plan is told: all there is to try, so
+        many candidates, or as long as "90 s" (the result then depends on the machine). 0: no search.
     precision : {"auto", "float32", "bfloat16", "float64"}
         "auto" is bfloat16 where that is measured to be faster.
     checkpoint : path, optional
@@ -111,6 +114,7 @@ class Plan:
     validation_domain: str | int | None = None
     monitor_every: int = 10
     patience: int = 10
+    budget: float | str = "auto"
     precision: str = "auto"
     checkpoint: str | Path | None = None
     checkpoint_every: int = 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from sfboost.adaptation import Settings, StableEvidence, Training
+from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.settings import Choices
+from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.arrays import experience_of, rows_of
 from sfboost.boosting.diagnosing import know_training, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.calibration import Temperature
@@ -24,6 +28,7 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.inputs import chunks
 from sfboost.torch.precision import Precision
 from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.verification import Verification, verify
 
 _CHUNK = 4096
 
@@ -39,25 +44,55 @@ class FittedPredictor(AdaptableClassifier):
     temperature_: Temperature
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
+    first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
 
     def _learn_training(self, evidence: StableEvidence) -> Training:
         """What adaptations need to know, of f_S as adapted with (flattened if it is), on held-out rows."""
-        proba, features, labels, domain = self.validation_
-        if self.leak_model_ is not None:
-            proba = self.leak_model_.flatten(proba, features)
-        y, choices = np.searchsorted(self.classes_, labels), self._choices(self.settings)
+        proba, features, y, domain = self._held_out()
+        choices = self._choices(self.settings)
         held_out = TrainingRows(proba, y, domain.astype(object), numbers(features))
         heads = tuple(
             learn_head(name, y[mine], features[mine], np.ones(len(mine)), len(self.classes_), choices)
             for name, mine in held_out.by_domain
         )
-        return know_training(
+        training = know_training(
             evidence,
             training_leaks(held_out),
             np.mean([head.class_balance for head in heads], axis=0),  # each domain counts once
             Recalibration.fit(held_out.stable, held_out.y, held_out.domain),
             heads,
         )
+        # Own domains play on frozen features: they have seen these domains, which flatters them.
+        weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
+        experience = experience_of(proba, features, y, held_out.domain, weight, names)
+        return replace(training, experience=experience)
+
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
+    ) -> AnswerRows | None:
+        """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
+        experience = self.training_.experience
+        if experience is None:
+            return None
+        log_stable, unstable = self.stable_and_unstable(X)
+        return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
+
+    @property
+    def verification_(self) -> Verification:
+        """Whether f_S, as adapted with, is shown to be stable on rows that it was not trained on."""
+        check_is_fitted(self, "network_")
+        return verify(*self._held_out(), guess=self.first_guess_)
+
+    def _held_out(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], npt.NDArray[Any]]:
+        """f_S as adapted with, Φ_U, class positions and domains of the rows that it was calibrated on."""
+        proba, features, labels, domain = self.validation_
+        if self.leak_model_ is not None:
+            proba = self.leak_model_.flatten(proba, features)
+        return proba, features, np.searchsorted(self.classes_, labels), domain
+
+    def _doubt(self) -> str | None:
+        verification = self.verification_
+        return None if verification.stable else verification.reason
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None

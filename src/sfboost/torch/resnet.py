@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 
-class _Block(nn.Module):
+class _ResidualBlock(nn.Module):
     """Two 3 x 3 convolutions and the shortcut around them."""
 
     def __init__(self, n_in: int, n_out: int, stride: int) -> None:
@@ -69,8 +69,8 @@ class ResNet18(nn.Module):
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
         widths = (64, 64, 128, 256, 512)
         for stage, (n_in, n_out) in enumerate(itertools.pairwise(widths), start=1):
-            first = _Block(n_in, n_out, stride=1 if stage == 1 else 2)
-            self.add_module(f"layer{stage}", nn.Sequential(first, _Block(n_out, n_out, stride=1)))
+            first = _ResidualBlock(n_in, n_out, stride=1 if stage == 1 else 2)
+            self.add_module(f"layer{stage}", nn.Sequential(first, _ResidualBlock(n_out, n_out, stride=1)))
         self.dropout = nn.Dropout(dropout)
         self.n_features = widths[-1]
         self.freeze_batch_norm = freeze_batch_norm

@@ -36,7 +36,9 @@ class SplitNetwork(nn.Module):
         these sizes; with neither, the trunk's output is cut in two halves. With two trunks None means the
         trunk's width.
     unstable_trunk : nn.Module, optional
-        A second trunk for Φ_U (``split="separate"``); it has n_features outputs as well.
+        A second trunk for Φ_U (``split="separate"``).
+    n_unstable_inputs : int, optional
+        Width of its output; n_features by default.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class SplitNetwork(nn.Module):
         n_stable: int | None = None,
         n_unstable: int | None = None,
         unstable_trunk: nn.Module | None = None,
+        n_unstable_inputs: int | None = None,
     ) -> None:
         super().__init__()
         self.trunk = trunk
@@ -76,9 +79,9 @@ class SplitNetwork(nn.Module):
             if n_stable is not None:
                 self.projection = nn.Linear(n_features, n_stable)
             if n_unstable is not None:
-                self.unstable_projection = nn.Linear(n_features, n_unstable)
+                self.unstable_projection = nn.Linear(n_unstable_inputs or n_features, n_unstable)
         self.n_stable = n_stable or n_features
-        self.n_unstable = n_unstable or n_features
+        self.n_unstable = n_unstable or n_unstable_inputs or n_features
         self.n_classes = n_classes
         # Two classes need one number, the log-odds; the other logit is zero.
         n_outputs = 1 if n_classes == 2 else n_classes

@@ -9,7 +9,7 @@ from sfboost.datasets import Domain  # noqa: E402
 from sfboost.lab.baselines import ADAPTERS, TRAINERS, LabelledRows  # noqa: E402
 from sfboost.lab.baselines.contract import SETTINGS, LinearHead, most_access  # noqa: E402
 from sfboost.lab.baselines.harness import Cached, domain_rows, fit, run  # noqa: E402
-from sfboost.lab.baselines.pooled import EstimatorPredictor, Pooled  # noqa: E402
+from sfboost.lab.baselines.pooled import EstimatorPredictor, PooledTrainer  # noqa: E402
 from sfboost.lab.datasets import load  # noqa: E402
 from sfboost.lab.testing import check_adapter, check_trainer  # noqa: E402
 
@@ -82,7 +82,7 @@ def test_adapters_take_predictors_of_any_trainer(maker, name):
 # -- the harness ---------------------------------------------------------------------------------------------
 
 
-class Spy(Pooled):
+class Spy(PooledTrainer):
     """Records what it is handed."""
 
     seen: list = []  # noqa: RUF012
@@ -131,14 +131,14 @@ def test_one_forward_pass_serves_every_adapter(monkeypatch):
 
     monkeypatch.setattr(EstimatorPredictor, "features", counted)
     adapters = [ADAPTERS[name]() for name in ("pl-last", "t3a", "tent", "shot")]
-    outcomes = run(Pooled(), adapters, load("ac", n_rows=64))
+    outcomes = run(PooledTrainer(), adapters, load("ac", n_rows=64))
     assert [o.adapter for o in outcomes] == ["pl-last", "t3a", "tent", "shot"]
     assert calls == [64]
 
 
 def test_a_cached_predictor_computes_other_rows_as_usual():
     ac = load("ac", n_rows=64)
-    predictor = fit(Pooled(), ac)
+    predictor = fit(PooledTrainer(), ac)
     X, other = ac.domain("test-0.1").X, ac.domain("train-0.7").X
     cached = Cached(predictor, X)
     cached.predict_proba(X)
@@ -159,7 +159,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 def test_the_head_of_a_regression_is_the_regression():
     ac = load("ac", n_rows=200)
-    predictor = fit(Pooled(), ac)
+    predictor = fit(PooledTrainer(), ac)
     X = ac.domain("test-0.1").X
     np.testing.assert_allclose(predictor.head.proba(predictor.features(X)), predictor.predict_proba(X))
     assert isinstance(predictor.head, LinearHead)
@@ -170,7 +170,7 @@ def test_self_training_moves_with_the_test_rows_alone():
     ac = load("ac", n_rows=300)
     X = ac.domain("test-0.1").X
     rows = domain_rows(ac.domain("test-0.1"), "unlabelled", 0)
-    pooled = fit(Pooled(), ac).predict_proba(X)
+    pooled = fit(PooledTrainer(), ac).predict_proba(X)
     never = fit(TRAINERS["self-training"](threshold=0.999), ac, rows).predict_proba(X)
     often = fit(TRAINERS["self-training"](threshold=0.6), ac, rows).predict_proba(X)
     assert np.abs(often - pooled).max() > 0.01

@@ -9,18 +9,18 @@ from absent import run_without
 
 from sfboost.lab.baselines import harness
 from sfboost.lab.baselines.contract import HeadAdapter, HeadPredictor, LinearHead, Method
-from sfboost.lab.baselines.pooled import Pooled
+from sfboost.lab.baselines.pooled import PooledTrainer
 from sfboost.lab.baselines.t3a import T3A
 from sfboost.lab.testing import ADAPTER_CHECKS, TRAINER_CHECKS, check_adapter, check_trainer, checks, example
 
 
 def test_a_trainer_and_an_adapter_that_keep_the_contract_pass():
-    check_trainer(Pooled())
+    check_trainer(PooledTrainer())
     check_adapter(T3A())
 
 
 @dataclass(frozen=True)
-class Peeking(Pooled):
+class Peeking(PooledTrainer):
     """Learns from test labels although it declares none: reads them through a back door."""
 
     test_access: ClassVar = "unlabelled"
@@ -65,7 +65,7 @@ class KeepsItsHead(Broken):
     """A predictor whose head is one array, so that an adapter could spoil it."""
 
     def fit(self, train, **_):
-        fitted = Pooled().fit(train)
+        fitted = PooledTrainer().fit(train)
         return HeadPredictor(fitted, fitted.head)
 
 
@@ -96,7 +96,7 @@ def test_labelled_access_must_say_oracle():
 
 def test_writing_to_the_rows_fails():
     @dataclass(frozen=True)
-    class Writes(Pooled):
+    class Writes(PooledTrainer):
         def fit(self, train, **_):
             train.X[0] = 0.0
 

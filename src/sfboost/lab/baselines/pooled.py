@@ -90,7 +90,7 @@ class _TableTrainer(Method):
 
 
 @dataclass(frozen=True)
-class Pooled(_TableTrainer):
+class PooledTrainer(_TableTrainer):
     """One classifier on the rows of all training domains: what most people do.
 
     Parameters
@@ -102,7 +102,7 @@ class Pooled(_TableTrainer):
     --------
     >>> import numpy as np
     >>> rows = LabelledRows(np.array([[0.0], [1.0]]), np.array(["a", "b"]), np.array([0, 1]))
-    >>> Pooled().fit(rows).predict(np.array([[2.0]]))
+    >>> PooledTrainer().fit(rows).predict(np.array([[2.0]]))
     array(['b'], dtype='<U1')
     """
 
@@ -124,7 +124,7 @@ class PerDomain(_TableTrainer):
     Parameters
     ----------
     estimator : classifier, optional
-        As in `Pooled`.
+        As in `PooledTrainer`.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class SelfTraining(_TableTrainer):
     Parameters
     ----------
     estimator : classifier, optional
-        As in `Pooled`.
+        As in `PooledTrainer`.
     threshold : float
         Rows predicted with more than this probability get their prediction as a label.
 

@@ -29,7 +29,7 @@ TRAINERS = Registry(
         "sfb-columns": _HERE + "columns:ColumnSFB",
         "oracle": _HERE + "learned.oracle:Oracle",
         "oracle-stable": _HERE + "learned.oracle:OracleStable",
-        "pooled": _HERE + "pooled:Pooled",
+        "pooled": _HERE + "pooled:PooledTrainer",
         "left-out-linear": _HERE + "embeddings:LeftOutLinear",
         "per-domain": _HERE + "pooled:PerDomain",
         "self-training": _HERE + "pooled:SelfTraining",

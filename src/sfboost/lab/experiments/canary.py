@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sfboost.lab.experiments.engines import Engine
+from sfboost.lab.experiments.engines import SweepEngine
 from sfboost.lab.experiments.grouped_runs import Group
 from sfboost.lab.experiments.origin import origin
 from sfboost.lab.experiments.record import Record, Records
@@ -83,7 +83,7 @@ def when(made: Mapping[str, str]) -> str:
 
 
 def repeat(
-    groups: Sequence[Group], records: Records, folder: Path, engine: Engine | None = None
+    groups: Sequence[Group], records: Records, folder: Path, engine: SweepEngine | None = None
 ) -> Repetition:
     """Do the runs of some groups again, in a folder of their own, and compare them with their records."""
     again = sweep(groups, folder, engine).records

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfboost.lab.experiments.engines import Engine, InProcessEngine
+from sfboost.lab.experiments.engines import InProcessEngine, SweepEngine
 from sfboost.lab.experiments.grouped_runs import Group, Task
 from sfboost.lab.experiments.origin import origin
 from sfboost.lab.experiments.record import Record, Records, versions
@@ -37,7 +37,7 @@ class Progress:
 def sweep(
     groups: Sequence[Group],
     folder: str | os.PathLike[str],
-    engine: Engine | None = None,
+    engine: SweepEngine | None = None,
     *,
     retry_failed: bool = False,
     on_start: Callable[[Progress], None] | None = None,
@@ -50,7 +50,7 @@ def sweep(
         A run that is in several is done once.
     folder : path
         Where records and shared work are kept.
-    engine : Engine, optional
+    engine : SweepEngine, optional
         By default this process.
     retry_failed : bool
         Do failed runs again.
@@ -102,7 +102,7 @@ def _tasks(groups: Sequence[Group], store: Store, records: Records, retry_failed
     return tasks
 
 
-def _again(task: Task, engine: Engine, store: Store, before: Records) -> None:
+def _again(task: Task, engine: SweepEngine, store: Store, before: Records) -> None:
     """Do what is left of a task alone; a run at which the worker dies again and again has failed."""
     deaths = given_up = 0
     while (task := _rest(task, store, before)).todo:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from sfboost.datasets.contract import Dataset
 from sfboost.lab.baselines.contract import ACCESS, Adapter, Floats, Predictor, Trainer, most_access
 from sfboost.lab.baselines.harness import DomainRows, adapt, domain_rows, fit
-from sfboost.lab.baselines.pooled import Pooled
+from sfboost.lab.baselines.pooled import PooledTrainer
 from sfboost.lab.baselines.unchanged import Unchanged
 from sfboost.lab.testing.problems import example, named_rows
 
@@ -45,8 +45,8 @@ def check_trainer(trainer: Trainer) -> None:
 
     Examples
     --------
-    >>> from sfboost.lab.baselines.pooled import Pooled
-    >>> check_trainer(Pooled())
+    >>> from sfboost.lab.baselines.pooled import PooledTrainer
+    >>> check_trainer(PooledTrainer())
     """
     for check in TRAINER_CHECKS:
         check(trainer)
@@ -72,7 +72,7 @@ def check_adapter(adapter: Adapter, trainer: Trainer | None = None) -> None:
     >>> check_adapter(T3A())
     """
     for check in ADAPTER_CHECKS:
-        check(adapter, trainer or Pooled())
+        check(adapter, trainer or PooledTrainer())
 
 
 # -- trainers ---------------------------------------------------------------------------------------------

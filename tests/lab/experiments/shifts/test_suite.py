@@ -136,7 +136,6 @@ def test_alarms_have_an_exact_interval_and_seen_is_counted_by_own_domains(made):
     ]
     assert cells(made, "Seen", "all mirrored") == [
         "0.0 (1); target ≥ 95.0, short by 95.0",
-        "–",
         "100.0 (1); target ≥ 95.0, reached",
     ]
     assert cells(made, "What best decided", "as is") == ["100.0 (1)"]

@@ -167,7 +167,7 @@ class SFB(Method):
         """Learn the features, then calibrate f_S."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         held = None if validation is None else (validation.X, validation.y, validation.domain)
-        model = SFBClassifier(**grouped(options), random_state=seed)
+        model = SFBClassifier(**grouped({**options, "budget": 0}), random_state=seed)
         return SplitPredictor(model.fit(train.X, train.y, sample_domain=train.domain, validation=held))
 
 

@@ -15,7 +15,7 @@ from sfboost.lab.experiments.engines.processes import JoblibEngine
 from sfboost.lab.experiments.grouped_runs import Task
 
 
-class Engine(Protocol):
+class SweepEngine(Protocol):
     """What does tasks."""
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, int | None]]:
@@ -23,14 +23,14 @@ class Engine(Protocol):
         ...
 
 
-ENGINES: dict[str, Callable[..., Engine]] = {
+ENGINES: dict[str, Callable[..., SweepEngine]] = {
     "joblib": JoblibEngine,
     "ray": RayEngine,
     "in-process": InProcessEngine,
 }
 
 
-def make_engine(name: str, *, jobs: int | None = None, threads: int = 1) -> Engine:
+def make_engine(name: str, *, jobs: int | None = None, threads: int = 1) -> SweepEngine:
     """Return an engine by name.
 
     Parameters
@@ -51,4 +51,4 @@ def make_engine(name: str, *, jobs: int | None = None, threads: int = 1) -> Engi
     return ENGINES[name](jobs=jobs, threads=threads)
 
 
-__all__ = ["ENGINES", "Engine", "InProcessEngine", "JoblibEngine", "RayEngine", "make_engine"]
+__all__ = ["ENGINES", "InProcessEngine", "JoblibEngine", "RayEngine", "SweepEngine", "make_engine"]

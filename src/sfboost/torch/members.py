@@ -1,0 +1,181 @@
+"""The networks that a search trains: one for each fold, each stopped by the rows that it does not see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sfboost.torch.batches import ArraySource
+from sfboost.torch.building import build_network, seed_of
+from sfboost.torch.candidates import Candidate, trunk_maker
+from sfboost.torch.folds import Fold, make_folds, row_losses, stable_logits, unstable_logits
+from sfboost.torch.learning import Learner
+from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.stages import Trial, trials, unstable_trial
+from sfboost.torch.views import ColumnPart
+
+Look = Callable[[], float]
+History = list[dict[str, Any]]
+
+_PLAN = Plan(steps=400, unstable_steps=200, learning_rate=3e-3, max_restarts=1, monitor_every=5, patience=8)
+# Rows of a domain that a step sees at most.
+_BATCH = 1000
+
+
+@dataclass(eq=False)
+class Members:
+    """Labelled rows in folds, and how a network learns from them.
+
+    Parameters
+    ----------
+    x : Tensor
+        The rows, sorted by domain.
+    y, domain : arrays of int
+        Class and domain of each row, counted from zero.
+    goal : Goal
+        Penalties.
+    network : str or nn.Module
+        Trunk of the candidates: a name, "auto" or a module of one's own.
+    seed : int
+    options : dict
+        Of the `Trainer`.
+    checkpoint : path, optional
+        Folder to save to and to continue from.
+
+    Attributes
+    ----------
+    folds : list of Fold
+    silent : array of bool, optional
+        ColumnPart that the view "columns" shows.
+    """
+
+    x: Tensor
+    y: np.ndarray
+    domain: np.ndarray
+    goal: Goal
+    network: str | nn.Module
+    seed: int
+    options: dict[str, Any] = field(default_factory=dict)
+    checkpoint: Path | None = None
+    silent: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.own = self.network if isinstance(self.network, nn.Module) else None
+        self.name = self.network if isinstance(self.network, str) else "own"
+        self.shape = tuple(self.x.shape[1:])
+        self.n_classes, self.n_domains = int(self.y.max()) + 1, int(self.domain.max()) + 1
+        self.folds: list[Fold] = make_folds(self.y, self.domain, self.seed)
+        large = np.bincount(self.domain).max() > 2 * _BATCH
+        self.plan = _PLAN.changed(batch_size=_BATCH if large else None)
+        if self.own is not None:  # weights that are worth something must not be thrown about
+            self.plan = self.plan.changed(learning_rate=Plan.learning_rate)
+
+    def guess_candidate(self) -> Candidate:
+        """Return the network of the first guess and of Φ_U."""
+        return Candidate(network="narrow" if self.name == "auto" else self.name)
+
+    def source(self, rows: np.ndarray) -> ArraySource:
+        """Serve some rows, which are in ascending order."""
+        x = self.x[torch.from_numpy(rows).to(self.x.device)]
+        return ArraySource(x, self.y[rows], self.domain[rows], self.n_classes, self.n_domains)
+
+    def build(self, candidate: Candidate, k: int) -> SplitNetwork:
+        """Return a new network for fold k; its weights depend on the seed and the fold."""
+        network = build_network(
+            trunk_maker(candidate, self.own, self.shape),
+            self.x[:2],
+            split="separate",
+            n_classes=self.n_classes,
+            n_domains=self.n_domains,
+            n_stable=None,
+            n_unstable=1 if self.n_classes == 2 else self.n_classes,
+            seed=seed_of(self.seed, 0, k),
+            make_unstable_trunk=trunk_maker(self.guess_candidate(), self.own, self.shape),
+        )
+        for module in network.trunk.modules():
+            if isinstance(module, ColumnPart) and self.silent is not None:
+                module.kept.copy_(torch.from_numpy(self.silent))
+        return network
+
+    def learn_guess(self, network: SplitNetwork, k: int, look: Look) -> None:
+        """Train Φ_U alone, without f_S."""
+        trial = next(trial for trial in trials(Goal(), self.plan) if trial.name == "guess")
+        self._learn(network, k, replace(trial, name="first guess", watched=True), look, self.goal)
+
+    def learn_stable(
+        self, network: SplitNetwork, k: int, candidate: Candidate, guess: np.ndarray, weight: np.ndarray
+    ) -> History:
+        """Train f_S as a candidate says, stopped by the weighted risk on the held-out rows."""
+        held = self.source(self.folds[k].held)
+        share = torch.from_numpy(weight[self.folds[k].held] / weight[self.folds[k].held].sum()).to(
+            held.target
+        )
+
+        def look() -> float:
+            return float((share * row_losses(stable_logits(network, held.x), held.target)).sum())
+
+        trial = next(trial for trial in trials(Goal(), self.plan) if trial.name == "stable")
+        phase = replace(trial.phases[-1], weight_decay=candidate.weight_decay)
+        penalty = self.goal.penalty if candidate.penalty != "none" else "none"
+        goal = replace(self.goal, penalty=penalty, penalty_weight=candidate.penalty_weight)
+        balanced = guess if candidate.balance else None
+        return self._learn(network, k, replace(trial, phases=(phase,)), look, goal, candidate, balanced)
+
+    def learn_unstable(self, network: SplitNetwork, k: int, candidate: Candidate) -> History:
+        """Train Φ_U beside f_S, stopped by the joint risk on the held-out rows."""
+        held = self.source(self.folds[k].held)
+        log_prior = held.log_prior()[torch.from_numpy(self.domain[self.folds[k].held])]
+        known = stable_logits(network, held.x).log_softmax(1) - log_prior.to(held.target)
+
+        def look() -> float:
+            joint = known + unstable_logits(network, held).log_softmax(1)
+            return float(row_losses(joint, held.target).mean())
+
+        trial = replace(unstable_trial(self.goal, self.plan), watched=True)
+        return self._learn(network, k, trial, look, self.goal, candidate)
+
+    def _learn(
+        self,
+        network: SplitNetwork,
+        k: int,
+        trial: Trial,
+        look: Look,
+        goal: Goal,
+        candidate: Candidate | None = None,
+        guess: np.ndarray | None = None,
+    ) -> History:
+        """Train through one trial; return the history."""
+        rows = self.folds[k].train
+        source = self.source(rows)
+        source.balance(None if guess is None else guess[rows])
+        folder = None
+        if self.checkpoint is not None and candidate is not None:
+            folder = self.checkpoint / f"{candidate}, fold {k}"
+        learner = _Quiet(
+            network,
+            source,
+            goal,
+            self.plan.changed(checkpoint=folder),
+            seed=seed_of(self.seed, 2, k),
+            monitor=look,
+            trainer_options=self.options,
+        )
+        learner.go_through([trial])
+        return [{"fold": k, **row} for row in learner.history]
+
+
+class _Quiet(Learner):
+    """A candidate that finds nothing is an answer, not a warning."""
+
+    def go_through(self, course: Sequence[Trial]) -> None:
+        self._follow(course)
+
+    def give_up(self, trial: Trial, baseline: float, best: float) -> None:
+        pass

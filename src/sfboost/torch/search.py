@@ -1,0 +1,240 @@
+"""Settings that find themselves: a small search that reads no label of a test domain.
+
+1. A first guess Û of every row (`first_guess`).
+2. Ways to a stable part (`candidates`), each stopped and scored by the risk on held-out rows that are
+   weighted so that label and guess are independent. That is the risk in a domain where the guess says
+   nothing; its minimum is the f_S that is wanted, and an f_S that reads what the guess reads is far from it.
+   Every view of the rows first, on two folds; the best with one thing changed, on two folds; the three best
+   on all folds.
+3. Φ_U beside the best, on the joint risk, stopped where that is lowest on held-out rows.
+
+What predicts is the mean of the folds' networks; what is said about it was measured on rows held out of each.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sfboost.torch.candidates import Candidate, first_candidates, variants
+from sfboost.torch.first_guess import first_guess
+from sfboost.torch.folds import balancing_weights, row_losses, stable_logits
+from sfboost.torch.members import History, Members
+from sfboost.torch.progress import TrainingProgress
+from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
+from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.views import silent_columns
+
+_FIRST_FOLDS = 2
+_FINALISTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    network : SplitNetwork
+        The mean of the folds' networks.
+    architecture : dict
+        What the network is made of, for `sfboost.torch.side_by_side.searched_trunk`.
+    rows : array of int
+        Rows that were held out of a fold.
+    logits, unstable, guess : arrays
+        Of these rows, by the network that did not see them.
+    table : list of dict
+        One line for each candidate, the best first.
+    history : list of dict
+        Of the networks that are kept.
+    """
+
+    network: SplitNetwork
+    architecture: dict[str, Any]
+    rows: np.ndarray
+    logits: np.ndarray
+    unstable: np.ndarray
+    guess: np.ndarray
+    table: list[dict[str, Any]]
+    history: History
+
+
+@dataclass(eq=False)
+class _Tried:
+    """A candidate and what its folds have said so far."""
+
+    candidate: Candidate
+    networks: dict[int, SplitNetwork] = field(default_factory=dict)
+    losses: dict[int, np.ndarray] = field(default_factory=dict)
+    right: dict[int, np.ndarray] = field(default_factory=dict)
+    history: History = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Search:
+    """Finds a stable and an unstable part for labelled rows in memory.
+
+    Parameters
+    ----------
+    x, y, domain, **options
+        As in `sfboost.torch.members.Members`; the rows in any order.
+    budget : float or str
+        Candidates at most, or "90 s": no candidate is begun after these seconds.
+    shown : bool
+        Whether progress is written.
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        y: np.ndarray,
+        domain: np.ndarray,
+        *,
+        budget: float | str = "auto",
+        shown: bool = False,
+        **options: Any,
+    ) -> None:
+        self.order = np.argsort(domain, kind="stable")
+        rows = torch.from_numpy(self.order).to(x.device)
+        self.members = Members(x[rows], y[self.order], domain[self.order], **options)
+        self.most, self.seconds = read_budget(budget)
+        self.first = first_candidates(self.members.name, self.members.shape)
+        self.few = range(len(self.members.folds))[:_FIRST_FOLDS]
+        self.progress = TrainingProgress(self._expected(), shown=shown)
+        self.tried: list[_Tried] = []
+
+    def _expected(self) -> int:
+        """Trainings there will be."""
+        candidates = int(min(self.most, len(self.first) + len(self._variants(self.first[0]))))
+        folds = len(self.members.folds)
+        last = min(_FINALISTS, candidates) * (folds - len(self.few))
+        return 2 * folds + candidates * len(self.few) + last
+
+    def _variants(self, best: Candidate) -> list[Candidate]:
+        return variants(best, self.members.name, self.members.shape, self.members.goal)
+
+    def run(self) -> SearchResult:
+        """Search, and return the best."""
+        self._start = time.monotonic()
+        members = self.members
+        self.guess = first_guess(members, self.progress)
+        self.weight = balancing_weights(members.y, self.guess, members.domain)
+        if len(members.shape) == 1:
+            table = members.x.double().cpu().numpy()
+            members.silent = silent_columns(table, members.y, self.guess, members.domain)
+        self._try(self.first)
+        self._try(self._variants(self._ranked()[0].candidate))
+        finalists = self._ranked()[:_FINALISTS]
+        for tried in finalists:
+            self._train(tried, range(len(members.folds)))
+        best = min(finalists, key=self._score)
+        for k, network in best.networks.items():
+            best.history += members.learn_unstable(network, k, best.candidate)
+            self.progress.step("unstable part")
+        return self._found(best)
+
+    def _try(self, candidates: Sequence[Candidate]) -> None:
+        silent = self.members.silent
+        for candidate in candidates:
+            late = time.monotonic() - self._start > self.seconds
+            if self.tried and (late or len(self.tried) >= self.most):
+                return
+            if candidate.view == "columns" and silent is not None and silent.all() | ~silent.any():
+                continue  # all columns, or none of them: that is no view
+            self.tried.append(_Tried(candidate))
+            self._train(self.tried[-1], self.few)
+
+    def _train(self, tried: _Tried, folds: Sequence[int]) -> None:
+        for k in folds:
+            if k in tried.networks:
+                continue
+            began = time.monotonic()
+            network = self.members.build(tried.candidate, k)
+            tried.history += self.members.learn_stable(network, k, tried.candidate, self.guess, self.weight)
+            held = self.members.source(self.members.folds[k].held)
+            logits = stable_logits(network, held.x)
+            tried.networks[k] = network
+            tried.losses[k] = row_losses(logits, held.target).double().cpu().numpy()
+            tried.right[k] = (logits.argmax(1) == held.target.argmax(1)).cpu().numpy()
+            tried.seconds += time.monotonic() - began
+            self.progress.step(str(tried.candidate))
+
+    def _ranked(self) -> list[_Tried]:
+        return sorted(self.tried, key=self._score)
+
+    def _held(self, tried: _Tried) -> np.ndarray:
+        return np.concatenate([self.members.folds[k].held for k in tried.losses])
+
+    def _score(self, tried: _Tried) -> float:
+        """Risk on held-out rows on which the guess says nothing."""
+        losses = np.concatenate(list(tried.losses.values()))
+        return float(np.average(losses, weights=self.weight[self._held(tried)]))
+
+    def _found(self, best: _Tried) -> SearchResult:
+        networks = [best.networks[k] for k in range(len(self.members.folds))]
+        align_unstable(networks)
+        held = [fold.held for fold in self.members.folds]
+        every = [stable_logits(network, self.members.x).double().cpu().numpy() for network in networks]
+        with torch.no_grad():
+            unstable = [
+                network.unstable_features(self.members.source(rows).x).double().cpu().numpy()
+                for network, rows in zip(networks, held, strict=True)
+            ]
+        return SearchResult(
+            network=mean_network(networks, stretch_of_mean(np.array(every), held)),
+            architecture={
+                "members": len(networks),
+                "stable": best.candidate.settings(),
+                "unstable": self.members.guess_candidate().settings(),
+            },
+            rows=self.order[self._held(best)],
+            logits=np.concatenate([said[rows] for said, rows in zip(every, held, strict=True)]),
+            unstable=np.concatenate(unstable),
+            guess=self.guess[self._held(best)],
+            table=[self._line(best, chosen=True)]
+            + [self._line(tried, chosen=False) for tried in self._ranked() if tried is not best],
+            history=best.history,
+        )
+
+    def _line(self, tried: _Tried, *, chosen: bool) -> dict[str, Any]:
+        rows = self._held(tried)
+        right, agree = np.concatenate(list(tried.right.values())), self.guess[rows] == self.members.y[rows]
+        return {
+            "candidate": str(tried.candidate),
+            "chosen": chosen,
+            "risk": self._score(tried),
+            "accuracy_guess_right": float(right[agree].mean()) if agree.any() else math.nan,
+            "accuracy_guess_wrong": float(right[~agree].mean()) if not agree.all() else math.nan,
+            "folds": len(tried.losses),
+            "seconds": tried.seconds,
+        }
+
+
+def read_budget(budget: float | str) -> tuple[float, float]:
+    """Return the most candidates and the most seconds.
+
+    Examples
+    --------
+    >>> read_budget(4), read_budget("90 s"), read_budget("auto")
+    ((4, inf), (inf, 90.0), (inf, inf))
+    """
+    if budget == "auto":
+        return math.inf, math.inf
+    if isinstance(budget, str) and budget.endswith("s"):
+        try:
+            return math.inf, float(budget.removesuffix("s"))
+        except ValueError:
+            pass
+    if isinstance(budget, (int, float)) and budget >= 0:
+        return budget, math.inf
+    raise ValueError(
+        "budget must be 'auto', a number of candidates (0: no search) or seconds as in '90 s', got "
+        f"{budget!r}."
+    )

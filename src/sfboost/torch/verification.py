@@ -1,0 +1,197 @@
+"""Is f_S stable? What rows that it was not trained on say, before it is trusted in a new domain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+from sfboost.diagnostics import DomainLeak, TrainingRows, training_leaks
+from sfboost.leakage.stress import AGREEMENTS, unstable_guess
+from sfboost.marginal.probabilities import FloatArray
+
+# A domain where the unstable features mean the opposite may cost f_S at most so much accuracy.
+_MOST = 0.2
+_ONE_SIDED = 1.64
+_FEWEST = 10
+# Nats by which f_S may be wrong about its own risk in a domain, and the level at which that is seen.
+_MOST_MISJUDGED, _LEVEL = 0.03, 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """What held-out labelled rows say about f_S.
+
+    Attributes
+    ----------
+    domains : tuple
+    risk, risk_error : arrays of shape (domains,)
+        Log loss of f_S in each domain, and its standard error.
+    misjudged, misjudged_error : arrays of shape (domains,)
+        Log loss less the one that f_S itself expects: about zero in every domain if Pr[Y | X_S] is the same.
+    leaks : tuple of DomainLeak
+        How much of Φ_U f_S shows within a class, by domain.
+    accuracy_right, accuracy_wrong : float
+        Accuracy of f_S where the class Û that Φ_U suggests is the label, and where it is not; each class
+        counts with its share.
+    gap_error : float
+        Standard error of their difference.
+    n_wrong : int
+        Rows on which Û is wrong.
+    """
+
+    domains: tuple[Any, ...]
+    risk: FloatArray
+    risk_error: FloatArray
+    misjudged: FloatArray
+    misjudged_error: FloatArray
+    leaks: tuple[DomainLeak, ...]
+    accuracy_right: float
+    accuracy_wrong: float
+    gap_error: float
+    n_wrong: int
+
+    @property
+    def gap(self) -> float:
+        """What f_S loses between domains in which Û is always right and never right."""
+        return self.accuracy_right - self.accuracy_wrong
+
+    @property
+    def same_in_all_domains(self) -> bool:
+        """Whether no domain is seen to contradict f_S by 0.03 nats of log loss (1 % in all)."""
+        limit = norm.isf(_LEVEL / 2 / len(self.domains)) * self.misjudged_error
+        return not (np.abs(self.misjudged) > np.maximum(limit, _MOST_MISJUDGED)).any()
+
+    @property
+    def stable(self) -> bool:
+        """Whether f_S is shown to lose no more than 20 points where Φ_U turns round (one-sided 5 %).
+
+        And no training domain contradicts it.
+        """
+        return self.same_in_all_domains and bool(self.gap + _ONE_SIDED * self.gap_error <= _MOST)
+
+    @property
+    def reason(self) -> str:
+        """In one sentence."""
+        if not self.same_in_all_domains:
+            k = int(np.argmax(np.abs(self.misjudged) / self.misjudged_error))
+            return (
+                f"in training domain {self.domains[k]!r} the log loss of f_S on held-out rows is "
+                f"{self.misjudged[k]:+.3f} ± {self.misjudged_error[k]:.3f} nats from what f_S itself "
+                "expects: its relation to the label is not the same in all domains"
+            )
+        if not math.isfinite(self.gap_error):
+            return (
+                f"what Φ_U suggests is wrong in {self.n_wrong} held-out training rows, too few to show that "
+                f"f_S is stable ({_FEWEST} of every class are needed)"
+            )
+        shown = "shown to be less" if self.stable else "not shown to be less"
+        return (
+            f"f_S is right in {self.accuracy_right:.0%} of the held-out training rows in which Φ_U suggests "
+            f"the label and in {self.accuracy_wrong:.0%} of those in which it does not, a difference of "
+            f"{100 * self.gap:.0f} ± {100 * self.gap_error:.0f} points: {shown} than {100 * _MOST:.0f}"
+        )
+
+    def stress(self, agreement: float) -> float:
+        """Accuracy of f_S in a domain resampled to this agreement Pr[Û = Y]."""
+        return agreement * self.accuracy_right + (1.0 - agreement) * self.accuracy_wrong
+
+    def __str__(self) -> str:
+        leaks = {leak.domain: leak for leak in self.leaks}
+        lines = [f"{'domain':<16} log loss            leak of Φ_U (beyond error)"]
+        for name, risk, error in zip(self.domains, self.risk, self.risk_error, strict=True):
+            leak = leaks.get(name)
+            shown = "not measured" if leak is None else f"{leak.size:.3f} ({leak.lower:.3f})"
+            lines.append(f"{name!s:<16.16} {risk:.3f} ± {error:.3f}       {shown}")
+        if math.isfinite(self.gap_error):
+            accuracies = "  ".join(f"{a:g}: {100 * self.stress(a):.0f}" for a in AGREEMENTS)
+            lines.append(f"accuracy (%) at agreement of Û and label  {accuracies}")
+        return "\n".join([*lines, self.reason])
+
+
+def verify(
+    stable_proba: FloatArray,
+    unstable: FloatArray,
+    y: npt.NDArray[np.intp],
+    domain: npt.NDArray[Any],
+    guess: npt.NDArray[np.intp] | None = None,
+) -> Verification:
+    """Look at f_S on labelled rows that it was not trained on.
+
+    Parameters
+    ----------
+    stable_proba : array of shape (n, K)
+        f_S.
+    unstable : array of shape (n, d)
+        Φ_U.
+    y : integer array of shape (n,)
+        Class positions.
+    domain : array of shape (n,)
+    guess : integer array of shape (n,), optional
+        Û; by default the class that Φ_U suggests.
+
+    Examples
+    --------
+    A score that reads the colour, and one that does not:
+
+    >>> rng = np.random.default_rng(0)
+    >>> y, d = rng.integers(0, 2, 2000), np.repeat(["a", "b"], 1000)
+    >>> colour = np.where(rng.random(2000) < 0.85, y, 1 - y)
+    >>> shape = np.where(rng.random(2000) < 0.75, y, 1 - y)
+    >>> [verify(np.eye(2)[seen] * 0.5 + 0.25, colour[:, None], y, d).stable for seen in (colour, shape)]
+    [False, True]
+    """
+    names = np.unique(domain)
+    log_proba = np.log(np.maximum(stable_proba, 1e-12))
+    losses = -log_proba[np.arange(len(y)), y]
+    surprise = losses + (stable_proba * log_proba).sum(axis=1)
+    leaks = training_leaks(TrainingRows(stable_proba, y, domain.astype(object), unstable)) or ()
+    telling = np.isin(domain, [name for name in names if len(np.unique(y[domain == name])) > 1])
+    if guess is None:
+        guess = y.copy()
+        if telling.any():
+            guess[telling] = unstable_guess(unstable[telling], y[telling], domain[telling])
+    right = stable_proba[telling].argmax(axis=1) == y[telling]
+    accuracy, variance, wrong = _by_class(right, y[telling], (guess == y)[telling])
+    (risk, risk_error), (misjudged, error) = (_means(values, domain) for values in (losses, surprise))
+    return Verification(
+        domains=tuple(names.tolist()),
+        risk=risk,
+        risk_error=risk_error,
+        misjudged=misjudged,
+        misjudged_error=error,
+        leaks=tuple(leaks),
+        accuracy_right=accuracy[0],
+        accuracy_wrong=accuracy[1],
+        gap_error=math.sqrt(variance),
+        n_wrong=wrong,
+    )
+
+
+def _means(values: FloatArray, domain: npt.NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard error in each domain."""
+    parts = [values[domain == name] for name in np.unique(domain)]
+    errors = [np.sqrt((part.var() + 1e-6) / len(part)) for part in parts]
+    return np.array([part.mean() for part in parts]), np.array(errors)
+
+
+def _by_class(
+    right: npt.NDArray[np.bool_], y: npt.NDArray[np.intp], agree: npt.NDArray[np.bool_]
+) -> tuple[list[float], float, int]:
+    """Accuracy where Û agrees and where not, with classes at their shares; variance of the difference."""
+    accuracy, variance = [0.0, 0.0], 0.0
+    for label, count in zip(*np.unique(y, return_counts=True), strict=True):
+        share = count / len(y)
+        for k, cell in enumerate((agree, ~agree)):
+            rows = right[cell & (y == label)]
+            if len(rows) < _FEWEST:
+                return [math.nan, math.nan], math.inf, int((~agree).sum())
+            accuracy[k] += share * float(rows.mean())
+            # With one row more of each kind: a share of 0 or 1 in few rows is not known without error.
+            p = (rows.sum() + 1) / (len(rows) + 2)
+            variance += share**2 * p * (1 - p) / len(rows)
+    return accuracy, variance, int((~agree).sum())

@@ -1,0 +1,105 @@
+"""What the best answer is worth on real tables, beside its own candidates: a short way to the shift suite.
+
+    python studies/study_answers.py --out answers.jsonl [--tables impact tv16] [--learner boosting] [--own 3]
+
+Rows, kinds of change and models are those of `sfboost reproduce shifts`. A new domain is adapted to once for
+each kind; the candidates (`adapted.answers_`) are scored beside the answer. Finished domains are in the file
+and are not done again. Labels of the new domain are used for scores alone. Prints means over the domains of
+each table.
+"""
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sfboost.lab.experiments.shifts import suite
+from sfboost.lab.experiments.shifts.kinds import KINDS
+
+SHOWN = ("pooled", "stable", "boosted", "mended", "dropped", "best")
+
+
+def study(name, n_domains, learner, own):
+    """One list of records for each new domain."""
+    groups = suite._in_turn(name, n_domains, learner, 0, False, ("best",))
+    wanted = [g.runs[0] for g in groups if g.runs[0].data.get("own") == own]
+    for run in wanted:
+        yield run.data["new"], lambda run=run: measured(run)
+
+
+def measured(run):
+    fitted = suite._fit(run)
+    made = []
+    for place, new in suite._places(run, fitted):
+        X, y = new.rows.matrix(), new.rows.y
+        adapted = fitted.model.adapt(X)
+        right = {k: float((v.argmax(axis=1) == y).mean()) for k, v in (adapted.answers_ or {}).items()}
+        right["best"] = float((adapted.predict_proba(X).argmax(axis=1) == y).mean())
+        change = adapted.change_
+        made.append(
+            {
+                "kind": place.removeprefix("test-"),
+                "rows": len(y),
+                "own": len(set(fitted.material.domain.tolist())),
+                "decision": adapted.decision_,
+                "weights": adapted.weights_,
+                "p": None if change is None else change.p_value,
+                "verdict": None if change is None else change.verdict,
+                "accuracy": right,
+            }
+        )
+    return made
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tables", nargs="+", default=list(suite.TABLES))
+    parser.add_argument("--learner", choices=["logistic", "boosting"], default="logistic")
+    parser.add_argument("--own", type=int, default=None, help="Own domains; all by default.")
+    parser.add_argument("--out", type=Path, required=True, help="Records, one line each; resumable.")
+    told = parser.parse_args()
+    known = [json.loads(line) for line in told.out.read_text().splitlines()] if told.out.exists() else []
+    done = {(r["table"], r["new"], r["learner"], r["asked"]) for r in known}
+    warnings.simplefilter("ignore")
+    for table in told.tables:
+        for new, measure in study(table, suite.TABLES[table], told.learner, told.own):
+            key = {"table": table, "new": new, "learner": told.learner, "asked": told.own}
+            if tuple(key.values()) in done:
+                continue
+            made = [key | record for record in measure()]
+            with told.out.open("a") as file:
+                file.writelines(json.dumps(record) + "\n" for record in made)
+            known += made
+            print(table, new, flush=True)
+    show(known)
+
+
+def show(records):
+    """Means over the domains of each table, by learner and own domains."""
+    rows = pd.DataFrame(records)
+    accuracy = pd.DataFrame(rows.pop("accuracy").tolist())
+    accuracy = accuracy.apply(lambda column: column.fillna(accuracy["stable"]))
+    rows = pd.concat([rows, 100 * accuracy], axis=1)
+    rows["alarm"] = 100.0 * (rows["verdict"] == "changed")
+    kinds = [kind for kind in KINDS if kind in set(rows["kind"])]
+    for (learner, asked), part in rows.groupby(["learner", rows["asked"].fillna(0)]):
+        for table, of_table in [*part.groupby("table"), ("all tables", None)]:
+            if of_table is None:
+                by_table = part.groupby(["table", "kind"])[["alarm", *SHOWN]].mean()
+                shown = by_table.groupby("kind").mean()
+            else:
+                shown = of_table.groupby("kind")[["alarm", *SHOWN]].mean()
+            shown = shown.reindex([kind for kind in kinds if kind in shown.index]).round(1)
+            print(f"\n{table}, {learner}, {int(asked) or 'all'} own domains\n{shown.to_string()}")
+        untouched = part[part["kind"] == "as is"]
+        alarms = int(np.sum(untouched["alarm"] > 0))
+        print(f"\nalarms as is: {alarms} of {len(untouched)} domains ({learner})")
+
+
+if __name__ == "__main__":
+    main()

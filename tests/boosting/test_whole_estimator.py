@@ -1,0 +1,70 @@
+"""An adapted classifier is a whole scikit-learn classifier: its tools take it as they take any other."""
+
+import numpy as np
+import pytest
+from joints import draw_anticausal
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibrationDisplay
+from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import permutation_importance
+from sklearn.metrics import recall_score
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from sfboost import StableFeatureBoosting
+
+
+@pytest.fixture(scope="module")
+def new():
+    return draw_anticausal(1500, 0.1, seed=7)
+
+
+@pytest.fixture(scope="module")
+def adapted(new):
+    parts = [draw_anticausal(500, agreement, seed) for seed, agreement in enumerate((0.95, 0.7))]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=np.repeat(["a", "b"], 500))
+    return model.adapt(new[0], answer="paper")
+
+
+def test_a_clone_predicts_what_the_original_predicts(adapted, new):
+    np.testing.assert_array_equal(clone(adapted).predict_proba(new[0]), adapted.predict_proba(new[0]))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_another_threshold_moves_the_recall(adapted, new, frozen):
+    X, y = new
+    inner = FrozenEstimator(adapted) if frozen else adapted
+    careful = FixedThresholdClassifier(inner, threshold=0.2, response_method="predict_proba")
+    if frozen:
+        careful.fit(X, y)
+    assert recall_score(y, careful.predict(X)) > recall_score(y, adapted.predict(X))
+
+
+def test_calibration_is_drawn(adapted, new):
+    pytest.importorskip("matplotlib", reason="drawing needs the [app] extra").use("Agg")
+    display = CalibrationDisplay.from_estimator(adapted, *new, n_bins=5)
+    assert display.prob_pred.max() <= 1.0
+
+
+def test_importance_is_of_the_columns_that_matter(adapted, new):
+    found = permutation_importance(adapted, *new, n_repeats=3, random_state=0)
+    assert found.importances_mean[1] > 0.1  # the reversed feature
+
+
+def test_it_is_a_fitted_classifier_and_shows_itself(adapted):
+    assert is_classifier(adapted)
+    check_is_fitted(adapted)
+    assert adapted.n_features_in_ == 2
+    shown = adapted._repr_html_()
+    assert "AdaptedClassifier" in shown
+    assert "StableFeatureBoosting" in shown
+
+
+def test_names_of_columns_are_those_of_the_model(adapted):
+    pandas = pytest.importorskip("pandas", reason="a frame is needed")
+    X, y = draw_anticausal(400, 0.9, seed=1)
+    frame = pandas.DataFrame(X, columns=["s", "u"])
+    model = StableFeatureBoosting(["s"]).fit(frame, y, sample_domain=["a"] * 400)
+    assert model.adapt(frame, answer="paper").feature_names_in_.tolist() == ["s", "u"]
+    assert not hasattr(adapted, "feature_names_in_")

@@ -1,0 +1,184 @@
+"""Settings that find themselves: what the search chooses, what it reads, and how it ends."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from torch import nn  # noqa: E402
+
+import sfboost  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, trainer  # noqa: E402
+from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
+
+
+def _table(agreement, n, rng):
+    """The column 0 is stable, column 1 follows the label as often as it agrees, column 2 is noise."""
+    y = rng.integers(0, 2, n)
+    right = rng.random((n, 2)) < [0.75, agreement]
+    columns = np.where(right, y[:, None], 1 - y[:, None]) * 2.0 - 1.0
+    return np.c_[columns, rng.normal(size=n)], y
+
+
+def _images(agreement, n, rng):
+    """Left or right half bright says the class three times in four; red or green as often as it agrees."""
+    y = rng.integers(0, 2, n)
+    shape, colour = np.where(rng.random((n, 2)) < [0.75, agreement], y[:, None], 1 - y[:, None]).T
+    X = np.zeros((n, 2, 4, 4), dtype=np.float32)
+    for i in range(n):
+        X[i, colour[i], :, 2 * shape[i] : 2 * shape[i] + 2] = 1.0
+    return X + rng.normal(0, 0.3, X.shape).astype(np.float32), y
+
+
+def _training(draw, n, agreements=(0.95, 0.8), seed=0):
+    rng = np.random.default_rng(seed)
+    parts = [draw(a, n, rng) for a in agreements]
+    X, y = (np.concatenate(both) for both in zip(*parts, strict=True))
+    return X, y, np.repeat([f"e{i}" for i in range(len(agreements))], n)
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """For what does not depend on how well anything is learned."""
+    monkeypatch.setattr(members, "_PLAN", members._PLAN.changed(steps=10, unstable_steps=10, min_gain=-9.0))
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y, d = _training(_table, 300)
+    return SFBClassifier(plan=Plan(budget=3)).fit(X, y, sample_domain=d)
+
+
+@pytest.fixture(scope="module")
+def images():
+    X, y, d = _training(_images, 250)
+    return SFBClassifier(plan=Plan(budget=3)).fit(X, y, sample_domain=d)
+
+
+@pytest.mark.parametrize(("model", "draw"), [("table", _table), ("images", _images)])
+def test_few_rows_and_no_settings_give_a_stable_part_and_adapt_where_the_other_is_reversed(
+    model, draw, request
+):
+    model, rng = request.getfixturevalue(model), np.random.default_rng(5)
+    for agreement in (0.9, 0.5, 0.1):
+        X, y = draw(agreement, 800, rng)
+        assert model.score(X, y) > 0.69
+    assert model.adapt(X, answer="paper").score(X, y) > 0.85
+
+
+def test_the_view_without_the_unstable_part_is_chosen(table, images):
+    assert "columns" in table.search_[0]["candidate"]
+    assert table.network_.trunk.trunks[0][0].kept.tolist() == [1.0, 0.0, 1.0]
+    assert "grey" in images.search_[0]["candidate"]
+
+
+def test_the_table_of_the_search_begins_with_the_chosen_one_and_keeps_to_the_budget(table, images):
+    for found in (table.search_, images.search_):
+        assert [line["chosen"] for line in found] == [True, False, False]
+        assert found[0]["risk"] == min(line["risk"] for line in found)
+
+
+def test_what_is_said_of_f_s_comes_from_every_row_by_a_network_that_did_not_see_it(table):
+    proba, unstable, labels, domain = table.validation_
+    assert len(proba) == len(unstable) == len(labels) == len(domain) == 600
+    _, y, d = _training(_table, 300)
+    folds = make_folds(y, np.unique(d, return_inverse=True)[1], 0)
+    assert all(len(np.intersect1d(fold.train, fold.held)) == 0 for fold in folds)
+    assert sorted(np.concatenate([fold.held for fold in folds])) == list(range(600))
+
+
+def test_the_order_of_the_rows_of_different_domains_does_not_matter_and_a_seed_repeats(brief):
+    X, y, d = _training(_table, 30)
+    one, two = (SFBClassifier(plan=Plan(budget=1)).fit(X, y, sample_domain=d) for _ in range(2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    mixed = np.argsort(np.arange(60) % 30, kind="stable")
+    other = SFBClassifier(plan=Plan(budget=1)).fit(X[mixed], y[mixed], sample_domain=d[mixed])
+    np.testing.assert_allclose(other.predict_proba(X), one.predict_proba(X), atol=1e-6)
+    assert not np.array_equal(
+        SFBClassifier(plan=Plan(budget=1), random_state=1).fit(X, y, sample_domain=d).predict_proba(X),
+        one.predict_proba(X),
+    )
+
+
+@pytest.mark.parametrize(
+    "fixed", [{"plan": Plan(budget=0)}, {"plan": Plan(steps=300)}, {"split": "shared"}, {"n_unstable": 2}]
+)
+def test_settings_that_are_given_are_not_searched_for(fixed):
+    X, y, d = _training(_table, 30)
+    model = SFBClassifier("linear", **fixed)
+    assert model.fit(X, y, sample_domain=d).search_ is None
+
+
+def test_a_found_model_comes_back_from_its_file(table, tmp_path):
+    X, _ = _table(0.1, 300, np.random.default_rng(1))
+    table.save(tmp_path / "found.sfb")
+    again = sfboost.load(tmp_path / "found.sfb")
+    np.testing.assert_array_equal(again.predict_proba(X), table.predict_proba(X))
+    assert again.search_ == table.search_
+    np.testing.assert_array_equal(
+        again.adapt(X, answer="paper").predict_proba(X), table.adapt(X, answer="paper").predict_proba(X)
+    )
+
+
+def test_a_search_goes_on_where_it_was_killed(brief, tmp_path, monkeypatch):
+    X, y, d = _training(_table, 30)
+    whole = SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
+    taken, step = [], trainer.StageRunner._step
+
+    def counted(self, *args):
+        taken.append(self)
+        if len(taken) == 190:  # of 250: after the first guess, within the candidates
+            raise KeyboardInterrupt
+        return step(self, *args)
+
+    monkeypatch.setattr(trainer.StageRunner, "_step", counted)
+    with pytest.raises(KeyboardInterrupt):
+        SFBClassifier(plan=Plan(budget=2, checkpoint=tmp_path)).fit(X, y, sample_domain=d)
+    before = len(taken)
+    model = SFBClassifier(plan=Plan(budget=2, checkpoint=tmp_path)).fit(X, y, sample_domain=d)
+    assert len(taken) - before < 190
+    np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
+
+
+def test_a_module_of_ones_own_and_three_classes_are_searched_too(brief):
+    rng = np.random.default_rng(0)
+    y, d = rng.integers(0, 3, 150), np.repeat([0, 1], 75)
+    X = rng.normal(size=(150, 3)) + 3 * np.eye(3)[y]
+    trunk = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Dropout(0.1))
+    model = SFBClassifier(trunk, plan=Plan(budget=1)).fit(X, y, sample_domain=d)
+    assert model.search_[0]["candidate"].startswith("own")
+    assert model.predict_proba(X).shape == (150, 3)
+    assert model.transform(X)[1].shape == (150, 3)
+
+
+@pytest.mark.parametrize("budget", [-1, "soon", "xs", None])
+def test_a_budget_that_is_none_is_refused_with_what_it_could_be(budget):
+    with pytest.raises(ValueError, match="a number of candidates"):
+        SFBClassifier(plan=Plan(budget=budget)).fit([[0.0], [1.0]], [0, 1], sample_domain=[0, 0])
+
+
+def test_under_balancing_weights_label_and_guess_are_independent_in_every_domain():
+    rng = np.random.default_rng(0)
+    y, domain = rng.integers(0, 3, 900), rng.integers(0, 2, 900)
+    guess = np.where(rng.random(900) < 0.7, y, rng.integers(0, 3, 900))
+    weight = balancing_weights(y, guess, domain)
+    for name in (0, 1):
+        here = domain == name
+        joint = np.zeros((3, 3))
+        np.add.at(joint, (y[here], guess[here]), weight[here])
+        joint /= joint.sum()
+        np.testing.assert_allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
+
+
+def test_the_pictures_show_every_candidate_and_every_stage(brief):
+    pytest.importorskip("matplotlib", reason="needs the app extra")
+    X, y, d = _training(_table, 30)
+    model = SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
+    tried, trained = plot_search(model), plot_history(model)
+    shown = [label.get_text() for label in tried.get_yticklabels()]
+    assert sorted(shown) == sorted(line["candidate"] for line in model.search_)
+    assert {text.get_text() for text in trained.get_legend().get_texts()} == {"stable", "unstable"}
+    with pytest.raises(ValueError, match="without a search"):
+        plot_search(SimpleNamespace(search_=None))

@@ -1,0 +1,87 @@
+"""What held-out rows say about f_S, and that it is heard before f_S is trusted."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from sfboost import AdaptationRefused  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier  # noqa: E402
+from sfboost.torch.verification import verify  # noqa: E402
+
+
+def _rows(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    y, domain = rng.integers(0, 2, n), np.where(np.arange(n) < n // 2, "a", "b")
+    colour = np.where(rng.random(n) < np.where(domain == "a", 0.9, 0.8), y, 1 - y)
+    shape = np.where(rng.random(n) < 0.75, y, 1 - y)
+    return y, domain, colour, shape
+
+
+def _proba(seen, p=0.75):
+    return np.where(np.eye(2)[seen] == 1, p, 1 - p)
+
+
+def test_accuracies_are_those_of_the_rows_where_the_unstable_feature_is_right_and_wrong():
+    y, domain, colour, shape = _rows()
+    found = verify(_proba(shape), colour[:, None].astype(float), y, domain)
+    by_class = [
+        np.mean([(shape == y)[(y == c) & ((colour == y) == right)].mean() for c in (0, 1)])
+        for right in (True, False)
+    ]
+    np.testing.assert_allclose([found.accuracy_right, found.accuracy_wrong], by_class, atol=0.005)
+    assert found.stress(0.5) == pytest.approx(np.mean(by_class), abs=0.005)
+    assert found.stable
+    assert [leak.lower for leak in found.leaks] == [0.0, 0.0]
+
+
+def test_the_risk_is_given_by_domain():
+    y, domain, colour, _ = _rows()
+    found = verify(_proba(colour, 0.85), colour[:, None].astype(float), y, domain)
+    losses = -np.log(_proba(colour, 0.85)[np.arange(len(y)), y])
+    assert found.domains == ("a", "b")
+    np.testing.assert_allclose(found.risk, [losses[domain == name].mean() for name in "ab"])
+    assert not found.stable
+    assert "not the same in all domains" in found.reason
+    assert "0.9: " in str(found)
+
+
+def test_too_few_rows_show_nothing():
+    y, domain, _, shape = _rows(400)
+    found = verify(_proba(shape), y[:, None].astype(float), y, domain)  # Φ_U is never wrong
+    assert not found.stable
+    assert found.reason.startswith("what Φ_U suggests is wrong in 0 held-out training rows")
+
+
+def test_an_f_s_that_reads_the_unstable_feature_is_kept_with_that_reason_and_not_adapted():
+    rng = np.random.default_rng(0)
+
+    def draw(agreement, n=500):
+        y = rng.integers(0, 2, n)
+        right = rng.random((n, 2)) < [0.75, agreement]
+        return np.where(right, y[:, None], 1 - y[:, None]) * 2.0 - 1.0, y
+
+    (X1, y1), (X2, y2), (X, y) = draw(0.9), draw(0.8), draw(0.1)
+    plan = Plan(
+        steps=150,
+        unstable_steps=20,
+        balance=False,
+        min_gain=-9.0,
+        learning_rate=0.03,
+        validation_fraction=0.5,
+    )
+    model = SFBClassifier("linear", penalty="none", plan=plan, flatten=False)
+    model.fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat([0, 1], 500))
+    assert model.score(X, y) < 0.4
+    with pytest.warns(AdaptationRefused):
+        kept = model.adapt(X)
+    assert kept.decision_ == "kept stable"
+    assert model.verification_.reason in kept.reason_
+    assert model.verification_.reason not in model.adapt(X, answer="paper").reason_
+
+
+def test_a_domain_in_which_f_s_is_wrong_about_itself_contradicts_it_whatever_the_unstable_feature():
+    y, domain, colour, shape = _rows()
+    nothing = np.random.default_rng(1).normal(size=(len(y), 1))
+    assert not verify(_proba(colour, 0.85), nothing, y, domain).same_in_all_domains
+    assert verify(_proba(shape), nothing, y, domain).same_in_all_domains
