@@ -206,7 +206,7 @@ SYSTEMS: dict[str, System] = {
     "best": System("SFB (ours), best", _adapted(answer="best"), hyper={"answer": "best"}),
 }
 #: Need an extra of their own, and are runs of an experiment of their own. Chosen because they are cheap; only
-#: tried so far on heart, CORAL also on one domain of GUSTO and Amazon. Linear OT mapping failed on GUSTO
+#: tried so far on heart, CORAL also on one domain of GUSTO and Amazon. Linear OT mapping failed on GUSTO's
 #: (infinities or NaN); on heart reweighting by density was better than both (70.1; 64.2 and 65.9).
 WITH_SKADA = ("skada-coral", "skada-subspace")
 
