@@ -71,3 +71,9 @@ def test_no_row_is_shown_where_none_was_given(case, new_features):
 
 def test_the_page_is_the_same_every_time(case, page):
     assert render(case.facts) == page
+
+
+def test_the_page_says_when_and_with_what_it_was_made(case):
+    page = render(case.facts, made="2026-01-02")
+    assert "Made on 2026-01-02 by sfboost" in page
+    assert "scikit-learn " in page.partition("<footer>")[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import typer
@@ -24,7 +25,7 @@ def finish(
     n_rows: int,
 ) -> None:
     """Write the pages, tell the outcome, and end with code 3 if adapting was required and did not happen."""
-    for what, path, make in (("report", asked.report, render), ("card", asked.card, model_card)):
+    for what, path, make in (("report", asked.report, _page), ("card", asked.card, model_card)):
         if path is not None:
             with whole_output(path) as part:
                 part.write_text(make(facts), encoding="utf-8")
@@ -32,6 +33,10 @@ def finish(
     tell(voice, project, facts, written, n_rows)
     if asked.require_adapted and project.require_adapted().decision_ == "kept stable":
         raise typer.Exit(NOT_ADAPTED)
+
+
+def _page(facts: ReportFacts) -> str:
+    return render(facts, datetime.now(UTC).strftime("%Y-%m-%d"))
 
 
 def tell(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
@@ -34,8 +35,8 @@ _SYMBOLS = (
 )
 
 
-def render(facts: ReportFacts) -> str:
-    """The page. Everything that came from a table is escaped."""
+def render(facts: ReportFacts, made: str = "") -> str:
+    """The page. Everything that came from a table is escaped; `made` is the date to show, if any."""
     environment = Environment(
         autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -55,6 +56,8 @@ def render(facts: ReportFacts) -> str:
         losses=LOSSES,
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         symbols=_SYMBOLS,
+        made=made,
+        versions=", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy")),
         shares=shares,
         shares_drawing=draw_shares(shares, facts.classes),
         drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
