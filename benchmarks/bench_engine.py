@@ -40,7 +40,7 @@ def main() -> None:
         if name == "ray":
             import ray
 
-            ray.init(num_cpus=args.jobs, include_dashboard=False, log_to_driver=False)
+            ray.init(address="local", num_cpus=args.jobs, include_dashboard=False, log_to_driver=False)
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             sweep(groups(2 * args.jobs, "warm"), folder, engine)

@@ -103,7 +103,9 @@ def two_workers():
     with pytest.MonkeyPatch.context() as patch:
         # Ray starts its workers from this environment: they must find these helpers.
         patch.setenv("PYTHONPATH", os.pathsep.join([str(HELPERS), *sys.path]))
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+        ray.init(
+            address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error"
+        )
         yield
         ray.shutdown()
 

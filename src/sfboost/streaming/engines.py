@@ -66,7 +66,7 @@ class RayData:
         if not ray.is_initialized():
             cores = None if os.environ.get("RAY_ADDRESS") else self.jobs
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-            ray.init(num_cpus=cores, include_dashboard=False, **quiet)
+            ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
         yield from _in_order(ray, blocks, work)
 
 

@@ -158,7 +158,7 @@ def test_ray_gives_the_same_records_and_survives_a_killed_worker(tmp_path, expec
     ray = pytest.importorskip("ray", reason="the [ray] extra brings the engine")
     # Ray starts its workers from this environment: they must find these helpers.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HELPERS), *sys.path]))
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         engine = make_engine("ray", jobs=2)
         assert values(sweep(make_groups(6, 5), tmp_path / "plain", engine)) == expected

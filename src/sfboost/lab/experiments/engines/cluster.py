@@ -45,7 +45,7 @@ class RayEngine:
         if ours:
             cores = None if os.environ.get("RAY_ADDRESS") else self.jobs
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-            ray.init(num_cpus=cores, include_dashboard=False, **quiet)
+            ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
         try:
             yield from self._run(ray, tasks)
         finally:
