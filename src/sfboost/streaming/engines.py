@@ -64,9 +64,11 @@ class RayData:
                 "The ray engine needs Ray. Install it with: pip install 'sfboost[ray]'."
             ) from error
         if not ray.is_initialized():
-            cores = None if os.environ.get("RAY_ADDRESS") else self.jobs
+            # Unless a cluster is named we start our own, whatever another one has left on this machine.
+            where = os.environ.get("RAY_ADDRESS")
+            cores = None if where else self.jobs
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-            ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
+            ray.init(address=where or "local", num_cpus=cores, include_dashboard=False, **quiet)
         yield from _in_order(ray, blocks, work)
 
 

@@ -43,9 +43,11 @@ class RayEngine:
             ) from error
         ours = not ray.is_initialized()
         if ours:
-            cores = None if os.environ.get("RAY_ADDRESS") else self.jobs
+            # Unless a cluster is named we start our own, whatever another one has left on this machine.
+            where = os.environ.get("RAY_ADDRESS")
+            cores = None if where else self.jobs
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-            ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
+            ray.init(address=where or "local", num_cpus=cores, include_dashboard=False, **quiet)
         try:
             yield from self._run(ray, tasks)
         finally:
