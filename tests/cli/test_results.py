@@ -88,7 +88,9 @@ def test_records_are_unpacked_without_what_is_to_be_run_again(few, tmp_path):
 
 def test_records_of_a_trainer_are_left_out_by_its_name(few, tmp_path):
     out = tmp_path / "results"
-    done = invoke("results", "unpack", "sample-size", "--out", out, "--without", "sfb-columns", "--records", few)
+    done = invoke(
+        "results", "unpack", "sample-size", "--out", out, "--without", "sfb-columns", "--records", few
+    )
     assert done.exit_code == 0
     assert "sfb-columns" not in {r.run.trainer for r in Store(out).read().records.values()}
 
