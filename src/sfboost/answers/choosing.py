@@ -22,8 +22,8 @@ from sfboost.change.testing import LEAST_POWER
 _FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 # Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
-# How far signatures may differ and still be alike: meaning, slope, log unit, share.
-_ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
+# How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
+_ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
@@ -162,7 +162,8 @@ def _gains(
     alike = np.ones(len(cases))
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        far = (((signatures - np.array(change.signature)) / _ALIKE) ** 2).sum(axis=1)
+        alike_by = _ALIKE[: len(change.signature)]
+        far = (((signatures - np.array(change.signature)) / alike_by) ** 2).sum(axis=1)
         alike = np.exp(-0.5 * (far - far.min())) + 1e-12
     domains = sorted({case.domain for case in cases})
     mine = np.array([[case.domain == domain for case in cases] for domain in domains])
