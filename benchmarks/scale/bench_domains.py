@@ -115,8 +115,8 @@ def best(n_domains: int) -> None:
     found = {row.name for row in many.overview() if row.verdict == "changed"}
     false = len([name for name in found if not mirrored[name]])
     print(
-        f"  called changed: {len(found)}, of which {100 * false / max(len(found), 1):.1f} % are not (at most 5 % "
-        f"wanted); {100 * (len(found) - false) / mirrored.sum():.0f} % of the mirrored found"
+        f"  called changed: {len(found)}, of which {100 * false / max(len(found), 1):.1f} % are not (at most "
+        f"5 % wanted); {100 * (len(found) - false) / mirrored.sum():.0f} % of the mirrored found"
     )
     print(f"  {seconds:.1f} s to adapt and {to_say:.1f} s to predict; the loop would take {slow:.0f} s")
     print(f"  times faster than the loop: {slow / (seconds + to_say):.0f} (wanted: at least 20)")
