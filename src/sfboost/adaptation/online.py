@@ -55,6 +55,11 @@ class OnlineHead:
                 "Only an adaptation with the default head can be updated, and the stable predictor was kept "
                 "here or another head was used: adapt to more rows first, or pass answer='paper'."
             )
+        if adaptation.settings.transport != "posterior":
+            raise ValueError(
+                'Only transport="posterior" can be updated; with transport="likelihood", adapt again to all '
+                "rows."
+            )
         assert adaptation.standardizer is not None
         theta = np.column_stack([model.head.coef_, model.head.intercept_])
         covariance = None
@@ -96,7 +101,7 @@ class OnlineHead:
     def surprise(self, stable: FloatArray, X: FloatArray) -> float:
         """P-value of rows that were not learned from, if the head is right for them: a score test.
 
-        The error of the head itself is in it.
+        The error of the head itself is in it, and lasts: p-values of two batches are not independent.
         """
         sums = self._sums(stable, X, self.theta, self.statistics.prior)
         size, n = self.theta.size, sums.n_rows

@@ -19,7 +19,7 @@ from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
 
 # From here on a change counts, and here it is taken for sure.
-_FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
+FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 # Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
 # How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
@@ -120,8 +120,8 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
 
 def _doubt(p_value: float) -> float:
     """How far a change counts, by the p-value of the test; linear in its logarithm."""
-    span = np.log(_FIRST_DOUBT / _NO_DOUBT)
-    doubt = float(np.clip(np.log(_FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
+    span = np.log(FIRST_DOUBT / _NO_DOUBT)
+    doubt = float(np.clip(np.log(FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
     return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
 
 

@@ -48,6 +48,8 @@ TYPES: dict[str, str] = {
     "Mending": "sfboost.answers.mending",
     "BestAnswer": "sfboost.answers",
     "Choice": "sfboost.answers",
+    "ManyAnswers": "sfboost.answers.many",
+    "ManyChanges": "sfboost.change.many",
     "StableAnswer": "sfboost.answers.candidates",
     "PooledAnswer": "sfboost.answers.candidates",
     "MendedAnswer": "sfboost.answers.candidates",
