@@ -129,6 +129,25 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         AdaptedClassifier, or AdaptedDomains with `sample_domain`
             A new object; this model stays as it was.
         """
+        return self._facing(X, sample_weight, sample_domain)._adapt(
+            X, y, sample_weight, answer, leak, settings, uncertainty, sample_domain
+        )
+
+    def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> AdaptableClassifier:
+        """Return the model for rows of a new domain; another one if what it reads depends on them."""
+        return self
+
+    def _adapt(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        answer: str,
+        leak: float | None,
+        settings: Settings | None,
+        uncertainty: bool,
+        sample_domain: Any,
+    ) -> Any:
         log_stable, unstable = self._checked_parts(X)
         stable = np.exp(log_stable)
         many = sample_domain is not None
@@ -147,7 +166,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             answer = "safe"  # the guard is what allows for a leak
         if answer == "best":
             rows, note = self._rows_to_answer(X, sample_weight, log_stable)
-            answer = "best" if rows is not None else "safe"
+            answer = "best" if rows is not None else self._without_best()
         if many:
             training = with_leak(self.training_, leak, answer)
             return adapt_domains(
@@ -176,6 +195,10 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         )
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), with_note(adaptation, note))
+
+    def _without_best(self) -> str:
+        """What answer="best" is where there are no rows for it."""
+        return "safe"
 
     def answer_rows(
         self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None

@@ -22,6 +22,8 @@ TYPES: dict[str, str] = {
     "AdaptedDomains": "sfboost.boosting",
     # what these are made of
     "Columns": "sfboost.boosting",
+    "Directions": "sfboost.boosting.components",
+    "PlayedComponents": "sfboost.boosting.components",
     "Encoder": "sfboost.encoding",
     "Column": "sfboost.encoding",
     "DomainSummary": "sfboost.boosting",
