@@ -19,6 +19,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 #: How many names of batches are remembered, to know one that comes again.
 _REMEMBERED = 10_000
+#: Rows of the last batches, by which a guard judges the head.
+_JUDGED = 1000
 #: Odds at which the new head is believed, or given up.
 _CREDIBLE = float(np.log(20.0))
 
@@ -106,6 +108,7 @@ class StreamingAdapter:
         self._candidate: OnlineHead | None = None
         self._detector = self._lead = 0.0
         self._names: deque[Any] = deque(maxlen=_REMEMBERED)
+        self._recent: deque[tuple[FloatArray, FloatArray]] = deque()
         self.threshold = batches_per_year / false_alarms_per_year
         self.n_batches = 0
 
@@ -127,6 +130,9 @@ class StreamingAdapter:
         if name is not None:
             self._names.append(name)
         self.n_batches += 1
+        self._recent.append((stable, unstable))
+        while sum(len(batch[0]) for batch in self._recent) >= _JUDGED + len(self._recent[0][0]):
+            self._recent.popleft()
         keep = 1.0 if self.half_life is None else 2.0 ** (-len(stable) / self.half_life)
         if age > 0.0:
             count = 1.0 if self.half_life is None else 2.0 ** (-age / self.half_life)
@@ -179,7 +185,10 @@ class StreamingAdapter:
     @property
     def adapted(self) -> AdaptedClassifier:
         """The classifier that answers now: an object of its own, which later batches do not change."""
-        return AdaptedClassifier(self._model, self._head.adapt(self._adaptation))
+        if not self._recent:
+            return AdaptedClassifier(self._model, self._adaptation)
+        stable, unstable = (np.vstack(parts) for parts in zip(*self._recent, strict=True))
+        return AdaptedClassifier(self._model, self._head.adapt(self._adaptation, stable, unstable))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities by the head that answers now."""
