@@ -67,6 +67,7 @@ TYPES: dict[str, str] = {
     "Standardizer": "sfboost.adaptation.standardize",
     "CrossFit": "sfboost.adaptation.regularisation",
     "Guard": "sfboost.adaptation.guard",
+    "EarlierBand": "sfboost.adaptation.earlier_band",
     "Estimate": "sfboost.adaptation.uncertainty",
     "Uncertainty": "sfboost.adaptation.uncertainty",
     "SoftLogisticRegression": "sfboost.heads",
