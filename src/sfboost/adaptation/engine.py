@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,10 @@ from sfboost.adaptation.checks import (
     check_unstable,
     check_weight,
 )
-from sfboost.adaptation.decision import (
-    AdaptationRefused,
-    AdaptationWarning,
-    Decision,
-    amount_of,
-    decide,
-    notes_on_classes,
-    refusals,
-)
+from sfboost.adaptation.decision import amount_of
 from sfboost.adaptation.fitting import START_ROWS, UnstableModel, fit_unstable
-from sfboost.adaptation.guard import Guard, complete, count_answers, verdict
+from sfboost.adaptation.guard import Guard, judge
+from sfboost.adaptation.outcome import Learned, conclude, first_decision
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
 from sfboost.adaptation.row_sample import RowSketch
@@ -34,7 +28,6 @@ from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.marginal import as_probability_matrix, posterior
 from sfboost.marginal.probabilities import FloatArray, as_class_shares
-from sfboost.notices import warn
 
 
 def adapt(
@@ -81,8 +74,8 @@ def adapt(
         shares of the new domain are estimated too.
     answer : {"checked", "safe", "paper"}
         "checked" combines f_S with f_U as it was learned, and keeps f_S where the rows are too few for that
-        or f_S is not shown to be informative. "safe" also guards: it answers with the point nearest to the
-        prior of the band around f_U that sampling error and `training.leak` leave, and may keep f_S for that.
+        or f_S is not shown to be informative. "safe" also guards: it keeps f_S unless the estimated gain of
+        f_U is beyond sampling error and beyond what a leak of `training.leak` can do.
         "paper" never keeps f_S: what the others refuse is a warning.
     settings : Settings, optional
         How f_U is fitted.
@@ -171,50 +164,28 @@ def adapt_rows(
     problem = Problem(stable, X, known, weight, divisor, raw)
     if len(used) < len(weight):  # a row of weight zero is no row
         problem = problem.take(used)
-        stable = problem.stable
     amount = amount_of(problem)
-    doubts = refusals(amount, training.evidence)
-    decision = decide(amount, doubts, refuse=answer != "paper")
-    notes = notes_on_classes(amount, names) if decision.kind == "adapted" else []
-    if decision.kind == "adapted" and doubts:
-        notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
-    for note in notes:
-        warn(note, AdaptationWarning)
-    unstable = fitted = None
+    decision, notes = first_decision(amount, training, answer, names)
+    learned = None
     if decision.kind == "adapted":
-        choose = choices.head is None
-        fitted = cross_fit(problem, choices) if choose else None
+        fitted = cross_fit(problem, choices) if choices.head is None else None
         unstable = fit_unstable(problem, choices, fitted.l2 if fitted else None)
-    prior = _class_shares(problem, unstable)
-    band = withheld = None
-    if answer == "safe" and unstable is not None and not problem.all_labelled:
-        band, decision = _guarded(problem, choices, unstable, prior, training, decision)
-        if alarm is not None:
-            decision = Decision("kept stable", alarm)
-        if decision.kind == "kept stable":
-            unstable, withheld = None, unstable
-    if decision.kind == "kept stable":
-        warn(
-            f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
-            AdaptationRefused,
-        )
-    return Adaptation(
+        learned = Learned(unstable, _class_shares(problem, unstable), fitted)
+        if answer == "safe" and not problem.all_labelled:
+            learned = replace(learned, guard=_guard(problem, choices, learned, training))
+    return conclude(
+        decision,
+        learned,
+        amount,
+        alarm=alarm,
         classes=names,
-        decision=decision,
-        prior=prior,
-        divisor=problem.prior,
-        statistics=problem.statistics,
-        unstable=unstable,
         standardizer=standardizer,
-        cross_fit=fitted,
         settings=choices,
-        n_rows=len(stable),
         n_labelled=len(problem.labelled),
-        n_features=X.shape[1],
-        warnings=tuple(notes),
-        guard=band,
-        withheld=withheld,
-        uncertainty=uncertainty_of(problem, choices, unstable, standardizer, alarm) if uncertainty else None,
+        warnings=notes,
+        errors=lambda used: (
+            uncertainty_of(problem, choices, used, standardizer, alarm) if uncertainty else None
+        ),
     )
 
 
@@ -230,39 +201,36 @@ def check_source_prior(training: Training, choices: Choices, n_classes: int) -> 
     return as_class_shares(training.source_prior, n_classes, name="source_prior")
 
 
-def _class_shares(problem: Problem, unstable: UnstableModel | None) -> FloatArray:
+def _class_shares(problem: Problem, unstable: UnstableModel) -> FloatArray:
     """Pr[Y] in the new domain: the mean of f_S, or of f_U if the training prior says nothing of it."""
-    if problem.prior_is_estimated or unstable is None:
+    if problem.prior_is_estimated:
         return problem.prior
     share = problem.weight / problem.weight.sum()
     return share @ np.exp(unstable.log_proba(problem.X))
 
 
-def _guarded(
-    problem: Problem,
-    choices: Choices,
-    unstable: UnstableModel,
-    prior: FloatArray,
-    training: Training,
-    decision: Decision,
-) -> tuple[Guard, Decision]:
-    """The band around f_U, and what it leaves of the adaptation."""
-    confusion = problem.statistics.confusion
+def _guard(problem: Problem, choices: Choices, learned: Learned, training: Training) -> Guard:
+    """The guard of rows that are here; 20 000 of them are enough to judge a gain."""
+    unstable, confusion = learned.unstable, problem.statistics.confusion
     if not problem.prior_is_estimated:
         # Under label shift ε is not a function of f_S alone: use the fitted joint posterior as labels.
         joint = posterior(unstable.log_proba(problem.X), problem.class_evidence)
         joint = joint * problem.weight[:, None]
         confusion = (problem.stable.T @ joint) / joint.sum(axis=0)
     covariance, pseudo_error = head_covariance(problem, choices, unstable)
-    source = "assumed zero" if training.leak is None else training.leak_source
-    band = Guard(training.leak or 0.0, source, prior, confusion, covariance, pseudo_error)
-    counts = count_answers(band, problem.stable, problem.X, problem.prior, problem.weight, unstable)
     some = problem
     if len(problem.stable) > START_ROWS:
         some = problem.take(RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, choices.random_state))
-    band = complete(band, some, unstable, counts)
-    kind, reason = verdict(band, counts)
-    return band, Decision(kind, f"{decision.reason}; {reason}")
+    return judge(
+        some,
+        unstable,
+        training.allowed_leak,
+        prior=learned.prior,
+        confusion=confusion,
+        covariance=covariance,
+        pseudo_error=pseudo_error,
+        random_state=choices.random_state,
+    )
 
 
 def _prepare(X_unstable: Any, weight: Any, choices: Choices) -> tuple[Any, Standardizer | None, Any]:

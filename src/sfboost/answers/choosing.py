@@ -19,11 +19,11 @@ from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
 
 # From here on a change counts, and here it is taken for sure.
-_FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
+FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 # Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
-# How far signatures may differ and still be alike: meaning, slope, log unit, share.
-_ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
+# How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
+_ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
@@ -120,8 +120,8 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
 
 def _doubt(p_value: float) -> float:
     """How far a change counts, by the p-value of the test; linear in its logarithm."""
-    span = np.log(_FIRST_DOUBT / _NO_DOUBT)
-    doubt = float(np.clip(np.log(_FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
+    span = np.log(FIRST_DOUBT / _NO_DOUBT)
+    doubt = float(np.clip(np.log(FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
     return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
 
 
@@ -162,7 +162,8 @@ def _gains(
     alike = np.ones(len(cases))
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        far = (((signatures - np.array(change.signature)) / _ALIKE) ** 2).sum(axis=1)
+        alike_by = _ALIKE[: len(change.signature)]
+        far = (((signatures - np.array(change.signature)) / alike_by) ** 2).sum(axis=1)
         alike = np.exp(-0.5 * (far - far.min())) + 1e-12
     domains = sorted({case.domain for case in cases})
     mine = np.array([[case.domain == domain for case in cases] for domain in domains])

@@ -59,7 +59,11 @@ class ColumnOptions:
     ] = None
     unstable: Annotated[
         str | None,
-        typer.Option("--unstable", help="Features that may change their meaning; by default all others."),
+        typer.Option(
+            "--unstable",
+            help="Features that may change their meaning; by default all others. 'components' is for "
+            "embeddings: directions of the new rows.",
+        ),
         NAMES,
     ] = None
     id: Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")] = (
