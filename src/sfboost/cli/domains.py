@@ -55,6 +55,8 @@ class EachDomain:
         Of the new table and of the training table.
     remarks : tuple of str
         On the training table.
+    also : tuple of str
+        Other answers that are to stand beside the predictions.
     """
 
     project: Project
