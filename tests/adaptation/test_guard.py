@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 from joints import drawn
 
-from sfboost import (
-    AdaptationRefused,
-    AdaptationWarning,
-    Settings,
-    StableFeatureBoosting,
-    Training,
-    adapt,
-    load,
-)
+from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training, load
+from sfboost.adaptation import adapt
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain, worst_leak
 from sfboost.adaptation.settings import resolve

@@ -17,7 +17,7 @@ from sfboost.adaptation.checks import (
 )
 from sfboost.adaptation.decision import amount_of
 from sfboost.adaptation.fitting import START_ROWS, UnstableModel, fit_unstable
-from sfboost.adaptation.guard import Guard, judge
+from sfboost.adaptation.guard import Guard, allowed_leak, judge
 from sfboost.adaptation.outcome import Learned, conclude, first_decision
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
@@ -44,78 +44,7 @@ def adapt(
     uncertainty: bool = False,
     random_state: int = 0,
 ) -> Adaptation:
-    """Learn how to use unstable features in a new domain, from calibrated stable predictions alone.
-
-    The features may be ones that changed their meaning, or ones that exist only in the new domain,
-    such as a newly bought sensor: nothing about them is taken from training.
-
-    Parameters
-    ----------
-    stable_proba : array-like of shape (n,) or (n, K)
-        Calibrated probabilities of the stable predictor for rows of the new domain. A vector is the
-        probability of the second of two classes.
-    X_unstable : array-like, sparse matrix or DataFrame of shape (n, d)
-        Unstable features of the same rows.
-    y : array-like of shape (n,), optional
-        Labels where they are known; None, NaN or (if it is not a class) -1 elsewhere. The class shares stay
-        those that f_S implies for all rows, whichever are labelled, until every row is; what the unstable
-        features mean is learned best if the labelled rows were not chosen by their label.
-    classes : array-like of shape (K,), optional
-        Names of the columns of `stable_proba`; 0..K-1 by default.
-    sample_weight : array-like of shape (n,), optional
-        Relative weights of the rows; their scale does not matter. For a given `l2` a row of weight two is
-        that row twice. With l2="auto" it is not: a weighted row is one observation, so it is on one side of
-        every split and the rows are worth (Σw)² / Σw²; copies of a row are not told from new rows.
-    training : Training, optional
-        What is known from labelled domains: the `training_` of a fitted `StableFeatureBoosting`, or your own,
-        such as ``Training(leak=0.05)``.
-    transport : {"posterior", "likelihood"}
-        What transports from training: P(Y | X_S), the paper, or P(X_S | Y), label shift, where the class
-        shares of the new domain are estimated too.
-    answer : {"checked", "safe", "paper"}
-        "checked" combines f_S with f_U as it was learned, and keeps f_S where the rows are too few for that
-        or f_S is not shown to be informative. "safe" also guards: it keeps f_S unless the estimated gain of
-        f_U is beyond sampling error and beyond what a leak of `training.leak` can do.
-        "paper" never keeps f_S: what the others refuse is a warning.
-    settings : Settings, optional
-        How f_U is fitted.
-    uncertainty : bool
-        Also compute standard errors; see `Adaptation.uncertainty`. Its accuracies believe the assumptions,
-        which this function cannot check: ask `sfboost.diagnostics.new_domain_alarm`.
-    random_state : int
-        Seed of the folds that choose the penalty, and of sampled pseudo-labels.
-
-    Returns
-    -------
-    Adaptation
-
-    Warns
-    -----
-    AdaptationRefused
-        If the stable predictor is kept.
-    AdaptationWarning
-        If answer="paper" adapts where it would be kept, or a class cannot be learned.
-
-    Examples
-    --------
-    A stable predictor that is right 75 % of the time, and a new sensor that is right 90 % of the time:
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.integers(0, 2, 5000)
-    >>> stable = np.where(rng.random(5000) < 0.75, truth, 1 - truth) * 0.5 + 0.25
-    >>> sensor = np.where(rng.random(5000) < 0.90, truth, 1 - truth).reshape(-1, 1)
-    >>> adaptation = adapt(stable, sensor)
-    >>> adaptation.decision.kind
-    'adapted'
-    >>> float((adaptation.predict(stable, sensor) == truth).mean().round(2))
-    0.9
-
-    References
-    ----------
-    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
-       to Harness Spurious Features. NeurIPS 36.
-    """
+    """`sfboost.adapt` without its look at what the new rows contradict, and at what was not checked."""
     return adapt_rows(
         stable_proba,
         X_unstable,
@@ -224,7 +153,7 @@ def _guard(problem: Problem, choices: Choices, learned: Learned, training: Train
     return judge(
         some,
         unstable,
-        training.allowed_leak,
+        allowed_leak(training, problem.statistics),
         prior=learned.prior,
         confusion=confusion,
         covariance=covariance,

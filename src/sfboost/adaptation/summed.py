@@ -19,7 +19,7 @@ from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.decision import Amount
 from sfboost.adaptation.engine import check_source_prior
 from sfboost.adaptation.fitting import FINE, UnstableModel, fit_unstable
-from sfboost.adaptation.guard import judge
+from sfboost.adaptation.guard import allowed_leak, judge
 from sfboost.adaptation.likelihood_sums import LikelihoodSums, Point, likelihood_sums
 from sfboost.adaptation.outcome import Learned, conclude, first_decision
 from sfboost.adaptation.problem import Problem
@@ -106,7 +106,7 @@ def adapt_summed(
             guard = judge(
                 sample,
                 unstable,
-                training.allowed_leak,
+                allowed_leak(training, statistics),
                 prior=learned.prior,
                 confusion=statistics.confusion if divisor is None else sums.joint / sums.joint.sum(axis=0),
                 covariance=covariance,

@@ -74,8 +74,3 @@ class Training:
             raise ValueError(
                 f"leak={self.leak} makes no sense: it is the size of a difference, zero or more."
             )
-
-    @property
-    def allowed_leak(self) -> tuple[float, str]:
-        """δ of a guard, and where it comes from; zero where nobody knows."""
-        return (0.0, "assumed zero") if self.leak is None else (self.leak, self.leak_source)
