@@ -79,13 +79,14 @@ def index_columns(table: pa.Table) -> list[str]:
     return [name for name in table.column_names if name in known or _NAMELESS.fullmatch(name)]
 
 
-def read_new(where: str, project: Project, csv: CsvOptions) -> tuple[NewTable, str]:
-    """Rows of a new domain, and the name of where they are from."""
+def read_new(where: str, project: Project, csv: CsvOptions, *, each: bool = False) -> tuple[NewTable, str]:
+    """Rows of a new domain, or of several with `each`, and the name of where they are from."""
     source = csv.find(where)
     table = read(source, csv_types(project.roles, project.encoder))
-    return take_new(table, project, source.name), source.name
+    return take_new(table, project, source.name, each=each), source.name
 
 
-def take_new(table: pa.Table, project: Project, name: str) -> NewTable:
-    """Rows of a table that is already here as those of a new domain."""
-    return prepare_new(table, project.roles, project.encoder, project.model.classes_, name)
+def take_new(table: pa.Table, project: Project, name: str, *, each: bool = False) -> NewTable:
+    """Rows of a table that is already here as those of a new domain, or of several with `each`."""
+    roles = replace(project.roles, domain=None) if each else project.roles
+    return prepare_new(table, roles, project.encoder, project.model.classes_, name)
