@@ -13,6 +13,8 @@ from sfboost.cli.project import Project, drift_lines
 from sfboost.report import ReportFacts, model_card, render
 from sfboost.tables.writing import whole_output
 
+#: A class with less than this part of an even share makes accuracy say little.
+SKEWED = 0.4
 _COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
@@ -54,10 +56,13 @@ def tell(
     ]
     lines += drift_lines(facts.training)
     if facts.scores is not None:
-        scores = ", ".join(
-            f"{method} {100 * values['accuracy']:.1f} %" for method, values in facts.scores.by_method.items()
-        )
-        lines.append(f"accuracy on the {facts.scores.n_rows} labels that were given: {scores}")
+        skewed = min(facts.prior) < SKEWED / len(facts.prior)
+        for metric in ("accuracy", "balanced_accuracy", "auroc")[: 3 if skewed else 1]:
+            scores = ", ".join(
+                f"{method} {100 * values[metric]:.1f} %" for method, values in facts.scores.by_method.items()
+            )
+            named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
+            lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)

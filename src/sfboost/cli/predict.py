@@ -10,6 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
+from sfboost.cli.costs import Costs, read_costs
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
@@ -37,6 +38,7 @@ def predict(
     new: o.NewTable,
     output: PredictionTable,
     format: Format = None,
+    costs: Costs = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
     trusted: o.Trusted = None,
@@ -55,18 +57,20 @@ def predict(
     kind = check_format(format or "parquet" if to_folder else format, output)
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model, split(trusted))
+    matrix = read_costs(costs, project.model.classes_)
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
     decision = "not adapted" if project.adapted is None else project.adapted.decision_
     if to_folder or (new != PIPE and Path(new).is_dir()):
         blocks = blocks_of(project, new, csv)
         if to_folder:
-            done, left_out = predict_folder(project, blocks, output, kind, stream, label_of(model))
+            label = label_of(model) if costs is None else f"{label_of(model)} {costs}"
+            done, left_out = predict_folder(project, blocks, output, kind, stream, label, matrix)
             voice.note(*left_out)
         else:
             done = 0
             with open_table(output, kind) as write:
-                for batch in predict_batches(project, batches_of(blocks), Path(new).name):
+                for batch in predict_batches(project, batches_of(blocks), Path(new).name, matrix):
                     write(batch)
                     done += batch.num_rows
         _tell(voice, done, decision, output)
@@ -79,7 +83,7 @@ def predict(
         open_table(output, kind) as write,
     ):
         task = progress.add_task("Predicting", total=total or _estimate(source))
-        for batch in predict_batches(project, batches, source.name):
+        for batch in predict_batches(project, batches, source.name, matrix):
             write(batch)
             done += batch.num_rows
             progress.update(task, completed=done)

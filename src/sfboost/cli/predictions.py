@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfboost.cli.project import Project, check_id, prediction_columns
+from sfboost.diagnostics.performance import cheapest
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.tables.preparing import frame
 from sfboost.tables.roles import require_columns
 
@@ -17,7 +19,10 @@ NOT_ADAPTED = "not adapted"
 
 
 def predict_batches(
-    project: Project, batches: Iterable[pa.RecordBatch], name: str = "The table"
+    project: Project,
+    batches: Iterable[pa.RecordBatch],
+    name: str = "The table",
+    costs: FloatArray | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities."""
     check_id(project.roles.id, project.model.classes_)
@@ -33,7 +38,7 @@ def predict_batches(
                     )
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)
-            yield _predict(project, part, first)
+            yield _predict(project, part, first, costs)
             first += part.num_rows
 
 
@@ -46,13 +51,13 @@ def _ids(project: Project) -> list[str]:
     return [] if project.roles.id is None else [project.roles.id]
 
 
-def _predict(project: Project, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+def _predict(project: Project, batch: pa.RecordBatch, first: int, costs: FloatArray | None) -> pa.RecordBatch:
     X = frame(project.encoder, batch)
     stable = project.model.predict_proba(X)
     joint, decision = stable, NOT_ADAPTED
     if project.adapted is not None:
         joint, decision = project.adapted.predict_proba(X), project.adapted.decision_
-    best = joint.argmax(axis=1)
+    best = joint.argmax(axis=1) if costs is None else cheapest(joint, costs)
     columns: dict[str, Any] = {}
     if project.roles.id is None:
         columns["row"] = pa.array(np.arange(first, first + len(X)))

@@ -9,6 +9,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
+from sfboost.cli.costs import Costs, read_costs
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
@@ -33,6 +34,7 @@ def run(
     ] = None,
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
+    costs: Costs = None,
     format: Format = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
@@ -41,7 +43,8 @@ def run(
 ) -> None:
     """Fit to TRAIN, adapt to NEW, predict NEW, and write the report.
 
-    If the new rows have the target column, its labels score the predictions and are never used to adapt.
+    If the new rows have the target column, its labels score the predictions and are never used to adapt,
+    unless --labels names it.
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
@@ -59,18 +62,19 @@ def run(
     training, held = read_training(train, columns, csv, hold_out)
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
+    matrix = read_costs(costs, project.model.classes_)
     with voice.waiting("Adapting"):
         if held is not None:
-            here = take_new(held, project, f"{columns.domain} = {hold_out}")
+            here = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
             done = adapt_table(project, here, str(hold_out), adapting)
         elif is_long(new, stream, project):
             done = adapt_blocks(project, str(new), csv, stream, adapting)
         else:
-            done = adapt_table(project, *read_new(str(new), project, csv), adapting)
+            done = adapt_table(project, *read_new(str(new), project, csv, adapting.labels), adapting)
         project = done.project
         title, remarks = f"{done.name} as a new domain", (*training.remarks, *done.remarks)
         facts = project.facts(done.rows, title=title, source=train, rows=adapting.rows, remarks=remarks)
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, done.batches(), done.name):
+        for batch in predict_batches(project, done.batches(), done.name, matrix):
             write(batch)
     finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows)
