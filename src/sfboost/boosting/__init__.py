@@ -10,8 +10,9 @@ from sfboost.boosting.arrays import change_test, learn_training
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
-from sfboost.boosting.evaluation import DomainEvaluation, DomainScores, adapted_scorer
+from sfboost.boosting.evaluation import adapted_scorer
 from sfboost.boosting.metrics import METRICS, score_predictions
+from sfboost.boosting.scored_domains import DomainEvaluation, DomainScores
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.streaming_adapter import Event, StreamingAdapter
 

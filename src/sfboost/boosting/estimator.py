@@ -57,7 +57,7 @@ from sfboost.boosting.diagnosing import (
     training_rows,
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
-from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
+from sfboost.boosting.evaluation import default_classifier, evaluate_domains
 from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
@@ -66,6 +66,7 @@ from sfboost.boosting.rows import (
     check_frozen_classes,
     make_splits,
 )
+from sfboost.boosting.scored_domains import DomainEvaluation
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
@@ -280,9 +281,11 @@ class StableFeatureBoosting(AdaptableClassifier):
         )
         if selector is not None:
             self.selector_ = selector
-        self._check_columns(X)
-        tell_filled(self, X, "training rows")
+        # Taken once: of a frame that encodes them.
         stable_X = self.stable_columns_.take(X)
+        unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
+        self._check_numbers(stable_X, unstable_X)
+        tell_filled(self, X, "training rows")
         self.regression_: LogisticRegression | None = None
         cv: Any = self.cv
         if along and isinstance(cv, Integral):
@@ -295,7 +298,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         calibrated = self.temperature_.apply(raw)
         evidence = stable_evidence(labels[held_out], calibrated, rows_weight[held_out])
         share = rows_weight[held_out] / rows_weight[held_out].sum()
-        unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
         rows = training_rows(
             np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight, head=self.unstable
         )
@@ -327,7 +329,9 @@ class StableFeatureBoosting(AdaptableClassifier):
             left_out = held_out if play and len(by_domain) > 1 else held_out[:0]
             self._learn_components(X, labels, domain, calibrated, left_out, choices)
         elif play and len(self.unstable_columns_):
-            self.pooled_, experience = learn_answers(self, X, labels, domain, weight, choices)
+            self.pooled_, experience = learn_answers(
+                self, X, (stable_X, unstable_X), labels, domain, weight, choices
+            )
             self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated
 
@@ -541,8 +545,10 @@ class StableFeatureBoosting(AdaptableClassifier):
                 "There is nothing to adapt: every column is stable. Name stable_features or "
                 "unstable_features before `fit`."
             )
-        self._check_columns(X)
-        return self.stable_and_unstable(X)
+        tell_filled(self, X, "new rows")
+        stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
+        self._check_numbers(stable_X, unstable_X)
+        return self.temperature_.apply(self._raw_log_proba(self.stable_, stable_X)), unstable_X
 
     # -- what the training domains say --------------------------------------------------------------
 
@@ -640,14 +646,18 @@ class StableFeatureBoosting(AdaptableClassifier):
         return validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=reset)
 
     def _check_columns(self, X: Any) -> None:
+        """`_check_numbers` of rows whose columns were not taken yet."""
+        self._check_numbers(self.stable_columns_.take(X), self.unstable_columns_.take(X))
+
+    def _check_numbers(self, stable_X: Any, unstable_X: Any) -> None:
         """Text and NaN are refused by name where a default estimator would meet them."""
         remedy = "impute or encode it first, or pass a pipeline that does as `{0}`."
-        for columns, estimator, what in (
-            (self.stable_columns_, self.stable, "stable"),
-            (self.unstable_columns_, self.unstable, "unstable"),
+        for part, columns, estimator, what in (
+            (stable_X, self.stable_columns_, self.stable, "stable"),
+            (unstable_X, self.unstable_columns_, self.unstable, "unstable"),
         ):
             if reads_numbers(estimator) and len(columns):
-                require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
+                require_finite_numbers(part, columns.names, what, remedy.format(what))
 
     def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:
         """One label per row, none missing."""

@@ -38,6 +38,7 @@ class ManyChanges:
         As in `Change`; `adjusted` as Benjamini and Hochberg do: of the domains below a level at most that
         share is expected to be unchanged. The tests share the own domains they compare with, so that they
         lean to the same side, which the procedure allows.
+    n_rows : integer array of shape (D,)
     level : float
     """
 
@@ -45,6 +46,7 @@ class ManyChanges:
     p_value: FloatArray
     adjusted: FloatArray
     power: FloatArray
+    n_rows: npt.NDArray[np.intp]
     level: float
 
     @classmethod
@@ -67,10 +69,11 @@ class ManyChanges:
         powers = np.array([reading.evidence.power[:, 0] for reading in readings])
         p_value = by_reading.max(axis=0)
         power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]
-        silent = np.array([one.n_rows for one in every]) < _FEWEST_ROWS * len(reference.prior)
+        n_rows = np.array([one.n_rows for one in every])
+        silent = n_rows < _FEWEST_ROWS * len(reference.prior)
         silent |= len(reference.domains) < 2
         p_value, power = np.where(silent, 1.0, p_value), np.where(silent, 0.0, power)
-        return cls(moments, p_value, false_discovery_control(p_value), power, level)
+        return cls(moments, p_value, false_discovery_control(p_value), power, n_rows, level)
 
     @property
     def verdicts(self) -> npt.NDArray[np.str_]:
@@ -83,7 +86,7 @@ class ManyChanges:
         every = self.moments
         here = BlindDomain(
             number,
-            0,
+            int(self.n_rows[number]),
             _one(every.posterior, number),
             _one(every.likelihood, number),
             None if every.elsewhere is None else every.elsewhere[number],

@@ -106,6 +106,7 @@ def change_of(reference: Reference, here: BlindDomain, *, level: float = 0.05) -
         changed=suspects if verdict == "changed" else (),
         suspects=suspects,
         signature=_signature(reference, here, chosen, features, suspects),
+        n_rows=here.n_rows,
     )
 
 

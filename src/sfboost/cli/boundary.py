@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -33,7 +34,8 @@ class Boundary(TyperGroup):
 
     def _run(self, args: list[str], name: str) -> int:
         try:
-            with self.make_context(name, args) as context:
+            # The report says by which command it was made.
+            with self.make_context(name, args, obj=shlex.join(["sfboost", *args])) as context:
                 self.invoke(context)
                 sys.stdout.flush()
         except typer.Exit as end:

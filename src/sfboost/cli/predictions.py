@@ -22,10 +22,14 @@ def predict_batches(
     project: Project,
     batches: Iterable[pa.RecordBatch],
     name: str = "The table",
+    also: tuple[str, ...] = (),
     costs: FloatArray | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities."""
-    check_id(project.roles.id, project.model.classes_)
+    """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities.
+
+    `also` names other answers whose probabilities are to stand beside them: see `check_also`.
+    """
+    check_id(project.roles.id, project.model.classes_, also)
     first = 1
     for batch in batches:
         if first == 1:
@@ -38,8 +42,24 @@ def predict_batches(
                     )
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)
-            yield _predict(project, part, first, costs)
+            yield _predict(project, part, first, also, costs)
             first += part.num_rows
+
+
+def check_also(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Answers to write beside the one that is given; what the stable features say is always there.
+
+    Examples
+    --------
+    >>> check_also(("pooled", "stable"))
+    ('pooled', 'stable')
+    """
+    for name in names:
+        if name not in ("pooled", "stable"):
+            raise ValueError(
+                f"--also {name} is not known: say pooled (all features as trained), stable, or both."
+            )
+    return names
 
 
 def needed_columns(project: Project) -> list[str]:
@@ -51,12 +71,17 @@ def _ids(project: Project) -> list[str]:
     return [] if project.roles.id is None else [project.roles.id]
 
 
-def _predict(project: Project, batch: pa.RecordBatch, first: int, costs: FloatArray | None) -> pa.RecordBatch:
+def _predict(
+    project: Project, batch: pa.RecordBatch, first: int, also: tuple[str, ...], costs: FloatArray | None
+) -> pa.RecordBatch:
     X = frame(project.encoder, batch)
     stable = project.model.predict_proba(X)
     joint, decision = stable, NOT_ADAPTED
     if project.adapted is not None:
         joint, decision = project.adapted.predict_proba(X), project.adapted.decision_
+    said = {"adapted": joint, "stable": stable}
+    if "pooled" in also:
+        said["pooled"] = project.pooled_proba(X)
     best = joint.argmax(axis=1) if costs is None else cheapest(joint, costs)
     columns: dict[str, Any] = {}
     if project.roles.id is None:
@@ -66,7 +91,7 @@ def _predict(project: Project, batch: pa.RecordBatch, first: int, costs: FloatAr
     values = [
         pa.array(np.asarray(project.model.classes_)[best]),
         pa.array([decision]).take(pa.array(np.zeros(len(X), dtype=np.int32))),
-        *(pa.array(np.ascontiguousarray(column)) for proba in (joint, stable) for column in proba.T),
+        *(pa.array(np.ascontiguousarray(column)) for proba in said.values() for column in proba.T),
     ]
-    columns |= zip(prediction_columns(project.model.classes_), values, strict=True)
+    columns |= zip(prediction_columns(project.model.classes_, also), values, strict=True)
     return pa.RecordBatch.from_pydict(columns)
