@@ -7,14 +7,13 @@ from typing import Any
 
 import typer
 
+from sfboost.boosting.metrics import is_skewed
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project, drift_lines
 from sfboost.report import ReportFacts, model_card, render
 from sfboost.tables.writing import whole_output
 
-#: A class with less than this part of an even share makes accuracy say little.
-SKEWED = 0.4
 _COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
@@ -57,8 +56,7 @@ def tell(
     ]
     lines += drift_lines(facts.training)
     if facts.scores is not None:
-        skewed = min(facts.prior) < SKEWED / len(facts.prior)
-        for metric in ("accuracy", "balanced_accuracy", "auroc")[: 3 if skewed else 1]:
+        for metric in ("accuracy", "balanced_accuracy", "auroc")[: 3 if is_skewed([facts.prior]) else 1]:
             scores = ", ".join(
                 f"{method} {100 * values[metric]:.1f} %" for method, values in facts.scores.by_method.items()
             )
