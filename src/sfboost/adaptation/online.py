@@ -55,7 +55,8 @@ class OnlineHead:
         if model is None or not isinstance(model.head, SoftLogisticRegression) or model.confusion is not None:
             raise ValueError(
                 "Only an adaptation with the default head and settings can be updated, and the stable "
-                "predictor was kept here or others were used: adapt to more rows first, or pass answer='paper'."
+                "predictor was kept here or others were used: adapt to more rows first, or pass "
+                "answer='paper'."
             )
         if adaptation.settings.transport != "posterior":
             raise ValueError(
