@@ -17,10 +17,12 @@ else:  # the [app] extra is not here; the two files that say so by themselves re
         for name in (
             *("auto", "bad_input", "collisions", "commands", "domains", "edges", "hostile_names"),
             "interruption",
+            "sampling",
             *(
                 "both_ways",
                 "export",
                 "info",
+                "labels",
                 "outputs",
                 "progress",
                 "pandas_index",

@@ -22,6 +22,9 @@ def as_fitted(model: StableFeatureBoosting, table: Any) -> Any:
 
 def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatArray]:
     """Calibrated f_S of shape (n, K) and raw unstable features of shape (n, d) of a frame or an array."""
+    if not hasattr(model, "unstable_columns_"):  # a network
+        log_stable, learned = model.stable_and_unstable(X)
+        return np.exp(log_stable), np.asarray(learned, dtype=np.float64)
     X = model._check_input(as_fitted(model, X), reset=False)
     unstable = np.asarray(model.unstable_columns_.take(X), dtype=np.float64)
     if not np.isfinite(unstable.sum()):
