@@ -171,8 +171,10 @@ def _gains(
     alike = np.ones(len(cases))
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        alike_by = _ALIKE[: len(change.signature)]
-        far = (((signatures - np.array(change.signature)) / alike_by) ** 2).sum(axis=1)
+        # Two classes have one number less, and so have files of before.
+        both = min(signatures.shape[1], len(change.signature))
+        apart = signatures[:, :both] - np.array(change.signature[:both])
+        far = ((apart / _ALIKE[:both]) ** 2).sum(axis=1)
         alike = np.exp(-0.5 * (far - far.min())) + 1e-12
     domains = sorted({case.domain for case in cases})
     mine = np.array([[case.domain == domain for case in cases] for domain in domains])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,11 @@ class MeaningCoordinates:
             for target in (U, view.evidence)
         )
         return replace(made, to_unstable=to_unstable, to_evidence=to_evidence)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Files of before: spreads were judged as those of Gaussian features."""
+        return {"excess": np.zeros_like(state["unit"])} | state
 
     def standardised(self, view: View) -> FloatArray:
         """U in the units of training."""
