@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfboost.change.attribution import LEFT, attribute
-from sfboost.change.moments import Moments, measure_elsewhere
+from sfboost.change.moments import Moments
 from sfboost.change.prediction import Prediction, combine, predict_new
-from sfboost.change.reference import Reference, measure_domain
+from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, FeatureChange, Verdict
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
@@ -27,7 +27,7 @@ LEAST_POWER = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Comparison:
+class Comparison:
     """The predictions of one reading of stability."""
 
     evidence: Prediction
@@ -37,20 +37,19 @@ class _Comparison:
     scale: Prediction
 
     def p_values(self, importance: FloatArray) -> FloatArray:
-        """One for each moment; of features the least, each judged at its share of the level."""
+        """One for each moment, on the last axis; of features the least, judged at its share of the level."""
 
-        def least(prediction: Prediction) -> float:
-            return min(1.0, float((prediction.p_value / np.maximum(importance, 1e-6)).min()))
+        def least(prediction: Prediction) -> FloatArray:
+            return np.minimum(1.0, (prediction.p_value / np.maximum(importance, 1e-6)).min(axis=-1))
 
-        return np.array(
-            [
-                float(self.evidence.p_value[0]),
-                least(self.meaning),
-                float(self.evidence_slope.p_value[0]),
-                least(self.slope),
-                least(self.scale),
-            ]
+        parts = (
+            self.evidence.p_value[..., 0],
+            least(self.meaning),
+            self.evidence_slope.p_value[..., 0],
+            least(self.slope),
+            least(self.scale),
         )
+        return np.stack(parts, axis=-1)
 
     def by_column(self) -> FloatArray:
         """A p-value for each column of U."""
@@ -79,10 +78,12 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
             f"{len(reference.names)}: pass the same columns in the same order."
         )
     here = measure_domain("new", reference.coordinates, view, reference.prior)
-    readings = [
-        _compare([getattr(own, kind) for own in reference.domains], getattr(here, kind))
-        for kind in ("posterior", "likelihood")
-    ]
+    return change_of(reference, here, level=level)
+
+
+def change_of(reference: Reference, here: BlindDomain, *, level: float = 0.05) -> Change:
+    """`change_in` of a domain that was measured before."""
+    readings = compare(reference, here)
     p_values = [combine(reading.p_values(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.evidence.power[0])
@@ -104,15 +105,24 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
         features=features,
         changed=suspects if verdict == "changed" else (),
         suspects=suspects,
-        signature=_signature(reference, view, chosen, features, suspects),
+        signature=_signature(reference, here, chosen, features, suspects),
+        n_rows=here.n_rows,
     )
 
 
-def _compare(own: list[Moments], new: Moments) -> _Comparison:
+def compare(reference: Reference, here: BlindDomain) -> list[Comparison]:
+    """A domain against the own ones, or many whose moments are stacked, under both readings of stability."""
+    return [
+        _compare([getattr(own, kind) for own in reference.domains], getattr(here, kind))
+        for kind in ("posterior", "likelihood")
+    ]
+
+
+def _compare(own: list[Moments], new: Moments) -> Comparison:
     def predicted(name: str, **varies: float | str) -> Prediction:
         return predict_new([getattr(m, name) for m in own], getattr(new, name), **varies)  # type: ignore[arg-type]
 
-    return _Comparison(
+    return Comparison(
         evidence=predicted("evidence"),
         meaning=predicted("meaning", absolute=_MEANING_VARIES),
         # A slope is one where U follows from X_S as in training. More than in own domains is no loss, also
@@ -123,7 +133,7 @@ def _compare(own: list[Moments], new: Moments) -> _Comparison:
     )
 
 
-def _features(reference: Reference, found: _Comparison) -> tuple[FeatureChange, ...]:
+def _features(reference: Reference, found: Comparison) -> tuple[FeatureChange, ...]:
     """By feature: its least column, times their number; and which hypothesis about it is how likely."""
     by_column, groups = found.by_column(), reference.groups
     unit = np.exp(found.scale.new - found.scale.expected)
@@ -151,8 +161,8 @@ def _features(reference: Reference, found: _Comparison) -> tuple[FeatureChange, 
 
 def _signature(
     reference: Reference,
-    view: View,
-    found: _Comparison,
+    here: BlindDomain,
+    found: Comparison,
     features: tuple[FeatureChange, ...],
     suspects: tuple[str, ...],
 ) -> tuple[float, ...]:
@@ -166,8 +176,8 @@ def _signature(
     unit = float(importance @ np.clip(found.scale.new - found.scale.expected, -2.0, 2.0)[columns])
     share = float(importance.sum())
     signature = (left[0], left[1], unit / share, share)
-    if len(reference.prior) == 2:
+    if here.elsewhere is None:
         return signature
     then = np.maximum(np.abs(found.meaning.expected), _LEAST_MEANING)
-    other = np.clip(measure_elsewhere(reference.coordinates, view) / then, 0.0, 2.0)[columns]
+    other = np.clip(here.elsewhere / then, 0.0, 2.0)[columns]
     return *signature, float(importance @ other) / share
