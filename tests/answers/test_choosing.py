@@ -24,7 +24,7 @@ def change(p_value, verdict=None, signature=MIRRORED, power=5.0):
     verdict = verdict or ("changed" if p_value < 0.05 else "unchanged")
     changed = ("u",) if verdict == "changed" else ()
     own = {"a": 1.0, "b": 1.0, "c": 1.0}
-    return Change(verdict, p_value, power, 0.05, -1.0, -1.0, own, (feature,), changed, ("u",), signature)
+    return Change(verdict, p_value, power, 0.05, -1.0, -1.0, own, (feature,), changed, ("u",), signature, 100)
 
 
 @pytest.fixture
@@ -101,10 +101,22 @@ def test_a_gain_within_its_error_is_no_gain():
 
 
 def test_what_cannot_be_told_is_answered_by_what_did_best_and_says_what_would_help(cases):
-    chosen = choose(change(0.5, "cannot tell", power=1.1), cases, NAMES)
+    as_ever = (1.0, 1.0, 0.0, 0.1)
+    chosen = choose(change(0.5, "cannot tell", as_ever, power=1.1), cases, NAMES)
     assert chosen.weights == {"pooled": 1.0}
     assert "Cannot tell" in chosen.reason
     assert "more rows" in chosen.reason
+
+
+def test_what_cannot_be_told_is_answered_by_own_domains_that_look_like_it(cases):
+    def answer(signature, n_rows):
+        said = replace(change(0.2, "cannot tell", signature, power=1.1), n_rows=n_rows)
+        return choose(said, cases, NAMES)
+
+    assert answer(SHUFFLED, 100).weights == {"stable": 1.0}
+    assert answer(MIRRORED, 100).weights == {"mended": 1.0}
+    # Two rows look like anything by chance.
+    assert answer(MIRRORED, 2).gains["pooled"] > answer(MIRRORED, 100).gains["pooled"]
 
 
 def test_labels_weigh_the_answers_and_rule_none_out(cases):

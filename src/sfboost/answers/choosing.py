@@ -17,17 +17,20 @@ import numpy as np
 from sfboost.answers.play import AS_IS, Case
 from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
+from sfboost.marginal.probabilities import FloatArray
 
 # From here on a change counts, and here it is taken for sure.
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 # Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
-# How far signatures may differ and still be alike: meaning, slope, log unit, share.
-_ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
+# How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
+_ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
+# Of domains whose rows cannot tell, so many have changed: a guess, worth little against what they look like.
+_CHANGES_ARE = 0.2
 # Answers to rows that nothing happened to.
 _QUIET = ("pooled", "stable", "boosted")
 
@@ -71,9 +74,8 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str], le
     """
     quiet = _quiet_answer(cases, available)
     if change.verdict == "cannot tell":
-        gains = _gains([case for case in cases if case.kind == AS_IS], None, available)
-        best = max(gains, key=lambda name: gains[name][0], default="stable")
-        best = best if gains.get(best, (0.0, 0.0))[0] > 0.0 else "stable"
+        gains = _gains(cases, change if len(change.own) > 1 else None, available, _belief(cases))
+        best = _most(gains)
         return Choice({best: 1.0}, _kind({best: 1.0}), _cannot_tell(change, best), gains)
     doubt = _doubt(change.p_value)
     if doubt == 0.0:
@@ -137,6 +139,25 @@ def _stake(doubt: float, gain: float, cost: float) -> float:
     return odds / (1.0 + odds)
 
 
+def portfolio(cases: Sequence[Case], available: Collection[str]) -> Choice:
+    """The answer to a domain of which nothing is known: what did best on own domains as they are."""
+    gains = _gains([case for case in cases if case.kind == AS_IS], None, available)
+    best = _most(gains)
+    return Choice({best: 1.0}, _kind({best: 1.0}), f"The answer is {WORDS[best]}.", gains)
+
+
+def _most(gains: dict[str, tuple[float, float]]) -> str:
+    best = max(gains, key=lambda name: gains[name][0], default="stable")
+    return best if gains.get(best, _NONE)[0] > 0.0 else "stable"
+
+
+def _belief(cases: Sequence[Case]) -> FloatArray:
+    """Before the new rows are looked at: the domain is as own ones are, or like one that was changed."""
+    untouched = np.array([case.kind == AS_IS for case in cases])
+    changed = _CHANGES_ARE / max(int((~untouched).sum()), 1)
+    return np.where(untouched, (1.0 - _CHANGES_ARE) / max(int(untouched.sum()), 1), changed)
+
+
 def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
     """Pooled, unless own domains as they are clearly prefer another."""
     untouched = [case for case in cases if case.kind == AS_IS]
@@ -154,16 +175,26 @@ def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
 
 
 def _gains(
-    cases: Sequence[Case], change: Change | None, available: Collection[str]
+    cases: Sequence[Case],
+    change: Change | None,
+    available: Collection[str],
+    belief: FloatArray | None = None,
 ) -> dict[str, tuple[float, float]]:
-    """What each candidate gains over the stable predictor on cases that look like this change."""
+    """What each candidate gains over the stable predictor on cases that look like this change.
+
+    `belief` says how likely each case is beforehand. Then few rows, whose signature is mostly chance, change
+    it little.
+    """
     if not cases:
         return {}
-    alike = np.ones(len(cases))
+    alike = np.ones(len(cases)) if belief is None else belief
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        far = (((signatures - np.array(change.signature)) / _ALIKE) ** 2).sum(axis=1)
-        alike = np.exp(-0.5 * (far - far.min())) + 1e-12
+        alike_by = _ALIKE[: len(change.signature)]
+        far = (((signatures - np.array(change.signature)) / alike_by) ** 2).sum(axis=1)
+        if belief is not None:
+            far *= min(1.0, change.n_rows / float(np.mean([case.n_rows for case in cases])))
+        alike = alike * np.exp(-0.5 * (far - far.min())) + 1e-12
     domains = sorted({case.domain for case in cases})
     mine = np.array([[case.domain == domain for case in cases] for domain in domains])
     weight = mine @ alike
@@ -213,8 +244,8 @@ def _cannot_tell(change: Change, best: str) -> str:
         why = f"power {change.power:.1f}, {LEAST_POWER:.0f} is needed"
         help_ = "more rows, more training domains or a stable predictor that says more"
     return (
-        f"Cannot tell whether a meaning changed ({why}): the answer is {WORDS[best]}, which did best on your "
-        f"own domains. To tell, {help_} would help."
+        f"Cannot tell whether a meaning changed ({why}): the answer is {WORDS[best]}, which does best on "
+        f"your own domains that look like this one. To tell, {help_} would help."
     )
 
 

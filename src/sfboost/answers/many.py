@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.answers.candidates import Answer, BoostSettings, MendedAnswer, boost
-from sfboost.answers.choosing import FIRST_DOUBT, WORDS, Choice, choose
+from sfboost.answers.choosing import FIRST_DOUBT, WORDS, Choice, choose, portfolio
 from sfboost.answers.experience import Experience
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change
@@ -73,19 +73,18 @@ class ManyAnswers:
         available = ("stable", "pooled", *(name for name in able if able[name] and doubt is None))
         changes = ManyChanges.measure(experience.reference, (part.view for part in parts))
         made = cls(changes, [], np.zeros((len(parts) + 1, len(WORDS))), {}, [], available)
-        # The same for all domains where nothing changed, and for all where nobody can tell.
-        some = changes.change(experience.reference, 0)
-        usual = {
-            verdict: choose(replace(some, verdict=verdict, p_value=1.0), experience.cases, available)
-            for verdict in ("unchanged", "cannot tell")
-        }
-        for number, verdict in enumerate([*changes.verdicts.tolist(), "cannot tell"]):
-            if verdict == "cannot tell" or changes.adjusted[number] >= FIRST_DOUBT:
-                choice = usual[verdict]
-            else:
-                choice = made._fit(number, parts[number], experience, settings)
-            made.decisions.append(choice.decision)
-            made.weights[number] = [choice.weights.get(name, 0.0) for name in WORDS]
+        # The same for all domains where nothing changed.
+        some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)
+        usual = choose(some, experience.cases, available)
+        choices = [
+            made._fit(number, parts[number], experience, settings)
+            if verdict == "cannot tell" or changes.adjusted[number] < FIRST_DOUBT
+            else usual
+            for number, verdict in enumerate(changes.verdicts.tolist())
+        ]
+        choices.append(portfolio(experience.cases, available))
+        made.decisions.extend(choice.decision for choice in choices)
+        made.weights[:] = [[choice.weights.get(name, 0.0) for name in WORDS] for choice in choices]
         return made
 
     def _fit(self, number: int, rows: AnswerRows, experience: Experience, settings: BoostSettings) -> Choice:
@@ -97,19 +96,21 @@ class ManyAnswers:
         choice = self._choice(number, change, experience)
         if habits is None:
             return choice
-        dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
-        made: dict[str, Answer] = {
-            "dropped": dropped,
-            "mended": MendedAnswer(habits.mend(rows.view, *change.columns_left())),
-        }
+        made: dict[str, Answer] = {}
         if "grafted" in choice.weights:
+            dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
             grafted = boost(dropped, rows, settings, tuple(columns))
             if grafted.learned:
                 made["grafted"] = grafted
             else:
                 self.without.append(number)
                 choice = self._choice(number, change, experience)
-        self.fitted[number] = {name: answer for name, answer in made.items() if name in choice.weights}
+        if "dropped" in choice.weights:
+            made["dropped"] = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
+        if "mended" in choice.weights:
+            made["mended"] = MendedAnswer(habits.mend(rows.view, *change.columns_left()))
+        if made:
+            self.fitted[number] = made
         return choice
 
     def change(self, number: int, experience: Experience) -> Change:

@@ -34,6 +34,8 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
 
 def is_summable(model: StableFeatureBoosting) -> bool:
     """Whether the head is the default one, which sums over rows can fit."""
+    if model._played() is not None:
+        return False
     choices = model._choices(model.settings)
     return choices.head is None and choices.direct and choices.standardize is not False
 
@@ -47,6 +49,6 @@ def require_summable(model: StableFeatureBoosting) -> None:
         )
     if not is_summable(model):
         raise ValueError(
-            "A head or settings of your own (but l2) need all rows at once: leave them out for tables that "
-            "do not fit into memory, or adapt to fewer rows."
+            "Components, and a head or settings of your own (but l2), need all rows at once: leave them out "
+            "for tables that do not fit into memory, or adapt to fewer rows."
         )

@@ -22,6 +22,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 #: How many names of batches are remembered, to know one that comes again.
 _REMEMBERED = 10_000
+#: Rows of the last batches, by which a guard judges the head.
+_JUDGED = 1000
 #: Odds at which the new head is believed, or given up.
 _CREDIBLE = float(np.log(20.0))
 
@@ -114,6 +116,7 @@ class StreamingAdapter:
         self._detector = self._lead = 0.0
         self._waited = 0
         self._names: tuple[Any, ...] = ()
+        self._recent: tuple[tuple[FloatArray, FloatArray], ...] = ()
         self.threshold = batches_per_year / false_alarms_per_year
         self.n_batches = 0
 
@@ -135,6 +138,9 @@ class StreamingAdapter:
         if name is not None:
             self._names = (*self._names, name)[-_REMEMBERED:]
         self.n_batches += 1
+        self._recent = (*self._recent, (stable, unstable))
+        while sum(len(batch[0]) for batch in self._recent) >= _JUDGED + len(self._recent[0][0]):
+            self._recent = self._recent[1:]
         keep = 1.0 if self.half_life is None else 2.0 ** (-len(stable) / self.half_life)
         if age > 0.0:
             count = 1.0 if self.half_life is None else 2.0 ** (-age / self.half_life)
@@ -201,7 +207,10 @@ class StreamingAdapter:
     @property
     def adapted(self) -> AdaptedClassifier:
         """The classifier that answers now: an object of its own, which later batches do not change."""
-        adaptation, best = self._head.adapt(self._adaptation), self._best
+        adaptation, best = self._adaptation, self._best
+        if self._recent:
+            stable, unstable = (np.vstack(parts) for parts in zip(*self._recent, strict=True))
+            adaptation = self._head.adapt(adaptation, stable, unstable)
         if best is not None and isinstance(boosted := best.answers.get("boosted"), BoostedAnswer):
             boosted = replace(boosted, adaptation=adaptation)
             best = replace(best, answers={**best.answers, "boosted": boosted})

@@ -38,6 +38,7 @@ class ManyChanges:
         As in `Change`; `adjusted` as Benjamini and Hochberg do: of the domains below a level at most that
         share is expected to be unchanged. The tests share the own domains they compare with, so that they
         lean to the same side, which the procedure allows.
+    n_rows : integer array of shape (D,)
     level : float
     """
 
@@ -45,6 +46,7 @@ class ManyChanges:
     p_value: FloatArray
     adjusted: FloatArray
     power: FloatArray
+    n_rows: npt.NDArray[np.intp]
     level: float
 
     @classmethod
@@ -58,6 +60,7 @@ class ManyChanges:
             sum(one.n_rows for one in every),
             _stacked([one.posterior for one in every]),
             _stacked([one.likelihood for one in every]),
+            np.array([one.elsewhere for one in every]) if len(reference.prior) > 2 else None,
         )
         readings = compare(reference, moments)
         by_reading = np.array(
@@ -66,10 +69,11 @@ class ManyChanges:
         powers = np.array([reading.evidence.power[:, 0] for reading in readings])
         p_value = by_reading.max(axis=0)
         power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]
-        silent = np.array([one.n_rows for one in every]) < _FEWEST_ROWS * len(reference.prior)
+        n_rows = np.array([one.n_rows for one in every])
+        silent = n_rows < _FEWEST_ROWS * len(reference.prior)
         silent |= len(reference.domains) < 2
         p_value, power = np.where(silent, 1.0, p_value), np.where(silent, 0.0, power)
-        return cls(moments, p_value, false_discovery_control(p_value), power, level)
+        return cls(moments, p_value, false_discovery_control(p_value), power, n_rows, level)
 
     @property
     def verdicts(self) -> npt.NDArray[np.str_]:
@@ -79,8 +83,13 @@ class ManyChanges:
 
     def change(self, reference: Reference, number: int) -> Change:
         """All about one domain. Its p-value is its own, its verdict that of all domains together."""
+        every = self.moments
         here = BlindDomain(
-            number, 0, _one(self.moments.posterior, number), _one(self.moments.likelihood, number)
+            number,
+            int(self.n_rows[number]),
+            _one(every.posterior, number),
+            _one(every.likelihood, number),
+            None if every.elsewhere is None else every.elsewhere[number],
         )
         found = change_of(reference, here, level=self.level)
         verdict: Verdict = self.verdicts[number].item()

@@ -63,6 +63,22 @@ def measure_moments(coordinates: MeaningCoordinates, view: View) -> Moments:
     )
 
 
+def measure_elsewhere(coordinates: MeaningCoordinates, view: View) -> FloatArray:
+    """What each feature says of the classes that it did not say in training; nothing if there are two.
+
+    The length of its blind class means across their direction in training, less what chance leads to expect.
+    Each contrast of classes counts as far as f_S can tell it.
+    """
+    weight, F, U = view.weight, np.exp(view.log_stable), coordinates.standardised(view)
+    F, U = F - weight @ F, U - weight @ U
+    along = F @ coordinates.direction
+    size = np.maximum(weight @ along**2, np.finfo(np.float64).tiny)
+    rest = U - along * (weight @ (along * U)) / size
+    said = F @ np.linalg.lstsq(F * np.sqrt(weight)[:, None], rest * np.sqrt(weight)[:, None], rcond=None)[0]
+    chance = (F.shape[1] - 2) * float(weight @ weight) * (weight @ (rest - said) ** 2)
+    return np.asarray(np.sqrt(np.maximum(weight @ said**2 - chance, 0.0) / size))
+
+
 def _class_means(
     F: FloatArray, H: FloatArray, direction: FloatArray, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

@@ -16,6 +16,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 # A meaning near zero in all own domains may be a little different by chance: in training units.
 _MEANING_VARIES = 0.1
+# Whatever a feature of no meaning comes to say is much: the least meaning that this is compared with.
+_LEAST_MEANING = 1e-3
 # Log-units by which a feature's spread differs between any two domains: a factor of 1.4.
 _SCALE_VARIES = 0.35
 # A spread this unlikely is a change of unit.
@@ -103,7 +105,8 @@ def change_of(reference: Reference, here: BlindDomain, *, level: float = 0.05) -
         features=features,
         changed=suspects if verdict == "changed" else (),
         suspects=suspects,
-        signature=_signature(reference, chosen, features, suspects),
+        signature=_signature(reference, here, chosen, features, suspects),
+        n_rows=here.n_rows,
     )
 
 
@@ -155,9 +158,13 @@ def _features(reference: Reference, found: Comparison) -> tuple[FeatureChange, .
 
 
 def _signature(
-    reference: Reference, found: Comparison, features: tuple[FeatureChange, ...], suspects: tuple[str, ...]
-) -> tuple[float, float, float, float]:
-    """Of the suspects: what is left of meaning and slope, how their unit changed, their share."""
+    reference: Reference,
+    here: BlindDomain,
+    found: Comparison,
+    features: tuple[FeatureChange, ...],
+    suspects: tuple[str, ...],
+) -> tuple[float, ...]:
+    """Of the suspects: what is left of meaning and slope, unit, share; and what else they say, if K > 2."""
     columns = [column for part in features if part.name in suspects for column in part.columns]
     importance = reference.importance[columns]
     left = [
@@ -165,4 +172,10 @@ def _signature(
         for kind in (found.meaning, found.slope)
     ]
     unit = float(importance @ np.clip(found.scale.new - found.scale.expected, -2.0, 2.0)[columns])
-    return left[0], left[1], unit / float(importance.sum()), float(importance.sum())
+    share = float(importance.sum())
+    signature = (left[0], left[1], unit / share, share)
+    if here.elsewhere is None:
+        return signature
+    then = np.maximum(np.abs(found.meaning.expected), _LEAST_MEANING)
+    other = np.clip(here.elsewhere / then, 0.0, 2.0)[columns]
+    return *signature, float(importance @ other) / share

@@ -20,6 +20,7 @@ from sfboost.tables.roles import split
 @speaking
 def adapt(
     *,
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost fit` wrote.")],
     new: o.NewTable,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. adapted.sfb.")],
@@ -50,8 +51,13 @@ def adapt(
         project = done.project
         title = f"{done.name} as a new domain"
         facts = project.facts(
-            done.rows, title=title, source=model.name, rows=adapting.rows, remarks=done.remarks
+            done.rows,
+            title=title,
+            source=model.name,
+            rows=adapting.rows,
+            ids=adapting.show_ids,
+            remarks=done.remarks,
         )
     save_project(project, output, split(trusted))
     forget(resume)
-    finish(voice, project, facts, {"model": str(output)}, adapting, done.n_rows)
+    finish(voice, project, facts, {"model": str(output)}, adapting, done.n_rows, context.find_root().obj)

@@ -55,6 +55,8 @@ class EachDomain:
         Of the new table and of the training table.
     remarks : tuple of str
         On the training table.
+    also : tuple of str
+        Other answers that are to stand beside the predictions.
     """
 
     project: Project
@@ -63,6 +65,7 @@ class EachDomain:
     name: str
     source: str
     remarks: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
     def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind) -> None:
         """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
@@ -78,7 +81,8 @@ class EachDomain:
             )
             facts = domain_facts(many, rows.X, domain, rows.y)
         with open_table(output, kind) as write:
-            for batch in predict_batches(self.project, rows.table.to_batches(BATCH_ROWS), self.name, many):
+            batches = rows.table.to_batches(BATCH_ROWS)
+            for batch in predict_batches(self.project, batches, self.name, self.also, many):
                 write(batch)
         if asked.report is not None:
             with whole_output(asked.report) as part:

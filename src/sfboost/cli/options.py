@@ -34,6 +34,13 @@ Trusted = Annotated[
     str | None,
     typer.Option("--trusted", help="Types that the model file may hold beyond the known ones: full names."),
 ]
+Also = Annotated[
+    str | None,
+    typer.Option(
+        "--also",
+        help="What to write beside the answer: pooled (all features as trained); stable is always there.",
+    ),
+]
 Evaluate = Annotated[
     bool,
     typer.Option(
@@ -59,7 +66,11 @@ class ColumnOptions:
     ] = None
     unstable: Annotated[
         str | None,
-        typer.Option("--unstable", help="Features that may change their meaning; by default all others."),
+        typer.Option(
+            "--unstable",
+            help="Features that may change their meaning; by default all others. 'components' is for "
+            "embeddings: directions of the new rows.",
+        ),
         NAMES,
     ] = None
     id: Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")] = (
@@ -112,6 +123,9 @@ class AdaptOptions:
     rows: Annotated[
         bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
     ] = True
+    show_ids: Annotated[
+        bool, typer.Option("--show-ids", help="Show the ids of those rows, too: they may name people.")
+    ] = False
     answer: Annotated[
         AnswerName,
         typer.Option(
@@ -176,6 +190,7 @@ FILE_OPTIONS = {
     **_kinds(AdaptOptions),
     **_kinds(StreamOptions),
     **dict.fromkeys(("evaluate", "quiet"), FLAG),
+    "also": NAMES,
 }
 
 

@@ -11,7 +11,7 @@ from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.files import load_project
-from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
+from sfboost.cli.predictions import BATCH_ROWS, check_also, needed_columns, predict_batches
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
@@ -36,6 +36,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` (or `fit`) wrote.")],
     new: o.NewTable,
     output: PredictionTable,
+    also: o.Also = None,
     format: Format = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
@@ -53,6 +54,7 @@ def predict(
     voice = talk.voice(to_pipe=output == PIPE)
     to_folder = is_folder(output)
     kind = check_format(format or "parquet" if to_folder else format, output)
+    others = check_also(split(also))
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model, split(trusted))
     if project.adapted is None:
@@ -61,12 +63,12 @@ def predict(
     if to_folder or (new != PIPE and Path(new).is_dir()):
         blocks = blocks_of(project, new, csv)
         if to_folder:
-            done, left_out = predict_folder(project, blocks, output, kind, stream, label_of(model))
+            done, left_out = predict_folder(project, blocks, output, kind, stream, label_of(model), others)
             voice.note(*left_out)
         else:
             done = 0
             with open_table(output, kind) as write:
-                for batch in predict_batches(project, batches_of(blocks), Path(new).name):
+                for batch in predict_batches(project, batches_of(blocks), Path(new).name, others):
                     write(batch)
                     done += batch.num_rows
         _tell(voice, done, decision, output)
@@ -79,7 +81,7 @@ def predict(
         open_table(output, kind) as write,
     ):
         task = progress.add_task("Predicting", total=total or _estimate(source))
-        for batch in predict_batches(project, batches, source.name):
+        for batch in predict_batches(project, batches, source.name, others):
             write(batch)
             done += batch.num_rows
             progress.update(task, completed=done)

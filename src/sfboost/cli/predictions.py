@@ -22,15 +22,17 @@ def predict_batches(
     project: Project,
     batches: Iterable[pa.RecordBatch],
     name: str = "The table",
+    also: tuple[str, ...] = (),
     many: AdaptedDomains | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities.
 
-    With `many` each row is answered as its domain is, which is named beside the id.
+    `also` names other answers whose probabilities are to stand beside them: see `check_also`. With `many`
+    each row is answered as its domain is, which is named beside the id.
     """
-    check_id(project.roles.id, project.model.classes_)
+    check_id(project.roles.id, project.model.classes_, also)
     if many is not None:
-        check_id(project.roles.domain, project.model.classes_)
+        check_id(project.roles.domain, project.model.classes_, also)
     first = 1
     for batch in batches:
         if first == 1:
@@ -43,8 +45,24 @@ def predict_batches(
                     )
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)
-            yield _predict(project, part, first, many)
+            yield _predict(project, part, first, also, many)
             first += part.num_rows
+
+
+def check_also(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Answers to write beside the one that is given; what the stable features say is always there.
+
+    Examples
+    --------
+    >>> check_also(("pooled", "stable"))
+    ('pooled', 'stable')
+    """
+    for name in names:
+        if name not in ("pooled", "stable"):
+            raise ValueError(
+                f"--also {name} is not known: say pooled (all features as trained), stable, or both."
+            )
+    return names
 
 
 def needed_columns(project: Project) -> list[str]:
@@ -57,7 +75,7 @@ def _ids(project: Project) -> list[str]:
 
 
 def _predict(
-    project: Project, batch: pa.RecordBatch, first: int, many: AdaptedDomains | None
+    project: Project, batch: pa.RecordBatch, first: int, also: tuple[str, ...], many: AdaptedDomains | None
 ) -> pa.RecordBatch:
     X = frame(project.encoder, batch)
     stable = project.model.predict_proba(X)
@@ -68,6 +86,9 @@ def _predict(
         decisions = [decided[name] for name in names]
     elif project.adapted is not None:
         joint, decisions = project.adapted.predict_proba(X), [project.adapted.decision_] * len(X)
+    said = {"adapted": joint, "stable": stable}
+    if "pooled" in also:
+        said["pooled"] = project.pooled_proba(X)
     best = joint.argmax(axis=1)
     columns: dict[str, Any] = {}
     if project.roles.id is None:
@@ -79,7 +100,7 @@ def _predict(
     values = [
         pa.array(np.asarray(project.model.classes_)[best]),
         pa.array(decisions),
-        *(pa.array(np.ascontiguousarray(column)) for proba in (joint, stable) for column in proba.T),
+        *(pa.array(np.ascontiguousarray(column)) for proba in said.values() for column in proba.T),
     ]
-    columns |= zip(prediction_columns(project.model.classes_), values, strict=True)
+    columns |= zip(prediction_columns(project.model.classes_, also), values, strict=True)
     return pa.RecordBatch.from_pydict(columns)

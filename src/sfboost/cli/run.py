@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from sfboost.cli import options as o
@@ -13,10 +14,11 @@ from sfboost.cli.domains import EachDomain, domain_of_rows
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
-from sfboost.cli.predictions import predict_batches
-from sfboost.cli.project import learn
+from sfboost.cli.predictions import check_also, predict_batches
+from sfboost.cli.project import check_id, learn
 from sfboost.cli.streams import adapt_blocks, adapt_table, is_long
 from sfboost.tables.reading import PIPE
+from sfboost.tables.roles import split
 from sfboost.tables.writing import open_table, resolve
 
 
@@ -34,6 +36,7 @@ def run(
     ] = None,
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
+    also: o.Also = None,
     format: Format = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
@@ -47,7 +50,7 @@ def run(
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
-    kind = check_format(format, output)
+    kind, others = check_format(format, output), check_also(split(also))
     refuse_collisions(
         {"TRAIN": train, "NEW": new, "--config": config},
         {"-o": output, "--report": adapting.report, "--card": adapting.card},
@@ -59,6 +62,7 @@ def run(
     if train == new == PIPE:
         raise ValueError("Standard input is one table: name the other one as a file.")
     training, held = read_training(train, columns, csv, hold_out)
+    check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
     rows = name = None
@@ -68,7 +72,7 @@ def run(
         rows, name = read_new(str(new), project, csv, each=True)
         domain = domain_of_rows(rows.table, project, name)
         if domain is not None:
-            each = EachDomain(project, rows, domain, name, train, training.remarks)
+            each = EachDomain(project, rows, domain, name, train, training.remarks, others)
             each.answer(voice, adapting, output, kind)
             return
     with voice.waiting("Adapting"):
@@ -78,8 +82,15 @@ def run(
             done = adapt_table(project, rows, name, adapting)
         project = done.project
         title, remarks = f"{done.name} as a new domain", (*training.remarks, *done.remarks)
-        facts = project.facts(done.rows, title=title, source=train, rows=adapting.rows, remarks=remarks)
+        facts = project.facts(
+            done.rows,
+            title=title,
+            source=train,
+            rows=adapting.rows,
+            ids=adapting.show_ids,
+            remarks=remarks,
+        )
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, done.batches(), done.name):
+        for batch in predict_batches(project, done.batches(), done.name, others):
             write(batch)
-    finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows)
+    finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows, context.find_root().obj)

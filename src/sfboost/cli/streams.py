@@ -149,16 +149,18 @@ class PredictBlock:
     folder: str
     kind: Kind
     label: str
+    also: tuple[str, ...] = ()
 
     def place(self, block: Block) -> Path:
         """The file of a block; another one if the block or the model is another."""
-        return Path(self.folder) / f"{fingerprint(block.stamp, self.label)[:24]}.{self.kind}"
+        name = fingerprint(block.stamp, self.label + ",".join(self.also))[:24]
+        return Path(self.folder) / f"{name}.{self.kind}"
 
     def __call__(self, block: Block) -> bytes:
         """Write it, and return the number of its rows."""
         rows = 0
         with open_table(str(self.place(block)), self.kind) as write:
-            for batch in predict_batches(self.project, block.batches(), block.name):
+            for batch in predict_batches(self.project, block.batches(), block.name, self.also):
                 write(batch)
                 rows += batch.num_rows
         return str(rows).encode()
@@ -171,6 +173,7 @@ def predict_folder(
     kind: Kind,
     stream: StreamOptions,
     label: str,
+    also: tuple[str, ...] = (),
 ) -> tuple[int, list[str]]:
     """Predictions of each block as a file of a folder, which appears when all are there.
 
@@ -182,7 +185,7 @@ def predict_folder(
         raise ValueError(f"The folder {target} is not empty: name one that is not there yet.")
     parts = target.parent / f".{target.name}.parts"
     parts.mkdir(parents=True, exist_ok=True)
-    work = PredictBlock(project, str(parts.resolve()), kind, label)
+    work = PredictBlock(project, str(parts.resolve()), kind, label, also)
     todo = [block for block in blocks if not work.place(block).exists()]
     rows, lost = 0, []
     for block, result in make_engine(stream.engine or "here").run(todo, work):

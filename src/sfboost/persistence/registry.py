@@ -22,6 +22,8 @@ TYPES: dict[str, str] = {
     "AdaptedDomains": "sfboost.boosting",
     # what these are made of
     "Columns": "sfboost.boosting",
+    "Directions": "sfboost.boosting.components",
+    "PlayedComponents": "sfboost.boosting.components",
     "Encoder": "sfboost.encoding",
     "Column": "sfboost.encoding",
     "DomainSummary": "sfboost.boosting",
@@ -65,6 +67,7 @@ TYPES: dict[str, str] = {
     "Standardizer": "sfboost.adaptation.standardize",
     "CrossFit": "sfboost.adaptation.regularisation",
     "Guard": "sfboost.adaptation.guard",
+    "EarlierBand": "sfboost.adaptation.earlier_band",
     "Estimate": "sfboost.adaptation.uncertainty",
     "Uncertainty": "sfboost.adaptation.uncertainty",
     "SoftLogisticRegression": "sfboost.heads",

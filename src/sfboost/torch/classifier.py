@@ -16,7 +16,7 @@ from torch import nn
 from sfboost.adaptation import Settings
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.diagnostics import TrainingRows, training_leak, training_leaks
+from sfboost.diagnostics import TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
@@ -415,7 +415,8 @@ class SFBClassifier(FittedPredictor):
     def _leaks(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> bool:
         """Whether some domain shows, beyond sampling error, that f_S says something about Φ_U."""
         proba, unstable, _, _ = self.validation_
-        return training_leak(training_leaks(TrainingRows(proba, y, domain.astype(object), unstable))) > 0.0
+        leaks = training_leaks(TrainingRows(proba, y, domain.astype(object), unstable))
+        return any(leak.lower > 0.0 for leak in leaks)
 
     def _stress_cost(self, model: LeakModel, y: npt.NDArray[np.intp]) -> float:
         """Nats of log loss a row that flattening costs on stress domains of the held-out rows."""
