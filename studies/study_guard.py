@@ -2,9 +2,11 @@
 
     python studies/study_guard.py --problems 120 --out build/study_guard.jsonl
     python studies/study_guard.py --summary --out build/study_guard.jsonl
+    python studies/study_guard.py --coverage --problems 40 --out build/study_delta.jsonl
 
-Each line of the output file is one problem, so that a stopped run resumes where it was. The figures of
-docs/guard.md come from here.
+The last asks how often δ is large enough, with 300, 1000 and 20 000 rows in a training domain. Each line of
+the output file is one problem, so that a stopped run resumes where it was. The figures of docs/guard.md come
+from here.
 """
 
 from __future__ import annotations
@@ -17,14 +19,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from sfboost import AdaptationWarning, StableFeatureBoosting
 from sfboost.boosting.diagnosing import new_rows
-from sfboost.diagnostics import random_dials, simulate
+from sfboost.diagnostics import Dials, domain_leak, random_dials, simulate, training_leak
 from sfboost.diagnostics.feasibility import feasibility
 from sfboost.diagnostics.linearity import linearity_test
 from sfboost.marginal import PseudoLabelStatistics, log_combine
 
+COVERED = (300, 1000, 20_000)
 SCENARIOS = ("none", "training and new", "new only", "two-valued none", "two-valued new only")
 
 
@@ -38,12 +42,12 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
     problem = simulate(dials, int(rng.integers(2**31)))
     X, y, domain = problem.training_rows()
     new = problem.new
-    model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)))
+    model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)), play=False)
     model.fit(X, y, sample_domain=domain)
     stable = model.predict_proba(new.X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        guarded = model.adapt(new.X)
+        guarded = model.adapt(new.X, answer="safe")
     # answer="paper" fits the same f_U and combines it as it is (tests/adaptation/test_guard.py).
     adaptation = guarded.adaptation
     fitted = adaptation.unstable or adaptation.withheld
@@ -75,6 +79,70 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
         "p_feasibility": None if singular else feasibility(rows, confusion, 0)[2],
     }
     return record
+
+
+def cover(n_training_rows: int, number: int) -> dict[str, object]:
+    """Is the truth within what δ allows for? Two classes, and a leak of one size in all domains.
+
+    "band" is the share of rows whose true Pr[Y | X_U] is in q̂ ± (δ + 1.64 SE) / s; "size" whether the leak of
+    the new domain, measured on 50 000 labelled rows, is at most δ. Beside it stands δ as it was before: the
+    largest of the lower confidence limits of the training domains.
+    """
+    rng = np.random.default_rng([99, number])
+    violation = float(np.exp(rng.uniform(np.log(0.05), np.log(0.6))))
+    dials = Dials(
+        informativeness=float(rng.uniform(0.1, 0.5)),
+        n_rows=50_000,
+        n_training_rows=n_training_rows,
+        n_domains=int(rng.integers(2, 5)),
+        n_unstable=int(rng.integers(1, 4)),
+        training_violation=violation,
+        new_violation=violation,
+    )
+    problem = simulate(dials, int(rng.integers(2**31)))
+    X, y, domain = problem.training_rows()
+    model = StableFeatureBoosting(stable_features=[0, 1], play=False).fit(X, y, sample_domain=domain)
+    new, some = problem.new, problem.new.X[:20_000]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdaptationWarning)
+        adapted = model.adapt(some, answer="paper", uncertainty=True)
+    adaptation = adapted.adaptation
+    Z = adaptation.standardizer.apply(some[:, 2:])
+    q = np.exp(adaptation.unstable.log_proba(Z))[:, 1]
+    truth = LogisticRegression(C=1e6).fit(new.X_unstable, new.y).predict_proba(some[:, 2:])[:, 1]
+    design = np.column_stack([Z, np.ones(len(Z))])
+    spread = np.einsum("ij,jk,ik->i", design, adaptation.uncertainty.head_covariance, design)
+    error = q * (1 - q) * np.sqrt(spread)
+    actual = domain_leak(model.predict_proba(new.X), new.X_unstable, new.y, "new").size
+    deltas = {"before": max(leak.lower for leak in model.leaks_), "now": training_leak(model.leaks_)}
+    found: dict[str, object] = {"rows": n_training_rows, "number": number, "leak": actual}
+    for name, delta in deltas.items():
+        inside = np.abs(q - truth) <= delta / adaptation.informativeness + 1.64 * error
+        found |= {
+            f"{name} delta": delta,
+            f"{name} band": float(inside.mean()),
+            f"{name} size": delta >= actual,
+        }
+    return found
+
+
+def summarise_coverage(records: list[dict]) -> str:
+    """One line for each number of training rows."""
+    lines = []
+    for rows in COVERED:
+        part = [record for record in records if record["rows"] == rows]
+        cells = []
+        for name in ("before", "now"):
+            band, size, delta = (
+                np.array([r[f"{name} {k}"] for r in part], float) for k in ("band", "size", "delta")
+            )
+            low, high = np.quantile(band, [0.1, 0.9])
+            cells.append(
+                f"{name}: δ {np.median(delta):.3f}, truth in band {100 * band.mean():.0f} % of rows "
+                f"({100 * low:.0f} to {100 * high:.0f}), leak ≤ δ in {100 * size.mean():.0f} % of domains"
+            )
+        lines.append(f"{rows:>6} rows a domain, {len(part)} problems; {'; '.join(cells)}")
+    return "\n".join(lines)
 
 
 def summarise(records: list[dict[str, object]]) -> str:
@@ -126,21 +194,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop then; run again to resume")
     parser.add_argument("--out", type=Path, default=Path("build/study_guard.jsonl"))
     parser.add_argument("--summary", action="store_true", help="only print the table of what is there")
+    parser.add_argument("--coverage", action="store_true", help="how often δ is large enough")
     arguments = parser.parse_args()
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     lines = arguments.out.read_text().splitlines() if arguments.out.exists() else []
     records = [json.loads(line) for line in lines]
-    done = {(record["scenario"], record["number"]) for record in records}
+    key, kinds, run = ("rows", COVERED, cover) if arguments.coverage else ("scenario", SCENARIOS, run_problem)
+    done = {(record[key], record["number"]) for record in records}
     start = time.monotonic()
     with arguments.out.open("a") as file:
         for number in range(arguments.first, 0 if arguments.summary else arguments.problems):
-            for scenario in SCENARIOS:
-                if (scenario, number) in done or time.monotonic() - start > arguments.seconds:
+            for kind in kinds:
+                if (kind, number) in done or time.monotonic() - start > arguments.seconds:
                     continue
-                records.append(run_problem(scenario, number))
+                records.append(run(kind, number))
                 file.write(json.dumps(records[-1]) + "\n")
                 file.flush()
-    print(summarise(records))
+    print(summarise_coverage(records) if arguments.coverage else summarise(records))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from joints import GaussianFamily, draw_anticausal
 
-from sfboost import AdaptationRefused, AdaptationWarning, Settings, Training, adapt
-from sfboost.adaptation import StableEvidence
+from sfboost import AdaptationRefused, AdaptationWarning, Settings, Training
+from sfboost.adaptation import StableEvidence, adapt
 
 
 def rows(n, agreement=0.1):

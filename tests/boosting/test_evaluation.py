@@ -27,7 +27,8 @@ def test_each_domain_plays_the_new_one():
     assert flipped["pooled"]["accuracy"] < 0.2
     assert set(flipped["adapted"]) == set(METRICS)
     assert result.gain > 0.08
-    assert {d.decision for d in result.domains} <= {"adapted", "blended"}
+    # Four points of gain at agreement 0.8 are not beyond what the leak of two other domains may do.
+    assert [d.decision for d in result.domains].count("adapted") == 2
 
 
 def test_the_answer_that_is_evaluated_can_be_chosen():

@@ -6,7 +6,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import StableFeatureBoosting
-from sfboost.diagnostics import Dials, domain_leak, simulate
+from sfboost.diagnostics import Dials, DomainLeak, domain_leak, simulate, training_leak
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +59,43 @@ def test_fit_measures_the_leak_of_weighted_rows(rows):
         assert one.informativeness == pytest.approx(other.informativeness, abs=1e-12)
         assert one.size == pytest.approx(other.size, rel=0.01)
         assert one.size != pytest.approx(ignored.size, rel=0.05)
+
+
+def leaks_of(n_domains, n_rows, violation, seed):
+    dials = Dials(n_training_rows=n_rows, n_domains=n_domains, training_violation=violation)
+    parts = simulate(dials, seed).training
+    return tuple(domain_leak(part.posterior, part.X_unstable, part.y, i) for i, part in enumerate(parts))
+
+
+@pytest.mark.parametrize("n_domains", [1, 2, 5])
+@pytest.mark.parametrize("n_rows", [300, 3000])
+def test_a_further_domain_seldom_leaks_more_than_delta(n_domains, n_rows):
+    """δ is the upper end of a prediction interval of 90 %: 40 of 40 problems leave room for 4, not for 12."""
+    more = 0
+    for seed in range(40):
+        *known, _ = leaks_of(n_domains + 1, n_rows, 0.3, seed)
+        truth = leaks_of(1, 30_000, 0.3, seed)[0].size  # the same problem, measured well
+        more += training_leak(tuple(known)) < truth
+    assert more <= 8
+
+
+def test_fewer_rows_make_delta_larger_and_the_lower_limit_smaller():
+    few, many = leaks_of(2, 300, 0.3, 0), leaks_of(2, 20_000, 0.3, 0)
+    assert training_leak(few) > training_leak(many)
+    assert max(leak.lower for leak in few) < max(leak.lower for leak in many)
+
+
+def test_domains_that_differ_make_delta_larger_than_domains_that_agree():
+    def delta(*squares):
+        return training_leak(tuple(DomainLeak("a", s**0.5, 0.0, 0.3, 2000, s, 2e-4) for s in squares))
+
+    assert delta(0.001, 0.007, 0.001, 0.007) > delta(0.004, 0.004, 0.004, 0.004) > 0.004**0.5
+    # Two domains alone would say anything: the prior guess keeps δ of use, and one domain has a δ too.
+    assert 0.004**0.5 < delta(0.004) < 0.1
+    assert 0.004**0.5 < delta(0.003, 0.005) < 0.1
+
+
+def test_nothing_measured_is_no_leak_and_an_earlier_file_keeps_what_it_measured():
+    assert training_leak(()) == 0.0
+    old = DomainLeak("a", size=0.05, lower=0.03, informativeness=0.3, n_rows=500)
+    assert training_leak((old,)) == 0.03

@@ -13,7 +13,7 @@ from sfboost.adaptation.checks import as_rows, check_unstable
 from sfboost.adaptation.decision import Decision
 from sfboost.adaptation.explanation import Explanation
 from sfboost.adaptation.fitting import UnstableModel
-from sfboost.adaptation.guard import BoolArray, Guard
+from sfboost.adaptation.guard import Guard
 from sfboost.adaptation.regularisation import CrossFit
 from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.standardize import Standardizer
@@ -42,7 +42,7 @@ class Adaptation(Savable):
     unstable : UnstableModel or None
         f_U; None if the stable predictor was kept.
     guard : Guard or None
-        The band around f_U, with the leak δ, the break-even δ* and the cost; None if it was not asked for.
+        The estimated gain, the leak δ that is allowed for, the break-even δ*; None if it was not asked for.
     withheld : UnstableModel or None
         The f_U that was fitted but that the guard did not let through.
     uncertainty : Uncertainty or None
@@ -102,8 +102,9 @@ class Adaptation(Savable):
         return log_combine(stable, self._log_unstable(self.unstable, X), self.divisor)
 
     def _log_unstable(self, model: UnstableModel, X: Any) -> FloatArray:
-        """Log f_U as it is combined: guarded if there is a guard."""
-        return model.log_proba(X) if self.guard is None else self.guard.log_unstable(model, X)
+        """Log f_U as it is combined."""
+        band = None if self.guard is None else self.guard.band
+        return model.log_proba(X) if band is None else band.log_unstable(model, X)
 
     def predict_proba(self, stable_proba: Any, X_unstable: Any) -> FloatArray:
         """Pr[Y | X_S, X_U] of shape (n, K), from stable probabilities and unstable features.
@@ -129,17 +130,17 @@ class Adaptation(Savable):
             return np.tile(self.prior, (X.shape[0], 1))
         return np.exp(self._log_unstable(self.unstable, X))
 
-    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> BoolArray:
+    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> npt.NDArray[np.bool_]:
         """Rows whose predicted class is another one if there is no leak at all.
 
-        Without a guard no row depends on the leak, since none was allowed for.
+        Those that f_U would change if the leak that was allowed for had not kept it back; else none.
         """
         stable = as_probability_matrix(stable_proba, n_classes=len(self.classes))
         X = self._check(X_unstable, len(stable))
-        model = self.unstable or self.withheld
-        if self.guard is None or model is None:
+        if self.guard is None or self.withheld is None or not 0.0 < self.guard.break_even <= self.guard.leak:
             return np.zeros(len(stable), dtype=bool)
-        return self.guard.depends_on_leak(stable, self.divisor, model, X)
+        joint = log_combine(stable, self._log_unstable(self.withheld, X), self.divisor)
+        return np.asarray(joint.argmax(axis=1) != stable.argmax(axis=1))
 
     def explain(
         self, stable_proba: Any, x_unstable: Any, *, feature_names: tuple[str, ...] | None = None

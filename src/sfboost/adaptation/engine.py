@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,10 @@ from sfboost.adaptation.checks import (
     check_unstable,
     check_weight,
 )
-from sfboost.adaptation.decision import (
-    AdaptationRefused,
-    AdaptationWarning,
-    Decision,
-    amount_of,
-    decide,
-    notes_on_classes,
-    refusals,
-)
+from sfboost.adaptation.decision import amount_of
 from sfboost.adaptation.fitting import START_ROWS, UnstableModel, fit_unstable
-from sfboost.adaptation.guard import Guard, complete, count_answers, verdict
+from sfboost.adaptation.guard import Guard, allowed_leak, judge
+from sfboost.adaptation.outcome import Learned, conclude, first_decision
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
 from sfboost.adaptation.row_sample import RowSketch
@@ -34,7 +28,6 @@ from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.marginal import as_probability_matrix, posterior
 from sfboost.marginal.probabilities import FloatArray, as_class_shares
-from sfboost.notices import warn
 
 
 def adapt(
@@ -51,78 +44,7 @@ def adapt(
     uncertainty: bool = False,
     random_state: int = 0,
 ) -> Adaptation:
-    """Learn how to use unstable features in a new domain, from calibrated stable predictions alone.
-
-    The features may be ones that changed their meaning, or ones that exist only in the new domain,
-    such as a newly bought sensor: nothing about them is taken from training.
-
-    Parameters
-    ----------
-    stable_proba : array-like of shape (n,) or (n, K)
-        Calibrated probabilities of the stable predictor for rows of the new domain. A vector is the
-        probability of the second of two classes.
-    X_unstable : array-like, sparse matrix or DataFrame of shape (n, d)
-        Unstable features of the same rows.
-    y : array-like of shape (n,), optional
-        Labels where they are known; None, NaN or (if it is not a class) -1 elsewhere. The class shares stay
-        those that f_S implies for all rows, whichever are labelled, until every row is; what the unstable
-        features mean is learned best if the labelled rows were not chosen by their label.
-    classes : array-like of shape (K,), optional
-        Names of the columns of `stable_proba`; 0..K-1 by default.
-    sample_weight : array-like of shape (n,), optional
-        Relative weights of the rows; their scale does not matter. For a given `l2` a row of weight two is
-        that row twice. With l2="auto" it is not: a weighted row is one observation, so it is on one side of
-        every split and the rows are worth (Σw)² / Σw²; copies of a row are not told from new rows.
-    training : Training, optional
-        What is known from labelled domains: the `training_` of a fitted `StableFeatureBoosting`, or your own,
-        such as ``Training(leak=0.05)``.
-    transport : {"posterior", "likelihood"}
-        What transports from training: P(Y | X_S), the paper, or P(X_S | Y), label shift, where the class
-        shares of the new domain are estimated too.
-    answer : {"checked", "safe", "paper"}
-        "checked" combines f_S with f_U as it was learned, and keeps f_S where the rows are too few for that
-        or f_S is not shown to be informative. "safe" also guards: it answers with the point nearest to the
-        prior of the band around f_U that sampling error and `training.leak` leave, and may keep f_S for that.
-        "paper" never keeps f_S: what the others refuse is a warning.
-    settings : Settings, optional
-        How f_U is fitted.
-    uncertainty : bool
-        Also compute standard errors; see `Adaptation.uncertainty`. Its accuracies believe the assumptions,
-        which this function cannot check: ask `sfboost.diagnostics.new_domain_alarm`.
-    random_state : int
-        Seed of the folds that choose the penalty, and of sampled pseudo-labels.
-
-    Returns
-    -------
-    Adaptation
-
-    Warns
-    -----
-    AdaptationRefused
-        If the stable predictor is kept.
-    AdaptationWarning
-        If answer="paper" adapts where it would be kept, or a class cannot be learned.
-
-    Examples
-    --------
-    A stable predictor that is right 75 % of the time, and a new sensor that is right 90 % of the time:
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.integers(0, 2, 5000)
-    >>> stable = np.where(rng.random(5000) < 0.75, truth, 1 - truth) * 0.5 + 0.25
-    >>> sensor = np.where(rng.random(5000) < 0.90, truth, 1 - truth).reshape(-1, 1)
-    >>> adaptation = adapt(stable, sensor)
-    >>> adaptation.decision.kind
-    'adapted'
-    >>> float((adaptation.predict(stable, sensor) == truth).mean().round(2))
-    0.9
-
-    References
-    ----------
-    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
-       to Harness Spurious Features. NeurIPS 36.
-    """
+    """`sfboost.adapt` without its look at what the new rows contradict, and at what was not checked."""
     return adapt_rows(
         stable_proba,
         X_unstable,
@@ -171,50 +93,28 @@ def adapt_rows(
     problem = Problem(stable, X, known, weight, divisor, raw)
     if len(used) < len(weight):  # a row of weight zero is no row
         problem = problem.take(used)
-        stable = problem.stable
     amount = amount_of(problem)
-    doubts = refusals(amount, training.evidence)
-    decision = decide(amount, doubts, refuse=answer != "paper")
-    notes = notes_on_classes(amount, names) if decision.kind == "adapted" else []
-    if decision.kind == "adapted" and doubts:
-        notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
-    for note in notes:
-        warn(note, AdaptationWarning)
-    unstable = fitted = None
+    decision, notes = first_decision(amount, training, answer, names)
+    learned = None
     if decision.kind == "adapted":
-        choose = choices.head is None
-        fitted = cross_fit(problem, choices) if choose else None
+        fitted = cross_fit(problem, choices) if choices.head is None else None
         unstable = fit_unstable(problem, choices, fitted.l2 if fitted else None)
-    prior = _class_shares(problem, unstable)
-    band = withheld = None
-    if answer == "safe" and unstable is not None and not problem.all_labelled:
-        band, decision = _guarded(problem, choices, unstable, prior, training, decision)
-        if alarm is not None:
-            decision = Decision("kept stable", alarm)
-        if decision.kind == "kept stable":
-            unstable, withheld = None, unstable
-    if decision.kind == "kept stable":
-        warn(
-            f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
-            AdaptationRefused,
-        )
-    return Adaptation(
+        learned = Learned(unstable, _class_shares(problem, unstable), fitted)
+        if answer == "safe" and not problem.all_labelled:
+            learned = replace(learned, guard=_guard(problem, choices, learned, training))
+    return conclude(
+        decision,
+        learned,
+        amount,
+        alarm=alarm,
         classes=names,
-        decision=decision,
-        prior=prior,
-        divisor=problem.prior,
-        statistics=problem.statistics,
-        unstable=unstable,
         standardizer=standardizer,
-        cross_fit=fitted,
         settings=choices,
-        n_rows=len(stable),
         n_labelled=len(problem.labelled),
-        n_features=X.shape[1],
-        warnings=tuple(notes),
-        guard=band,
-        withheld=withheld,
-        uncertainty=uncertainty_of(problem, choices, unstable, standardizer, alarm) if uncertainty else None,
+        warnings=notes,
+        errors=lambda used: (
+            uncertainty_of(problem, choices, used, standardizer, alarm) if uncertainty else None
+        ),
     )
 
 
@@ -230,39 +130,36 @@ def check_source_prior(training: Training, choices: Choices, n_classes: int) -> 
     return as_class_shares(training.source_prior, n_classes, name="source_prior")
 
 
-def _class_shares(problem: Problem, unstable: UnstableModel | None) -> FloatArray:
+def _class_shares(problem: Problem, unstable: UnstableModel) -> FloatArray:
     """Pr[Y] in the new domain: the mean of f_S, or of f_U if the training prior says nothing of it."""
-    if problem.prior_is_estimated or unstable is None:
+    if problem.prior_is_estimated:
         return problem.prior
     share = problem.weight / problem.weight.sum()
     return share @ np.exp(unstable.log_proba(problem.X))
 
 
-def _guarded(
-    problem: Problem,
-    choices: Choices,
-    unstable: UnstableModel,
-    prior: FloatArray,
-    training: Training,
-    decision: Decision,
-) -> tuple[Guard, Decision]:
-    """The band around f_U, and what it leaves of the adaptation."""
-    confusion = problem.statistics.confusion
+def _guard(problem: Problem, choices: Choices, learned: Learned, training: Training) -> Guard:
+    """The guard of rows that are here; 20 000 of them are enough to judge a gain."""
+    unstable, confusion = learned.unstable, problem.statistics.confusion
     if not problem.prior_is_estimated:
         # Under label shift ε is not a function of f_S alone: use the fitted joint posterior as labels.
         joint = posterior(unstable.log_proba(problem.X), problem.class_evidence)
         joint = joint * problem.weight[:, None]
         confusion = (problem.stable.T @ joint) / joint.sum(axis=0)
     covariance, pseudo_error = head_covariance(problem, choices, unstable)
-    source = "assumed zero" if training.leak is None else training.leak_source
-    band = Guard(training.leak or 0.0, source, prior, confusion, covariance, pseudo_error)
-    counts = count_answers(band, problem.stable, problem.X, problem.prior, problem.weight, unstable)
     some = problem
     if len(problem.stable) > START_ROWS:
         some = problem.take(RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, choices.random_state))
-    band = complete(band, some, unstable, counts)
-    kind, reason = verdict(band, counts)
-    return band, Decision(kind, f"{decision.reason}; {reason}")
+    return judge(
+        some,
+        unstable,
+        allowed_leak(training, problem.statistics),
+        prior=learned.prior,
+        confusion=confusion,
+        covariance=covariance,
+        pseudo_error=pseudo_error,
+        random_state=choices.random_state,
+    )
 
 
 def _prepare(X_unstable: Any, weight: Any, choices: Choices) -> tuple[Any, Standardizer | None, Any]:

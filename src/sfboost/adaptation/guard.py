@@ -1,65 +1,67 @@
-"""The guard: how far f_U may be trusted if f_S shows some of X_U within a class (a leak).
+"""The guard: is the gain of adapting beyond doubt? f_U is taken whole, or not at all.
 
-A leak L(u, y) = E[f_S | y, u] − E[f_S | y] moves the mean pseudo-label at u by B(u) = Σ_y q_y(u) L(u, y), and
-the corrected q(u) = Pr[Y | u] by ε⁻¹ B(u): by B(u)/s for two classes. If |B| ≤ δ, the truth lies in the band
-q̂ ± (δ + z·SE)/s. The guard answers with the point of that band nearest to the prior, where X_U says nothing.
-For K > 2 the same is read in the space of pseudo-labels: q̂ moves towards the prior until ε(q̂ − p), what the
-rows show of it, is explained by a leak of δ in no class.
+The gain is the expected accuracy of the adapted answers minus that of the stable ones, by the joint
+posterior. Two things make it doubtful. *Sampling error*: other rows would have given another head, and the
+answers that a head changes look best to itself; heads drawn from its covariance show both. A *leak*
+L(u, y) = E[f_S | y, u] − E[f_S | y] moves the mean pseudo-label at u by B(u) = Σ_y q_y(u) L(u, y), and the
+corrected q(u) = Pr[Y | u] by ε⁻¹ B(u). Of all leaks of size δ, root mean square within classes, the worst is
+the one that looks like f_U itself: L(u, y) = δ (h(u) − E[h | y]) / sd(h | Y), where h(u) = ε (q(u) − p) is
+all that pseudo-labels show of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.optimize import brentq
-from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation.decision import DecisionKind
+from sfboost.adaptation.decision import Decision
+from sfboost.adaptation.earlier_band import EarlierBand
 from sfboost.adaptation.fitting import UnstableModel
 from sfboost.adaptation.problem import Problem
-from sfboost.marginal import floored_log, log_combine
+from sfboost.adaptation.training import Training
+from sfboost.heads import SoftLogisticRegression
+from sfboost.heads.objectives import log_proba_from_logits
+from sfboost.marginal import PseudoLabelStatistics, floored_log, log_combine
 from sfboost.marginal.probabilities import FloatArray
 
-BoolArray = npt.NDArray[np.bool_]
-
-#: One-sided 5 %: how many standard errors of the head belong to the band.
+#: One-sided 5 %: how many standard errors the gain must be away from nothing.
 SAMPLING_REACH = 1.64
-#: If so many of the answers that adapting changes survive the band, it is no blend.
-_MOST_ANSWERS = 0.9
 _LARGEST_LEAK = 1.0
-# Rows at a time, so that one row of numbers per parameter stays small.
-_BLOCK = 32768
+# A leak is seldom less, and nobody looks for it, where training domains are not known.
+_USUAL = 0.2
+# Heads drawn from the covariance of the fitted one.
+_DRAWS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """A band around f_U and the answer in it that is nearest to the prior.
+    """What adapting is expected to gain, and how large a leak would undo it.
 
-    How far f_S shows X_U within a class cannot be known in the new domain. Of all answers that a leak of
-    this size would allow, take the most careful one.
+    How far f_S shows X_U within a class cannot be known in the new domain. f_U is used if its gain is beyond
+    sampling error and beyond the worst that a leak of δ can do.
 
     Attributes
     ----------
     leak : float
-        δ, the largest |B(u)| that is allowed for; zero guards against sampling error alone.
+        δ, the leak that is allowed for.
     leak_source : str
-        Where δ comes from: "given", "training domains" or "assumed zero".
-    prior : array of shape (K,)
-        Class shares of the new domain: what f_U is drawn towards.
-    confusion : array of shape (K, K)
-        ε.
-    head_covariance : array of shape (P, P) or None
-    pseudo_error : float
-        Standard error of the mean pseudo-label at a row, for heads without `head_covariance`.
+        Where δ comes from: "given", "training domains" or "assumed, …".
+    gain : float
+        Estimated accuracy that adapting gains if there is no leak, without what it owes to chance.
+    gain_error : float
+        Its standard error.
     break_even : float
-        δ*, the leak at which the estimated gain of the unguarded adaptation vanishes; 0 where there is
-        none even without a leak, infinity where no leak below one undoes it.
-    cost : float
-        Estimated accuracy given up if there is no leak at all and the head is exact.
+        δ*, the leak at which the gain is within doubt: f_U is used below it. 0 where sampling error is doubt
+        enough, infinity where no leak below one undoes the gain.
+    head_covariance : array of shape (P, P) or None
+        Of the head's parameters on standardised features, where its equations are known.
+    band : EarlierBand or None
+        In files of earlier versions, which drew f_U towards the prior row by row.
 
     References
     ----------
@@ -69,97 +71,40 @@ class Guard:
 
     leak: float
     leak_source: str
-    prior: FloatArray
-    confusion: FloatArray
-    head_covariance: FloatArray | None = None
-    pseudo_error: float = 0.0
+    gain: float = float("nan")
+    gain_error: float = float("nan")
     break_even: float = float("nan")
-    cost: float = float("nan")
+    head_covariance: FloatArray | None = None
+    band: EarlierBand | None = None
+
+    @property
+    def accepts(self) -> bool:
+        """Whether f_U is used."""
+        return self.leak < self.break_even
 
     def __str__(self) -> str:
         return (
             f"guard: leak {self.leak:.4f} ({self.leak_source}), break-even {self.break_even:.4f}, "
-            f"cost {100 * self.cost:.2f} points"
+            f"gain {100 * self.gain:.2f} ± {100 * self.gain_error:.2f} points"
         )
 
-    def trust(self, model: UnstableModel, X: Any, leak: float | None = None) -> FloatArray:
-        """λ(u) in [0, 1]: the share of the way from the prior to f_U that survives a leak."""
-        return self.around(model, X).trust(self.leak if leak is None else leak)
+    def decision(self, rows: str) -> Decision:
+        """Whether f_U is used, and why; `rows` says what there was to learn from."""
+        origin = f"leak {self.leak:.3f} ({self.leak_source}), break-even {self.break_even:.3f}"
+        gain = f"an estimated gain of {100 * self.gain:.1f} ± {100 * self.gain_error:.1f} points of accuracy"
+        if self.accepts:
+            return Decision("adapted", f"{rows}; {origin}: {gain}")
+        doubt = "what such a leak can do" if self.break_even else "sampling error"
+        return Decision("kept stable", f"{rows}; {origin}: {gain} is not beyond {doubt}")
 
-    def around(self, model: UnstableModel, X: Any) -> Band:
-        """The band around f_U at these rows; their head is evaluated once, whatever the leak."""
-        log_head = model.log_head(X)
-        base = np.exp(log_head)
-        moved = base - self.prior
-        # The head of the post-hoc correction estimates Pr[Ŷ | u] itself; any other one sees it through ε.
-        seen = moved if model.confusion is not None else moved @ self.confusion.T
-        reach = np.maximum(np.abs(seen).max(axis=1), np.finfo(np.float64).tiny)
-        if self.head_covariance is None:
-            doubt = SAMPLING_REACH * self.pseudo_error / reach
-        else:
-            error = _error_along(base, moved, X, self.head_covariance)
-            size = np.maximum((moved**2).sum(axis=1), np.finfo(np.float64).tiny)
-            doubt = SAMPLING_REACH * error / size
-        return Band(self.prior, np.exp(model.corrected(log_head)), reach, doubt)
-
-    def log_unstable(self, model: UnstableModel, X: Any, leak: float | None = None) -> FloatArray:
-        """Log of the guarded f_U: p + λ(u) (f_U − p)."""
-        return self.around(model, X).log_unstable(self.leak if leak is None else leak)
-
-    def depends_on_leak(
-        self, stable: FloatArray, divisor: FloatArray, model: UnstableModel, X: Any
-    ) -> BoolArray:
-        """Rows whose predicted class differs between no leak and a leak of δ."""
-        band = self.around(model, X)
-        answers = [
-            log_combine(stable, band.log_unstable(leak), divisor).argmax(axis=1) for leak in (0.0, self.leak)
-        ]
-        return np.asarray(answers[0] != answers[1])
-
-
-@dataclass(frozen=True, eq=False)
-class Band:
-    """What a guard knows of some rows before it knows the leak.
-
-    Attributes
-    ----------
-    prior : array of shape (K,)
-    unstable : array of shape (n, K)
-        f_U, unguarded.
-    reach : array of shape (n,)
-        The leak that alone would explain all that the rows show of f_U.
-    doubt : array of shape (n,)
-        The share of f_U − p that sampling error may explain.
-    """
-
-    prior: FloatArray
-    unstable: FloatArray
-    reach: FloatArray
-    doubt: FloatArray
-
-    def trust(self, leak: float) -> FloatArray:
-        """λ(u) in [0, 1]: the share of the way from the prior to f_U that survives a leak."""
-        return np.clip(1.0 - leak / self.reach - self.doubt, 0.0, 1.0)
-
-    def log_unstable(self, leak: float) -> FloatArray:
-        """Log of the guarded f_U: p + λ(u) (f_U − p)."""
-        return floored_log(self.prior + self.trust(leak)[:, None] * (self.unstable - self.prior))
-
-
-def _error_along(base: FloatArray, moved: FloatArray, X: Any, covariance: FloatArray) -> FloatArray:
-    """Standard error of the head's probabilities along q̂ − p, times its length, by the delta method."""
-    # The derivative of the softmax is diag(q) − q qᵀ.
-    by_logit = base * (moved - (base * moved).sum(axis=1, keepdims=True))
-    if base.shape[1] == 2:
-        by_logit = by_logit[:, 1:]
-    variance = np.empty(len(base))
-    for first in range(0, len(base), _BLOCK):
-        block = slice(first, first + _BLOCK)
-        rows = X[block].toarray() if sparse.issparse(X) else X[block]
-        design = np.column_stack([rows, np.ones(len(rows))])
-        direction = (by_logit[block, :, None] * design[:, None, :]).reshape(len(design), -1)
-        variance[block] = ((direction @ covariance) * direction).sum(axis=1)
-    return np.sqrt(np.maximum(variance, 0.0))
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """A guard of an earlier version goes on answering with its band."""
+        if "pseudo_error" not in state:
+            return state
+        names = ("leak", "prior", "confusion", "head_covariance", "pseudo_error")
+        kept = {name: state[name] for name in ("leak", "leak_source", "break_even", "head_covariance")}
+        return kept | {"band": EarlierBand(**{name: state[name] for name in names})}
 
 
 def expected_gain(
@@ -173,100 +118,114 @@ def expected_gain(
     return float(np.average(joint[rows, adopted] - joint[rows, stable.argmax(axis=1)], weights=weight))
 
 
-@dataclass(frozen=True)
-class AnswerCounts:
-    """What the guard leaves of the answers that adapting changes; sums over rows, so two add up.
+def judge(
+    problem: Problem,
+    model: UnstableModel,
+    leak: tuple[float, str],
+    *,
+    prior: FloatArray,
+    confusion: FloatArray,
+    covariance: FloatArray | None,
+    pseudo_error: float = 0.0,
+    random_state: int = 0,
+) -> Guard:
+    """Judge the gain of f_U on the rows of `problem`.
 
-    Attributes
+    Parameters
     ----------
-    weight : float
-    n_changed : int
-        Rows whose class adapting changes.
-    changed, survived : float
-        Their weight, and that of those whose class the guard changes too, and to the same.
-    n_careful : int
-        Rows whose class the guarded answer changes.
-    gain, careful_gain : float
-        Expected rows that adapting, and guarded adapting, gets right and the stable predictor does not.
+    leak : pair of float and str
+        δ, and where it comes from.
+    prior : array of shape (K,)
+        Class shares of the new domain.
+    confusion : array of shape (K, K)
+        ε.
+    covariance : array of shape (P, P) or None
+        Of the parameters of our logistic head.
+    pseudo_error : float
+        Standard error of the mean pseudo-label at a row, for heads without `covariance`: what rows show by
+        chance looks like a leak of that size.
     """
+    stable, weight, divisor = problem.stable, problem.weight, problem.prior
+    log_head = model.log_head(problem.X)
+    log_unstable = model.corrected(log_head)
+    base, unstable = np.exp(log_head), np.exp(log_unstable)
+    joint = np.exp(log_combine(stable, log_unstable, divisor))
+    adopted = joint.argmax(axis=1)
+    plain = expected_gain(stable, joint, adopted, weight)
+    # The head of the post-hoc correction estimates Pr[Ŷ | u] itself; any other one is seen through ε.
+    shown = base - prior if model.confusion is not None else (unstable - prior) @ confusion.T
+    worst = worst_leak(shown, unstable, weight) @ np.linalg.pinv(confusion).T
 
-    weight: float
-    n_changed: int
-    changed: float
-    survived: float
-    n_careful: int
-    gain: float
-    careful_gain: float
+    def loss(size: float) -> float:
+        moved = floored_log(unstable - size * worst)
+        return plain - expected_gain(stable, np.exp(log_combine(stable, moved, divisor)), adopted, weight)
 
-    def __add__(self, other: AnswerCounts) -> AnswerCounts:
-        return AnswerCounts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
-
-
-def count_answers(
-    guard: Guard, stable: FloatArray, X: Any, divisor: FloatArray, weight: FloatArray, model: UnstableModel
-) -> AnswerCounts:
-    """Count on some rows what the guard does.
-
-    On the way from the prior to f_U the weight of every class moves in a straight line. So a class that wins
-    at both ends wins in between, and only rows whose class adapting changes need to be looked at.
-    """
-    log_joint = log_combine(stable, model.log_proba(X), divisor)
-    plain, base = log_joint.argmax(axis=1), stable.argmax(axis=1)
-    changed = np.flatnonzero(plain != base)
-    total = float(weight.sum())
-    if not len(changed):
-        return AnswerCounts(total, 0, 0.0, 0.0, 0, 0.0, 0.0)
-    plain, base, weight, joint = plain[changed], base[changed], weight[changed], np.exp(log_joint[changed])
-    guarded = guard.log_unstable(model, _safe_indexing(X, changed))
-    careful = log_combine(stable[changed], guarded, divisor).argmax(axis=1)
-    rows = np.arange(len(changed))
-    return AnswerCounts(
-        total,
-        len(changed),
-        float(weight.sum()),
-        float(weight[careful == plain].sum()),
-        int((careful != base).sum()),
-        float(weight @ (joint[rows, plain] - joint[rows, base])),
-        float(weight @ (joint[rows, careful] - joint[rows, base])),
-    )
-
-
-def complete(guard: Guard, problem: Problem, model: UnstableModel, counts: AnswerCounts) -> Guard:
-    """The guard with δ* and its cost, from the rows that were adapted to.
-
-    δ* is where the unguarded predictions stop paying if the leak is as adverse as it can be: their gain
-    over the stable ones is judged by the joint posterior at the end of the band nearest to the prior.
-    """
-    divisor = problem.prior
-    adopted = log_combine(problem.stable, model.log_proba(problem.X), divisor).argmax(axis=1)
-    changed = np.flatnonzero(adopted != problem.stable.argmax(axis=1))  # the others gain and lose nothing
-    stable, X, weight = problem.stable[changed], _safe_indexing(problem.X, changed), problem.weight[changed]
-    adopted = adopted[changed]
-
-    band = guard.around(model, X) if len(stable) else None
-
-    def gain(leak: float) -> float:
-        if band is None:
-            return 0.0
-        joint = np.exp(log_combine(stable, band.log_unstable(leak), divisor))
-        return expected_gain(stable, joint, adopted, weight)
-
-    if not len(changed) or gain(0.0) <= 0.0:
-        break_even = 0.0
-    elif gain(_LARGEST_LEAK) > 0.0:
-        break_even = float("inf")
+    if covariance is None:
+        chance, error = 0.0, loss(SAMPLING_REACH * pseudo_error) / SAMPLING_REACH
     else:
-        break_even = float(brentq(gain, 0.0, _LARGEST_LEAK, xtol=1e-4))
-    return replace(guard, break_even=break_even, cost=(counts.gain - counts.careful_gain) / counts.weight)
+        chance, error = _sampling(problem, model, covariance, joint, random_state)
+    gain = plain - chance
+    return Guard(*leak, gain, error, _break_even(loss, gain, error), covariance)
 
 
-def verdict(guard: Guard, counts: AnswerCounts) -> tuple[DecisionKind, str]:
-    """What the guard did ("adapted", "blended", "kept stable"), and why in one sentence."""
-    survived = counts.survived / counts.changed if counts.n_changed else 1.0
-    origin = f"leak {guard.leak:.3f} ({guard.leak_source}), break-even {guard.break_even:.3f}"
-    if not counts.n_careful:
-        return "kept stable", f"{origin}: no answer of the stable predictor changes beyond doubt"
-    share = (
-        f"{int(100 * survived)} % of the {counts.n_changed} answers that adapting changes are beyond doubt"
-    )
-    return ("adapted" if survived >= _MOST_ANSWERS else "blended"), f"{origin}: {share}"
+def allowed_leak(training: Training, statistics: PseudoLabelStatistics) -> tuple[float, str]:
+    """δ of a guard, and where it comes from."""
+    if training.leak is None:
+        return usual_leak(statistics)
+    return training.leak, training.leak_source
+
+
+def usual_leak(statistics: PseudoLabelStatistics) -> tuple[float, str]:
+    """A leak to allow for where none was measured: f_S and X_U correlated by a fifth within a class."""
+    prior, confusion = statistics.prior, statistics.confusion
+    total = np.diag(statistics.cross) / statistics.weight
+    within = float((total - confusion**2 @ prior).max())
+    return _USUAL * float(np.sqrt(max(within, 0.0))), "assumed, a fifth of the spread of f_S within a class"
+
+
+def worst_leak(shown: FloatArray, unstable: FloatArray, weight: FloatArray) -> FloatArray:
+    """B(u) of the leak of size one that looks most like f_U, of shape (n, K).
+
+    Within a class it is the deviation of `shown`, h, from its mean. What is left of that in the mean
+    over the classes at u is little where X_U tells the classes apart, and all of h where it hardly does.
+    """
+    share = weight / weight.sum()
+    joint = unstable * share[:, None]
+    shares = joint.sum(axis=0)
+    means = (joint.T @ shown) / np.maximum(shares, np.finfo(np.float64).tiny)[:, None]
+    within = share @ shown**2 - shares @ means**2
+    size = np.sqrt(max(float(within.max()), np.finfo(np.float64).tiny))
+    return np.asarray((shown - unstable @ means) / size)
+
+
+def _sampling(
+    problem: Problem, model: UnstableModel, covariance: FloatArray, joint: FloatArray, random_state: int
+) -> tuple[float, float]:
+    """How much the gain owes to chance, and its standard error: a parametric bootstrap of the head.
+
+    A drawn head judges its own answers; the fitted one stands for the truth that it does not know.
+    """
+    assert isinstance(model.head, SoftLogisticRegression)  # other heads have no covariance
+    stable, weight = problem.stable, problem.weight
+    theta = np.column_stack([model.head.coef_, model.head.intercept_])
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    errors = []
+    for noise in np.random.default_rng(random_state).normal(size=(_DRAWS, theta.size)):
+        drawn = theta + (root @ noise).reshape(theta.shape)
+        logits = np.asarray(problem.X @ drawn[:, :-1].T) + drawn[:, -1]
+        log_unstable = model.corrected(log_proba_from_logits(logits))
+        own = np.exp(log_combine(stable, log_unstable, problem.prior))
+        adopted = own.argmax(axis=1)
+        errors.append(expected_gain(stable, own - joint, adopted, weight))
+    return float(np.mean(errors)), float(np.std(errors))
+
+
+def _break_even(loss: Callable[[float], float], gain: float, error: float) -> float:
+    """The leak at which both doubts, added like errors that know nothing of each other, are the gain."""
+    if gain <= SAMPLING_REACH * error:
+        return 0.0
+    room = float(np.sqrt(gain**2 - (SAMPLING_REACH * error) ** 2))
+    if loss(_LARGEST_LEAK) < room:
+        return float("inf")
+    return float(brentq(lambda size: loss(size) - room, 0.0, _LARGEST_LEAK, xtol=1e-5))

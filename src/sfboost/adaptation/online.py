@@ -13,7 +13,9 @@ from scipy import stats
 
 from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.fitting import UnstableModel
+from sfboost.adaptation.guard import judge
 from sfboost.adaptation.likelihood_sums import LikelihoodSums, Point, likelihood_sums
+from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.linear import LinearFit
@@ -52,10 +54,17 @@ class OnlineHead:
         model = adaptation.unstable or adaptation.withheld
         if model is None or not isinstance(model.head, SoftLogisticRegression) or model.confusion is not None:
             raise ValueError(
-                "Only an adaptation with the default head can be updated, and the stable predictor was kept "
-                "here or another head was used: adapt to more rows first, or pass answer='paper'."
+                "Only an adaptation with the default head and settings can be updated, and the stable "
+                "predictor was kept here or others were used: adapt to more rows first, or pass "
+                "answer='paper'."
             )
-        assert adaptation.standardizer is not None
+        if adaptation.settings.transport != "posterior":
+            raise ValueError(
+                'Only transport="posterior" can be updated; with transport="likelihood", adapt again to all '
+                "rows."
+            )
+        if adaptation.standardizer is None:
+            raise ValueError("Only with standardised features can an adaptation be updated: leave that on.")
         theta = np.column_stack([model.head.coef_, model.head.intercept_])
         covariance = None
         if adaptation.guard is not None:
@@ -96,7 +105,7 @@ class OnlineHead:
     def surprise(self, stable: FloatArray, X: FloatArray) -> float:
         """P-value of rows that were not learned from, if the head is right for them: a score test.
 
-        The error of the head itself is in it.
+        The error of the head itself is in it, and lasts: p-values of two batches are not independent.
         """
         sums = self._sums(stable, X, self.theta, self.statistics.prior)
         size, n = self.theta.size, sums.n_rows
@@ -115,25 +124,35 @@ class OnlineHead:
     ) -> LikelihoodSums:
         return likelihood_sums(stable, X, Point(theta, prior, self.standardizer))
 
-    def adapt(self, adaptation: Adaptation) -> Adaptation:
-        """The adaptation with this head in it; a guard gets the class shares and errors of now."""
-        model = adaptation.unstable or adaptation.withheld
-        assert model is not None
-        assert isinstance(model.head, SoftLogisticRegression)
-        head = SoftLogisticRegression(l2=model.head.l2)
-        head.classes_ = model.head.classes_
+    def adapt(self, adaptation: Adaptation, stable: FloatArray, X: FloatArray) -> Adaptation:
+        """The adaptation with this head in it; a guard judges its gain on these rows."""
+        before = adaptation.unstable or adaptation.withheld
+        assert before is not None
+        assert isinstance(before.head, SoftLogisticRegression)
+        head = SoftLogisticRegression(l2=before.head.l2)
+        head.classes_ = before.head.classes_
         head.take(LinearFit(self.theta[:, :-1].T, self.theta[:, -1], float("nan"), 0, True))
-        prior = self.statistics.prior
-        guard = adaptation.guard
+        prior, guard, decision = self.statistics.prior, adaptation.guard, adaptation.decision
+        model, kept = UnstableModel(head), False
         if guard is not None:
+            alarmed = adaptation.unstable is None and guard.accepts
             faint = _FAINT * np.eye(self.theta.size)
-            covariance = np.asarray(np.linalg.pinv(self.information + faint, hermitian=True))
-            confusion = self.statistics.confusion
-            guard = replace(guard, prior=prior, confusion=confusion, head_covariance=covariance)
+            guard = judge(
+                Problem.unlabelled(stable, self.standardizer.apply(X), prior),
+                model,
+                (guard.leak, guard.leak_source),
+                prior=prior,
+                confusion=self.statistics.confusion,
+                covariance=np.asarray(np.linalg.pinv(self.information + faint, hermitian=True)),
+            )
+            if not alarmed:  # what an alarm kept stays kept
+                decision = guard.decision(f"{self.statistics.weight:.0f} rows are remembered")
+            kept = decision.kind == "kept stable"
         return replace(
             adaptation,
-            unstable=UnstableModel(head),
-            withheld=None,
+            decision=decision,
+            unstable=None if kept else model,
+            withheld=model if kept else None,
             prior=prior,
             divisor=prior,
             statistics=self.statistics,

@@ -55,6 +55,14 @@ class Problem:
     given_prior: FloatArray | None = None
     raw: Any = None
 
+    @classmethod
+    def unlabelled(
+        cls, stable: FloatArray, X: Any, given_prior: FloatArray | None = None, raw: Any = None
+    ) -> Problem:
+        """Rows of equal weight, none of them labelled."""
+        known = np.full(len(stable), UNKNOWN, dtype=np.intp)
+        return cls(stable, X, known, np.ones(len(stable)), given_prior, raw)
+
     @property
     def n_classes(self) -> int:
         """K."""

@@ -8,7 +8,7 @@ then climbs ℓ of *all* rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,20 +16,13 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sfboost.adaptation.adaptation import Adaptation
-from sfboost.adaptation.decision import (
-    AdaptationRefused,
-    AdaptationWarning,
-    Amount,
-    Decision,
-    decide,
-    notes_on_classes,
-    refusals,
-)
+from sfboost.adaptation.decision import Amount
 from sfboost.adaptation.engine import check_source_prior
 from sfboost.adaptation.fitting import FINE, UnstableModel, fit_unstable
-from sfboost.adaptation.guard import Guard, complete, count_answers, verdict
+from sfboost.adaptation.guard import allowed_leak, judge
 from sfboost.adaptation.likelihood_sums import LikelihoodSums, Point, likelihood_sums
-from sfboost.adaptation.problem import UNKNOWN, Problem
+from sfboost.adaptation.outcome import Learned, conclude, first_decision
+from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
 from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.standardize import Standardizer
@@ -42,7 +35,6 @@ from sfboost.heads.linear import LinearFit
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.notices import warn
 
 Sum = TypeVar("Sum")
 #: Of a function of (stable, raw X) of some rows: its sum over all of them.
@@ -97,67 +89,47 @@ def adapt_summed(
     statistics, n_rows = overview.statistics, overview.statistics.weight
     divisor = check_source_prior(training, choices, statistics.n_classes)
     prior = statistics.prior if divisor is None else divisor
-    sample = _sample(overview, divisor)
+    rows = overview.standardizer.apply(overview.X)
+    sample = Problem.unlabelled(overview.stable, rows, divisor, overview.X)
     amount = Amount(statistics, int(n_rows), overview.X.shape[1], prior, all_certain=overview.all_certain)
-    doubts = refusals(amount, training.evidence)
-    decision = decide(amount, doubts, refuse=answer != "paper")
-    notes = notes_on_classes(amount, classes) if decision.kind == "adapted" else []
-    if decision.kind == "adapted" and doubts:
-        notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
-    for note in notes:
-        warn(note, AdaptationWarning)
-    unstable = fitted = band = withheld = errors = None
-    shares = prior
+    decision, notes = first_decision(amount, training, answer, classes)
+    learned, errors = None, None
     if decision.kind == "adapted":
         fitted = cross_fit(sample, choices, total=n_rows)
         unstable, sums, theta = _climb(sample, over_all, choices, fitted.l2, prior, overview.standardizer)
         influence = None
         if sums.hessian.size:
             influence = influence_map(sums, theta, fitted.l2, prior_is_estimated=divisor is None)
-        confusion = statistics.confusion
-        if divisor is not None:
-            shares = sums.unstable / n_rows
-            confusion = sums.joint / sums.joint.sum(axis=0)
+        learned = Learned(unstable, prior if divisor is None else sums.unstable / n_rows, fitted)
         if answer == "safe":
             covariance = None if influence is None else summed_covariance(sums, influence)
-            rough = rough_error(statistics, overview.X.shape[1] + 1) if covariance is None else 0.0
-            source = "assumed zero" if training.leak is None else training.leak_source
-            band = Guard(training.leak or 0.0, source, shares, confusion, covariance, rough)
-            counts = over_all(Judge(band, prior, overview.standardizer, unstable))
-            band = complete(band, sample, unstable, counts)
-            kind, reason = verdict(band, counts)
-            decision = Decision(kind, f"{decision.reason}; {reason}")
-            if alarm is not None:
-                decision = Decision("kept stable", alarm)
+            guard = judge(
+                sample,
+                unstable,
+                allowed_leak(training, statistics),
+                prior=learned.prior,
+                confusion=statistics.confusion if divisor is None else sums.joint / sums.joint.sum(axis=0),
+                covariance=covariance,
+                pseudo_error=rough_error(statistics, overview.X.shape[1] + 1) if covariance is None else 0.0,
+                random_state=choices.random_state,
+            )
+            learned = replace(learned, guard=guard)
         if uncertainty and influence is not None:
             assert isinstance(unstable.head, SoftLogisticRegression)
             errors = summed_uncertainty(
                 sums, statistics, unstable.head, overview.standardizer, influence, alarm, divisor is None
             )
-        if decision.kind == "kept stable":
-            unstable, withheld = None, unstable
-    if decision.kind == "kept stable":
-        warn(
-            f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
-            AdaptationRefused,
-        )
-    return Adaptation(
+    return conclude(
+        decision,
+        learned,
+        amount,
+        alarm=alarm,
         classes=classes,
-        decision=decision,
-        prior=shares,
-        divisor=prior,
-        statistics=statistics,
-        unstable=unstable,
         standardizer=overview.standardizer,
-        cross_fit=fitted,
         settings=choices,
-        n_rows=int(n_rows),
         n_labelled=0,
-        n_features=overview.X.shape[1],
-        warnings=tuple(notes),
-        guard=band,
-        withheld=withheld,
-        uncertainty=errors,
+        warnings=notes,
+        errors=lambda _: errors,
     )
 
 
@@ -170,28 +142,6 @@ class Climb:
     def __call__(self, stable: FloatArray, X: FloatArray) -> LikelihoodSums:
         """Of some rows."""
         return likelihood_sums(stable, X, self.point)
-
-
-@dataclass(frozen=True, eq=False)
-class Judge:
-    """The pass that counts what the guard leaves of the answers."""
-
-    guard: Guard
-    divisor: FloatArray
-    standardizer: Standardizer
-    model: UnstableModel
-
-    def __call__(self, stable: FloatArray, X: FloatArray) -> Any:
-        """Of some rows."""
-        rows, weight = self.standardizer.apply(X), np.ones(len(X))
-        return count_answers(self.guard, stable, rows, self.divisor, weight, self.model)
-
-
-def _sample(overview: Overview, divisor: FloatArray | None) -> Problem:
-    n_rows = len(overview.stable)
-    known, weight = np.full(n_rows, UNKNOWN, dtype=np.intp), np.ones(n_rows)
-    X = overview.standardizer.apply(overview.X)
-    return Problem(overview.stable, X, known, weight, divisor, overview.X)
 
 
 def _climb(

@@ -9,23 +9,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Settings, Training
-from sfboost.adaptation.checks import check_known_labels, check_weight
+from sfboost.adaptation.checks import check_known_labels
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.fitting import START_ROWS
-from sfboost.adaptation.problem import UNKNOWN
-from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
-from sfboost.boosting.adapted_domains import adapt_domains
-from sfboost.boosting.diagnosing import alarm_of, head_numbers, with_leak
-from sfboost.diagnostics import NewRows
+from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
+from sfboost.boosting.many_domains import adapt_domains
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.persistence import Savable
@@ -120,28 +114,45 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             Also compute standard errors (`uncertainty_`).
         sample_domain : array-like of shape (n,), optional
             The domain of each row, if the rows are of many new domains. Each gets a head of its own that
-            leans on the others, and on training, as far as its rows are few; labels and weights are not used,
-            and answer="best" is "safe".
+            leans on the others, and on training, as far as its rows are few. With answer="best" each gets an
+            answer of its own, and false discoveries of changes are held over all domains. Labels and weights
+            are not used.
 
         Returns
         -------
         AdaptedClassifier, or AdaptedDomains with `sample_domain`
             A new object; this model stays as it was.
         """
+        return self._facing(X, sample_weight, sample_domain)._adapt(
+            X, y, sample_weight, answer, leak, settings, uncertainty, sample_domain
+        )
+
+    def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> AdaptableClassifier:
+        """Return the model for rows of a new domain; another one if what it reads depends on them."""
+        return self
+
+    def _adapt(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        answer: str,
+        leak: float | None,
+        settings: Settings | None,
+        uncertainty: bool,
+        sample_domain: Any,
+    ) -> Any:
         log_stable, unstable = self._checked_parts(X)
         stable = np.exp(log_stable)
-        if sample_domain is not None:
-            if y is not None or sample_weight is not None or settings is not None or uncertainty:
-                raise ValueError(
-                    "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
-                    "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
-                )
-            answer = "safe" if answer == "best" else answer
-            training = with_leak(self.training_, leak, answer)
-            return adapt_domains(copy(self), stable, unstable, sample_domain, training, answer)
+        many = sample_domain is not None
+        if many and (y is not None or sample_weight is not None or settings is not None or uncertainty):
+            raise ValueError(
+                "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
+                "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
+            )
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
-        note = None
+        rows = note = None
         paper = settings is not None and settings.method == "paper"
         if paper and answer in ("best", "safe") and leak is None:
             answer = "checked"
@@ -149,9 +160,14 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             answer = "safe"  # the guard is what allows for a leak
         if answer == "best":
             rows, note = self._rows_to_answer(X, sample_weight, log_stable)
-            if rows is not None:
-                return self._best(rows, stable, unstable, choices, y, sample_weight, uncertainty)
-            answer = "safe"
+            answer = "best" if rows is not None else self._without_best()
+        if many:
+            training = with_leak(self.training_, leak, answer)
+            return adapt_domains(
+                copy(self), stable, unstable, sample_domain, training, answer, choices, rows, note
+            )
+        if rows is not None:
+            return self._best(rows, stable, unstable, choices, y, sample_weight, uncertainty)
         training, alarm = with_leak(self.training_, leak, answer), None
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
@@ -173,6 +189,10 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         )
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), with_note(adaptation, note))
+
+    def _without_best(self) -> str:
+        """What answer="best" is where there are no rows for it."""
+        return "safe"
 
     def answer_rows(
         self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
@@ -238,36 +258,3 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         adapted = AdaptedClassifier(copy(self), adaptation, best)
         adapted.answers_ = best.every_answer(rows)
         return adapted
-
-
-def with_note(adaptation: Adaptation, note: str | None) -> Adaptation:
-    """An adaptation whose reason says one thing more."""
-    if note is None:
-        return adaptation
-    return replace(
-        adaptation, decision=replace(adaptation.decision, reason=f"{adaptation.decision.reason}. {note}")
-    )
-
-
-def rows_to_judge(
-    stable: FloatArray, unstable: Any, sample_weight: Any, choices: Choices, training: Training
-) -> NewRows:
-    """New rows for the alarm; what complementarity says under label shift is not judged.
-
-    A row of weight zero is no row; every other one counts once, since weights are no observations. 20 000
-    rows are enough to see a contradiction: the same ones whatever their order.
-    """
-    if sample_weight is not None:
-        used = np.flatnonzero(check_weight(sample_weight, len(stable)))
-        stable, unstable = stable[used], _safe_indexing(unstable, used)
-    if len(stable) > START_ROWS and not choices.wraps_head:
-        X = (
-            sparse.csr_array(unstable)
-            if sparse.issparse(unstable)
-            else np.asarray(unstable, dtype=np.float64)
-        )
-        keys = row_keys(stable, X, np.full(len(stable), UNKNOWN, dtype=np.intp), np.ones(len(stable)))
-        some = RowSketch.of(keys, START_ROWS).draw(START_ROWS)
-        stable, unstable = stable[some], _safe_indexing(unstable, some)
-    judged = None if choices.transport == "likelihood" else head_numbers(unstable, choices.head)
-    return NewRows(stable, judged, recalibration=training.recalibration)

@@ -178,7 +178,7 @@ def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
     if sparse.issparse(X):
         return default_classifier(X)
     if not is_frame(X):  # a user's pipeline may have filled what is missing
-        return _preceded(SimpleImputer(strategy="median", keep_empty_features=True), X)
+        return _preceded(SimpleImputer(strategy="median", keep_empty_features=True), fitted, X)
     known = {} if fitted.encoder_ is None else {column.name: column for column in fitted.encoder_.columns}
     names = names_of(X)
     try:
@@ -186,10 +186,15 @@ def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
     except ValueError as error:
         raise ValueError(f"{error} Or pass a classifier that reads it as `pooled`.") from None
     gaps = () if fitted.encoder_ is None else fitted.encoder_.gaps
-    return _preceded(FunctionTransformer(Encoder(tuple(known[name] for name in names), gaps).encode), X)
+    return _preceded(
+        FunctionTransformer(Encoder(tuple(known[name] for name in names), gaps).encode), fitted, X
+    )
 
 
-def _preceded(step: Any, X: Any) -> Pipeline:
+def _preceded(step: Any, fitted: StableFeatureBoosting, X: Any) -> Pipeline:
+    tuned = getattr(fitted, "regression_", None)  # files of earlier versions have none
+    if tuned is not None:
+        return make_pipeline(step, clone(tuned))
     return make_pipeline(step, *(part for _, part in default_classifier(X).steps))
 
 

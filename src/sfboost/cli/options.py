@@ -66,7 +66,11 @@ class ColumnOptions:
     ] = None
     unstable: Annotated[
         str | None,
-        typer.Option("--unstable", help="Features that may change their meaning; by default all others."),
+        typer.Option(
+            "--unstable",
+            help="Features that may change their meaning; by default all others. 'components' is for "
+            "embeddings: directions of the new rows.",
+        ),
         NAMES,
     ] = None
     id: Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")] = (
@@ -77,6 +81,12 @@ class ColumnOptions:
         str | None,
         typer.Option("--categorical", help="Columns of numbers that are codes, not amounts."),
         NAMES,
+    ] = None
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", help="Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory."
+        ),
     ] = None
 
 
@@ -127,6 +137,12 @@ class AdaptOptions:
     leak: Annotated[
         float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")
     ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels", help="Column of NEW with the classes of some rows, empty elsewhere: they are used."
+        ),
+    ] = None
     require_adapted: Annotated[
         bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
     ] = False
@@ -163,7 +179,7 @@ class VoiceOptions:
 
 def _kinds(group: type) -> dict[str, str]:
     """What the TOML file may hold for the options of a group: those that are no paths."""
-    known = {bool: FLAG, float: NUMBER, str: TEXT, AnswerName: TEXT}
+    known = {bool: FLAG, int: NUMBER, float: NUMBER, str: TEXT, AnswerName: TEXT}
     kinds = {}
     for name, hint in get_type_hints(group, include_extras=True).items():
         told = get_args(hint)

@@ -18,7 +18,7 @@ from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_f
 from sfboost.report.training import evaluation_rows, training_of
 from sfboost.selection import StableFeatureSelector
 from sfboost.tables.preparing import NewTable, TrainingTable
-from sfboost.tables.roles import Roles
+from sfboost.tables.roles import COMPONENTS, Roles
 
 # Standard errors of the slopes are worth their time up to here.
 MOST_PARAMETERS = 100
@@ -49,10 +49,11 @@ class Project:
     adapted: AdaptedClassifier | None = None
 
     def adapt(self, new: NewTable, *, answer: str = "best", leak: float | None = None) -> Project:
-        """Adapt to the rows of a new domain; their labels are not looked at."""
+        """Adapt to the rows of a new domain; of labels only those that `known` has are looked at."""
         n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
         adapted = self.model.adapt(
             new.X,
+            new.known,
             answer=answer,
             leak=leak,
             uncertainty=n_parameters <= MOST_PARAMETERS,
@@ -121,7 +122,10 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     if evaluate and len(training.domains) > 1:
         with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
             facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings)))
-    pooled = None if model.pooled_ is not None else default_classifier(training.X).fit(training.X, training.y)
+    pooled = None
+    if model.pooled_ is None:
+        pooled = default_classifier(training.X) if model.regression_ is None else clone(model.regression_)
+        pooled.fit(training.X, training.y)
     # The model gets the encoder itself, so that it reads raw rows wherever it is loaded.
     model.stable_columns_ = model.stable_columns_.encoded_by(training.encoder)
     model.unstable_columns_ = model.unstable_columns_.encoded_by(training.encoder)
@@ -188,6 +192,8 @@ def configure(training: TrainingTable, settings: StableFeatureBoosting) -> Stabl
         whole = {output: column.name for column in encoder.columns for output in column.outputs}
         stable = StableFeatureSelector(groups=whole)
     unstable: Any = encoder.outputs_of(roles.unstable) or (None if roles.search else [])
+    if roles.components:
+        unstable = COMPONENTS
     if not roles.search and not stable:
         raise ValueError(
             "The stable columns hold one category each and say nothing: name others with --stable."

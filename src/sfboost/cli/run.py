@@ -10,6 +10,8 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
+from sfboost.cli.costs import Costs, read_costs
+from sfboost.cli.domains import EachDomain, domain_of_rows
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
@@ -28,7 +30,7 @@ def run(
     train: o.TrainTable,
     columns: o.ColumnOptions,
     output: PredictionTable,
-    new: Annotated[str | None, typer.Argument(help="Rows of one new domain; or use --hold-out.")] = None,
+    new: Annotated[str | None, typer.Argument(help="Rows of new domains; or use --hold-out.")] = None,
     hold_out: Annotated[
         str | None,
         typer.Option("--hold-out", help="Let this domain of TRAIN play the new one, labels hidden."),
@@ -36,6 +38,7 @@ def run(
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
     also: o.Also = None,
+    costs: Costs = None,
     format: Format = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
@@ -44,7 +47,9 @@ def run(
 ) -> None:
     """Fit to TRAIN, adapt to NEW, predict NEW, and write the report.
 
-    If the new rows have the target column, its labels score the predictions and are never used to adapt.
+    If NEW has the domain column, and several domains in it, each gets an answer of its own.
+    If the new rows have the target column, its labels score the predictions and are never used to adapt,
+    unless --labels names it.
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
@@ -63,14 +68,23 @@ def run(
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
+    matrix = read_costs(costs, project.model.classes_)
+    rows = name = None
+    if held is not None:
+        rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
+        name = str(hold_out)
+    elif not is_long(new, stream, project):
+        rows, name = read_new(str(new), project, csv, adapting.labels, each=True)
+        domain = domain_of_rows(rows.table, project, name)
+        if domain is not None:
+            each = EachDomain(project, rows, domain, name, train, training.remarks, others, matrix)
+            each.answer(voice, adapting, output, kind)
+            return
     with voice.waiting("Adapting"):
-        if held is not None:
-            here = take_new(held, project, f"{columns.domain} = {hold_out}")
-            done = adapt_table(project, here, str(hold_out), adapting)
-        elif is_long(new, stream, project):
+        if rows is None or name is None:
             done = adapt_blocks(project, str(new), csv, stream, adapting)
         else:
-            done = adapt_table(project, *read_new(str(new), project, csv), adapting)
+            done = adapt_table(project, rows, name, adapting)
         project = done.project
         title, remarks = f"{done.name} as a new domain", (*training.remarks, *done.remarks)
         facts = project.facts(
@@ -82,6 +96,6 @@ def run(
             remarks=remarks,
         )
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, done.batches(), done.name, others):
+        for batch in predict_batches(project, done.batches(), done.name, others, matrix):
             write(batch)
     finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows, context.find_root().obj)

@@ -32,7 +32,9 @@ def to_json(model: AdaptedClassifier | StableFeatureBoosting) -> str:
     head = {"format": FORMAT, "version": VERSION, "made_by": f"sfboost {sfboost.__version__}"}
     # How text and gaps of a table become the features: numbers alone need no recipe.
     recipes = [recipe for encoder in encoders for recipe in encoder.to_dict()["columns"]]
-    return json.dumps(head | _plain(values) | {"encoding": _plain(recipes)}, allow_nan=False, indent=1)
+    # Readers of the layout look for the band of an earlier guard: there is none.
+    rest = {"band": None, "encoding": _plain(recipes)}
+    return json.dumps(head | _plain(values) | rest, allow_nan=False, indent=1)
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The numbers as an ONNX graph: linear maps, temperatures, log-softmax, and the guard's band."""
+"""The numbers as an ONNX graph: linear maps, temperatures and log-softmax."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.export.linear import ExportedBand, LinearMap, LinearScorer, linear_scorer
+from sfboost.export.linear import LinearMap, LinearScorer, linear_scorer
 from sfboost.whole_files import write_whole
 
 # Old enough for runtimes of the last years, new enough for log-softmax along an axis.
@@ -109,10 +109,6 @@ class _Steps:
         self.constants.append(self._helper.make_tensor(name, kind, shape, values))
         return name
 
-    def axis(self, axis: int) -> str:
-        """An axis, as a constant."""
-        return self.constant(np.array([axis]), 1)
-
 
 def _centred(steps: _Steps, linear: LinearMap) -> str:
     columns = steps("Gather", "X", steps.constant(np.array(linear.columns), len(linear.columns)), axis=1)
@@ -131,16 +127,10 @@ def _log_proba(steps: _Steps, linear: LinearMap, centred: str, floor: float | No
 
 
 def _log_unstable(steps: _Steps, scorer: LinearScorer, linear: LinearMap) -> str:
-    centred = _centred(steps, linear)
-    log_head = _log_proba(steps, linear, centred)
-    if scorer.posthoc is None and scorer.band is None:
+    log_head = _log_proba(steps, linear, _centred(steps, linear))
+    if scorer.posthoc is None:
         return log_head
-    head = steps("Exp", log_head)
-    proba = head if scorer.posthoc is None else _corrected(steps, head, *scorer.posthoc)
-    if scorer.band is not None:
-        prior = steps.number(scorer.band.prior)
-        share = _trust(steps, scorer.band, head, centred, linear)
-        proba = steps("Add", prior, steps("Mul", share, steps("Sub", proba, prior)))
+    proba = _corrected(steps, steps("Exp", log_head), *scorer.posthoc)
     return steps("Log", steps("Max", proba, steps.number([_TINY])))
 
 
@@ -149,40 +139,3 @@ def _corrected(steps: _Steps, head: str, offset: float, slope: float) -> str:
     moved = steps("Div", steps("Sub", second, steps.number([offset])), steps.number([slope]))
     second = steps("Clip", moved, steps.number(0.0), steps.number(1.0))
     return steps("Concat", steps("Sub", steps.number([1.0]), second), second, axis=1)
-
-
-def _trust(steps: _Steps, band: ExportedBand, head: str, centred: str, linear: LinearMap) -> str:
-    """λ(u) of `Guard.trust`, as a column."""
-    moved = steps("Sub", head, steps.number(band.prior))
-    seen = steps("Abs", steps("MatMul", moved, steps.number(band.confusion.T)))
-    tiny = steps.number([_TINY])
-    reach = steps("Max", steps("ReduceMax", seen, axes=[1], keepdims=1), tiny)
-    doubt = steps("Div", steps.number([band.leak + band.reach * band.pseudo_error]), reach)
-    if band.covariance is not None:
-        size = steps("Max", steps("ReduceSum", steps("Mul", moved, moved), steps.axis(1), keepdims=1), tiny)
-        error = steps("Div", _error_along(steps, band.covariance, head, moved, centred, linear), size)
-        doubt = steps("Add", doubt, steps("Mul", steps.number([band.reach]), error))
-    return steps("Clip", steps("Sub", steps.number([1.0]), doubt), steps.number(0.0), steps.number(1.0))
-
-
-def _error_along(
-    steps: _Steps, covariance: Any, head: str, moved: str, centred: str, linear: LinearMap
-) -> str:
-    """Standard error of the head along q̂ − p, times its length (`guard._error_along`), as a column."""
-    mean = steps("ReduceSum", steps("Mul", head, moved), steps.axis(1), keepdims=1)
-    by_logit = steps("Mul", head, steps("Sub", moved, mean))
-    n_logits = len(linear.coef)
-    if n_logits == 2:
-        by_logit, n_logits = steps("Gather", by_logit, steps.constant(np.array([1]), 1), axis=1), 1
-    rows = steps("Div", centred, steps.number(linear.scale))
-    # A column of ones beside the features: the rows times nothing, plus one.
-    nothing = steps("MatMul", centred, steps.number(np.zeros((len(linear.columns), 1))))
-    design = steps("Concat", rows, steps("Add", nothing, steps.number([1.0])), axis=1)
-    products = steps(
-        "Mul", steps("Unsqueeze", by_logit, steps.axis(2)), steps("Unsqueeze", design, steps.axis(1))
-    )
-    size = n_logits * (len(linear.columns) + 1)
-    direction = steps("Reshape", products, steps.constant(np.array([-1, size]), 2))
-    spread = steps("Mul", steps("MatMul", direction, steps.number(covariance)), direction)
-    variance = steps("ReduceSum", spread, steps.axis(1), keepdims=1)
-    return steps("Sqrt", steps("Max", variance, steps.number([0.0])))

@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sfboost.adaptation.fitting import UnstableModel
-from sfboost.adaptation.guard import SAMPLING_REACH, Guard
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.playing import LEAST_PROBABILITY
@@ -50,18 +49,6 @@ class LinearMap:
 
 
 @dataclass(frozen=True, eq=False)
-class ExportedBand:
-    """The guard's band, as numbers; see `sfboost.adaptation.guard`."""
-
-    prior: FloatArray
-    confusion: FloatArray
-    leak: float
-    reach: float
-    pseudo_error: float
-    covariance: FloatArray | None
-
-
-@dataclass(frozen=True, eq=False)
 class LinearScorer:
     """A prediction as linear maps and a few numbers.
 
@@ -79,7 +66,6 @@ class LinearScorer:
         The p of log f_S + log f_U − log p.
     posthoc : pair of float or None
         (ε₁₀, slope) of the post-hoc correction of two classes, or None.
-    band : ExportedBand or None
     sources : tuple of Columns
         What makes the features of a frame.
     """
@@ -91,7 +77,6 @@ class LinearScorer:
     unstable: LinearMap | None
     divisor: FloatArray
     posthoc: tuple[float, float] | None
-    band: ExportedBand | None
     sources: tuple[Columns, ...]
 
     def matrix(self, X: Any) -> FloatArray:
@@ -136,15 +121,17 @@ def linear_scorer(model: AdaptedClassifier | StableFeatureBoosting) -> LinearSco
         "least_probability": LEAST_PROBABILITY,
     }
     if known is None or known.unstable is None:
-        return LinearScorer(
-            **shared, unstable=None, divisor=np.ones(len(fitted.classes_)), posthoc=None, band=None
+        return LinearScorer(**shared, unstable=None, divisor=np.ones(len(fitted.classes_)), posthoc=None)
+    if known.guard is not None and known.guard.band is not None:
+        raise ValueError(
+            "This adaptation was saved by an earlier version, whose guard is no linear map: adapt the model "
+            "to the rows again."
         )
     return LinearScorer(
         **shared,
         unstable=_unstable_map(known.unstable, known.standardizer, unstable_at),
         divisor=known.divisor,
         posthoc=_posthoc(known.unstable),
-        band=None if known.guard is None else _band(known.guard, known.unstable),
     )
 
 
@@ -225,10 +212,3 @@ def _posthoc(model: UnstableModel) -> tuple[float, float] | None:
         )
     slope = float(model.confusion[0, 0] + model.confusion[1, 1] - 1.0)
     return None if slope <= _LEAST_SLOPE else (float(model.confusion[1, 0]), slope)
-
-
-def _band(guard: Guard, model: UnstableModel) -> ExportedBand:
-    # The head of the post-hoc correction estimates Pr[Ŷ | u] itself: nothing stands between.
-    seen = np.eye(len(guard.prior)) if model.confusion is not None else guard.confusion
-    error = 0.0 if guard.head_covariance is not None else guard.pseudo_error
-    return ExportedBand(guard.prior, seen, guard.leak, SAMPLING_REACH, error, guard.head_covariance)

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from sfboost.adaptation.guard import AnswerCounts
 from sfboost.adaptation.likelihood_sums import LikelihoodSums
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal import PseudoLabelStatistics
@@ -42,8 +41,6 @@ def unpack(data: bytes) -> Any:
     if not data:
         return None
     with np.load(io.BytesIO(data), allow_pickle=False) as parts:
-        if "AnswerCounts" in parts:
-            return AnswerCounts(*(parts[f.name].item() for f in fields(AnswerCounts)))
         if "LikelihoodSums" in parts:
             n_rows, value, *arrays = (parts[f.name] for f in fields(LikelihoodSums))
             return LikelihoodSums(n_rows.item(), value.item(), *arrays)
