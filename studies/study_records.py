@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sfboost.lab.experiments import ablations, colored, synthetic
+from sfboost.lab.experiments import ablations, cmnist_shared, synthetic
 from sfboost.lab.experiments.committed import committed_records
 from sfboost.lab.experiments.frozen_features import rows as picture_rows
 from sfboost.lab.experiments.pacs import columns
@@ -83,7 +83,7 @@ def our_correction_on_colored_mnist() -> None:
     for record in chosen_records(ablations.SFB_OURS, column, records).values():
         chosen[_correction(record.run.adapter_hyper)] += 1
     print(f"ColoredMNIST, SFB (ours): stress domains choose {dict(chosen)}")
-    for told in colored.OURS["sfb-flat"]:
+    for told in cmnist_shared.OURS["sfb-flat"]:
         row = replace(ablations.SFB_OURS, rule=None, adapter_hyper=told)
         values = [
             100 * record.value(column.place) for record in chosen_records(row, column, records).values()

@@ -24,7 +24,7 @@ def change(p_value, verdict=None, signature=MIRRORED, power=5.0):
     verdict = verdict or ("changed" if p_value < 0.05 else "unchanged")
     changed = ("u",) if verdict == "changed" else ()
     own = {"a": 1.0, "b": 1.0, "c": 1.0}
-    return Change(verdict, p_value, power, 0.05, -1.0, -1.0, own, (feature,), changed, ("u",), signature)
+    return Change(verdict, p_value, power, 0.05, -1.0, -1.0, own, (feature,), changed, ("u",), signature, 100)
 
 
 @pytest.fixture
@@ -77,6 +77,22 @@ def test_an_answer_that_costs_nothing_where_nothing_changed_needs_less_evidence(
     assert choose(doubtful, cheap, NAMES).weights["mended"] > choose(doubtful, cases, NAMES).weights["mended"]
 
 
+def test_what_is_believed_to_be_lost_on_the_new_rows_is_at_stake_too(cases):
+    """Own domains may know no change that hurt as much as this one does."""
+    doubtful = change(0.2, signature=SHUFFLED)
+    harmless = [replace(c, log_loss=c.log_loss | {"pooled": 0.5}) if c.kind != AS_IS else c for c in cases]
+    assert choose(doubtful, harmless, NAMES).weights == {"pooled": 1.0}
+    told = []
+
+    def believed_loss(answer, other):
+        told.append((answer, other))
+        return 2.0
+
+    after = choose(doubtful, harmless, NAMES, believed_loss=believed_loss)
+    assert told == [("stable", "pooled")]
+    assert after.weights["stable"] > 0.7
+
+
 def test_another_answer_than_pooled_needs_domains_that_clearly_prefer_it():
     def as_they_are(domains, spread):
         return [
@@ -101,10 +117,22 @@ def test_a_gain_within_its_error_is_no_gain():
 
 
 def test_what_cannot_be_told_is_answered_by_what_did_best_and_says_what_would_help(cases):
-    chosen = choose(change(0.5, "cannot tell", power=1.1), cases, NAMES)
+    as_ever = (1.0, 1.0, 0.0, 0.1)
+    chosen = choose(change(0.5, "cannot tell", as_ever, power=1.1), cases, NAMES)
     assert chosen.weights == {"pooled": 1.0}
     assert "Cannot tell" in chosen.reason
     assert "more rows" in chosen.reason
+
+
+def test_what_cannot_be_told_is_answered_by_own_domains_that_look_like_it(cases):
+    def answer(signature, n_rows):
+        said = replace(change(0.2, "cannot tell", signature, power=1.1), n_rows=n_rows)
+        return choose(said, cases, NAMES)
+
+    assert answer(SHUFFLED, 100).weights == {"stable": 1.0}
+    assert answer(MIRRORED, 100).weights == {"mended": 1.0}
+    # Two rows look like anything by chance.
+    assert answer(MIRRORED, 2).gains["pooled"] > answer(MIRRORED, 100).gains["pooled"]
 
 
 def test_labels_weigh_the_answers_and_rule_none_out(cases):

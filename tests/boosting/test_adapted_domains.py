@@ -45,7 +45,7 @@ def test_a_shop_that_was_not_adapted_to_gets_what_is_usual(shops):
 
 def test_the_overview_is_sorted_and_finds_the_shops_whose_features_changed_their_meaning(shops):
     model, X, _, shop, slopes = shops
-    rows = model.adapt(X, sample_domain=shop).overview(by="unusual")
+    rows = model.adapt(X, sample_domain=shop, answer="safe").overview(by="unusual")
     assert [row.unusual for row in rows] == sorted((row.unusual for row in rows), reverse=True)
     far = {f"shop {i}" for i in np.argsort(np.abs(slopes - slopes.mean()))[-6:]}
     assert len(far & {row.name for row in rows[:6]}) >= 3
@@ -63,12 +63,69 @@ def test_the_safe_answer_is_guarded_by_the_leak_of_training(shops):
     np.testing.assert_allclose(huge.predict_proba(X, shop), stable, atol=1e-9)
 
 
-def test_it_is_saved_and_loaded(shops, tmp_path):
-    model, X, _, shop, _ = shops
+@pytest.fixture(scope="module")
+def turned():
+    """Twenty shops, every fourth of which has its unstable features mirrored."""
+    rng = np.random.default_rng(1)
+    X, y, domain = draw(300, [1.1, 1.0, 0.9, 1.0], rng)
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, sample_domain=domain)
+    slopes = np.where(np.arange(20) % 4 == 0, -1.0, 1.0)
+    X, y, shop = draw(150, slopes, rng)
+    return model, X, y, shop, {f"shop {i}" for i in np.flatnonzero(slopes < 0)}
+
+
+def test_shops_whose_features_were_mirrored_are_mended_and_the_others_answered_as_trained(turned):
+    model, X, y, shop, mirrored = turned
     many = model.adapt(X, sample_domain=shop)
+    changed = {name for name, change in many.changes_.items() if change.verdict == "changed"}
+    assert changed == mirrored
+    assert {many.decision_[name] for name in mirrored} <= {"adapted", "blended"}
+    assert {name for name in many.domains if many.decision_[name] == "pooled"} == set(many.domains) - mirrored
+    assert all(many.reasons_[name].startswith("Changed") for name in mirrored)
+    calm = np.array([name not in mirrored for name in shop])
+    np.testing.assert_allclose(
+        many.predict_log_proba(X, shop)[calm], model.answer_rows(X[calm]).view.log_pooled, atol=1e-9
+    )
+    there = ~calm
+    assert many.score(X[there], y[there], shop[there]) > model.score(X[there], y[there]) + 0.05
+    assert {row.name for row in many.overview()[:5]} == mirrored
+
+
+def test_one_of_many_domains_is_answered_as_if_it_were_the_only_one(turned):
+    model, X, _, shop, mirrored = turned
+    name = sorted(mirrored)[0]
+    mine, here = X[shop == name], shop[shop == name]
+    one, many = model.adapt(mine), model.adapt(mine, sample_domain=here)
+    assert (many.weights_[name], many.reasons_[name]) == (one.weights_, one.reason_)
+    assert str(many.changes_[name]) == str(one.change_)
+    # SFB has a part in it, and leans on the training domains here.
+    np.testing.assert_allclose(many.predict_proba(mine, here), one.predict_proba(mine), atol=0.02)
+
+
+def test_a_shop_that_was_not_seen_gets_what_did_best_on_the_own_ones(turned):
+    model, X, y, shop, mirrored = turned
+    calm = np.array([name not in mirrored for name in shop])
+    many = model.adapt(X, sample_domain=shop)
+    elsewhere = many.predict_proba(X[calm], np.full(int(calm.sum()), "another"))
+    assert np.mean(elsewhere.argmax(axis=1) == y[calm]) > model.score(X[calm], y[calm]) + 0.05
+
+
+@pytest.mark.parametrize("answer", ["best", "safe"])
+def test_it_is_saved_and_loaded(turned, tmp_path, answer):
+    model, X, _, shop, _ = turned
+    many = model.adapt(X, sample_domain=shop, answer=answer)
     many.save(tmp_path / "shops.sfb")
     loaded = sfboost.load(tmp_path / "shops.sfb")
     np.testing.assert_array_equal(loaded.predict_proba(X, shop), many.predict_proba(X, shop))
+    assert dict(loaded.reasons_) == dict(many.reasons_)
+
+
+def test_without_experience_the_answer_is_the_safe_one_and_says_so(turned):
+    _, X, y, shop, _ = turned
+    plain = StableFeatureBoosting([0, 1], play=False).fit(X, y, sample_domain=shop)
+    many = plain.adapt(X, sample_domain=shop)
+    assert many.changes_ is None
+    assert 'answer="best" needs' in many.reasons_["shop 1"]
 
 
 def test_a_stable_predictor_that_says_nothing_is_kept_for_all():
@@ -77,7 +134,7 @@ def test_a_stable_predictor_that_says_nothing_is_kept_for_all():
     X[:, :2] = rng.normal(size=(200, 2))
     model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, sample_domain=shop)
     with pytest.warns(AdaptationRefused, match="not shown to be informative"):
-        many = model.adapt(X, sample_domain=shop)
+        many = model.adapt(X, sample_domain=shop, answer="safe")
     assert set(many.decision_.values()) == {"kept stable"}
     np.testing.assert_array_equal(many.predict_proba(X, shop), model.predict_proba(X))
 

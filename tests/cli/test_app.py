@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -30,6 +31,25 @@ def test_the_demo_tells_the_story_of_the_method():
     assert reversed_domain["stable"] > 65
     assert reversed_domain["adapted"] > 86
     assert abs(reversed_domain["adapted"] - reversed_domain["labelled"]) < 4
+
+
+def test_the_demo_labels_its_lines_where_they_end(tmp_path, monkeypatch):
+    import matplotlib.figure
+
+    drawn = []
+    save = matplotlib.figure.Figure.savefig
+    monkeypatch.setattr(
+        matplotlib.figure.Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k))
+    )
+    ends = {"pooled": 10.0, "stable": 73.0, "adapted": 88.0, "labelled": 89.0}
+    demo.draw({1.0: ends, 0.0: ends}, tmp_path / "demo.png")
+    axes = drawn[0].axes[0]
+    assert axes.get_legend() is None
+    words = {text.get_text(): text for text in axes.texts}
+    for _, title, style in demo.METHODS:
+        assert words[title].get_color() == style["color"]
+    heights = sorted(words[title].xy[1] for _, title, _ in demo.METHODS)
+    assert min(b - a for a, b in pairwise(heights)) >= 4.9
 
 
 @pytest.mark.parametrize("command", [[], ["demo"], ["data"]])

@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from hospitals import ROLES, reversed_hospital, training
+from hospitals import ROLES, draw, reversed_hospital, training
 
 import sfboost as library
 from sfboost.cli.files import load_project
@@ -147,6 +148,49 @@ def test_require_adapted_ends_with_three_where_the_stable_predictor_is_kept(file
     sfboost(*arguments, "--require-adapted", "--answer", "paper")
 
 
+@pytest.mark.parametrize("heart", [0.8, -1.0])
+def test_require_adapted_is_about_the_stable_predictor_alone(files, sfboost, tmp_path, heart):
+    """All features as trained, where nothing changed, is an answer, and no refusal."""
+    draw("west", 800, np.random.default_rng(1), heart).to_csv(tmp_path / "new.csv", index=False)
+    arguments = ("adapt", files.model, tmp_path / "new.csv", "-o", tmp_path / "a.sfb", "--require-adapted")
+    assert sfboost.json(*arguments)["decision"] == ("pooled" if heart > 0 else "adapted")
+
+
+def test_what_pooled_says_can_be_written_beside_the_answer(files, sfboost, tmp_path):
+    more = ["pooled_no", "pooled_yes"]
+    sfboost("predict", files.adapted, files.labelled, "-o", tmp_path / "p.csv", "--also", "pooled,stable")
+    arguments = ("run", files.train, files.labelled, *ROLES, "--no-evaluate", "-o", tmp_path / "run.csv")
+    told = sfboost.json(*arguments, "--also", "pooled")
+    steps, run = pd.read_csv(tmp_path / "p.csv"), pd.read_csv(tmp_path / "run.csv")
+    assert list(steps.columns) == list(run.columns) == COLUMNS + more
+    np.testing.assert_allclose(steps[COLUMNS[3:] + more], run[COLUMNS[3:] + more], atol=1e-12)
+    right = (run["pooled_yes"] > run["pooled_no"]) == (pd.read_csv(files.labelled)["sick"] == "yes")
+    assert right.mean() == pytest.approx(told["scores"]["pooled"]["accuracy"])
+    done = sfboost("predict", files.adapted, files.new, "-o", tmp_path / "q.csv", "--also", "poled", code=2)
+    assert "--also poled is not known: say pooled" in " ".join(done.stderr.split())
+
+
+def test_an_id_may_not_be_called_like_what_is_written_beside_the_answer(files, sfboost, tmp_path):
+    named = [tmp_path / name for name in ("train.csv", "new.csv")]
+    for path, table in zip(named, (files.train, files.new), strict=True):
+        pd.read_csv(table).rename(columns={"patient": "pooled_yes"}).to_csv(path, index=False)
+    arguments = ("run", *named, *ROLES[:-1], "pooled_yes", "-o", tmp_path / "p.csv", "--no-evaluate")
+    sfboost(*arguments)
+    done = sfboost(*arguments, "--also", "pooled", code=2)
+    assert "The id 'pooled_yes' is also the name of a column" in " ".join(done.stderr.split())
+
+
+def test_ids_are_on_the_page_only_if_asked_for(files, sfboost, tmp_path):
+    arguments = ("adapt", files.model, files.new, "-o", tmp_path / "a.sfb", "--report", tmp_path / "r.html")
+    sfboost(*arguments)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "The surest of them" in page
+    assert "west-" not in page
+    assert f"sfboost adapt {files.model}" in page  # the command that made it
+    sfboost(*arguments, "--show-ids")
+    assert "west-" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
 def test_a_domain_of_the_table_can_play_the_new_one(files, sfboost, tmp_path):
     both = tmp_path / "all.csv"
     pd.concat([training(), reversed_hospital()]).to_csv(both, index=False)
@@ -204,6 +248,23 @@ def test_check_names_every_assumption_with_and_without_a_new_domain(files, sfboo
     assert not told["skipped"]
     alone = sfboost.json("check", files.train, *ROLES)
     assert "support" in alone["skipped"]
+
+
+def test_check_says_of_each_feature_whether_its_meaning_changed(files, sfboost):
+    told = sfboost.json("check", files.train, files.new, *ROLES)
+    found = {feature["name"]: feature for feature in told["features"]}
+    assert {name: feature["verdict"] for name, feature in found.items()} == {
+        "heart_rate": "changed",
+        "ward": "unchanged",
+    }
+    assert found["heart_rate"]["left"] < -0.5
+    assert found["ward"]["left"] > 0.5
+    assert all(own > 0.2 for own in found["heart_rate"]["own"].values())
+    assert found["heart_rate"]["here"] < -0.2
+    assert sfboost.json("check", files.train, *ROLES)["features"] == []
+    text = sfboost("check", files.train, files.new, *ROLES).stdout
+    assert re.search(r"heart_rate  changed +-\d+ % of its meaning left, p < 0.001", text)
+    assert "p = 0.000" not in text
 
 
 def test_an_explanation_sums_to_the_prediction(files, sfboost, tmp_path):

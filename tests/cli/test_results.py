@@ -86,6 +86,15 @@ def test_records_are_unpacked_without_what_is_to_be_run_again(few, tmp_path):
     assert {r.run.adapter for r in Store(out).read().records.values()} == {"none", "sfb-paper"}
 
 
+def test_records_of_a_trainer_are_left_out_by_its_name(few, tmp_path):
+    out = tmp_path / "results"
+    done = invoke(
+        "results", "unpack", "sample-size", "--out", out, "--without", "sfb-columns", "--records", few
+    )
+    assert done.exit_code == 0
+    assert "sfb-columns" not in {r.run.trainer for r in Store(out).read().records.values()}
+
+
 def test_a_check_of_an_unknown_experiment_is_answered_by_a_sentence():
     done = invoke("results", "check", "sample-sise")
     assert done.exit_code == 2

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -38,6 +39,30 @@ def test_json_holds_every_result_and_no_nan(report):
     assert [entry["check"] for entry in loaded["results"]] == [check.name for check in CHECKS]
     assert loaded["results"][0]["details"]["p_by_domain"].keys() == {"0", "1"}
     assert "NaN" not in report.to_json()
+
+
+def test_no_sentence_says_that_p_is_zero():
+    problem = simulate(Dials(training_violation=1.0, new_violation=1.0, label_shift=1.0), seed=0)
+    X, y, domain = problem.training_rows()
+    k, new = problem.n_stable, problem.new
+    sharp = np.vstack([part.posterior for part in problem.training]) ** 3
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    said = diagnose(
+        make_training_rows(sharp, y, domain, X[:, k:], X[:, :k]),
+        make_new_rows(new.posterior, new.X_unstable, new.X_stable),
+    )
+    tiny = {result.check for result in said if result.p_value is not None and result.p_value < 0.0005}
+    assert {"stability", "calibration", "complementarity", "complementarity, new domain"} <= tiny
+    for result in said:
+        assert not re.search(r"\bp\b[^.;)]*\b0\.0+\b", result.sentence)
+    assert "p < 0.001" in said["stability"].sentence
+
+
+def test_the_report_says_of_each_unstable_feature_whether_it_changed(report):
+    assert {meaning.name for meaning in report.meanings} == {"x2"}
+    assert all(str(meaning) in str(report) for meaning in report.meanings)
+    loaded = json.loads(report.to_json())["features"]
+    assert {part["verdict"] for part in loaded} <= {"changed", "unchanged", "cannot tell"}
 
 
 def test_the_report_cannot_be_changed(report):

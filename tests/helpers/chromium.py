@@ -72,11 +72,13 @@ class Chromium:
         os.close(self._answers)
         self._folder.cleanup()
 
-    def ask(self, page: Path, expression: str):
+    def ask(self, page: Path, expression: str, width: int = 1400):
         """The value of an expression, in the page after it was loaded."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._call("Page.enable", session=session)
+        device = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800}
+        self._call("Emulation.setDeviceMetricsOverride", session=session, **device)
         self._events.clear()
         self._call("Page.navigate", session=session, url=page.resolve().as_uri())
         self._wait_for("Page.loadEventFired")

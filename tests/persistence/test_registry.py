@@ -63,6 +63,7 @@ def test_every_head_and_everything_an_adaptation_holds_is_listed():
         "SoftLabelMixin",
         "StressDomain",
         "StressTable",
+        "Watch",
         "Whitening",
     ]
 

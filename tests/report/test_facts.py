@@ -41,6 +41,18 @@ def test_a_change_is_named_beyond_sampling_error_only(training, here, error, wor
     assert change_in_words(training, here, error) == words
 
 
+def test_the_meaning_of_each_feature_is_told_in_every_own_domain_and_here(case):
+    found = {meaning.name: meaning for meaning in case.facts.meanings}
+    assert {name: meaning.verdict for name, meaning in found.items()} == {
+        "heart_rate": "changed",
+        "in_a": "unchanged",
+    }
+    assert set(found["heart_rate"].own) == {"north", "south", "east"}
+    assert all(value > 0.2 for value in found["heart_rate"].own.values())
+    assert found["heart_rate"].here < -0.2
+    assert found["in_a"].here > 0.2
+
+
 def test_changes_are_counted_by_class_and_shown_surest_first():
     stable = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.55, 0.45]])
     adapted = np.array([[0.8, 0.2], [0.1, 0.9], [0.9, 0.1], [0.45, 0.55]])

@@ -1,9 +1,12 @@
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from sfboost.report import make_facts, render
+from sfboost.report.svg import key_mark
 
 
 class Outline(HTMLParser):
@@ -53,14 +56,20 @@ def test_every_part_of_the_report_is_there(page, case):
     text = re.sub(r"<[^>]+>", " ", page)
     for heading in (
         *("With the labels of the new domain", "What the unstable features mean", "Class balance"),
-        *("Predictions that changed", "The break-even leak", "The assumptions", "Pseudo-label confusion"),
-        *("Calibration in training", "What it would have gained on the training domains"),
+        *("Predictions that changed", "The assumptions", "Pseudo-label confusion"),
+        *("Calibration in training", "What it would have meant on your own domains"),
     ):
         assert heading in text
     for check in case.facts.checks:
         assert check.verdict in text
     assert "labelled (ORACLE)" in text
     assert case.facts.changes.examples[0].cells["patient"] in text
+
+
+def test_the_leak_is_told_where_a_guard_allowed_for_it(case, new_features, page):
+    safe = make_facts(case.model.adapt(new_features, answer="safe"), case.training, new_features)
+    assert "The break-even leak" in render(safe)
+    assert "The break-even leak" not in page  # the best answer has no guard
 
 
 def test_no_row_is_shown_where_none_was_given(case, new_features):
@@ -73,7 +82,45 @@ def test_the_page_is_the_same_every_time(case, page):
     assert render(case.facts) == page
 
 
+def test_the_recommendation_comes_first_then_the_picture_then_the_own_domains(page, case):
+    places = [
+        page.index(words)
+        for words in (
+            *(case.facts.headline.sentence, "Meaning of each unstable feature", "as the new domain"),
+            *("With the labels of the new domain", "The assumptions"),
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_the_table_of_own_domains_ends_with_the_means(page, case):
+    rows = re.findall(r"<tr[^>]*>.*?</tr>", page.partition("as the new domain")[2].partition("</table>")[0])
+    cells = [re.sub(r"<[^>]+>", " ", row).split() for row in rows]
+    assert [row[0] for row in cells] == ["north", "south", "east", "mean"]
+    answers = [row["accuracy"] for row in case.training.evaluation if row["method"] == "adapted"]
+    assert f"{100 * np.mean(answers):.1f}" in cells[-1]
+    regrets = [row["regret"] for row in case.training.evaluation if row["method"] == "adapted"]
+    assert f"{100 * np.mean(regrets):.1f}" in cells[-1]
+
+
+def test_records_of_an_earlier_evaluation_are_shown_without_what_they_lack(case):
+    old = [{k: v for k, v in r.items() if k not in ("p_value", "regret")} for r in case.training.evaluation]
+    page = render(replace(case.facts, training=replace(case.training, evaluation=old)))
+    assert "What it would have meant on your own domains" in page
+
+
+def test_thirty_six_domains_have_marks_of_their_own():
+    assert len({key_mark(domain) for domain in range(36)}) == 36
+
+
+def test_symbols_are_behind_a_fold(page):
+    text = re.sub(r"<details>.*?</details>", "", page, flags=re.DOTALL)
+    assert not re.search(r"\b[XfΦ]_[SU]\b", text)
+    assert re.search(r"\b[XfΦ]_[SU]\b", page)
+
+
 def test_the_page_says_when_and_with_what_it_was_made(case):
-    page = render(case.facts, made="2026-01-02")
+    page = render(case.facts, made="2026-01-02", command="sfboost run 'a <b>.csv'")
+    assert "sfboost run &#39;a &lt;b&gt;.csv&#39;" in page.partition("<footer>")[2]
     assert "Made on 2026-01-02 by sfboost" in page
     assert "scikit-learn " in page.partition("<footer>")[2]

@@ -20,6 +20,8 @@ KeyArray = npt.NDArray[np.uint64]
 
 # f_S of the same row may differ in its last bits between batches; an odd grid has no common value on an edge.
 _STEPS, _SHIFT = 1_482_910.37, 0.3
+# Numbers whose bits are looked at together: they stay in the processor's cache.
+_BLOCK = 2**16
 
 
 def row_keys(stable: FloatArray, X: Any, known: IntArray, weight: FloatArray) -> KeyArray:
@@ -38,7 +40,9 @@ def row_keys(stable: FloatArray, X: Any, known: IntArray, weight: FloatArray) ->
         keys = np.zeros(X.shape[0], dtype=np.uint64)
         np.add.at(keys, rows.row, _bits(rows.data) * multipliers[rows.col])
     else:
-        keys = _bits(X) @ multipliers[:-1]
+        size = max(1, _BLOCK // max(X.shape[1], 1))
+        blocks = [_bits(X[first : first + size]) @ multipliers[:-1] for first in range(0, len(X), size)]
+        keys = np.concatenate(blocks)
     coarse = np.floor(stable[:, 1:] * _STEPS + _SHIFT)
     content = np.column_stack([coarse, known, weight])
     ours = np.random.default_rng(1).integers(1, 2**63, content.shape[1], dtype=np.uint64) | np.uint64(1)
@@ -56,6 +60,15 @@ def _mixed(keys: KeyArray) -> KeyArray:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
     return np.asarray(keys ^ (keys >> np.uint64(31)))
+
+
+def _lowest(keys: KeyArray, most: int) -> IntArray:
+    """Places of the lowest keys and all their copies, `most` different ones or more: few to be sorted."""
+    if len(keys) > 4 * most:
+        low = np.flatnonzero(keys <= np.partition(keys, 2 * most)[2 * most])
+        if len(np.unique(keys[low])) >= most:
+            return low
+    return np.arange(len(keys))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +90,10 @@ class RowSketch:
     @classmethod
     def of(cls, keys: KeyArray, most: int, counts: IntArray | None = None) -> RowSketch:
         """The `most` lowest keys that differ."""
-        unique, places, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        total = np.bincount(inverse.reshape(-1), counts).astype(np.intp)
-        return cls(unique[:most], total[:most], places[:most])
+        low = _lowest(keys, most)
+        unique, places, inverse = np.unique(keys[low], return_index=True, return_inverse=True)
+        total = np.bincount(inverse.reshape(-1), None if counts is None else counts[low]).astype(np.intp)
+        return cls(unique[:most], total[:most], low[places[:most]])
 
     def draw(self, most: int, seed: int = 0) -> IntArray:
         """Places of at most `most` rows, copies among them as often as they are drawn.

@@ -58,11 +58,15 @@ class MendedAnswer:
 
 @dataclass(frozen=True, eq=False)
 class BoostSettings:
-    """How SFB is run: its choices, the names of the classes, and their shares in training."""
+    """How SFB is run: its choices, the names of the classes, and their shares in training.
+
+    With `always` it is run however few the rows are: who has labels can see what that is worth.
+    """
 
     choices: Choices
     source_prior: FloatArray
     classes: Any = None
+    always: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +117,7 @@ def boost(
             classes=settings.classes,
             sample_weight=rows.view.weight * len(rows.view.weight),
             training=Training(source_prior=settings.source_prior),
-            answer="checked",
+            answer="paper" if settings.always else "checked",
             uncertainty=False,
         )
     return BoostedAnswer(base, adaptation, columns)

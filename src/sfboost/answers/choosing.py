@@ -4,12 +4,13 @@ Evidence is calibrated on own domains. After a change the cases of `play` that l
 are near) say what each candidate gains over the stable predictor; the one that gains most, less its standard
 error over domains, is taken, and the stable predictor if none gains. Between "nothing changed" and "changed"
 the weights move with the p-value of the test and with what is at stake, gain after a change against cost
-where nothing changed: an answer does not jump.
+where nothing changed: an answer does not jump. The gain is at least what the answer to a change believes that
+the other would lose on these very rows: own domains do not know how far off a new unit is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,17 +18,20 @@ import numpy as np
 from sfboost.answers.play import AS_IS, Case
 from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
+from sfboost.marginal.probabilities import FloatArray
 
 # From here on a change counts, and here it is taken for sure.
-_FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
+FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 # Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
-# How far signatures may differ and still be alike: meaning, slope, log unit, share.
-_ALIKE = np.array([0.5, 0.5, 0.5, 0.3])
+# How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
+_ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
+# Of domains whose rows cannot tell, so many have changed: a guess, worth little against what they look like.
+_CHANGES_ARE = 0.2
 # Answers to rows that nothing happened to.
 _QUIET = ("pooled", "stable", "boosted")
 
@@ -64,16 +68,22 @@ class Choice:
     gains: dict[str, tuple[float, float]]
 
 
-def choose(change: Change, cases: Sequence[Case], available: Collection[str], learner: str = "") -> Choice:
+def choose(
+    change: Change,
+    cases: Sequence[Case],
+    available: Collection[str],
+    learner: str = "",
+    believed_loss: Callable[[str, str], float] = lambda answer, other: 0.0,
+) -> Choice:
     """Weigh the available answers, given what the test says and how they did on own domains.
 
-    `learner` says what the pooled classifier is, for the reason.
+    `learner` says what the pooled classifier is, for the reason. `believed_loss` has the nats that one answer
+    believes another to lose on each of the new rows.
     """
     quiet = _quiet_answer(cases, available)
     if change.verdict == "cannot tell":
-        gains = _gains([case for case in cases if case.kind == AS_IS], None, available)
-        best = max(gains, key=lambda name: gains[name][0], default="stable")
-        best = best if gains.get(best, (0.0, 0.0))[0] > 0.0 else "stable"
+        gains = _gains(cases, change if len(change.own) > 1 else None, available, _belief(cases))
+        best = _most(gains)
         return Choice({best: 1.0}, _kind({best: 1.0}), _cannot_tell(change, best), gains)
     doubt = _doubt(change.p_value)
     if doubt == 0.0:
@@ -85,7 +95,8 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str], le
     weights = {best: 1.0}
     if best != quiet and doubt < 1.0:
         cost = _cost([case for case in cases if case.kind == AS_IS], best, quiet)
-        weight = _stake(doubt, gains.get(best, _NONE)[0] - gains.get(quiet, _NONE)[0], cost)
+        gain = max(gains.get(best, _NONE)[0] - gains.get(quiet, _NONE)[0], believed_loss(best, quiet))
+        weight = _stake(doubt, gain, cost)
         weights = {quiet: 1.0 - weight, best: weight}
         weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
         weights = {name: part / sum(weights.values()) for name, part in weights.items()}
@@ -120,8 +131,8 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
 
 def _doubt(p_value: float) -> float:
     """How far a change counts, by the p-value of the test; linear in its logarithm."""
-    span = np.log(_FIRST_DOUBT / _NO_DOUBT)
-    doubt = float(np.clip(np.log(_FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
+    span = np.log(FIRST_DOUBT / _NO_DOUBT)
+    doubt = float(np.clip(np.log(FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
     return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
 
 
@@ -135,6 +146,25 @@ def _stake(doubt: float, gain: float, cost: float) -> float:
     """Weight of an answer to a change: the odds of a change times what is at stake, gain against cost."""
     odds = doubt / (1.0 - doubt) * max(gain, 0.0) / cost
     return odds / (1.0 + odds)
+
+
+def portfolio(cases: Sequence[Case], available: Collection[str]) -> Choice:
+    """The answer to a domain of which nothing is known: what did best on own domains as they are."""
+    gains = _gains([case for case in cases if case.kind == AS_IS], None, available)
+    best = _most(gains)
+    return Choice({best: 1.0}, _kind({best: 1.0}), f"The answer is {WORDS[best]}.", gains)
+
+
+def _most(gains: dict[str, tuple[float, float]]) -> str:
+    best = max(gains, key=lambda name: gains[name][0], default="stable")
+    return best if gains.get(best, _NONE)[0] > 0.0 else "stable"
+
+
+def _belief(cases: Sequence[Case]) -> FloatArray:
+    """Before the new rows are looked at: the domain is as own ones are, or like one that was changed."""
+    untouched = np.array([case.kind == AS_IS for case in cases])
+    changed = _CHANGES_ARE / max(int((~untouched).sum()), 1)
+    return np.where(untouched, (1.0 - _CHANGES_ARE) / max(int(untouched.sum()), 1), changed)
 
 
 def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
@@ -154,16 +184,28 @@ def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
 
 
 def _gains(
-    cases: Sequence[Case], change: Change | None, available: Collection[str]
+    cases: Sequence[Case],
+    change: Change | None,
+    available: Collection[str],
+    belief: FloatArray | None = None,
 ) -> dict[str, tuple[float, float]]:
-    """What each candidate gains over the stable predictor on cases that look like this change."""
+    """What each candidate gains over the stable predictor on cases that look like this change.
+
+    `belief` says how likely each case is beforehand. Then few rows, whose signature is mostly chance, change
+    it little.
+    """
     if not cases:
         return {}
-    alike = np.ones(len(cases))
+    alike = np.ones(len(cases)) if belief is None else belief
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        far = (((signatures - np.array(change.signature)) / _ALIKE) ** 2).sum(axis=1)
-        alike = np.exp(-0.5 * (far - far.min())) + 1e-12
+        # Two classes have one number less, and so have files of before.
+        both = min(signatures.shape[1], len(change.signature))
+        apart = signatures[:, :both] - np.array(change.signature[:both])
+        far = ((apart / _ALIKE[:both]) ** 2).sum(axis=1)
+        if belief is not None:
+            far *= min(1.0, change.n_rows / float(np.mean([case.n_rows for case in cases])))
+        alike = alike * np.exp(-0.5 * (far - far.min())) + 1e-12
     domains = sorted({case.domain for case in cases})
     mine = np.array([[case.domain == domain for case in cases] for domain in domains])
     weight = mine @ alike
@@ -213,8 +255,8 @@ def _cannot_tell(change: Change, best: str) -> str:
         why = f"power {change.power:.1f}, {LEAST_POWER:.0f} is needed"
         help_ = "more rows, more training domains or a stable predictor that says more"
     return (
-        f"Cannot tell whether a meaning changed ({why}): the answer is {WORDS[best]}, which did best on your "
-        f"own domains. To tell, {help_} would help."
+        f"Cannot tell whether a meaning changed ({why}): the answer is {WORDS[best]}, which does best on "
+        f"your own domains that look like this one. To tell, {help_} would help."
     )
 
 

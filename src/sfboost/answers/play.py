@@ -13,7 +13,7 @@ from sfboost.adaptation.settings import Choices
 from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
-from sfboost.answers.stress import STRESSES, stressed
+from sfboost.answers.stress import kinds_of_stress, stressed
 from sfboost.change import Reference, change_in
 from sfboost.marginal.probabilities import FloatArray
 
@@ -69,26 +69,28 @@ def play(
     strongest = np.flatnonzero(
         reference.groups == np.bincount(reference.groups, reference.importance).argmax()
     )
-    settings = BoostSettings(_ours(choices), reference.prior)
+    settings = BoostSettings(_ours(choices), reference.prior, always=True)
     every = np.arange(len(reference.groups))
     kinds: list[tuple[str, str, IntArray]] = [(AS_IS, AS_IS, every)]
     if all(part.log_pooled is not None for part in rows):
-        kinds += [(f"all {kind}", kind, every) for kind in STRESSES]
+        stresses = kinds_of_stress(len(reference.prior))
+        kinds += [(f"all {kind}", kind, every) for kind in stresses]
         if len(strongest) < len(every):
-            kinds += [(f"strongest {kind}", kind, strongest) for kind in STRESSES]
+            kinds += [(f"strongest {kind}", kind, strongest) for kind in stresses]
     cases: list[Case] = []
     for place, part, y in zip(domains, rows, labels, strict=True):
         rng = np.random.default_rng([seed, len(cases)])
-        own = settings
+        found = settings
         for name, kind, columns in kinds:
             here = part
             if kind != AS_IS:
                 here = part.with_unstable(stressed(kind, part.view.unstable, y, columns, rng))
             change = change_in(reference, here.view)
-            answers = fit_candidates(here, change, habits, own)
-            boosted = answers.get("boosted")
-            if isinstance(boosted, BoostedAnswer):
-                own = with_penalty(own, boosted)  # found once: what follows are the same rows
+            # Permuted classes are another problem than these rows as they are, with a penalty of its own.
+            answers = fit_candidates(here, change, habits, settings if kind == "permuted" else found)
+            boosted = answers["boosted"]
+            if kind == AS_IS and isinstance(boosted, BoostedAnswer):
+                found = with_penalty(settings, boosted)
             said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
             cases.append(_scored(str(place), name, change, said, y, here.view.weight))
         tick()

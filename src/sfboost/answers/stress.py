@@ -23,9 +23,7 @@ def _mirrored(U: FloatArray, y: IntArray, columns: IntArray, rng: np.random.Gene
 
 def _shuffled(U: FloatArray, y: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
     """Of another row: no relation to anything."""
-    U = U.copy()
-    U[:, columns] = U[rng.permutation(len(U))][:, columns]
-    return U
+    return _from(U, rng.permutation(len(U)), columns)
 
 
 def _turned(U: FloatArray, y: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -35,6 +33,16 @@ def _turned(U: FloatArray, y: IntArray, columns: IntArray, rng: np.random.Genera
     for label in np.unique(y):
         U[np.ix_(y == label, columns)] -= 2.0 * (part[y == label].mean(axis=0) - part.mean(axis=0))
     return U
+
+
+def _permuted(U: FloatArray, y: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Each class looks like another: rows have those of a row of the class that comes next in a cycle."""
+    order = rng.permutation(np.unique(y))
+    drawn = np.empty(len(U), dtype=np.intp)
+    for label, other in zip(order, np.roll(order, 1), strict=True):
+        here = np.flatnonzero(y == label)
+        drawn[here] = rng.choice(np.flatnonzero(y == other), len(here))
+    return _from(U, drawn, columns)
 
 
 def _weakened(U: FloatArray, y: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -50,6 +58,13 @@ def _rescaled(U: FloatArray, y: IntArray, columns: IntArray, rng: np.random.Gene
     return U
 
 
+def _from(U: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    """U with some columns of other rows."""
+    U = U.copy()
+    U[:, columns] = U[np.ix_(rows, columns)]
+    return U
+
+
 #: Each happens to all unstable features, and to the one that says most.
 STRESSES: dict[str, Stress] = {
     "mirrored": _mirrored,
@@ -57,7 +72,13 @@ STRESSES: dict[str, Stress] = {
     "class means turned": _turned,
     "weakened": _weakened,
     "rescaled": _rescaled,
+    "permuted": _permuted,
 }
+
+
+def kinds_of_stress(n_classes: int) -> list[str]:
+    """What can happen where there are so many classes: two that trade places are mirrored."""
+    return [kind for kind in STRESSES if kind != "permuted" or n_classes > 2]
 
 
 def stressed(kind: str, U: FloatArray, y: IntArray, columns: Any, rng: np.random.Generator) -> FloatArray:

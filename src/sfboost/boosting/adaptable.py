@@ -18,8 +18,8 @@ from sfboost.adaptation.settings import Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
-from sfboost.boosting.adapted_domains import adapt_domains
 from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
+from sfboost.boosting.many_domains import adapt_domains
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.persistence import Savable
@@ -114,29 +114,46 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             Also compute standard errors (`uncertainty_`).
         sample_domain : array-like of shape (n,), optional
             The domain of each row, if the rows are of many new domains. Each gets a head of its own that
-            leans on the others, and on training, as far as its rows are few; labels and weights are not used,
-            and answer="best" is "safe".
+            leans on the others, and on training, as far as its rows are few. With answer="best" each gets an
+            answer of its own, and false discoveries of changes are held over all domains. Labels and weights
+            are not used.
 
         Returns
         -------
         AdaptedClassifier, or AdaptedDomains with `sample_domain`
             A new object; this model stays as it was.
         """
+        return self._facing(X, sample_weight, sample_domain)._adapt(
+            X, y, sample_weight, answer, leak, settings, uncertainty, sample_domain
+        )
+
+    def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> AdaptableClassifier:
+        """Return the model for rows of a new domain; another one if what it reads depends on them."""
+        return self
+
+    def _adapt(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        answer: str,
+        leak: float | None,
+        settings: Settings | None,
+        uncertainty: bool,
+        sample_domain: Any,
+    ) -> Any:
         log_stable, unstable = self._checked_parts(X)
         stable = np.exp(log_stable)
-        if sample_domain is not None:
-            if y is not None or sample_weight is not None or settings is not None or uncertainty:
-                raise ValueError(
-                    "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
-                    "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
-                )
-            answer = "safe" if answer == "best" else answer
-            training = with_leak(self.training_, leak, answer)
-            return adapt_domains(copy(self), stable, unstable, sample_domain, training, answer)
+        many = sample_domain is not None
+        if many and (y is not None or sample_weight is not None or settings is not None or uncertainty):
+            raise ValueError(
+                "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
+                "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
+            )
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
         asked = {"y": y, "sample_weight": sample_weight, "uncertainty": uncertainty}
-        note = None
+        rows = note = None
         paper = settings is not None and settings.method == "paper"
         if paper and answer in ("best", "safe") and leak is None:
             answer = "checked"
@@ -144,9 +161,14 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             answer = "safe"  # the guard is what allows for a leak
         if answer == "best":
             rows, note = self._rows_to_answer(X, sample_weight, log_stable)
-            if rows is not None:
-                return self._best(rows, stable, unstable, choices, **asked)
-            answer = "safe"
+            answer = "best" if rows is not None else self._without_best()
+        if many:
+            training = with_leak(self.training_, leak, answer)
+            return adapt_domains(
+                copy(self), stable, unstable, sample_domain, training, answer, choices, rows, note
+            )
+        if rows is not None:
+            return self._best(rows, stable, unstable, choices, **asked)
         training, alarm = with_leak(self.training_, leak, answer), None
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
@@ -158,6 +180,10 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         adaptation = adapt_rows(stable, unstable, choices, answer=answer, **shared, **asked)
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), with_note(adaptation, note))
+
+    def _without_best(self) -> str:
+        """What answer="best" is where there are no rows for it."""
+        return "safe"
 
     def answer_rows(
         self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None

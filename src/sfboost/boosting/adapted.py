@@ -16,6 +16,7 @@ from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.answers import AnswerRows, BestAnswer
 from sfboost.answers.explaining import explain_best
 from sfboost.change import Change
+from sfboost.diagnostics.performance import cheapest, check_costs
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
@@ -61,9 +62,13 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         Of the candidate answers.
     answers_ : dict of str to array of shape (n, K), or None
         What every candidate says of the rows that were adapted to. Not kept in files.
+    event_ : Event or None
+        What the last batch did, after `update`. Not kept in files.
     """
 
     answers_: dict[str, FloatArray] | None = None
+    event_: Any = None
+    _stream: Any = None
 
     def __init__(
         self,
@@ -93,6 +98,23 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         """
         return self
 
+    def update(self, X: Any, *, name: Any = None, age: float = 0.0) -> AdaptedClassifier:
+        """The classifier after one more batch of its domain; this one stays as it is. No row is kept.
+
+        Nothing is forgotten, so that all batches count alike. Each is watched for a change against those
+        before it, and `event_` says what came of it. With a `name`, a batch that comes again is left out; a
+        late one (`age` > 0) is not watched. For forgetting, and for another rate of false alarms than one in
+        365 batches, use `StreamingAdapter`. Saved and loaded it goes on from what was learned, without the
+        names and what is watched.
+        """
+        from sfboost.boosting.streaming_adapter import StreamingAdapter  # it hands out objects of this class
+
+        stream = StreamingAdapter(self) if self._stream is None else self._stream.copy()
+        event = stream.update(X, name=name, age=age)
+        after: AdaptedClassifier = stream.adapted
+        after._stream, after.event_ = stream, event
+        return after
+
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
         if self.best is None:
@@ -112,10 +134,40 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         """Pr[Y | X_S, X_U] in the new domain, of shape (n, K)."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class of each row."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+    def predict(self, X: Any, costs: Any = None) -> npt.NDArray[Any]:
+        """The most probable class of each row or, with costs, the one of the least expected cost.
+
+        Parameters
+        ----------
+        X : rows of the new domain
+        costs : array-like of shape (K, K), optional
+            ``costs[y, j]`` of deciding j where the truth is y, in the order of `classes_`.
+        """
+        log_proba = self.predict_log_proba(X)
+        if costs is None:
+            return self.classes_[log_proba.argmax(axis=1)]
+        return self.classes_[cheapest(np.exp(log_proba), check_costs(costs, len(self.classes_)))]
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.bool_]:
+        """Whether each class belongs to the set of each row, of shape (n, K).
+
+        The sets held the true class at least so often in every training domain while it played the new one;
+        see `sfboost.diagnostics.PredictionSets` for what that promises here.
+
+        Parameters
+        ----------
+        X : rows of the new domain
+        coverage : float, default=0.9
+            The share of rows whose set is to hold the true class.
+        """
+        sets = getattr(self.model, "prediction_sets_", None)
+        if sets is None:
+            raise ValueError(
+                "How large sets must be is learned on left-out training domains, and this model has not: "
+                "call model.calibrate_sets(X, y, sample_domain) with the training rows, then adapt again."
+            )
+        inside: npt.NDArray[np.bool_] = sets.predict_set(self.predict_proba(X), coverage)
+        return inside
 
     def explain(self, row: Any) -> Explanation:
         """Why one row gets its prediction: log f_S + log f_U − log p, by class and by unstable feature.

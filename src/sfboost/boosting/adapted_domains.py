@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from sfboost.adaptation import AdaptationRefused, Training
 from sfboost.adaptation.checks import check_unstable
-from sfboost.adaptation.decision import Amount, refusals
-from sfboost.adaptation.settings import ANSWERS
 from sfboost.adaptation.standardize import Standardizer
+from sfboost.answers.choosing import WORDS
+from sfboost.answers.many import ManyAnswers
 from sfboost.boosting.rows import check_domain
+from sfboost.change import Change
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.notices import warn
 from sfboost.persistence import Savable
-from sfboost.pooling import PooledHeads, fit_pooled_heads
+from sfboost.pooling import PooledHeads
 
-IntArray = npt.NDArray[np.intp]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,22 @@ class DomainOverview:
     ----------
     name : str or int
     n_rows : int
-    decision : {"adapted", "blended", "kept stable"}
-        "blended" says that more of its head comes from other domains than from its own rows.
+    decision : {"pooled", "adapted", "blended", "kept stable"}
+        With answer="best" as in `AdaptedClassifier`; else "blended" says that more of its head comes from
+        other domains than from its own rows.
     shrinkage : float
         How much of its head comes from the other domains: 0 none, 1 all.
     gain : float
         ℓ per row, in nats: how much its unstable features say.
     unusual : float
-        How far its head is from the mean of all, in standard deviations between domains.
+        How far its head is from the mean of all, in standard deviations between domains. With answer="best"
+        how unlike those of the own domains its unstable features speak, in standard deviations.
     shares : tuple of float
         Class shares.
+    verdict : {"changed", "unchanged", "cannot tell", ""}
+        Of the change test, with the rate of false discoveries held over all domains; answer="best" only.
+    p_value, adjusted : float
+        Of that test, by itself and among all domains.
     """
 
     name: Any
@@ -51,6 +58,26 @@ class DomainOverview:
     gain: float
     unusual: float
     shares: tuple[float, ...]
+    verdict: str = ""
+    p_value: float = float("nan")
+    adjusted: float = float("nan")
+
+
+class ByDomain(Mapping[Any, Value], Generic[Value]):
+    """What is known of each domain, worked out when it is asked for."""
+
+    def __init__(self, domains: list[Any], find: Callable[[int], Value]) -> None:
+        self._numbers = {name: number for number, name in enumerate(domains)}
+        self._find = find
+
+    def __getitem__(self, name: Any) -> Value:
+        return self._find(self._numbers[name])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
 
 class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
@@ -73,13 +100,21 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
     leak : float or None
         δ that the guard allows for; None has no guard.
     reason : str
-        Why the stable predictor was kept, if it was.
+        Why heads were not learned, if they were not, or what else is to be said.
+    best : ManyAnswers or None
+        What was chosen for each domain, with answer="best".
 
     Attributes
     ----------
     classes_ : array of shape (K,)
     decision_ : dict
         By domain; see `DomainOverview`.
+    reasons_ : mapping
+        By domain: why, in one sentence; worked out when it is asked for.
+    changes_ : mapping or None
+        By domain: whether a meaning changed, and whose. This and what follows with answer="best" only.
+    weights_ : mapping or None
+        By domain: weights of the candidate answers.
     """
 
     def __init__(
@@ -92,6 +127,7 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
         sizes: list[int],
         leak: float | None = None,
         reason: str = "",
+        best: ManyAnswers | None = None,
     ) -> None:
         self.model = model
         self.heads = heads
@@ -101,6 +137,7 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
         self.sizes = sizes
         self.leak = leak
         self.reason = reason
+        self.best = best
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -110,20 +147,32 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any, sample_domain: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
         log_stable, unstable = self.model.stable_and_unstable(X)
-        if self.heads is None:
-            return np.asarray(log_stable)
-        names = check_domain(sample_domain, len(log_stable))
         place = {name: i for i, name in enumerate(self.domains)}
+        names = check_domain(sample_domain, len(log_stable))
         number = np.array([place.get(name, -1) for name in names.tolist()], dtype=np.intp)
-        rows = self.standardizer.apply(check_unstable(unstable, n_rows=len(log_stable)))
-        return self.heads.predict_log_proba(
-            np.exp(log_stable), rows, number, self.leak, self.statistics.confusion
-        )
+
+        def by_heads() -> FloatArray:
+            if self.heads is None:
+                return np.asarray(log_stable)
+            rows = self.standardizer.apply(check_unstable(unstable, n_rows=len(log_stable)))
+            return self.heads.predict_log_proba(
+                np.exp(log_stable), rows, number, self.leak, self.statistics.confusion
+            )
+
+        if self.best is None:
+            return by_heads()
+        rows = self.model.answer_rows(X, None, log_stable)
+        if rows is None:
+            raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
+        # Said once, so that rows of a domain are found among all without counting all of them again.
+        rows = replace(rows, positions=np.arange(len(number)))
+        return self.best.log_proba(rows, number, by_heads)
 
     def predict_proba(self, X: Any, sample_domain: Any) -> FloatArray:
         """Pr[Y | X_S, X_U] in the domain of each row, of shape (n, K).
 
-        A domain that was not adapted to gets the head that is usual among those that were.
+        A domain that was not adapted to gets the head that is usual among those that were; with
+        answer="best", what did best on the own domains.
         """
         return np.exp(self.predict_log_proba(X, sample_domain))
 
@@ -144,6 +193,19 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
             ]
         else:
             rows = self._overview(self.heads)
+        if self.best is not None:
+            found = self.best.changes
+            columns = {
+                "decision": self.best.decisions[:-1],
+                "unusual": norm.isf(np.clip(found.p_value, 1e-300, 0.5)).tolist(),
+                "verdict": found.verdicts.tolist(),
+                "p_value": found.p_value.tolist(),
+                "adjusted": found.adjusted.tolist(),
+            }
+            rows = [
+                replace(row, **dict(zip(columns, values, strict=True)))
+                for row, *values in zip(rows, *columns.values(), strict=True)
+            ]
         return sorted(rows, key=lambda row: getattr(row, by), reverse=True)
 
     def _overview(self, heads: PooledHeads) -> list[DomainOverview]:
@@ -165,53 +227,43 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
     @property
     def decision_(self) -> dict[Any, str]:
         """What was done, by domain."""
-        return {row.name: row.decision for row in self.overview()}
+        found = {row.name: row.decision for row in self.overview()}
+        return {name: found[name] for name in self.domains}
+
+    @property
+    def reasons_(self) -> Mapping[Any, str]:
+        """Why, by domain."""
+        best, heads = self.best, self.heads
+        if best is not None:
+            experience = self.model.training_.experience
+            return ByDomain(self.domains, lambda number: best.choice(number, experience).reason)
+        if heads is None:
+            return ByDomain(self.domains, lambda _: f"The stable predictor was kept: {self.reason}")
+        note = f". {self.reason}" if self.reason else ""
+        return ByDomain(
+            self.domains,
+            lambda i: f"{100 * heads.shrinkage[i]:.0f} % of its head comes from the other domains{note}",
+        )
+
+    @property
+    def changes_(self) -> Mapping[Any, Change] | None:
+        """Whether a meaning changed, and whose, by domain; answer="best" only."""
+        if (best := self.best) is None:
+            return None
+        experience = self.model.training_.experience
+        return ByDomain(self.domains, lambda number: best.change(number, experience))
+
+    @property
+    def weights_(self) -> Mapping[Any, dict[str, float]] | None:
+        """Weights of the candidate answers, by domain; answer="best" only."""
+        if (best := self.best) is None:
+            return None
+
+        def weights(number: int) -> dict[str, float]:
+            row = zip(WORDS, best.weights[number].tolist(), strict=True)
+            return {name: weight for name, weight in row if weight > 0.0}
+
+        return ByDomain(self.domains, weights)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
-
-
-def adapt_domains(
-    model: Any, stable: FloatArray, unstable: Any, sample_domain: Any, training: Training, answer: str
-) -> AdaptedDomains:
-    """Heads for all domains that `sample_domain` names."""
-    if answer not in ANSWERS:
-        raise ValueError(f"answer={answer!r} is not known: use one of {list(ANSWERS)}.")
-    choices = model._choices(model.settings)
-    if choices.head is not None or choices.transport != "posterior":
-        raise ValueError(
-            'sample_domain needs the default head and transport="posterior": leave `unstable` and `settings` '
-            "out, or adapt to one domain at a time."
-        )
-    names = check_domain(sample_domain, len(stable))
-    domains = list(dict.fromkeys(names.tolist()))
-    place = {name: i for i, name in enumerate(domains)}
-    number = np.array([place[name] for name in names.tolist()], dtype=np.intp)
-    X = check_unstable(unstable, n_rows=len(stable))
-    X = X.toarray() if hasattr(X, "toarray") else X
-    standardizer = Standardizer.fit(X, np.ones(len(X)))
-    sizes = np.bincount(number).tolist()
-    statistics = PseudoLabelStatistics.from_proba(stable)
-    reason = _why_not(Amount(statistics, len(X), X.shape[1], statistics.prior), training, answer)
-    heads = None
-    if reason:
-        warn(
-            f"The stable predictor was kept: {reason}. Pass answer='paper' to adapt all the same.",
-            AdaptationRefused,
-        )
-    else:
-        known = training.heads_in(standardizer)
-        heads = fit_pooled_heads(stable, standardizer.apply(X), number, len(domains), known)
-    leak = training.leak if answer == "safe" else None
-    return AdaptedDomains(model, heads, standardizer, statistics, domains, sizes, leak, reason)
-
-
-def _why_not(amount: Amount, training: Training, answer: str) -> str:
-    """Why to keep the stable predictor for all domains: their rows together are too few for one head."""
-    if answer == "paper":
-        return ""
-    if doubts := refusals(amount, training.evidence):
-        return "; ".join(doubts)
-    if answer == "safe" and training.leak is None:
-        return f"its leak could not be measured ({training.leak_source}); pass leak=δ if you know a bound"
-    return ""

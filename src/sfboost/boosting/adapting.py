@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from sfboost.adaptation import Adaptation, AdaptationWarning, Settings, Training
-from sfboost.adaptation.checks import as_rows, check_unstable, check_weight
+from sfboost.adaptation.checks import check_unstable, check_weight
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.guard import Guard, judge, usual_leak
@@ -121,9 +121,10 @@ def adapt(
     choices = resolve(settings, transport=transport, random_state=random_state)
     stable, alarm = as_probability_matrix(stable_proba), None
     if answer != "paper":
-        n_rows = len(stable)
-        X = as_rows(X_unstable, n_rows) if choices.wraps_head else check_unstable(X_unstable, n_rows=n_rows)
-        alarm = new_domain_alarm(rows_to_judge(stable, X, sample_weight, choices, known), random_state)
+        if not choices.wraps_head:
+            check_unstable(X_unstable, n_rows=len(stable))  # before the alarm looks at it
+        rows = rows_to_judge(stable, X_unstable, sample_weight, choices, known)
+        alarm = new_domain_alarm(rows, random_state)
     found = adapt_rows(
         stable,
         X_unstable,

@@ -21,6 +21,8 @@ from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices
 from sfboost.boosting.rows import check_domain
+from sfboost.change import Change, change_in
+from sfboost.change.by_feature import FeatureMeaning, feature_meanings
 from sfboost.diagnostics import (
     Diagnosis,
     DomainLeak,
@@ -126,11 +128,27 @@ def diagnose_model(
     model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any, X_new: Any, level: float
 ) -> Diagnosis:
     """Fit `model` and diagnose it; see `StableFeatureBoosting.diagnose`."""
-    training = held_out_rows(model, X, y, sample_domain)
+    training = held_out_rows(model, X, y, sample_domain, play=model.play and X_new is not None)
     if X_new is not None:
         model._check_columns(model._check_input(X_new, reset=False))
     new = None if X_new is None else new_rows(model, X_new)
-    return diagnose(training, new, level=level, random_state=model.random_state or 0)
+    diagnosis = diagnose(training, new, level=level, random_state=model.random_state or 0)
+    return diagnosis if X_new is None else replace(diagnosis, meanings=meanings_here(model, X_new, level))
+
+
+def meanings_here(
+    model: StableFeatureBoosting, X: Any, level: float = 0.05, change: Change | None = None
+) -> tuple[FeatureMeaning, ...]:
+    """What became of each unstable feature in a new domain; nothing if training does not know what is usual.
+
+    `change` is what the test has said of the domain already, if it has.
+    """
+    experience = model.training_.experience
+    rows = None if experience is None else model.answer_rows(X)
+    if rows is None:
+        return ()
+    change = change_in(experience.reference, rows.view, level=level) if change is None else change
+    return feature_meanings(experience.reference, rows.view, change)
 
 
 def alarm_of(training: Training, new: NewRows) -> str | None:

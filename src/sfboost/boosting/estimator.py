@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import recall_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
@@ -31,11 +33,23 @@ from sfboost.adaptation.settings import Choices, Settings
 from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.columns import (
+    Columns,
     choose_columns,
     reads_numbers,
     require_columns,
     require_finite_numbers,
     tell_filled,
+)
+from sfboost.boosting.components import (
+    COMPONENTS,
+    LEAK_SOURCE,
+    Directions,
+    PlayedComponents,
+    domain_splits,
+    one_domain_only,
+    play_components,
+    tuned_regression,
+    used_rows,
 )
 from sfboost.boosting.diagnosing import (
     diagnose_model,
@@ -43,7 +57,7 @@ from sfboost.boosting.diagnosing import (
     training_rows,
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
-from sfboost.boosting.evaluation import DomainEvaluation, default_classifier, evaluate_domains
+from sfboost.boosting.evaluation import default_classifier, evaluate_domains
 from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
@@ -52,9 +66,12 @@ from sfboost.boosting.rows import (
     check_frozen_classes,
     make_splits,
 )
+from sfboost.boosting.scored_domains import DomainEvaluation
+from sfboost.boosting.sets import calibrate_sets
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -79,10 +96,13 @@ class StableFeatureBoosting(AdaptableClassifier):
         As in scikit-learn's ColumnTransformer: names, positions, a slice, a mask or a callable. None is
         every column that the other set does not name. `stable_features="auto"`, or a
         `StableFeatureSelector`, searches for columns that are stable over the training domains.
+        `unstable_features="components"` is for embeddings, where no column is stable by itself: f_S reads
+        all of them (or those that are named), and what adapts are directions of the new rows.
     stable : classifier, default=None
         Any classifier or pipeline with `predict_proba`; wrap one that is fitted already in
         `sklearn.frozen.FrozenEstimator`, and give `fit` rows that are new to it. None is logistic
-        regression on standardised features.
+        regression on standardised features; with components on the rows as they are, its penalty chosen on
+        left-out domains.
     unstable : classifier, default=None
         Head of the unstable features: one of `sfboost.heads`, or any classifier or pipeline that takes
         `sample_weight`. None is our soft-label logistic regression.
@@ -99,7 +119,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         Domain to calibrate on, left out of training. None calibrates on held-out folds of all domains.
     cv : int, splitter or iterable of splits, default=5
         Those folds. A number spreads every class of every domain evenly; a splitter is given the domains
-        as groups, so that `LeaveOneGroupOut` calibrates on whole domains.
+        as groups, so that `LeaveOneGroupOut` calibrates on whole domains. With components a number is of
+        groups of whole domains.
     transport : {"posterior", "likelihood"}, default="posterior"
         What transports: P(Y | X_S), the paper's stability (causes of Y), or P(X_S | Y), label shift (effects
         of Y). `diagnose` tests which.
@@ -132,9 +153,15 @@ class StableFeatureBoosting(AdaptableClassifier):
         How much of X_U the stable predictor shows within a class, by training domain: what the guard
         allows for in a new one. Measured on what the steps of a pipeline before its last make of them; None
         if these are not numbers either.
+    prediction_sets_ : PredictionSets or None
+        What `calibrate_sets` learned.
     stable_columns_, unstable_columns_ : Columns
     selector_ : StableFeatureSelector
         What was found, if stable features were searched for.
+    components_ : PlayedComponents or None
+        With components: whether own domains, each left out, gain by adapting along them, and along how many.
+    regression_ : LogisticRegression or None
+        With components, and without `stable`: what was fitted, with the penalty that was chosen.
 
     Examples
     --------
@@ -202,6 +229,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    unstable_columns_: Columns
+
     # -- training domains ---------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_domain: Any = None, sample_weight: Any = None) -> Self:
@@ -246,21 +275,29 @@ class StableFeatureBoosting(AdaptableClassifier):
             X, y, domain, weight = _safe_indexing(X, used), y[used], domain[used], weight[used]
         labels = self._encode_labels(y)
         encoded = (reads_numbers(self.stable), reads_numbers(self.unstable))
+        along = self._along_components()
         self.stable_columns_, self.unstable_columns_, selector = choose_columns(
-            X, labels, domain, self.stable_features, self.unstable_features, encoded
+            X, labels, domain, self.stable_features, [] if along else self.unstable_features, encoded
         )
         if selector is not None:
             self.selector_ = selector
-        self._check_columns(X)
-        tell_filled(self, X, "training rows")
+        # Taken once: of a frame that encodes them.
         stable_X = self.stable_columns_.take(X)
+        unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
+        self._check_numbers(stable_X, unstable_X)
+        tell_filled(self, X, "training rows")
+        self.regression_: LogisticRegression | None = None
+        cv: Any = self.cv
+        if along and isinstance(cv, Integral):
+            splits = domain_splits(labels, domain, int(cv)) or splits
+        if along and self.stable is None:
+            self.regression_, _ = tuned_regression(stable_X, labels, domain, splits, weight, self.n_jobs)
         held_out, raw = self._fit_stable(stable_X, labels, domain, weight, splits)
         rows_weight = np.ones(len(labels)) if weight is None else weight
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
         evidence = stable_evidence(labels[held_out], calibrated, rows_weight[held_out])
         share = rows_weight[held_out] / rows_weight[held_out].sum()
-        unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
         rows = training_rows(
             np.exp(calibrated), labels, domain, held_out, unstable_X, weight=weight, head=self.unstable
         )
@@ -285,11 +322,84 @@ class StableFeatureBoosting(AdaptableClassifier):
             held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine)
             for _, mine in by_domain
         )
+        self.prediction_sets_: PredictionSets | None = None
         self.pooled_ = None
-        if play and len(self.unstable_columns_):
-            self.pooled_, experience = learn_answers(self, X, labels, domain, weight, choices)
+        self.components_: PlayedComponents | None = None
+        if along:
+            left_out = held_out if play and len(by_domain) > 1 else held_out[:0]
+            self._learn_components(X, labels, domain, calibrated, left_out, choices)
+        elif play and len(self.unstable_columns_):
+            self.pooled_, experience = learn_answers(
+                self, X, (stable_X, unstable_X), labels, domain, weight, choices
+            )
             self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated
+
+    # -- embeddings ---------------------------------------------------------------------------------
+
+    def _along_components(self) -> bool:
+        return isinstance(self.unstable_features, str) and self.unstable_features == COMPONENTS
+
+    def _learn_components(
+        self,
+        X: Any,
+        labels: IntArray,
+        domain: npt.NDArray[Any],
+        calibrated: FloatArray,
+        left_out: IntArray,
+        choices: Choices,
+    ) -> None:
+        """Let own domains play the new one, along their components."""
+        self.components_ = play_components(
+            self.stable_columns_,
+            X,
+            labels,
+            calibrated,
+            left_out,
+            domain,
+            choices,
+            self.training_.source_prior,
+            self.random_state,
+        )
+        # Those of all training rows stand in until there are new ones.
+        self.unstable_columns_ = Directions.of(
+            self.stable_columns_, X, self.components_.chosen, self.random_state
+        )
+        self.training_ = replace(self.training_, leak_source=LEAK_SOURCE)
+
+    def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> StableFeatureBoosting:
+        """Return the model for the rows of a new domain: with components, along theirs."""
+        check_is_fitted(self)
+        played = self._played()
+        if played is None:
+            return self
+        one_domain_only(sample_domain)
+        rows = used_rows(self._check_input(X, reset=False), sample_weight)
+        facing = copy(self)
+        facing.unstable_columns_ = Directions.of(self.stable_columns_, rows, played.chosen, self.random_state)
+        return facing
+
+    def _played(self) -> PlayedComponents | None:
+        found: PlayedComponents | None = getattr(self, "components_", None)  # earlier files have none
+        return found
+
+    def _rows_to_answer(
+        self, X: Any, sample_weight: Any, log_stable: FloatArray | None = None
+    ) -> tuple[AnswerRows | None, str | None]:
+        played = self._played()
+        if played is not None:
+            return None, played.reason if played.helps else None  # else it is what is doubted
+        return super()._rows_to_answer(X, sample_weight, log_stable)
+
+    def _without_best(self) -> str:
+        played = self._played()
+        return "checked" if played is not None and played.helps else "safe"
+
+    def _doubt(self) -> str | None:
+        played = self._played()
+        return None if played is None or played.helps else played.reason
+
+    # -- what new rows are to the model -------------------------------------------------------------
 
     def answer_rows(
         self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
@@ -313,6 +423,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         return super()._choices(settings)
 
     def _stable_estimator(self, X: Any) -> Any:
+        if self.regression_ is not None:
+            return clone(self.regression_)
         return default_classifier(X) if self.stable is None else clone(self.stable)
 
     def _fit_stable(
@@ -437,8 +549,10 @@ class StableFeatureBoosting(AdaptableClassifier):
                 "There is nothing to adapt: every column is stable. Name stable_features or "
                 "unstable_features before `fit`."
             )
-        self._check_columns(X)
-        return self.stable_and_unstable(X)
+        tell_filled(self, X, "new rows")
+        stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
+        self._check_numbers(stable_X, unstable_X)
+        return self.temperature_.apply(self._raw_log_proba(self.stable_, stable_X)), unstable_X
 
     # -- what the training domains say --------------------------------------------------------------
 
@@ -502,6 +616,21 @@ class StableFeatureBoosting(AdaptableClassifier):
             n_jobs=self.n_jobs,
         )
 
+    def calibrate_sets(self, X: Any, y: Any, sample_domain: Any, *, answer: str = "best") -> Self:
+        """Learn, on own domains that play the new one, how large `predict_set` of an adapted model must be.
+
+        It takes a fit for each domain, as `evaluate` does; call it after `fit`, and before `adapt`.
+
+        Parameters
+        ----------
+        X, y, sample_domain : as in `fit`
+        answer : {"best", "safe", "checked", "paper"}, default="best"
+            As `adapt` will be asked for.
+        """
+        check_is_fitted(self)
+        self.prediction_sets_ = calibrate_sets(self, X, y, sample_domain, answer=answer)
+        return self
+
     # -- input --------------------------------------------------------------------------------------
 
     def _check_input(self, X: Any, *, reset: bool) -> Any:
@@ -521,14 +650,18 @@ class StableFeatureBoosting(AdaptableClassifier):
         return validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=reset)
 
     def _check_columns(self, X: Any) -> None:
+        """`_check_numbers` of rows whose columns were not taken yet."""
+        self._check_numbers(self.stable_columns_.take(X), self.unstable_columns_.take(X))
+
+    def _check_numbers(self, stable_X: Any, unstable_X: Any) -> None:
         """Text and NaN are refused by name where a default estimator would meet them."""
         remedy = "impute or encode it first, or pass a pipeline that does as `{0}`."
-        for columns, estimator, what in (
-            (self.stable_columns_, self.stable, "stable"),
-            (self.unstable_columns_, self.unstable, "unstable"),
+        for part, columns, estimator, what in (
+            (stable_X, self.stable_columns_, self.stable, "stable"),
+            (unstable_X, self.unstable_columns_, self.unstable, "unstable"),
         ):
             if reads_numbers(estimator) and len(columns):
-                require_finite_numbers(columns.take(X), columns.names, what, remedy.format(what))
+                require_finite_numbers(part, columns.names, what, remedy.format(what))
 
     def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:
         """One label per row, none missing."""

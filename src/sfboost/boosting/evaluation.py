@@ -19,7 +19,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.adaptation.engine import adapt_rows
 from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
+from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
 from sfboost.encoding import Encoder, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import fit_with_weight
@@ -28,67 +30,7 @@ from sfboost.marginal.probabilities import FloatArray
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
-#: What is compared, in the order in which it is shown.
-COMPARED = ("stable", "adapted", "pooled", "labelled")
-
 _FEWEST_ROWS = 10
-
-
-@dataclass(frozen=True)
-class DomainScores:
-    """Scores of one domain as the new one; `scores[method][metric]`."""
-
-    domain: Any
-    n_rows: int
-    decision: str
-    reason: str
-    scores: dict[str, dict[str, float]]
-
-
-@dataclass(frozen=True, repr=False)
-class DomainEvaluation:
-    """One `DomainScores` per training domain. Prints as a table; `to_frame` gives a DataFrame.
-
-    Methods compared: `stable` (no adaptation), `adapted` (labels hidden), `pooled` (one classifier of all
-    features, fitted to all other domains), `labelled` (adapted with the domain's own labels, cross-fitted:
-    what labels would be worth).
-    """
-
-    domains: tuple[DomainScores, ...]
-
-    def mean(self, method: str, metric: str = "accuracy") -> float:
-        """Mean of one score over the domains, each counting the same."""
-        return float(np.nanmean([domain.scores[method][metric] for domain in self.domains]))
-
-    @property
-    def gain(self) -> float:
-        """Mean accuracy of `adapted` minus that of `stable`."""
-        return self.mean("adapted") - self.mean("stable")
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One flat record per domain and method."""
-        return [
-            {"domain": d.domain, "n_rows": d.n_rows, "method": method, "decision": d.decision}
-            | d.scores[method]
-            for d in self.domains
-            for method in COMPARED
-        ]
-
-    def to_frame(self) -> Any:
-        """The records as a pandas DataFrame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
-
-    def __str__(self) -> str:
-        lines = ["accuracy        " + "".join(f"{method:>10}" for method in COMPARED) + "  decision"]
-        for d in self.domains:
-            cells = "".join(f"{100 * d.scores[method]['accuracy']:>10.1f}" for method in COMPARED)
-            lines.append(f"{d.domain!s:<16.16}{cells}  {d.decision}")
-        lines.append("mean            " + "".join(f"{100 * self.mean(method):>10.1f}" for method in COMPARED))
-        return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def evaluate_domains(
@@ -161,16 +103,18 @@ def score_as_new(
         fitted.set_params(validation_domain=None)  # it is the new domain now
     X, y, domain = rest
     fitted.fit(X, y, sample_domain=domain, sample_weight=weight)
-    everything = fit_pooled(fitted, X, y, weight, pooled)
-    return replace(compare_on_domain(fitted, everything, *new, answer), domain=name)
+    if pooled is not None or fitted.pooled_ is None:
+        pooled = fit_pooled(fitted, X, y, weight, pooled)
+    return replace(compare_on_domain(fitted, pooled, *new, answer), domain=name)
 
 
 def compare_on_domain(
     fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_new: Any, answer: str = "best"
 ) -> DomainScores:
-    """Score every method of `COMPARED` in one new domain, with a fitted model and a pooled classifier.
+    """Score every method of `COMPARED` in one new domain, with a fitted model.
 
-    Only `labelled` is given labels of the new domain.
+    `pooled` is a fitted classifier of all features; None is the one that the model has. Only `labelled` is
+    given labels of the new domain.
     """
     y_new = np.asarray(y_new)
     if len(y_new) < _FEWEST_ROWS:
@@ -181,25 +125,35 @@ def compare_on_domain(
         warnings.simplefilter("ignore", AdaptationWarning)
         adapted = fitted.adapt(X_new, answer=answer)
         labelled = _labelled_proba(fitted, X_new, y_new)
-    proba = {
-        "stable": fitted.predict_proba(X_new),
-        "adapted": adapted.predict_proba(X_new),
-        "pooled": np.asarray(pooled.predict_proba(_used_columns(fitted, X_new)), dtype=np.float64),
-        "labelled": labelled,
-    }
+    answers = dict(adapted.answers_ or {})
+    if "stable" not in answers:
+        answers["stable"] = fitted.predict_proba(X_new)
+    if pooled is not None:
+        answers["pooled"] = np.asarray(pooled.predict_proba(_used_columns(fitted, X_new)), dtype=np.float64)
+    elif "pooled" not in answers:
+        answers["pooled"] = pooled_proba(fitted, X_new)
+    proba = answers | {"adapted": adapted.predict_proba(X_new), "labelled": labelled}
     return DomainScores(
         domain=None,
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
         scores={method: score_predictions(position, proba[method]) for method in COMPARED},
+        p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
+        candidates={name: float((said.argmax(axis=1) == position).mean()) for name, said in answers.items()},
+        shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
     )
 
 
-def skipped(domain: Any, n_rows: int, reason: str) -> DomainScores:
-    """What is said of a domain that could not be scored."""
-    unknown = dict.fromkeys(METRICS, float("nan"))
-    return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown))
+def pooled_proba(fitted: StableFeatureBoosting, X: Any) -> FloatArray:
+    """What the fitted model's own classifier of all features says, as if nothing changed between domains."""
+    rows = fitted.answer_rows(X)
+    if rows is None:
+        raise ValueError(
+            "The model has no classifier of all features: its columns are not finite numbers, it was fitted "
+            "with play=False, or by an earlier version. Fit it again."
+        )
+    return np.exp(rows.view.log_pooled)
 
 
 def default_classifier(X: Any) -> Pipeline:
@@ -224,7 +178,7 @@ def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
     if sparse.issparse(X):
         return default_classifier(X)
     if not is_frame(X):  # a user's pipeline may have filled what is missing
-        return _preceded(SimpleImputer(strategy="median", keep_empty_features=True), X)
+        return _preceded(SimpleImputer(strategy="median", keep_empty_features=True), fitted, X)
     known = {} if fitted.encoder_ is None else {column.name: column for column in fitted.encoder_.columns}
     names = names_of(X)
     try:
@@ -232,10 +186,15 @@ def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
     except ValueError as error:
         raise ValueError(f"{error} Or pass a classifier that reads it as `pooled`.") from None
     gaps = () if fitted.encoder_ is None else fitted.encoder_.gaps
-    return _preceded(FunctionTransformer(Encoder(tuple(known[name] for name in names), gaps).encode), X)
+    return _preceded(
+        FunctionTransformer(Encoder(tuple(known[name] for name in names), gaps).encode), fitted, X
+    )
 
 
-def _preceded(step: Any, X: Any) -> Pipeline:
+def _preceded(step: Any, fitted: StableFeatureBoosting, X: Any) -> Pipeline:
+    tuned = getattr(fitted, "regression_", None)  # files of earlier versions have none
+    if tuned is not None:
+        return make_pipeline(step, clone(tuned))
     return make_pipeline(step, *(part for _, part in default_classifier(X).steps))
 
 
@@ -265,11 +224,23 @@ def _labelled_proba(
     """Adapted with the domain's own labels; every row predicted by a head that did not see it."""
     rng = np.random.default_rng(0)
     folds = rng.permutation(len(y)) % min(n_folds, len(y))
+    log_stable, unstable = fitted.stable_and_unstable(X)
+    stable, choices = np.exp(log_stable), fitted._choices(fitted.settings)
     proba = np.empty((len(y), len(fitted.classes_)))
     for fold in np.unique(folds):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        head = fitted.adapt(_safe_indexing(X, inside), y=y[inside], answer="paper")
-        proba[outside] = head.predict_proba(_safe_indexing(X, outside))
+        head = adapt_rows(
+            stable[inside],
+            _safe_indexing(unstable, inside),
+            choices,
+            y=y[inside],
+            classes=fitted.classes_,
+            sample_weight=None,
+            training=fitted.training_,
+            answer="paper",
+            uncertainty=False,
+        )
+        proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
     return proba
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
@@ -43,6 +45,20 @@ def score_predictions(y: npt.NDArray[np.intp], proba: FloatArray) -> dict[str, f
         "auroc": _auroc(y, proba, present),
         "ece": expected_calibration_error(proba, y),
     }
+
+
+def is_skewed(shares: Sequence[Sequence[float]]) -> bool:
+    """Whether the rarest class is, over some domains, rarer than half of its even share.
+
+    Accuracy then says little of it, and AUROC and balanced accuracy more.
+
+    Examples
+    --------
+    >>> is_skewed([(0.9, 0.1), (0.8, 0.2)]), is_skewed([(0.6, 0.4)]), is_skewed([])
+    (True, False, False)
+    """
+    known = [row for row in shares if len(row)]
+    return bool(known) and float(np.min(np.mean(known, axis=0))) < 0.5 / len(known[0])
 
 
 def _auroc(y: npt.NDArray[np.intp], proba: FloatArray, present: npt.NDArray[np.intp]) -> float:

@@ -22,6 +22,9 @@ def as_fitted(model: StableFeatureBoosting, table: Any) -> Any:
 
 def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatArray]:
     """Calibrated f_S of shape (n, K) and raw unstable features of shape (n, d) of a frame or an array."""
+    if not hasattr(model, "unstable_columns_"):  # a network
+        log_stable, learned = model.stable_and_unstable(X)
+        return np.exp(log_stable), np.asarray(learned, dtype=np.float64)
     # What is filled in is not told here: that would be once for every block of a long table.
     log_stable, columns = model._parts(model._check_input(as_fitted(model, X), reset=False))
     unstable = np.asarray(columns, dtype=np.float64)
@@ -32,6 +35,8 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
 
 def is_summable(model: StableFeatureBoosting) -> bool:
     """Whether the head is the default one, which sums over rows can fit."""
+    if model._played() is not None:
+        return False
     choices = model._choices(model.settings)
     return choices.head is None and choices.direct and choices.standardize is not False
 
@@ -45,6 +50,6 @@ def require_summable(model: StableFeatureBoosting) -> None:
         )
     if not is_summable(model):
         raise ValueError(
-            "A head or settings of your own (but l2) need all rows at once: leave them out for tables that "
-            "do not fit into memory, or adapt to fewer rows."
+            "Components, and a head or settings of your own (but l2), need all rows at once: leave them out "
+            "for tables that do not fit into memory, or adapt to fewer rows."
         )

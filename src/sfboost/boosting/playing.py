@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ class PooledClassifier:
 
     def numbers(self, X: Any) -> tuple[FloatArray, FloatArray] | None:
         """Stable and unstable columns as numbers, or None if they are not."""
-        return numeric_parts(self.columns, X)
+        return numeric_parts(part.take(X) for part in self.columns)
 
     def log_proba(self, S: FloatArray, U: FloatArray) -> FloatArray:
         """Calibrated log-probabilities."""
@@ -116,11 +117,10 @@ def raw_log_proba(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArr
     return np.log(np.maximum(proba, LEAST_PROBABILITY))
 
 
-def numeric_parts(columns: tuple[Columns, Columns], X: Any) -> tuple[FloatArray, FloatArray] | None:
-    """Both sets of columns as dense numbers; None if they are not finite numbers, or too many."""
+def numeric_parts(taken_parts: Iterable[Any]) -> tuple[FloatArray, FloatArray] | None:
+    """Both sets of columns, taken from rows, as dense numbers; None if they are not finite, or too many."""
     made = []
-    for part in columns:
-        taken = part.take(X)
+    for taken in taken_parts:
         if taken.shape[1] > _MOST_COLUMNS:
             return None
         try:
@@ -163,17 +163,24 @@ def _names_columns(estimator: Any) -> bool:
 def learn_answers(
     model: StableFeatureBoosting,
     X: Any,
+    taken: tuple[Any, Any],
     y: IntArray,
     domain: npt.NDArray[Any],
     weight: FloatArray | None,
     choices: Choices,
 ) -> tuple[PooledClassifier | None, Experience | None]:
-    """Fit the pooled classifier, and let own domains play the new one; None for what cannot be had."""
+    """Fit the pooled classifier, and let own domains play the new one; None for what cannot be had.
+
+    `taken` are the stable and the unstable columns of X, as the model reads them.
+    """
+    own = (model.stable_columns_, model.unstable_columns_)
     try:
-        columns = (encoded_columns(model.stable_columns_, X), encoded_columns(model.unstable_columns_, X))
+        columns = (encoded_columns(own[0], X), encoded_columns(own[1], X))
     except ValueError:  # a user's pipeline reads what is no category
         return None, None
-    parts = numeric_parts(columns, X)
+    parts = numeric_parts(
+        given if mine is part else part.take(X) for mine, part, given in zip(own, columns, taken, strict=True)
+    )
     if parts is None:
         return None, None
     both = np.hstack(parts)
@@ -195,7 +202,7 @@ def learn_answers(
     places = [(name, rows) for name, rows in rows_by_domain(domain) if len(rows) >= _FEWEST_ROWS]
     if len(places) < 2:
         return plain, None
-    stable_X = model.stable_columns_.take(X)
+    stable_X = taken[0]
 
     def play_group(group: list[tuple[Any, IntArray]]) -> list[_Played]:
         rest = np.setdiff1d(np.arange(len(y)), np.concatenate([rows for _, rows in group]))

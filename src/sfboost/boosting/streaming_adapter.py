@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,9 @@ from sfboost.adaptation import Adaptation
 from sfboost.adaptation.decision import FEWEST_LABELS, LABELS_PER_PARAMETER
 from sfboost.adaptation.engine import adapt as adapt_arrays
 from sfboost.adaptation.online import OnlineHead
+from sfboost.adaptation.watching import Watch
+from sfboost.answers import BestAnswer
+from sfboost.answers.candidates import BoostedAnswer
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.parts import both_parts
 from sfboost.marginal.probabilities import FloatArray
@@ -35,10 +38,12 @@ class Event:
     ----------
     kind : str
         "learned"; "alarm" (a change is believed; the head of before goes on answering); "waiting" (the new
-        head learns and is compared); "switched" (it answers from now on); "back" (it was no better, and is
-        given up); "late" (learned, not watched); "repeated" (left out).
+        head learns and is compared); "switched" (it answers from now on); "back" (it is given up: behind, or
+        not ahead after as many rows as the head of before remembers); "late" (learned, not watched);
+        "repeated" (left out).
     p_value : float
-        How surprising the batch was to the head that answers; nan if it was not asked.
+        How unlike all rows before the batch is, or the lot that it completes: small batches are judged
+        together. The first lot is compared with what the head expects. Nan if nothing was judged.
     detector : float
         The evidence of a change; an alarm is when it exceeds `StreamingAdapter.threshold`.
     lead : float
@@ -61,14 +66,14 @@ class StreamingAdapter:
     Parameters
     ----------
     adapted : AdaptedClassifier
-        Where to begin: a model adapted to the first rows.
+        Where to begin: a model adapted to the first rows. What was chosen for them (answer="best") stays
+        chosen until a new head is believed; SFB's part in it learns.
     half_life : float, optional
         Rows after which what was learned counts half. None forgets nothing.
     batches_per_year : float
         How often `update` is called.
     false_alarms_per_year : float
-        The nominal number of alarms a year if nothing ever changes, however often one looks. An error of the
-        head lasts as long as its memory, so that there are some times more: see `docs/scale.md`.
+        At most so many alarms a year are expected if nothing ever changes, however often one looks.
 
     Examples
     --------
@@ -104,11 +109,14 @@ class StreamingAdapter:
         if not isinstance(adapted.adaptation, Adaptation):
             raise ValueError("A leak-corrected network cannot be updated: adapt it again to all rows.")
         self._model, self._adaptation = adapted.model, adapted.adaptation
+        self._best: BestAnswer | None = adapted.best
         self._head = OnlineHead.after(adapted.adaptation)
+        self._watch = Watch(self._head.standardizer, half_life)
         self._candidate: OnlineHead | None = None
         self._detector = self._lead = 0.0
-        self._names: deque[Any] = deque(maxlen=_REMEMBERED)
-        self._recent: deque[tuple[FloatArray, FloatArray]] = deque()
+        self._waited = 0
+        self._names: tuple[Any, ...] = ()
+        self._recent: tuple[tuple[FloatArray, FloatArray], ...] = ()
         self.threshold = batches_per_year / false_alarms_per_year
         self.n_batches = 0
 
@@ -128,11 +136,11 @@ class StreamingAdapter:
             return Event("repeated", detector=self._detector)
         stable, unstable = both_parts(self._model, X)
         if name is not None:
-            self._names.append(name)
+            self._names = (*self._names, name)[-_REMEMBERED:]
         self.n_batches += 1
-        self._recent.append((stable, unstable))
+        self._recent = (*self._recent, (stable, unstable))
         while sum(len(batch[0]) for batch in self._recent) >= _JUDGED + len(self._recent[0][0]):
-            self._recent.popleft()
+            self._recent = self._recent[1:]
         keep = 1.0 if self.half_life is None else 2.0 ** (-len(stable) / self.half_life)
         if age > 0.0:
             count = 1.0 if self.half_life is None else 2.0 ** (-age / self.half_life)
@@ -140,15 +148,27 @@ class StreamingAdapter:
             return Event("late", detector=self._detector)
         if self._candidate is not None:
             return self._compare(self._candidate, stable, unstable, keep)
-        p_value = self._head.surprise(stable, unstable)
-        # Shiryaev–Roberts with e-values: if these are valid given the past and nothing changes, the mean time
-        # to an alarm is at least the threshold (Shin, Ramdas & Rinaldo, 2024).
-        self._detector = (1.0 + self._detector) * evidence(p_value)
-        if self._detector <= self.threshold:
-            self._head = self._head.learn(stable, unstable, keep)
-            return Event("learned", p_value, self._detector)
-        self._candidate, self._lead = self._fresh(stable, unstable), 0.0
-        return Event("alarm", p_value, self._detector)
+        first = self._watch.mean is None
+        lot = self._watch.lot(stable, unstable)
+        p_value, watch = self._watch.look(stable, unstable)
+        if first and watch.mean is not None:
+            # Nothing but the head knows the rows before. Its error stays: this p-value is no part of a sum.
+            p_value = self._head.surprise(*lot)
+            alarm = evidence(p_value) > self.threshold
+        elif np.isnan(p_value):
+            alarm = False
+        else:
+            # Shiryaev–Roberts with e-values that are valid given the past: while nothing changes, the mean
+            # time to an alarm is at least the threshold (Shin, Ramdas & Rinaldo, 2024).
+            self._detector = (1.0 + self._detector) * evidence(p_value)
+            alarm = self._detector > self.threshold
+        if alarm:
+            self._watch = replace(self._watch, waiting=())
+            self._candidate, self._lead, self._waited = self._fresh(*lot), 0.0, 0
+            return Event("alarm", p_value, self._detector)
+        self._watch = watch
+        self._head = self._head.learn(stable, unstable, keep)
+        return Event("learned", p_value, self._detector)
 
     def _compare(self, candidate: OnlineHead, stable: FloatArray, X: FloatArray, keep: float) -> Event:
         """Judge both heads by a batch that neither has seen, then let the new one learn from it."""
@@ -158,8 +178,10 @@ class StreamingAdapter:
         enough = worth >= max(FEWEST_LABELS, LABELS_PER_PARAMETER * candidate.theta.size)
         if self._lead > _CREDIBLE and enough:
             self._head, self._candidate, self._detector = candidate, None, 0.0
+            self._best, self._watch = None, Watch(candidate.standardizer, self.half_life)
             return Event("switched", lead=self._lead)
-        if self._lead < -_CREDIBLE:
+        self._waited += len(stable)
+        if self._lead < -_CREDIBLE or self._waited > self._head.statistics.weight:
             self._candidate, self._detector = None, 0.0
             self._head = self._head.learn(stable, X, keep)
             return Event("back", lead=self._lead)
@@ -185,10 +207,18 @@ class StreamingAdapter:
     @property
     def adapted(self) -> AdaptedClassifier:
         """The classifier that answers now: an object of its own, which later batches do not change."""
-        if not self._recent:
-            return AdaptedClassifier(self._model, self._adaptation)
-        stable, unstable = (np.vstack(parts) for parts in zip(*self._recent, strict=True))
-        return AdaptedClassifier(self._model, self._head.adapt(self._adaptation, stable, unstable))
+        adaptation, best = self._adaptation, self._best
+        if self._recent:
+            stable, unstable = (np.vstack(parts) for parts in zip(*self._recent, strict=True))
+            adaptation = self._head.adapt(adaptation, stable, unstable)
+        if best is not None and isinstance(boosted := best.answers.get("boosted"), BoostedAnswer):
+            boosted = replace(boosted, adaptation=adaptation)
+            best = replace(best, answers={**best.answers, "boosted": boosted})
+        return AdaptedClassifier(self._model, adaptation, best)
+
+    def copy(self) -> StreamingAdapter:
+        """Another one that has seen the same batches, and goes its own way."""
+        return copy(self)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities by the head that answers now."""

@@ -1,53 +1,126 @@
-"""The change test in many new domains, with the rate of false discoveries held over all of them."""
+"""The change test in many new domains, with the rate of false discoveries held over all of them.
+
+What is kept of each domain are its moments. All of them are compared with the own ones at once; what changed
+in one, and whose meaning, is worked out when somebody asks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
+from scipy.stats import false_discovery_control
 
-from sfboost.change.reference import Reference
+from sfboost.change.moments import Moments
+from sfboost.change.prediction import combine
+from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, Verdict
-from sfboost.change.testing import LEAST_POWER, change_in
+from sfboost.change.testing import LEAST_POWER, change_of, compare
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
+
+# Fewer rows, for each class, have no standard error to speak of.
+_FEWEST_ROWS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class ManyChanges:
+    """What the test says of many domains, by number.
+
+    Attributes
+    ----------
+    moments : BlindDomain
+        Of all domains, stacked along a first axis.
+    p_value, adjusted, power : arrays of shape (D,)
+        As in `Change`; `adjusted` as Benjamini and Hochberg do: of the domains below a level at most that
+        share is expected to be unchanged. The tests share the own domains they compare with, so that they
+        lean to the same side, which the procedure allows.
+    n_rows : integer array of shape (D,)
+    level : float
+    """
+
+    moments: BlindDomain
+    p_value: FloatArray
+    adjusted: FloatArray
+    power: FloatArray
+    n_rows: npt.NDArray[np.intp]
+    level: float
+
+    @classmethod
+    def measure(cls, reference: Reference, views: Iterable[View], *, level: float = 0.05) -> Self:
+        """Measure all domains and compare each with the own ones."""
+        every = [
+            measure_domain(i, reference.coordinates, view, reference.prior) for i, view in enumerate(views)
+        ]
+        moments = BlindDomain(
+            "many",
+            sum(one.n_rows for one in every),
+            _stacked([one.posterior for one in every]),
+            _stacked([one.likelihood for one in every]),
+            np.array([one.elsewhere for one in every]) if len(reference.prior) > 2 else None,
+        )
+        readings = compare(reference, moments)
+        by_reading = np.array(
+            [[combine(row) for row in reading.p_values(reference.importance)] for reading in readings]
+        )
+        powers = np.array([reading.evidence.power[:, 0] for reading in readings])
+        p_value = by_reading.max(axis=0)
+        power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]
+        n_rows = np.array([one.n_rows for one in every])
+        silent = n_rows < _FEWEST_ROWS * len(reference.prior)
+        silent |= len(reference.domains) < 2
+        p_value, power = np.where(silent, 1.0, p_value), np.where(silent, 0.0, power)
+        return cls(moments, p_value, false_discovery_control(p_value), power, n_rows, level)
+
+    @property
+    def verdicts(self) -> npt.NDArray[np.str_]:
+        """One `Change.verdict` for each domain, the error rate held over all of them."""
+        quiet = np.where(self.power >= LEAST_POWER, "unchanged", "cannot tell")
+        return np.where(self.adjusted < self.level, "changed", quiet)
+
+    def change(self, reference: Reference, number: int) -> Change:
+        """All about one domain. Its p-value is its own, its verdict that of all domains together."""
+        every = self.moments
+        here = BlindDomain(
+            number,
+            int(self.n_rows[number]),
+            _one(every.posterior, number),
+            _one(every.likelihood, number),
+            None if every.elsewhere is None else every.elsewhere[number],
+        )
+        found = change_of(reference, here, level=self.level)
+        verdict: Verdict = self.verdicts[number].item()
+        return replace(
+            found,
+            verdict=verdict,
+            p_value=float(self.p_value[number]),
+            power=float(self.power[number]),
+            changed=found.suspects if verdict == "changed" else (),
+        )
 
 
 def changes_by_domain(
     reference: Reference, views: Mapping[Any, View], *, level: float = 0.05
 ) -> dict[Any, Change]:
-    """`change_in` of each domain; of those called changed at most a share `level` is expected not to be.
-
-    Each `Change` keeps its own p-value; its verdict is that of Benjamini and Hochberg over all domains. The
-    tests share the own domains they compare with, so they lean to the same side, which the procedure allows.
-    """
-    found = {name: change_in(reference, view, level=level) for name, view in views.items()}
-    adjusted = benjamini_hochberg(np.array([change.p_value for change in found.values()]))
-    return {
-        name: _judged(change, float(q))
-        for (name, change), q in zip(found.items(), adjusted.tolist(), strict=True)
-    }
+    """`change_in` of each domain; of those called changed at most a share `level` is expected not to be."""
+    many = ManyChanges.measure(reference, views.values(), level=level)
+    return {name: many.change(reference, number) for number, name in enumerate(views)}
 
 
-def _judged(change: Change, adjusted: float) -> Change:
-    if change.verdict != "changed" or adjusted < change.level:
-        return change
-    verdict: Verdict = "unchanged" if change.power >= LEAST_POWER else "cannot tell"
-    return replace(change, verdict=verdict, changed=())
+def _stacked(moments: list[Moments]) -> Moments:
+    def stack(name: str) -> tuple[FloatArray, FloatArray]:
+        pairs = [getattr(one, name) for one in moments]
+        return np.stack([value for value, _ in pairs]), np.stack([error for _, error in pairs])
+
+    return Moments(*(stack(field.name) for field in fields(Moments)))
 
 
-def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
-    """P-values adjusted so that those below a level have at most that share of false discoveries.
+def _one(moments: Moments, number: int) -> Moments:
+    def pick(name: str) -> tuple[FloatArray, FloatArray]:
+        value, error = getattr(moments, name)
+        return value[number], error[number]
 
-    Examples
-    --------
-    >>> benjamini_hochberg(np.array([0.01, 0.5, 0.03])).round(3).tolist()
-    [0.03, 0.5, 0.045]
-    """
-    order = np.argsort(p_values)[::-1]
-    adjusted = np.empty(len(p_values))
-    factors = len(p_values) / np.arange(len(p_values), 0, -1)
-    adjusted[order] = np.minimum(np.minimum.accumulate(factors * np.asarray(p_values)[order]), 1.0)
-    return adjusted
+    return Moments(*(pick(field.name) for field in fields(Moments)))

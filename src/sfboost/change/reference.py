@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sfboost.change.class_shares import back_to_training
 from sfboost.change.coordinates import MeaningCoordinates
-from sfboost.change.moments import Moments, measure_moments
+from sfboost.change.moments import Moments, measure_elsewhere, measure_moments
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
@@ -21,12 +21,17 @@ _RIDGE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class BlindDomain:
-    """An own domain that played the new one: its moments if P(Y | X_S) transports, and if P(X_S | Y) does."""
+    """A domain seen without its labels: its moments if P(Y | X_S) transports, and if P(X_S | Y) does.
+
+    `elsewhere` is what its features say of the classes that they did not say in training; see
+    `measure_elsewhere`.
+    """
 
     name: Any
     n_rows: int
     posterior: Moments
     likelihood: Moments
+    elsewhere: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +108,7 @@ def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior
         len(view.weight),
         measure_moments(coordinates, view),
         measure_moments(coordinates, replace(view, weight=weight)),
+        measure_elsewhere(coordinates, view) if len(prior) > 2 else None,
     )
 
 

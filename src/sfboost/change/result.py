@@ -63,7 +63,10 @@ class Change:
         The features that a change would be put down to, if there was one.
     signature : tuple of float
         How a change of the suspects looks: what is left of their meaning, of their slope on what X_S
-        predicts of them, the logarithm of their unit, and their share in what all unstable features say.
+        predicts of them, the logarithm of their unit, and their share in what all unstable features say. For
+        more than two classes also how much they say of them that they did not say in training.
+    n_rows : int
+        Rows that were tested.
     """
 
     verdict: Verdict
@@ -76,7 +79,8 @@ class Change:
     features: tuple[FeatureChange, ...]
     changed: tuple[str, ...]
     suspects: tuple[str, ...]
-    signature: tuple[float, float, float, float]
+    signature: tuple[float, ...]
+    n_rows: int = 0
 
     def columns_left(self, names: tuple[str, ...] | None = None) -> tuple[list[int], list[float]]:
         """Columns of some features (or of all) among the unstable ones, and what is left of each."""

@@ -9,13 +9,15 @@ import numpy as np
 from sfboost.change.attribution import LEFT, attribute
 from sfboost.change.moments import Moments
 from sfboost.change.prediction import Prediction, combine, predict_new
-from sfboost.change.reference import Reference, measure_domain
+from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, FeatureChange, Verdict
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
 # A meaning near zero in all own domains may be a little different by chance: in training units.
 _MEANING_VARIES = 0.1
+# Whatever a feature of no meaning comes to say is much: the least meaning that this is compared with.
+_LEAST_MEANING = 1e-3
 # Log-units by which a feature's spread differs between any two domains: a factor of 1.4.
 _SCALE_VARIES = 0.35
 # A spread this unlikely is a change of unit.
@@ -25,7 +27,7 @@ LEAST_POWER = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class _Comparison:
+class Comparison:
     """The predictions of one reading of stability."""
 
     evidence: Prediction
@@ -35,20 +37,19 @@ class _Comparison:
     scale: Prediction
 
     def p_values(self, importance: FloatArray) -> FloatArray:
-        """One for each moment; of features the least, each judged at its share of the level."""
+        """One for each moment, on the last axis; of features the least, judged at its share of the level."""
 
-        def least(prediction: Prediction) -> float:
-            return min(1.0, float((prediction.p_value / np.maximum(importance, 1e-6)).min()))
+        def least(prediction: Prediction) -> FloatArray:
+            return np.minimum(1.0, (prediction.p_value / np.maximum(importance, 1e-6)).min(axis=-1))
 
-        return np.array(
-            [
-                float(self.evidence.p_value[0]),
-                least(self.meaning),
-                float(self.evidence_slope.p_value[0]),
-                least(self.slope),
-                least(self.scale),
-            ]
+        parts = (
+            self.evidence.p_value[..., 0],
+            least(self.meaning),
+            self.evidence_slope.p_value[..., 0],
+            least(self.slope),
+            least(self.scale),
         )
+        return np.stack(parts, axis=-1)
 
     def by_column(self) -> FloatArray:
         """A p-value for each column of U."""
@@ -77,10 +78,12 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
             f"{len(reference.names)}: pass the same columns in the same order."
         )
     here = measure_domain("new", reference.coordinates, view, reference.prior)
-    readings = [
-        _compare([getattr(own, kind) for own in reference.domains], getattr(here, kind))
-        for kind in ("posterior", "likelihood")
-    ]
+    return change_of(reference, here, level=level)
+
+
+def change_of(reference: Reference, here: BlindDomain, *, level: float = 0.05) -> Change:
+    """`change_in` of a domain that was measured before."""
+    readings = compare(reference, here)
     p_values = [combine(reading.p_values(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.evidence.power[0])
@@ -102,24 +105,35 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
         features=features,
         changed=suspects if verdict == "changed" else (),
         suspects=suspects,
-        signature=_signature(reference, chosen, features, suspects),
+        signature=_signature(reference, here, chosen, features, suspects),
+        n_rows=here.n_rows,
     )
 
 
-def _compare(own: list[Moments], new: Moments) -> _Comparison:
-    def predicted(name: str, **varies: float | bool) -> Prediction:
+def compare(reference: Reference, here: BlindDomain) -> list[Comparison]:
+    """A domain against the own ones, or many whose moments are stacked, under both readings of stability."""
+    return [
+        _compare([getattr(own, kind) for own in reference.domains], getattr(here, kind))
+        for kind in ("posterior", "likelihood")
+    ]
+
+
+def _compare(own: list[Moments], new: Moments) -> Comparison:
+    def predicted(name: str, **varies: float | str) -> Prediction:
         return predict_new([getattr(m, name) for m in own], getattr(new, name), **varies)  # type: ignore[arg-type]
 
-    return _Comparison(
+    return Comparison(
         evidence=predicted("evidence"),
         meaning=predicted("meaning", absolute=_MEANING_VARIES),
-        evidence_slope=predicted("evidence_slope"),
-        slope=predicted("slope", absolute=_MEANING_VARIES),
-        scale=predicted("scale", relative=0.0, absolute=_SCALE_VARIES, two_sided=True),
+        # A slope is one where U follows from X_S as in training. More than in own domains is no loss, also
+        # where theirs are negative by chance.
+        evidence_slope=predicted("evidence_slope", sides="below"),
+        slope=predicted("slope", absolute=_MEANING_VARIES, sides="below"),
+        scale=predicted("scale", relative=0.0, absolute=_SCALE_VARIES, sides="both"),
     )
 
 
-def _features(reference: Reference, found: _Comparison) -> tuple[FeatureChange, ...]:
+def _features(reference: Reference, found: Comparison) -> tuple[FeatureChange, ...]:
     """By feature: its least column, times their number; and which hypothesis about it is how likely."""
     by_column, groups = found.by_column(), reference.groups
     unit = np.exp(found.scale.new - found.scale.expected)
@@ -146,9 +160,13 @@ def _features(reference: Reference, found: _Comparison) -> tuple[FeatureChange, 
 
 
 def _signature(
-    reference: Reference, found: _Comparison, features: tuple[FeatureChange, ...], suspects: tuple[str, ...]
-) -> tuple[float, float, float, float]:
-    """Of the suspects: what is left of meaning and slope, how their unit changed, their share."""
+    reference: Reference,
+    here: BlindDomain,
+    found: Comparison,
+    features: tuple[FeatureChange, ...],
+    suspects: tuple[str, ...],
+) -> tuple[float, ...]:
+    """Of the suspects: what is left of meaning and slope, unit, share; and what else they say, if K > 2."""
     columns = [column for part in features if part.name in suspects for column in part.columns]
     importance = reference.importance[columns]
     left = [
@@ -156,4 +174,10 @@ def _signature(
         for kind in (found.meaning, found.slope)
     ]
     unit = float(importance @ np.clip(found.scale.new - found.scale.expected, -2.0, 2.0)[columns])
-    return left[0], left[1], unit / float(importance.sum()), float(importance.sum())
+    share = float(importance.sum())
+    signature = (left[0], left[1], unit / share, share)
+    if here.elsewhere is None:
+        return signature
+    then = np.maximum(np.abs(found.meaning.expected), _LEAST_MEANING)
+    other = np.clip(here.elsewhere / then, 0.0, 2.0)[columns]
+    return *signature, float(importance @ other) / share

@@ -20,6 +20,7 @@ from sfboost.tables.roles import split
 @speaking
 def adapt(
     *,
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost fit` wrote.")],
     new: o.NewTable,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. adapted.sfb.")],
@@ -32,7 +33,8 @@ def adapt(
 ) -> None:
     """Learn, without labels, what the unstable features mean in a new domain.
 
-    If the new table has the target column, its labels score the predictions and are never used to adapt.
+    If the new table has the target column, its labels score the predictions and are never used to adapt,
+    unless --labels names it.
     """
     voice = talk.voice()
     check_model_name(output)
@@ -46,12 +48,17 @@ def adapt(
         if is_long(new, stream, project):
             done = adapt_blocks(project, new, csv, stream, adapting, resume, label_of(model))
         else:
-            done = adapt_table(project, *read_new(new, project, csv), adapting)
+            done = adapt_table(project, *read_new(new, project, csv, adapting.labels), adapting)
         project = done.project
         title = f"{done.name} as a new domain"
         facts = project.facts(
-            done.rows, title=title, source=model.name, rows=adapting.rows, remarks=done.remarks
+            done.rows,
+            title=title,
+            source=model.name,
+            rows=adapting.rows,
+            ids=adapting.show_ids,
+            remarks=done.remarks,
         )
     save_project(project, output, split(trusted))
     forget(resume)
-    finish(voice, project, facts, {"model": str(output)}, adapting, done.n_rows)
+    finish(voice, project, facts, {"model": str(output)}, adapting, done.n_rows, context.find_root().obj)

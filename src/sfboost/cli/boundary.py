@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -33,7 +34,8 @@ class Boundary(TyperGroup):
 
     def _run(self, args: list[str], name: str) -> int:
         try:
-            with self.make_context(name, args) as context:
+            # The report says by which command it was made.
+            with self.make_context(name, args, obj=shlex.join(["sfboost", *args])) as context:
                 self.invoke(context)
                 sys.stdout.flush()
         except typer.Exit as end:
@@ -65,9 +67,24 @@ def farewell(placed: Sequence[Placement]) -> str:
     """
     whole = [str(placement.target) for placement in placed if placement.part and placement.happened()]
     begun = [str(placement.target) for placement in placed if placement.part is None]
-    told = [f"written before that: {', '.join(dict.fromkeys(whole))}"] if whole else ["no file was changed"]
-    told += [f"what went to {', '.join(begun)} may be cut short"] if begun else []
+    told = [f"written before that: {_named(whole)}"] if whole else ["no file was changed"]
+    told += [f"what went to {_named(begun)} may be cut short"] if begun else []
     return f"Interrupted; {'; '.join(told)}."
+
+
+def _named(files: Sequence[str], most: int = 5) -> str:
+    """Names of files, the first few of them.
+
+    Examples
+    --------
+    >>> _named(["a", "b", "a"])
+    'a, b'
+    >>> _named("abcdefg")
+    'a, b, c, d, e and 2 more'
+    """
+    names = list(dict.fromkeys(files))
+    more = f" and {len(names) - most} more" * (len(names) > most)
+    return ", ".join(names[:most]) + more
 
 
 def _wrong_usage(error: Any) -> int:

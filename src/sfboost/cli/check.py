@@ -11,9 +11,12 @@ from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure
 from sfboost.diagnostics import CHECKS, Diagnosis
+from sfboost.diagnostics.result import p_in_words
+from sfboost.tables.foreign_text import plain
 from sfboost.tables.preparing import csv_types, prepare_new
 from sfboost.tables.reading import read
 
+_CHANGED = {"changed": "red", "unchanged": "green", "cannot tell": "dim"}
 _COLOURS = {"holds": "green", "cannot tell": "dim", "doubtful": "yellow", "violated": "red"}
 
 
@@ -29,7 +32,11 @@ def check(
     config: o.Config = None,
     talk: o.VoiceOptions,
 ) -> None:
-    """Check each assumption: its number, a verdict, and what to do. Nothing is adapted."""
+    """Check each assumption: its number, a verdict, and what to do. Nothing is adapted.
+
+    With NEW it says first of each unstable feature whether it means there what it meant in training: changed,
+    unchanged or cannot tell, and how much of its meaning is left.
+    """
     voice = talk.voice()
     training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
@@ -42,7 +49,25 @@ def check(
         X_new = here.X
     with voice.waiting("Checking"):
         diagnosis = model.diagnose(training.X, training.y, training.domain, X_new, level=level)
-    voice.result(diagnosis.to_dict(), *_words(diagnosis))
+    voice.result(diagnosis.to_dict(), *_meanings(diagnosis, asked=new is not None), *_words(diagnosis))
+
+
+def _meanings(diagnosis: Diagnosis, *, asked: bool) -> list[Line]:
+    """Has each unstable feature kept its meaning? What the new rows say, first."""
+    if not asked:
+        return []
+    if not diagnosis.meanings:
+        return [
+            "Whether a meaning changed cannot be told: that needs two training domains of ten rows or more."
+        ]
+    lines: list[Line] = [(("do the unstable features mean here what they meant in training?", "bold"),)]
+    width = max(len(plain(meaning.name)) for meaning in diagnosis.meanings)
+    for meaning in diagnosis.meanings:
+        told = (meaning.verdict, _CHANGED[meaning.verdict])
+        left = f"  {100 * meaning.left:>4.0f} % of its meaning left, {p_in_words(meaning.p_value)}"
+        pad = " " * (11 - len(meaning.verdict))
+        lines.append((f"  {plain(meaning.name):<{width}}  ", told, pad + left * (told[0] != "cannot tell")))
+    return lines
 
 
 def _words(diagnosis: Diagnosis) -> list[Line]:

@@ -21,7 +21,7 @@ from sfboost.datasets import colored_digits
 from sfboost.tables.writing import whole_output
 
 #: Method, what the table calls it, and how the figure draws it.
-METHODS = (
+METHODS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("pooled", "pooled", {"color": "#b2182b", "marker": "s"}),
     ("stable", "stable", {"color": "#777777", "marker": "o"}),
     ("adapted", "adapted", {"color": "#2166ac", "marker": "D", "linewidth": 2.5}),
@@ -122,8 +122,13 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes: Any = figure.subplots()
     agreements = list(accuracy)
-    for method, title, style in METHODS:
-        axes.plot(agreements, [accuracy[a][method] for a in agreements], label=title, **style)
+    for method, _, style in METHODS:
+        axes.plot(agreements, [accuracy[a][method] for a in agreements], **style)
+    ends = apart([accuracy[agreements[-1]][method] for method, _, _ in METHODS], least=5.0)
+    for (_, title, style), height in zip(METHODS, ends, strict=True):
+        # Each line says itself what it is, where it ends.
+        place = {"xytext": (8, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+        axes.annotate(title, (agreements[-1], height), color=style["color"], weight="bold", **place)
     axes.axvspan(0.79, 0.91, color="#eeeeee", zorder=0)
     axes.text(0.85, 40, "training", ha="center", color="#777777")
     axes.invert_xaxis()
@@ -133,11 +138,31 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
         title="Coloured digits: meeting a new domain without labels",
         ylim=(0, 102),
     )
-    axes.legend(loc="lower left")
     axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
     with whole_output(path) as part:
         figure.savefig(part, dpi=150)
     return path
+
+
+def apart(heights: list[float], least: float) -> list[float]:
+    """Heights for words, in the order of the lines, none nearer to the next than `least`.
+
+    Examples
+    --------
+    >>> apart([50.0, 10.0, 51.0], least=4.0)
+    [48.5, 10.0, 52.5]
+    """
+    order, placed = np.argsort(heights, kind="stable"), np.array(heights, dtype=float)
+    for _ in range(100):
+        gaps = np.diff(placed[order])
+        near = np.flatnonzero(gaps < least - 1e-9)
+        if not len(near):
+            break
+        short = (least - gaps[near[0]]) / 2.0
+        placed[order[near[0]]] -= short
+        placed[order[near[0] + 1]] += short
+    return [float(value) for value in placed]
 
 
 def has_screen() -> bool:

@@ -16,7 +16,8 @@ from sfboost.tables.writing import is_stream
 def save_project(project: Project, path: Path, trusted: Collection[str] = ()) -> None:
     """Write a model, adapted or not, so that `sfboost.load` reads it too."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    model = copy(project.model)
+    # An adapted model may know more of its rows than the fitted one: directions along which it adapted.
+    model = copy(project.model if project.adapted is None else project.adapted.model)
     if project.roles.target is not None:  # else fitted in Python: the model itself says all
         model.table_ = as_plain(project)
     if project.adapted is None:

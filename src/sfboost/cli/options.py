@@ -34,6 +34,13 @@ Trusted = Annotated[
     str | None,
     typer.Option("--trusted", help="Types that the model file may hold beyond the known ones: full names."),
 ]
+Also = Annotated[
+    str | None,
+    typer.Option(
+        "--also",
+        help="What to write beside the answer: pooled (all features as trained); stable is always there.",
+    ),
+]
 Evaluate = Annotated[
     bool,
     typer.Option(
@@ -59,7 +66,11 @@ class ColumnOptions:
     ] = None
     unstable: Annotated[
         str | None,
-        typer.Option("--unstable", help="Features that may change their meaning; by default all others."),
+        typer.Option(
+            "--unstable",
+            help="Features that may change their meaning; by default all others. 'components' is for "
+            "embeddings: directions of the new rows.",
+        ),
         NAMES,
     ] = None
     id: Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")] = (
@@ -70,6 +81,12 @@ class ColumnOptions:
         str | None,
         typer.Option("--categorical", help="Columns of numbers that are codes, not amounts."),
         NAMES,
+    ] = None
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", help="Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory."
+        ),
     ] = None
 
 
@@ -106,6 +123,9 @@ class AdaptOptions:
     rows: Annotated[
         bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
     ] = True
+    show_ids: Annotated[
+        bool, typer.Option("--show-ids", help="Show the ids of those rows, too: they may name people.")
+    ] = False
     answer: Annotated[
         AnswerName,
         typer.Option(
@@ -116,6 +136,12 @@ class AdaptOptions:
     ] = AnswerName.best
     leak: Annotated[
         float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")
+    ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels", help="Column of NEW with the classes of some rows, empty elsewhere: they are used."
+        ),
     ] = None
     require_adapted: Annotated[
         bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
@@ -153,7 +179,7 @@ class VoiceOptions:
 
 def _kinds(group: type) -> dict[str, str]:
     """What the TOML file may hold for the options of a group: those that are no paths."""
-    known = {bool: FLAG, float: NUMBER, str: TEXT, AnswerName: TEXT}
+    known = {bool: FLAG, int: NUMBER, float: NUMBER, str: TEXT, AnswerName: TEXT}
     kinds = {}
     for name, hint in get_type_hints(group, include_extras=True).items():
         told = get_args(hint)
@@ -170,6 +196,7 @@ FILE_OPTIONS = {
     **_kinds(AdaptOptions),
     **_kinds(StreamOptions),
     **dict.fromkeys(("evaluate", "quiet"), FLAG),
+    "also": NAMES,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from sfboost.boosting.metrics import is_skewed
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project, drift_lines
@@ -23,20 +24,21 @@ def finish(
     written: dict[str, str],
     asked: AdaptOptions,
     n_rows: int,
+    command: str,
 ) -> None:
-    """Write the pages, tell the outcome, and end with code 3 if adapting was required and did not happen."""
-    for what, path, make in (("report", asked.report, _page), ("card", asked.card, model_card)):
+    """Write the pages, tell the outcome; with code 3 if the stable predictor was kept, and must not be."""
+    made = datetime.now(UTC).strftime("%Y-%m-%d")
+    for what, path, make in (
+        ("report", asked.report, lambda: render(facts, made, command)),
+        ("card", asked.card, lambda: model_card(facts)),
+    ):
         if path is not None:
             with whole_output(path) as part:
-                part.write_text(make(facts), encoding="utf-8")
+                part.write_text(make(), encoding="utf-8")
             written[what] = str(path)
     tell(voice, project, facts, written, n_rows)
     if asked.require_adapted and project.require_adapted().decision_ == "kept stable":
         raise typer.Exit(NOT_ADAPTED)
-
-
-def _page(facts: ReportFacts) -> str:
-    return render(facts, datetime.now(UTC).strftime("%Y-%m-%d"))
 
 
 def tell(
@@ -49,15 +51,17 @@ def tell(
     voice.note(*facts.remarks)
     kind = facts.headline.kind
     lines: list[Line] = [
-        ((kind, f"bold {_COLOURS[kind]}"), f": {facts.headline.sentence}"),
+        ((kind, f"bold {_COLOURS[kind]}"), f": {facts.headline.sentence} {facts.headline.count}".rstrip()),
         facts.headline.because,
     ]
     lines += drift_lines(facts.training)
     if facts.scores is not None:
-        scores = ", ".join(
-            f"{method} {100 * values['accuracy']:.1f} %" for method, values in facts.scores.by_method.items()
-        )
-        lines.append(f"accuracy on the {facts.scores.n_rows} labels that were given: {scores}")
+        for metric in ("accuracy", "balanced_accuracy", "auroc")[: 3 if is_skewed([facts.prior]) else 1]:
+            scores = ", ".join(
+                f"{method} {100 * values[metric]:.1f} %" for method, values in facts.scores.by_method.items()
+            )
+            named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
+            lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
@@ -81,6 +85,8 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
         "informativeness": facts.informativeness,
         "leak": facts.leak,
         "break_even": facts.break_even,
+        "p_value": None if adapted.change_ is None else adapted.change_.p_value,
+        "features": [vars(meaning) for meaning in facts.meanings],
         "reversed": [f.name for story in facts.stories for f in story.features if f.reversed],
         "checks": [vars(check) for check in facts.checks],
         "scores": None if facts.scores is None else {k: dict(v) for k, v in facts.scores.by_method.items()},

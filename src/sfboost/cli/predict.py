@@ -10,8 +10,9 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
+from sfboost.cli.costs import Costs, read_costs
 from sfboost.cli.files import load_project
-from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
+from sfboost.cli.predictions import BATCH_ROWS, check_also, needed_columns, predict_batches
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
@@ -36,7 +37,9 @@ def predict(
     model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` (or `fit`) wrote.")],
     new: o.NewTable,
     output: PredictionTable,
+    also: o.Also = None,
     format: Format = None,
+    costs: Costs = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
     trusted: o.Trusted = None,
@@ -53,20 +56,23 @@ def predict(
     voice = talk.voice(to_pipe=output == PIPE)
     to_folder = is_folder(output)
     kind = check_format(format or "parquet" if to_folder else format, output)
+    others = check_also(split(also))
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model, split(trusted))
+    matrix = read_costs(costs, project.model.classes_)
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
     decision = "not adapted" if project.adapted is None else project.adapted.decision_
     if to_folder or (new != PIPE and Path(new).is_dir()):
         blocks = blocks_of(project, new, csv)
         if to_folder:
-            done, left_out = predict_folder(project, blocks, output, kind, stream, label_of(model))
+            label = label_of(model) if costs is None else f"{label_of(model)} {costs}"
+            done, left_out = predict_folder(project, blocks, output, kind, stream, label, others, matrix)
             voice.note(*left_out)
         else:
             done = 0
             with open_table(output, kind) as write:
-                for batch in predict_batches(project, batches_of(blocks), Path(new).name):
+                for batch in predict_batches(project, batches_of(blocks), Path(new).name, others, matrix):
                     write(batch)
                     done += batch.num_rows
         _tell(voice, done, decision, output)
@@ -79,7 +85,7 @@ def predict(
         open_table(output, kind) as write,
     ):
         task = progress.add_task("Predicting", total=total or _estimate(source))
-        for batch in predict_batches(project, batches, source.name):
+        for batch in predict_batches(project, batches, source.name, others, matrix):
             write(batch)
             done += batch.num_rows
             progress.update(task, completed=done)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,19 +10,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from sfboost.boosting import AdaptedClassifier, DomainEvaluation, StableFeatureBoosting
-from sfboost.boosting.evaluation import (
-    DomainScores,
-    default_classifier,
-    score_as_new,
-    skipped,
-)
+from sfboost.boosting import AdaptedClassifier, DomainEvaluation, DomainScores, StableFeatureBoosting
+from sfboost.boosting.evaluation import default_classifier, pooled_proba, score_as_new
+from sfboost.boosting.scored_domains import skipped
 from sfboost.encoding import Encoder
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
 from sfboost.report.training import evaluation_rows, training_of
 from sfboost.selection import StableFeatureSelector
 from sfboost.tables.preparing import NewTable, TrainingTable
-from sfboost.tables.roles import Roles
+from sfboost.tables.roles import COMPONENTS, Roles
 
 # Standard errors of the slopes are worth their time up to here.
 MOST_PARAMETERS = 100
@@ -41,7 +37,7 @@ class Project:
     training : TrainingFacts
         For reports: no training row is kept.
     pooled : fitted classifier or None
-        Of all encoded columns, to compare with where labels are given.
+        Of all encoded columns, where the model itself has none; see `pooled_proba`.
     adapted : AdaptedClassifier or None
     """
 
@@ -53,20 +49,32 @@ class Project:
     adapted: AdaptedClassifier | None = None
 
     def adapt(self, new: NewTable, *, answer: str = "best", leak: float | None = None) -> Project:
-        """Adapt to the rows of a new domain; their labels are not looked at."""
+        """Adapt to the rows of a new domain; of labels only those that `known` has are looked at."""
         n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
         adapted = self.model.adapt(
             new.X,
+            new.known,
             answer=answer,
             leak=leak,
             uncertainty=n_parameters <= MOST_PARAMETERS,
         )
         return replace(self, adapted=adapted)
 
+    def pooled_proba(self, X: Any) -> Any:
+        """What one classifier of all features says, as if nothing changed between domains."""
+        return pooled_proba(self.model, X) if self.pooled is None else self.pooled.predict_proba(X)
+
     def facts(
-        self, new: NewTable, *, title: str, source: str, rows: bool, remarks: tuple[str, ...] = ()
+        self,
+        new: NewTable,
+        *,
+        title: str,
+        source: str,
+        rows: bool,
+        ids: bool = False,
+        remarks: tuple[str, ...] = (),
     ) -> ReportFacts:
-        """What the report shows about the adaptation to these rows."""
+        """What the report shows about the adaptation to these rows; `ids` are shown only if asked for."""
         return make_facts(
             self.require_adapted(),
             self.training,
@@ -75,16 +83,16 @@ class Project:
             source=source,
             y=new.y,
             pooled=self.pooled,
-            cells=self._cells(new) if rows else None,
+            cells=self._cells(new, ids) if rows else None,
             missing=self.encoder.missing_shares(new.table),
             remarks=(*remarks, *new.remarks),
         )
 
-    def _cells(self, new: NewTable) -> list[Mapping[str, Any]]:
+    def _cells(self, new: NewTable, ids: bool) -> list[Mapping[str, Any]]:
         stable = self.stable_columns
         others = [column.name for column in self.encoder.columns if column.name not in stable]
         # The id first, then the unstable features: they are why a prediction changed.
-        id = [self.roles.id] if self.roles.id in new.table.column_names else []
+        id = [self.roles.id] if ids and self.roles.id in new.table.column_names else []
         return new.table.select([*id, *others, *stable]).to_pylist()
 
     @property
@@ -114,7 +122,10 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     if evaluate and len(training.domains) > 1:
         with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
             facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings)))
-    pooled = default_classifier(training.X).fit(training.X, training.y)
+    pooled = None
+    if model.pooled_ is None:
+        pooled = default_classifier(training.X) if model.regression_ is None else clone(model.regression_)
+        pooled.fit(training.X, training.y)
     # The model gets the encoder itself, so that it reads raw rows wherever it is loaded.
     model.stable_columns_ = model.stable_columns_.encoded_by(training.encoder)
     model.unstable_columns_ = model.unstable_columns_.encoded_by(training.encoder)
@@ -181,6 +192,8 @@ def configure(training: TrainingTable, settings: StableFeatureBoosting) -> Stabl
         whole = {output: column.name for column in encoder.columns for output in column.outputs}
         stable = StableFeatureSelector(groups=whole)
     unstable: Any = encoder.outputs_of(roles.unstable) or (None if roles.search else [])
+    if roles.components:
+        unstable = COMPONENTS
     if not roles.search and not stable:
         raise ValueError(
             "The stable columns hold one category each and say nothing: name others with --stable."
@@ -240,15 +253,16 @@ def class_names(project: Project) -> list[str]:
     return [str(name) for name in np.asarray(project.model.classes_).tolist()]
 
 
-def prediction_columns(classes: Any) -> list[str]:
+def prediction_columns(classes: Any, also: Sequence[str] = ()) -> list[str]:
     """Columns of the predictions beside the id."""
     names = np.asarray(classes).tolist()
-    return ["prediction", "decision", *(f"{kind}_{name}" for kind in ("adapted", "stable") for name in names)]
+    kinds = dict.fromkeys(("adapted", "stable", *also))
+    return ["prediction", "decision", *(f"{kind}_{name}" for kind in kinds for name in names)]
 
 
-def check_id(id: str | None, classes: Any) -> None:
+def check_id(id: str | None, classes: Any, also: Sequence[str] = ()) -> None:
     """Refuse an id whose name the predictions need for a column of their own."""
-    if id in prediction_columns(classes):
+    if id in prediction_columns(classes, also):
         raise ValueError(
             f"The id {id!r} is also the name of a column of the predictions: rename it, or name another."
         )

@@ -98,13 +98,18 @@ def unpack(
     out: Annotated[Path, typer.Option("--out", "-o", help="Results folder.")],
     kept: Records = CHECKOUT,
     without: Annotated[
-        str, typer.Option(help="Adapters, with commas, whose records are left out: they are to be run again.")
+        str,
+        typer.Option(
+            help="Trainers or adapters, with commas, whose records are left out: they are to be run again."
+        ),
     ] = "",
 ) -> None:
     """Write the committed records of an experiment to a results folder; `sfboost reproduce` does the rest."""
     _, records = _records(name, None, kept, False)
-    left_out = without.split(",")
-    wanted = [record for record in records.values() if record.run.adapter not in left_out]
+    left_out = set(without.split(","))
+    wanted = [
+        record for record in records.values() if not {record.run.trainer, record.run.adapter} & left_out
+    ]
     Store(out).append(wanted)
     say(f"Wrote {len(wanted)} of {len(records)} records to {out}")
 

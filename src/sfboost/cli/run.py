@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
+from sfboost.cli.costs import Costs, read_costs
+from sfboost.cli.domains import EachDomain, domain_of_rows
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
-from sfboost.cli.predictions import predict_batches
-from sfboost.cli.project import learn
+from sfboost.cli.predictions import check_also, predict_batches
+from sfboost.cli.project import check_id, learn
 from sfboost.cli.streams import adapt_blocks, adapt_table, is_long
 from sfboost.tables.reading import PIPE
+from sfboost.tables.roles import split
 from sfboost.tables.writing import open_table, resolve
 
 
@@ -26,13 +30,15 @@ def run(
     train: o.TrainTable,
     columns: o.ColumnOptions,
     output: PredictionTable,
-    new: Annotated[str | None, typer.Argument(help="Rows of one new domain; or use --hold-out.")] = None,
+    new: Annotated[str | None, typer.Argument(help="Rows of new domains; or use --hold-out.")] = None,
     hold_out: Annotated[
         str | None,
         typer.Option("--hold-out", help="Let this domain of TRAIN play the new one, labels hidden."),
     ] = None,
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
+    also: o.Also = None,
+    costs: Costs = None,
     format: Format = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
@@ -41,11 +47,13 @@ def run(
 ) -> None:
     """Fit to TRAIN, adapt to NEW, predict NEW, and write the report.
 
-    If the new rows have the target column, its labels score the predictions and are never used to adapt.
+    If NEW has the domain column, and several domains in it, each gets an answer of its own.
+    If the new rows have the target column, its labels score the predictions and are never used to adapt,
+    unless --labels names it.
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
-    kind = check_format(format, output)
+    kind, others = check_format(format, output), check_also(split(also))
     refuse_collisions(
         {"TRAIN": train, "NEW": new, "--config": config},
         {"-o": output, "--report": adapting.report, "--card": adapting.card},
@@ -57,20 +65,37 @@ def run(
     if train == new == PIPE:
         raise ValueError("Standard input is one table: name the other one as a file.")
     training, held = read_training(train, columns, csv, hold_out)
+    check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
+    matrix = read_costs(costs, project.model.classes_)
+    rows = name = None
+    if held is not None:
+        rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
+        name = str(hold_out)
+    elif not is_long(new, stream, project):
+        rows, name = read_new(str(new), project, csv, adapting.labels, each=True)
+        domain = domain_of_rows(rows.table, project, name)
+        if domain is not None:
+            each = EachDomain(project, rows, domain, name, train, training.remarks, others, matrix)
+            each.answer(voice, adapting, output, kind)
+            return
     with voice.waiting("Adapting"):
-        if held is not None:
-            here = take_new(held, project, f"{columns.domain} = {hold_out}")
-            done = adapt_table(project, here, str(hold_out), adapting)
-        elif is_long(new, stream, project):
+        if rows is None or name is None:
             done = adapt_blocks(project, str(new), csv, stream, adapting)
         else:
-            done = adapt_table(project, *read_new(str(new), project, csv), adapting)
+            done = adapt_table(project, rows, name, adapting)
         project = done.project
         title, remarks = f"{done.name} as a new domain", (*training.remarks, *done.remarks)
-        facts = project.facts(done.rows, title=title, source=train, rows=adapting.rows, remarks=remarks)
+        facts = project.facts(
+            done.rows,
+            title=title,
+            source=train,
+            rows=adapting.rows,
+            ids=adapting.show_ids,
+            remarks=remarks,
+        )
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, done.batches(), done.name):
+        for batch in predict_batches(project, done.batches(), done.name, others, matrix):
             write(batch)
-    finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows)
+    finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows, context.find_root().obj)

@@ -7,6 +7,7 @@ import numpy as np
 from sfboost.diagnostics.feasibility import NOTICEABLE, feasibility
 from sfboost.diagnostics.inputs import NewRows
 from sfboost.diagnostics.linearity import linearity_test
+from sfboost.diagnostics.result import p_in_words
 from sfboost.marginal import PseudoLabelStatistics
 
 # Much stricter than the checks: a false alarm costs the whole gain of adapting.
@@ -39,8 +40,8 @@ def new_domain_alarm(new: NewRows, random_state: int = 0) -> str | None:
         if test.p_value < _LINEARITY_LEVEL and share > _UNEXPLAINED:
             return (
                 f"X_U follows f_S within a class in the new domain ({100 * share:.0f} % of their dependence "
-                f"is not explained by the class, p = {test.p_value:.1g}), or f_S errs otherwise there than "
-                "in training"
+                f"is not explained by the class, {p_in_words(test.p_value)}), or f_S errs otherwise there "
+                "than in training"
             )
         return None
     confusion = PseudoLabelStatistics.from_proba(new.stable).confusion

@@ -7,7 +7,7 @@ from scipy.stats import chi2
 
 from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.moments import holm
-from sfboost.diagnostics.result import CheckResult, judge
+from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
@@ -36,7 +36,7 @@ def check_calibration(inputs: CheckInputs) -> CheckResult:
     }
     found = (
         f"In domain {worst} labels show s {100 * size:+.0f} ± {100 * standard_error:.0f} % from what f_S "
-        f"claims (smallest adjusted p over {len(errors)} domains: {smallest:.3f})."
+        f"claims (adjusted {p_in_words(smallest)}, the smallest over {len(errors)} domains)."
     )
     result = (size, standard_error, smallest, details)
     if smallest >= inputs.level:

@@ -8,7 +8,7 @@ from sfboost.diagnostics.independence import basis, conditional_independence
 from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.leak import DomainLeak, domain_leak
 from sfboost.diagnostics.moments import holm
-from sfboost.diagnostics.result import CheckResult, judge
+from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 
 #: Error of Pr[Y | X_U] that the leak causes, root mean square.
 _NOTICEABLE, _LARGE = 0.05, 0.15
@@ -40,7 +40,7 @@ def check_complementarity(inputs: CheckInputs) -> CheckResult:
     }
     found = (
         f"The leak of f_S shifts Pr[Y | X_U] by {worst.relative:.3f} in domain {worst.domain} (root mean "
-        f"square; smallest adjusted p over {len(adjusted)} domains: {smallest:.3f})."
+        f"square; adjusted {p_in_words(smallest)}, the smallest over {len(adjusted)} domains)."
     )
     result = (worst.relative, None, smallest, details)
     if smallest >= inputs.level:

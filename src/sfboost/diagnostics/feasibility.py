@@ -7,7 +7,7 @@ from scipy.stats import t as t_distribution
 
 from sfboost.diagnostics.independence import coarse, principal_components
 from sfboost.diagnostics.inputs import CheckInputs, NewRows
-from sfboost.diagnostics.result import CheckResult, judge
+from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
@@ -32,7 +32,7 @@ def check_feasibility(inputs: CheckInputs) -> CheckResult:
     lowest, error, p_value, n_bins = feasibility(new, confusion, inputs.random_state)
     found = (
         f"The smallest corrected Pr[Y | X_U] over {n_bins} bins is {lowest:.3f} ± {error:.3f} "
-        f"(adjusted p = {p_value:.3f})."
+        f"(adjusted {p_in_words(p_value)})."
     )
     verdict = judge(p_value, -lowest, level=inputs.level, matters=NOTICEABLE)
     if verdict != "holds":

@@ -12,7 +12,7 @@ import numpy as np
 from sfboost.diagnostics.independence import basis, coarse
 from sfboost.diagnostics.inputs import CheckInputs, NewRows
 from sfboost.diagnostics.moments import MomentTest, zero_mean_test
-from sfboost.diagnostics.result import CheckResult, judge
+from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
 
@@ -39,7 +39,7 @@ def check_linearity(inputs: CheckInputs) -> CheckResult:
     details = {"degrees": test.degrees, "unexplained_share": share}
     found = (
         f"{100 * share:.1f} % of the dependence of X_U on f_S is not explained by the class "
-        f"(p = {test.p_value:.3f}, {test.degrees} directions)."
+        f"({p_in_words(test.p_value)}, {test.degrees} directions)."
     )
     verdict = judge(test.p_value, share, level=inputs.level, matters=_LARGE)
     remedy = "" if verdict == "holds" else _REMEDY

@@ -21,11 +21,14 @@ class Diagnosis:
     skipped : mapping-like tuple of (name, what was missing)
     level : float
         Nominal false-alarm rate of each check.
+    meanings : tuple of FeatureMeaning
+        Whether each unstable feature changed its meaning in the new domain, where that was asked.
     """
 
     results: tuple[CheckResult, ...]
     skipped: tuple[tuple[str, str], ...]
     level: float
+    meanings: tuple[Any, ...] = ()
 
     def __getitem__(self, check: str) -> CheckResult:
         for result in self.results:
@@ -51,6 +54,7 @@ class Diagnosis:
             if result.remedy:
                 lines.append(f"  {'':<28} {'':<12} → {result.remedy}")
         lines += [f"  {name:<28} {'not run':<12} needs {what}" for name, what in self.skipped]
+        lines += [f"  {meaning}" for meaning in self.meanings]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,6 +64,7 @@ class Diagnosis:
             "level": self.level,
             "results": [result.to_dict() for result in self.results],
             "skipped": dict(self.skipped),
+            "features": [vars(meaning) for meaning in self.meanings],
         }
 
     def to_json(self, indent: int | None = 2) -> str:

@@ -32,6 +32,17 @@ def judge(p_value: float, size: float, *, level: float, matters: float) -> Verdi
     return "violated" if size > matters else "doubtful"
 
 
+def p_in_words(p_value: float) -> str:
+    """A p-value as sentences say it: none is zero.
+
+    Examples
+    --------
+    >>> p_in_words(0.0421), p_in_words(0.0)
+    ('p = 0.042', 'p < 0.001')
+    """
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
 @dataclass(frozen=True)
 class CheckResult:
     """The outcome of one check. Prints as a line; exports to dict and JSON; plots.

@@ -9,7 +9,7 @@ import numpy as np
 from sfboost.diagnostics.independence import principal_components
 from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.moments import holm, zero_mean_test
-from sfboost.diagnostics.result import CheckResult, judge
+from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
 
@@ -37,8 +37,8 @@ def check_stability(inputs: CheckInputs) -> CheckResult:
     smallest = min(adjusted.values())
     details = {"p_by_domain": adjusted, "by_domain": {name: test[1] for name, test in tests.items()}}
     found = (
-        f"The largest risk difference is {size:.3f} ± {error:.3f} in domain {worst} (smallest adjusted p "
-        f"over {len(tests)} domains: {smallest:.3f})."
+        f"The largest risk difference is {size:.3f} ± {error:.3f} in domain {worst} (adjusted "
+        f"{p_in_words(smallest)}, the smallest over {len(tests)} domains)."
     )
     result = (size, error, smallest, details)
     if smallest >= inputs.level:

@@ -64,15 +64,15 @@ class Nearby:
     Parameters
     ----------
     loss : Loss
-    rows : array of shape (n, d)
-        The rows in single precision.
+    rows : array of shape (n, d + 1)
+        The rows in single precision, and a column of ones: the intercepts come with the products.
     precise : bool
-        Whether gradients are differences too. Down to 1e-4 logits are enough.
+        Whether gradients are differences too. Down to 1e-4 logits are enough, and single precision for all
+        that is computed of them.
     """
 
     def __init__(self, loss: Loss, rows: Any, precise: bool) -> None:
         self.loss, self.rows = loss, rows
-        self.kept: list[FloatArray] = []
         self.renew(precise)
 
     @classmethod
@@ -83,9 +83,11 @@ class Nearby:
         """
         if sparse.issparse(loss.X) or loss.X.shape[1] <= _NARROW:
             return loss
+        n_rows, width = loss.X.shape
+        rows = np.ones((n_rows, width + 1), dtype=np.float32)
         with np.errstate(over="ignore"):
-            rows = loss.X.astype(np.float32)
-        low, high = rows.min(axis=0), rows.max(axis=0)
+            rows[:, :-1] = loss.X
+        low, high = rows[:, :-1].min(axis=0), rows[:, :-1].max(axis=0)
         size = np.maximum(high, -low)
         fits = (size < _FAR) & (size > 1 / _FAR) & (size <= _OFFSET * (high - low))
         return loss if loss.X[:, ~fits].any() else cls(loss, rows, precise)
@@ -93,8 +95,9 @@ class Nearby:
     def renew(self, precise: bool) -> None:
         """Let the next evaluation be exact, and the point of those that follow."""
         self.precise, self.known = precise, np.inf
-        while len(self.kept) < 1 + precise:
-            self.kept.append(np.empty((self.loss.objective.n_columns, len(self.rows))))
+        self.objective = self.loss.objective if precise else self.loss.objective.rounded()
+        shape, kind = (self.objective.n_columns, len(self.rows)), np.float64 if precise else np.float32
+        self.kept = [np.empty(shape, kind) for _ in range(1 + precise)]
 
     def at(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient, as `Loss.at`."""
@@ -106,18 +109,23 @@ class Nearby:
 
     def _near(self, theta: FloatArray) -> tuple[float, FloatArray]:
         step = theta - self.theta
-        turn = np.asfortranarray(step[:, :-1].T, dtype=np.float32)
+        turn = np.asfortranarray(step.T, dtype=np.float32)
         value, gradient = _penalty(theta[:, :-1], self.loss.l2)
         if self.precise:
-            gradient += self.gradient - _penalty(self.theta[:, :-1], self.loss.l2)[1]
+            known = self.gradient - _penalty(self.theta[:, :-1], self.loss.l2)[1]
+            gradient += known
+            value += float(np.vdot(known, step))
         for rows, block in _blocks(self.rows, len(theta)):
-            logits = self.kept[0][:, rows] + step[:, -1:]
-            logits += (block @ turn).T
-            part, by_logit = self.loss.objective.value_and_gradient(logits.T, rows)
+            moved = (block @ turn).T.astype(self.kept[0].dtype, order="C")
+            logits = self.kept[0][:, rows] + moved
+            part, by_logit = self.objective.value_and_gradient(logits.T, rows)
             value += part
-            change = by_logit.T - self.kept[1][:, rows] if self.precise else by_logit.T
-            gradient[:, :-1] += change.astype(np.float32) @ block
-            gradient[:, -1] += change.sum(axis=1)
+            change = by_logit.T
+            if self.precise:  # to first order the value is known without rounding too
+                kept = self.kept[1][:, rows]
+                value -= float(np.einsum("ij,ij->", kept, moved))
+                change = change - kept
+            gradient += change.astype(np.float32, copy=False) @ block
         return value, gradient
 
 

@@ -13,8 +13,11 @@ from sfboost.heads.objectives import LogLikelihood
 from sfboost.heads.whitening import Coordinates, Whitening
 from sfboost.marginal.probabilities import FloatArray
 
+# Down to here single precision will do.
+_COARSE = 1e-4
 # The first leg ends here: it decides which of several optima is found, the second one where that lies.
-_NEAR = 1e-4
+# Farther out the likelihood may not be convex yet, and the second leg loses its way.
+_NEAR = 3e-5
 _ROWS = 2000
 
 
@@ -37,7 +40,7 @@ def lbfgs(
     hundreds of steps.
     """
     legs = 1 + (isinstance(loss.objective, LogLikelihood) and len(theta) > 1 and tolerance < _NEAR)
-    near = Nearby.of(loss, precise=legs == 1 and tolerance < _NEAR)
+    near = Nearby.of(loss, precise=legs == 1 and tolerance < _COARSE)
     coordinates = white_rows(whitening, loss.l2, len(theta))
     if legs == 1 or isinstance(near, Loss):
         return descend(near.at, theta, coordinates, tolerance, max_iterations)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sfboost.report.facts import ReportFacts
+from sfboost.report.own_domains import METHODS, mean_of, own_domains
 from sfboost.report.training import TrainingFacts
 from sfboost.tables.foreign_text import plain
 
-_METHODS = ("pooled", "stable", "adapted", "labelled")
 # What Markdown would read as a sign of its own.
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
@@ -23,7 +23,7 @@ def model_card(facts: ReportFacts) -> str:
         ": some features are used as training taught them, others only with the meaning that unlabelled "
         "rows of the new domain give them.",
         "## Decision",
-        f"**{facts.headline.kind}.** {_text(facts.headline.sentence)}",
+        f"**{facts.headline.kind}.** {_text(f'{facts.headline.sentence} {facts.headline.count}'.rstrip())}",
         _text(facts.headline.because),
         _text(facts.headline.advice),
         "## Features",
@@ -57,12 +57,13 @@ def _domains(facts: ReportFacts) -> str:
 def _evaluation(training: TrainingFacts) -> str:
     if not training.evaluation:
         return "Not measured."
-    rows: dict[str, dict[str, Any]] = {}
-    for row in training.evaluation:
-        rows.setdefault(str(row["domain"]), {"decision": row["decision"]})[row["method"]] = row["accuracy"]
     told = "Each training domain played the new one, with its labels hidden; then they scored. Accuracy:"
-    lines = [(name, *(_percent(r.get(m)) for m in _METHODS), r["decision"]) for name, r in rows.items()]
-    head = ("as the new domain", *_METHODS[:-1], "labelled (ORACLE)", "decision")
+    domains = own_domains(training.evaluation)
+    lines = [
+        (d.name, *(_percent(d.accuracy.get(m)) for m in METHODS), _percent(d.regret), d.decision)
+        for d in (*domains, mean_of(domains))
+    ]
+    head = ("as the new domain", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")
     return f"{told}\n\n{_table(head, lines)}"
 
 

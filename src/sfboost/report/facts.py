@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 import sfboost
 from sfboost.boosting import METRICS, AdaptedClassifier, score_predictions
-from sfboost.boosting.diagnosing import new_rows
-from sfboost.boosting.evaluation import class_positions
+from sfboost.boosting.diagnosing import meanings_here, new_rows
+from sfboost.boosting.evaluation import class_positions, pooled_proba
+from sfboost.change.by_feature import FeatureMeaning
 from sfboost.diagnostics import diagnose
 from sfboost.report.changes import Changes, find_changes
 from sfboost.report.slopes import ClassStory, tell_slopes
@@ -71,6 +72,7 @@ class ReportFacts:
     scores: Scores | None
     remarks: tuple[str, ...]
     missing: tuple[tuple[str, tuple[float, ...], float], ...] = ()
+    meanings: tuple[FeatureMeaning, ...] = ()
 
 
 def make_facts(
@@ -98,7 +100,7 @@ def make_facts(
     y : array of shape (n,), optional
         Their labels, for scores alone; None or NaN where unknown.
     pooled : fitted classifier, optional
-        To compare with, if labels are given.
+        To compare with, if labels are given; None is the model's own, if it has one.
     cells : rows as they were given, optional
         To show examples of changed predictions; None shows none.
     missing : mapping, optional
@@ -134,6 +136,7 @@ def make_facts(
         scores=None if y is None else _scores(adapted, stable, joint, X, y, pooled),
         remarks=(*remarks, *adapted.warnings_),
         missing=_missing(training, missing or {}),
+        meanings=() if adapted.change_ is None else meanings_here(model, X, change=adapted.change_),
     )
 
 
@@ -208,5 +211,7 @@ def _scores(
     proba = {"stable": stable, "adapted": joint}
     if pooled is not None:
         proba["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64)
+    elif getattr(adapted.model, "pooled_", None) is not None:  # files of earlier versions have none
+        proba["pooled"] = pooled_proba(adapted.model, X)
     scores = {method: score_predictions(position, values[known]) for method, values in proba.items()}
     return Scores(int(known.sum()), METRICS, scores)

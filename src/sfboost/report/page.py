@@ -9,10 +9,21 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from sfboost.boosting.metrics import LOSSES
+from sfboost.boosting.metrics import LOSSES, is_skewed
 from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts
-from sfboost.report.svg import draw_drifts, draw_leak, draw_reliability, draw_shares, draw_slopes
+from sfboost.report.meaning_picture import draw_meanings
+from sfboost.report.own_domains import mean_of, own_domains
+from sfboost.report.slopes import MOST_SHOWN
+from sfboost.report.svg import (
+    draw_drifts,
+    draw_leak,
+    draw_reliability,
+    draw_shares,
+    draw_slopes,
+    key_mark,
+)
+from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
 
 # More columns than this are in the table alone.
@@ -35,12 +46,16 @@ _SYMBOLS = (
 )
 
 
-def render(facts: ReportFacts, made: str = "") -> str:
-    """The page. Everything that came from a table is escaped; `made` is the date to show, if any."""
+def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
+    """The page. Everything that came from a table is escaped.
+
+    `made` is the date to show, and `command` what was typed to make it, if any.
+    """
     environment = Environment(
         autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"percent": _percent, "number": _number}
+    environment.filters |= {"percent": _percent, "number": _number, "p": _p, "words": in_words}
+    environment.globals |= {"key_mark": key_mark}
     room = files("sfboost.report")
     template = environment.from_string(room.joinpath("page.html.j2").read_text(encoding="utf-8"))
     training = facts.training
@@ -48,6 +63,8 @@ def render(facts: ReportFacts, made: str = "") -> str:
     shares = [(domain.name, domain.shares, False) for domain in training.domains]
     shares.append(("here (estimated)", list(facts.prior), True))
     curves = training.before is not None and training.after is not None
+    own = own_domains(training.evaluation)
+    shown = facts.meanings[:MOST_SHOWN]
     guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
     return template.render(
         facts=facts,
@@ -57,6 +74,12 @@ def render(facts: ReportFacts, made: str = "") -> str:
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         symbols=_SYMBOLS,
         made=made,
+        command=command,
+        meanings_drawing=draw_meanings(shown, names) if shown else None,
+        n_unshown=len(facts.meanings) - len(shown),
+        own=own,
+        own_mean=mean_of(own) if own else None,
+        skewed=is_skewed([domain.shares for domain in training.domains]),
         versions=", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy")),
         shares=shares,
         shares_drawing=draw_shares(shares, facts.classes),
@@ -71,9 +94,15 @@ def _shown(value: Any) -> Any:
     return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def _p(value: float | None) -> str:
+    return "–" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def _percent(value: float | None, digits: int = 1) -> str:
     return "–" if value is None or value != value else f"{100 * value:.{digits}f} %"
 
 
 def _number(value: float | None, digits: int = 3) -> str:
-    return "–" if value is None or value != value else f"{value:.{digits}f}"
+    if value is None or value != value:
+        return "–"
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # no minus before a zero

@@ -11,9 +11,9 @@ from sfboost.report.slopes import FeatureStory
 from sfboost.tables.foreign_text import plain
 
 # Narrow, so that words stay readable on a phone; a screen shows it larger.
-_WIDTH, _SCALE = 420.0, 1.35
+WIDTH, _SCALE = 420.0, 1.35
 _CHARACTER = 6.8
-#: Marks of the training domains, by order; more domains than marks share them.
+# Shapes, and colours, of the marks of training domains.
 _SHAPES = 6
 
 
@@ -59,34 +59,44 @@ class Canvas:
         joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self._parts.append(f'<polyline points="{joined}" class="{cls}"/>')
 
-    def mark(self, x: float, y: float, shape: int, title: str) -> None:
+    def mark(self, x: float, y: float, domain: int, title: str) -> None:
         """The mark of a training domain."""
-        r = 5.0
-        outlines = {
-            1: [(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)],
-            2: [(x, y - r - 1), (x + r + 1, y + r - 1), (x - r - 1, y + r - 1)],
-            3: [(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)],
-            4: [(x - r - 1, y - r + 1), (x + r + 1, y - r + 1), (x, y + r + 1)],
-            5: [(x - r, y - 2), (x + r, y - 2), (x + r, y + 2), (x - r, y + 2)],
-        }
-        cls = f"domain d{shape % _SHAPES}"
-        if shape % _SHAPES == 0:
-            self.dot(x, y, r, cls, title)
-            return
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in outlines[shape % _SHAPES])
-        self._parts.append(
-            f'<polygon points="{points}" class="{cls}"><title>{_shown(title)}</title></polygon>'
-        )
+        self._parts.append(_mark(x, y, domain, title))
 
     def markup(self) -> Markup:
         """The finished drawing."""
         return Markup("".join([*self._parts, "</svg>"]))
 
 
+def _mark(x: float, y: float, domain: int, title: str) -> str:
+    """A shape in a colour: up to the 36th every domain has its own, and each six change their filling."""
+    r, shape, again = 5.0, domain % _SHAPES, domain // _SHAPES
+    outlines = {
+        1: [(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)],
+        2: [(x, y - r - 1), (x + r + 1, y + r - 1), (x - r - 1, y + r - 1)],
+        3: [(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)],
+        4: [(x - r - 1, y - r + 1), (x + r + 1, y - r + 1), (x, y + r + 1)],
+        5: [(x - r, y - 2), (x + r, y - 2), (x + r, y + 2), (x - r, y + 2)],
+    }
+    cls = f"domain d{(domain + again) % _SHAPES}" + " filled" * (again % 2)
+    told = f"<title>{_shown(title)}</title>"
+    if shape == 0:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}" class="{cls}">{told}</circle>'
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in outlines[shape])
+    return f'<polygon points="{points}" class="{cls}">{told}</polygon>'
+
+
+def key_mark(domain: int) -> Markup:
+    """The mark of a training domain, for a key beside its name."""
+    return Markup(
+        f'<svg viewBox="-8 -8 16 16" class="mini" aria-hidden="true">{_mark(0, 0, domain, "")}</svg>'
+    )
+
+
 def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label: str) -> Markup:
     """One line per feature: the slopes of the training domains and the one here, around zero."""
-    left, row, top = _margin([story.name for story in features], 150.0), 30.0, 26.0
-    width = _WIDTH
+    left, row, top = margin([story.name for story in features], 150.0), 30.0, 26.0
+    width = WIDTH
     height = top + row * len(features) + 34.0
     canvas = Canvas(width, height, f"Slopes of the unstable features for {label}, training domains and here")
     reach = 1.05 * max((story.reach for story in features), default=1.0) or 1.0
@@ -100,7 +110,7 @@ def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label:
     for k, story in enumerate(features):
         y = top + row * (k + 0.5)
         canvas.line(left, y, width - 12.0, y, "grid")
-        canvas.text(left - 10.0, y + 4.0, _cut(story.name, left), "strong" if story.reversed else "", "end")
+        canvas.text(left - 10.0, y + 4.0, cut(story.name, left), "strong" if story.reversed else "", "end")
         for d, value in enumerate(story.training):
             if value is not None:
                 canvas.mark(x(value), y, d, f"{domains[d]}: {value:+.2f}")
@@ -120,11 +130,11 @@ def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label:
 
 def draw_shares(rows: Sequence[tuple[str, Sequence[float], bool]], classes: Sequence[str]) -> Markup:
     """One stacked bar of class shares per row (name, shares, whether it is the new domain)."""
-    left, row, width = _margin([name for name, _, _ in rows], 140.0), 28.0, _WIDTH
+    left, row, width = margin([name for name, _, _ in rows], 140.0), 28.0, WIDTH
     canvas = Canvas(width, row * len(rows) + 4.0, "Class shares of the training domains and of the new one")
     for k, (name, shares, new) in enumerate(rows):
         y, start = row * k + 4.0, left
-        canvas.text(left - 10.0, y + 15.0, _cut(name, left), "strong" if new else "", "end")
+        canvas.text(left - 10.0, y + 15.0, cut(name, left), "strong" if new else "", "end")
         for c, share in enumerate(shares):
             size = share * (width - left)
             canvas.bar(
@@ -169,7 +179,7 @@ def draw_reliability(before: Mapping[str, list[float]], after: Mapping[str, list
 
 def draw_leak(leak: float, break_even: float) -> Markup:
     """The leak that was allowed for, and the one at which adapting stops paying, on one line."""
-    width, left, right = _WIDTH, 10.0, _WIDTH - 10.0
+    width, left, right = WIDTH, 10.0, WIDTH - 10.0
     end = min(1.0, 1.6 * max(leak, break_even if break_even < 1.0 else 0.0, 0.02))
     canvas = Canvas(width, 74.0, "The leak allowed for and the break-even leak")
 
@@ -192,7 +202,7 @@ def draw_leak(leak: float, break_even: float) -> Markup:
 
 def draw_drifts(drifts: Sequence[Mapping[str, Any]], domains: Sequence[str], tolerance: float) -> Markup:
     """One line per column: how far each domain drifts from the others; bold is what was chosen."""
-    left, row, top, width = _margin([c["name"] for c in drifts], 150.0), 26.0, 8.0, _WIDTH
+    left, row, top, width = margin([c["name"] for c in drifts], 150.0), 26.0, 8.0, WIDTH
     canvas = Canvas(width, top + row * len(drifts) + 34.0, "Drift of each column, by training domain")
     end = max([tolerance, *(c["drift"] or 0.0 for c in drifts)]) * 1.08
     bottom = top + row * len(drifts)
@@ -203,7 +213,7 @@ def draw_drifts(drifts: Sequence[Mapping[str, Any]], domains: Sequence[str], tol
     for k, column in enumerate(drifts):
         y = top + row * (k + 0.5)
         canvas.line(left, y, width - 12.0, y, "grid")
-        canvas.text(left - 10.0, y + 4.0, _cut(column["name"], left), "strong" * column["selected"], "end")
+        canvas.text(left - 10.0, y + 4.0, cut(column["name"], left), "strong" * column["selected"], "end")
         for d, value in enumerate(column["by_domain"]):
             # Of two domains one number says it all.
             name = domains[d] if len(column["by_domain"]) == len(domains) else " and ".join(domains)
@@ -224,7 +234,8 @@ def _label(canvas: Canvas, x: float, y: float, words: str, width: float) -> None
     canvas.text(min(max(x, half + 2.0), width - half - 2.0), y, words, "small", "middle")
 
 
-def _margin(names: Sequence[str], most: float) -> float:
+def margin(names: Sequence[str], most: float) -> float:
+    """Room for names at the left of a drawing."""
     return min(most, 22.0 + _CHARACTER * max((len(name) for name in names), default=4))
 
 
@@ -233,6 +244,7 @@ def _short(label: str) -> str:
     return f" {label}" if len(label) <= 10 else ""
 
 
-def _cut(name: str, room: float) -> str:
+def cut(name: str, room: float) -> str:
+    """A name that fits the room."""
     most = int((room - 14.0) / _CHARACTER)
     return name if len(name) <= most else name[: most - 1] + "…"

@@ -29,12 +29,15 @@ class Headline:
         Why, with the numbers.
     advice : str
         What follows from it for the reader.
+    count : str
+        How many predictions are not those of the stable features, where the sentence does not say it.
     """
 
     kind: str
     sentence: str
     because: str
     advice: str
+    count: str = ""
 
 
 def in_words(reason: str) -> str:
@@ -121,4 +124,4 @@ def _best_headline(adapted: AdaptedClassifier, changes: Changes) -> Headline:
             f" {names} {'says' if len(turned) == 1 else 'say'} the opposite here of what training said."
         )
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes are not what the stable features say."
-    return Headline(kind, f"{sentence} {count}", f"Why: {adapted.reason_}", _ADVISED[kind])
+    return Headline(kind, sentence, f"Why: {adapted.reason_}", _ADVISED[kind], count)

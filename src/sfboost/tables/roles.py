@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 AUTO = "auto"
+COMPONENTS = "components"
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Roles:
         Columns of the table; with `search`, `stable` holds the candidates.
     search : bool
         Whether stable columns are to be searched for (`--stable auto`).
+    components : bool
+        Whether what adapts are directions of the new rows (`--unstable components`).
     """
 
     target: str | None
@@ -33,6 +36,7 @@ class Roles:
     stable: tuple[str, ...]
     unstable: tuple[str, ...]
     search: bool = False
+    components: bool = False
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -70,8 +74,13 @@ def assign(
     (('age',), ('ca',))
     """
     search = stable is not None and stable.strip() == AUTO and AUTO not in columns
+    components = unstable is not None and unstable.strip() == COMPONENTS and COMPONENTS not in columns
     aside = {"--target": (target,), "--domain": (domain,), "--id": () if id is None else (id,)}
-    asked = {"--stable": None if search else stable, "--unstable": unstable, "--drop": drop}
+    asked = {
+        "--stable": None if search else stable,
+        "--unstable": None if components else unstable,
+        "--drop": drop,
+    }
     literal = {name for names in asked.values() for name in split(names)}
     free = [name for name in columns if name not in literal.union(*aside.values())]
     named = {option: pick(columns, names, free) for option, names in asked.items()}
@@ -91,6 +100,8 @@ def assign(
             f"among {', '.join(rest[:12])}{' …' if len(rest) > 12 else ''}."
         )
     first = rest if search or stable is None else named["--stable"]
+    if components and first:
+        return Roles(target, domain, id, first, (), search, components)
     second = rest if unstable is None and not search else named["--unstable"]
     if not first:
         raise ValueError("No column is left for the stable features: name at least one with --stable.")

@@ -13,6 +13,7 @@ from sfboost.lab.experiments.rendering import label
 from sfboost.lab.experiments.tables import Table
 from sfboost.whole_files import whole_file
 
+_OURS, _ORACLE = "#2166ac", "#1b7837"
 _COLOURS = (
     *("#2166ac", "#b2182b", "#1b7837", "#762a83", "#e08214", "#555555", "#35978f", "#c51b7d"),
     *("#8c510a", "#000000"),
@@ -37,7 +38,7 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
     panels: Any = figure.subplots(1, len(table.columns), sharey=True, squeeze=False)[0]
     for k, (axes, name) in enumerate(zip(panels, table.columns, strict=True)):
         for height, (row, cells) in enumerate(table.rows):
-            cell, ours = cells[k], "#1b7837" if row.oracle else "#2166ac"
+            cell, ours = cells[k], _ORACLE if row.oracle else _OURS
             if cell.values:
                 error = np.nan_to_num(cell.standard_error)
                 axes.errorbar(cell.mean, n - height, xerr=error, fmt="o", color=ours, capsize=2)
@@ -45,12 +46,18 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
                 axes.plot(cell.paper.mean, n - height, "o", mfc="none", mec="#b2182b", ms=9)
         if ceiling is not None:
             axes.axvline(ceiling, color="#999999", linestyle=":", zorder=0)
-        axes.set(title=name, xlim=(0, 102), xlabel="accuracy (%)")
+        axes.margins(x=0.08)  # from the least to the most: differences are what is looked for
+        axes.set(title=name, xlabel="accuracy (%)")
         axes.set_yticks(range(n, 0, -1), [label(row) for row, _ in table.rows])
         axes.grid(alpha=0.3)
-    panels[0].plot([], [], "o", color="#2166ac", label="measured here")
-    panels[0].plot([], [], "o", mfc="none", mec="#b2182b", ms=9, label="paper")
-    figure.legend(fontsize="small", loc="outside lower center", ncols=2)
+    panels[0].plot([], [], "o", color=_OURS, label="measured here, ± standard error")
+    if any(row.oracle for row, _ in table.rows):
+        panels[0].plot([], [], "o", color=_ORACLE, label="the same, ORACLE")
+    if any(cell.paper is not None for _, cells in table.rows for cell in cells):
+        panels[0].plot([], [], "o", mfc="none", mec="#b2182b", ms=9, label="paper")
+    if ceiling is not None:
+        panels[0].plot([], [], ":", color="#999999", label="what nobody can pass")
+    figure.legend(fontsize="small", loc="outside lower center", ncols=4)
     return _save(figure, path)
 
 
@@ -83,7 +90,7 @@ def draw_panels(
     ceiling : sequence of float, optional
         What nobody can pass, at each x.
     rising : bool
-        Draw x from small to large, in powers of ten, and let y find its own limits.
+        Draw x from small to large, in powers of ten.
     """
     from matplotlib.figure import Figure
 
@@ -108,7 +115,6 @@ def draw_panels(
             axes.set_xscale("log")
         else:
             axes.invert_xaxis()
-            axes.set_ylim(0, 102)
         axes.legend(fontsize="x-small")
         axes.grid(alpha=0.3)
     every[0].set_ylabel("accuracy (%)")

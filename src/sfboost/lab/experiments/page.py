@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from sfboost.lab.experiments.experiment import Experiment
+from sfboost.lab.experiments.overview import best_of, in_one_line
 from sfboost.lab.experiments.record import Record
 from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.lab.experiments.tables import Table
@@ -39,24 +40,28 @@ def write_tables(
 def write_page(
     experiments: Sequence[Experiment], records: Mapping[str, Record], out: Path, *, quick: bool = False
 ) -> Path:
-    """Write ``index.html``: every experiment's tables and figure on one page."""
+    """Write ``index.html``: a summary, then every experiment's figure and tables."""
     from jinja2 import Environment
 
     parts = []
     for experiment in experiments:
         own = {i: r for i, r in experiment.own(records, quick=quick).items() if r.ok}
         figure = out / f"{experiment.name}{'-quick' if quick else ''}.png"
+        tables = experiment.tables(own)
         parts.append(
             {
                 "name": experiment.name,
                 "summary": experiment.summary,
-                "tables": experiment.tables(own),
+                "line": in_one_line(tables),
+                "tables": tables,
                 "figure": base64.b64encode(figure.read_bytes()).decode() if figure.exists() else None,
             }
         )
     source = (files("sfboost.lab.experiments") / "page.html.j2").read_text(encoding="utf-8")
     template = Environment(autoescape=True).from_string(source)
-    page = template.render(parts=parts, quick=quick, label=label, words=words, chosen_by=chosen_by)
+    page = template.render(
+        parts=parts, quick=quick, label=label, words=words, chosen_by=chosen_by, best_of=best_of
+    )
     path = out / "index.html"
     write_whole(path, page.encode())
     return path

@@ -1,0 +1,147 @@
+"""The best answer to each of many new domains: chosen as for one, with the change test held over all of them.
+
+Most domains are like the own ones, and for them the test's moments are all that is worked out. Candidates are
+fitted where a meaning may have changed, and there only those that are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import log_softmax
+
+from sfboost.answers.candidates import Answer, BoostSettings, MendedAnswer, boost
+from sfboost.answers.choosing import FIRST_DOUBT, WORDS, Choice, choose, portfolio
+from sfboost.answers.experience import Experience
+from sfboost.answers.rows import AnswerRows
+from sfboost.change import Change
+from sfboost.change.many import ManyChanges
+from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.marginal.probabilities import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class ManyAnswers:
+    """What was chosen for many domains, by number.
+
+    Attributes
+    ----------
+    changes : ManyChanges
+    decisions : list of str
+        Of each domain, as in `Choice`; the last one is of a domain that was not adapted to.
+    weights : array of shape (D + 1, C)
+        Of the candidates, in the order of `WORDS`; the last row as above.
+    fitted : dict of int to dict of str to Answer
+        Candidates that were fitted to one domain, by its number.
+    without : list of int
+        Domains whose changed features could not be learned anew on top of the others.
+    available : tuple of str
+        Candidates that a domain can have.
+    """
+
+    changes: ManyChanges
+    decisions: list[str]
+    weights: FloatArray
+    fitted: dict[int, dict[str, Answer]]
+    without: list[int]
+    available: tuple[str, ...]
+
+    @classmethod
+    def choose(
+        cls,
+        parts: list[AnswerRows],
+        experience: Experience,
+        settings: BoostSettings,
+        *,
+        can_boost: bool,
+        doubt: str | None = None,
+    ) -> Self:
+        """Choose for each domain; `can_boost` if heads can be learned, `doubt` is why f_S is not trusted."""
+        can_mend = experience.habits is not None and parts[0].log_pooled is not None
+        able = {
+            "boosted": can_boost,
+            "mended": can_mend,
+            "dropped": can_mend,
+            "grafted": can_mend and can_boost,
+        }
+        available = ("stable", "pooled", *(name for name in able if able[name] and doubt is None))
+        changes = ManyChanges.measure(experience.reference, (part.view for part in parts))
+        made = cls(changes, [], np.zeros((len(parts) + 1, len(WORDS))), {}, [], available)
+        # The same for all domains where nothing changed.
+        some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)
+        usual = choose(some, experience.cases, available)
+        choices = [
+            made._fit(number, parts[number], experience, settings)
+            if verdict == "cannot tell" or changes.adjusted[number] < FIRST_DOUBT
+            else usual
+            for number, verdict in enumerate(changes.verdicts.tolist())
+        ]
+        choices.append(portfolio(experience.cases, available))
+        made.decisions.extend(choice.decision for choice in choices)
+        made.weights[:] = [[choice.weights.get(name, 0.0) for name in WORDS] for choice in choices]
+        return made
+
+    def _fit(self, number: int, rows: AnswerRows, experience: Experience, settings: BoostSettings) -> Choice:
+        """Choose for a domain that may have changed, and fit what is chosen."""
+        change, habits = self.change(number, experience), experience.habits
+        columns, _ = change.columns_left(change.suspects)
+        if len(columns) == rows.view.unstable.shape[1]:
+            self.without.append(number)  # there are no others
+        choice = self._choice(number, change, experience)
+        if habits is None:
+            return choice
+        made: dict[str, Answer] = {}
+        if "grafted" in choice.weights:
+            dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
+            grafted = boost(dropped, rows, settings, tuple(columns))
+            if grafted.learned:
+                made["grafted"] = grafted
+            else:
+                self.without.append(number)
+                choice = self._choice(number, change, experience)
+        if "dropped" in choice.weights:
+            made["dropped"] = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
+        if "mended" in choice.weights:
+            made["mended"] = MendedAnswer(habits.mend(rows.view, *change.columns_left()))
+        if made:
+            self.fitted[number] = made
+        return choice
+
+    def change(self, number: int, experience: Experience) -> Change:
+        """The test in one domain."""
+        return self.changes.change(experience.reference, number)
+
+    def choice(self, number: int, experience: Experience) -> Choice:
+        """Weights of one domain, and why; p-values are those that are adjusted for the number of domains."""
+        return self._choice(number, self.change(number, experience), experience)
+
+    def _choice(self, number: int, change: Change, experience: Experience) -> Choice:
+        change = replace(change, p_value=float(self.changes.adjusted[number]))
+        available = [name for name in self.available if name != "grafted" or number not in self.without]
+        return choose(change, experience.cases, available, experience.learner)
+
+    @property
+    def needs_heads(self) -> bool:
+        """Whether any domain is answered by heads that are learned anew."""
+        return bool(self.weights[:, list(WORDS).index("boosted")].any())
+
+    def log_proba(self, rows: AnswerRows, number: IntArray, boosted: Callable[[], FloatArray]) -> FloatArray:
+        """Log-probabilities of rows of numbered domains (−1: none of these), of shape (n, K).
+
+        `boosted` says those of the heads.
+        """
+        weights = dict(zip(WORDS, self.weights[number].T, strict=True))
+        mixed = weights["stable"][:, None] * rows.view.log_stable
+        mixed += weights["pooled"][:, None] * rows.view.log_pooled
+        if weights["boosted"].any():
+            mixed += weights["boosted"][:, None] * boosted()
+        for one, mine in rows_by_domain(number):
+            for name, answer in self.fitted.get(one, {}).items():
+                mixed[mine] += weights[name][mine, None] * answer.log_proba(rows.take(mine))
+        return np.asarray(log_softmax(mixed, axis=1))

@@ -1,0 +1,98 @@
+"""Adapting to many new domains at once: heads that lean on each other, and the best answer for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation import AdaptationRefused, Training
+from sfboost.adaptation.checks import check_unstable
+from sfboost.adaptation.decision import Amount, refusals
+from sfboost.adaptation.settings import ANSWERS, Choices
+from sfboost.adaptation.standardize import Standardizer
+from sfboost.answers import AnswerRows
+from sfboost.answers.candidates import BoostSettings
+from sfboost.answers.many import ManyAnswers
+from sfboost.boosting.adapted_domains import AdaptedDomains
+from sfboost.boosting.rows import check_domain
+from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.marginal import PseudoLabelStatistics
+from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
+from sfboost.pooling import fit_pooled_heads
+
+IntArray = npt.NDArray[np.intp]
+
+
+def adapt_domains(
+    model: Any,
+    stable: FloatArray,
+    unstable: Any,
+    sample_domain: Any,
+    training: Training,
+    answer: str,
+    choices: Choices,
+    rows: AnswerRows | None = None,
+    note: str | None = None,
+) -> AdaptedDomains:
+    """An answer for each domain that `sample_domain` names.
+
+    `rows` are wanted for answer="best"; `note` is what else is to be said of the answer.
+    """
+    if answer not in ("best", *ANSWERS):
+        raise ValueError(f"answer={answer!r} is not known: use one of {['best', *ANSWERS]}.")
+    if choices.head is not None or choices.transport != "posterior":
+        raise ValueError(
+            'sample_domain needs the default head and transport="posterior": leave `unstable` and `settings` '
+            "out, or adapt to one domain at a time."
+        )
+    names = check_domain(sample_domain, len(stable))
+    by_domain = rows_by_domain(names)
+    domains, sizes = [name for name, _ in by_domain], [len(rows) for _, rows in by_domain]
+    number = np.empty(len(names), dtype=np.intp)
+    for place, (_, mine) in enumerate(by_domain):
+        number[mine] = place
+    X = check_unstable(unstable, n_rows=len(stable))
+    X = X.toarray() if hasattr(X, "toarray") else X
+    standardizer = Standardizer.fit(X, np.ones(len(X)))
+    statistics = PseudoLabelStatistics.from_proba(stable)
+    reason = _why_not(Amount(statistics, len(X), X.shape[1], statistics.prior), training, answer)
+    best = None
+    if answer == "best":
+        assert rows is not None
+        rows = replace(rows, positions=np.arange(len(names)))
+        experience = training.experience
+        best = ManyAnswers.choose(
+            [rows.take(mine) for _, mine in by_domain],
+            experience,
+            BoostSettings(choices, experience.reference.prior, model.classes_),
+            can_boost=not reason,
+            doubt=model._doubt(),
+        )
+    elif reason:
+        warn(
+            f"The stable predictor was kept: {reason}. Pass answer='paper' to adapt all the same.",
+            AdaptationRefused,
+        )
+    heads = None
+    if not reason and (best is None or best.needs_heads):
+        known = training.heads_in(standardizer)
+        heads = fit_pooled_heads(stable, standardizer.apply(X), number, len(domains), known)
+    leak = training.leak if answer == "safe" else None
+    return AdaptedDomains(
+        model, heads, standardizer, statistics, domains, sizes, leak, reason or note or "", best
+    )
+
+
+def _why_not(amount: Amount, training: Training, answer: str) -> str:
+    """Why to learn no heads for any domain: their rows together are too few for one head."""
+    if answer == "paper":
+        return ""
+    if doubts := refusals(amount, training.evidence):
+        return "; ".join(doubts)
+    if answer == "safe" and training.leak is None:
+        return f"its leak could not be measured ({training.leak_source}); pass leak=δ if you know a bound"
+    return ""

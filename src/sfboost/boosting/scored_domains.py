@@ -1,0 +1,143 @@
+"""What own domains say of an answer when each plays the new one: scores, the decision, its regret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sfboost.boosting.metrics import METRICS, is_skewed
+
+#: What is compared, in the order in which it is shown.
+COMPARED = ("stable", "adapted", "pooled", "labelled")
+
+_UNKNOWN = float("nan")
+
+
+@dataclass(frozen=True)
+class DomainScores:
+    """One domain as the new one.
+
+    Attributes
+    ----------
+    domain : str or int
+    n_rows : int
+    decision, reason : str
+        What would have been decided there, and why.
+    scores : dict of dict
+        `scores[method][metric]`.
+    p_value : float
+        Of the test for a changed meaning; NaN where none was made.
+    candidates : dict of str to float
+        Accuracy of each answer that could have been given without labels.
+    shares : tuple of float
+        Of the classes.
+    """
+
+    domain: Any
+    n_rows: int
+    decision: str
+    reason: str
+    scores: dict[str, dict[str, float]]
+    p_value: float = _UNKNOWN
+    candidates: dict[str, float] = field(default_factory=dict)
+    shares: tuple[float, ...] = ()
+
+    @property
+    def best(self) -> str:
+        """The candidate that would have been best, which the labels alone tell; empty if none was scored."""
+        return max(self.candidates, key=lambda name: self.candidates[name], default="")
+
+    @property
+    def regret(self) -> float:
+        """Accuracy that the best candidate has beyond the answer."""
+        return self.candidates.get(self.best, _UNKNOWN) - self.scores["adapted"]["accuracy"]
+
+
+@dataclass(frozen=True, repr=False)
+class DomainEvaluation:
+    """One `DomainScores` per training domain. Prints as a table; `to_frame` gives a DataFrame.
+
+    Methods compared: `stable` (no adaptation), `adapted` (the answer, labels hidden), `pooled` (one
+    classifier of all features, fitted to all other domains), `labelled` (adapted with the domain's own
+    labels, cross-fitted: what labels would be worth).
+    """
+
+    domains: tuple[DomainScores, ...]
+
+    def mean(self, method: str, metric: str = "accuracy") -> float:
+        """Mean of one score over the domains, each counting the same."""
+        return _mean([domain.scores[method][metric] for domain in self.domains])
+
+    @property
+    def gain(self) -> float:
+        """Mean accuracy of `adapted` minus that of `stable`."""
+        return self.mean("adapted") - self.mean("stable")
+
+    @property
+    def regret(self) -> float:
+        """Mean over the domains of the best candidate's accuracy minus that of `adapted`."""
+        return _mean([domain.regret for domain in self.domains])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat record per domain and method; p-value, best candidate and regret are the domain's."""
+        return [
+            {"domain": d.domain, "n_rows": d.n_rows, "method": method, "decision": d.decision}
+            | {"p_value": d.p_value, "best": d.best, "regret": d.regret}
+            | d.scores[method]
+            for d in self.domains
+            for method in COMPARED
+        ]
+
+    def to_frame(self) -> Any:
+        """The records as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __str__(self) -> str:
+        skewed = is_skewed([domain.shares for domain in self.domains])
+        more = ("balanced_accuracy", "log_loss", "auroc")[: 3 if skewed else 2]
+        lines = [_line("accuracy", "stable", "answer", "pooled", "labelled", "regret")]
+        for d in self.domains:
+            accuracy = [d.scores[method]["accuracy"] for method in COMPARED]
+            lines.append(_line(d.domain, *map(_points, (*accuracy, d.regret))))
+        means = [self.mean(method) for method in COMPARED]
+        lines.append(_line("mean", *map(_points, (*means, self.regret))))
+        lines += ["", _line("the answer", *(m.replace("_accuracy", "").replace("_", " ") for m in more), "p")]
+        lines[-1] += "  decision"
+        for d in self.domains:
+            cells = [_shown(metric, d.scores["adapted"][metric]) for metric in more]
+            lines.append(f"{_line(d.domain, *cells, _p(d.p_value))}  {d.decision}")
+        lines.append(_line("mean", *(_shown(metric, self.mean("adapted", metric)) for metric in more)))
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def skipped(domain: Any, n_rows: int, reason: str) -> DomainScores:
+    """What is said of a domain that could not be scored."""
+    unknown = dict.fromkeys(METRICS, _UNKNOWN)
+    return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown))
+
+
+def _mean(values: list[float]) -> float:
+    known = [value for value in values if value == value]
+    return float(np.mean(known)) if known else _UNKNOWN
+
+
+def _line(name: Any, *cells: str) -> str:
+    return f"{name!s:<16.16}" + "".join(f"{cell:>10}" for cell in cells)
+
+
+def _points(share: float) -> str:
+    return "–" if share != share else f"{100 * share:.1f}"
+
+
+def _shown(metric: str, value: float) -> str:
+    return _points(value) if metric == "balanced_accuracy" else "–" if value != value else f"{value:.3f}"
+
+
+def _p(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}" if value >= 0.001 else "< 0.001"

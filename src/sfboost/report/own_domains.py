@@ -1,0 +1,88 @@
+"""The table of own domains: what would have been decided in each, and what that would have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sfboost.boosting import METRICS
+
+#: Answers beside each other; the last one was given labels.
+METHODS = ("stable", "adapted", "pooled", "labelled")
+
+
+@dataclass(frozen=True)
+class OwnDomain:
+    """One own domain as the new one, or the mean of them; None is what is not known.
+
+    Attributes
+    ----------
+    accuracy : mapping of str to float or None
+        By method; "adapted" is the answer.
+    answer : mapping of str to float or None
+        Every score of the answer.
+    regret : float or None
+        Accuracy of the best candidate minus that of the answer.
+    candidate : str
+        That candidate.
+    """
+
+    name: str
+    n_rows: int
+    decision: str
+    p_value: float | None
+    accuracy: Mapping[str, float | None]
+    answer: Mapping[str, float | None]
+    regret: float | None
+    candidate: str = ""
+
+    @property
+    def best(self) -> float | None:
+        """The best accuracy that was had without labels."""
+        known = [self.accuracy.get(method) for method in METHODS[:-1]]
+        return max((value for value in known if value is not None), default=None)
+
+
+def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[OwnDomain]:
+    """The domains in their order; `evaluation` has one record for each domain and method.
+
+    Records of earlier versions have neither p-value nor regret.
+    """
+    by_name: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for record in evaluation:
+        by_name.setdefault(str(record["domain"]), {})[record["method"]] = record
+    told = []
+    for name, records in by_name.items():
+        answer = records["adapted"]
+        told.append(
+            OwnDomain(
+                name=name,
+                n_rows=int(answer["n_rows"]),
+                decision=str(answer["decision"]),
+                p_value=answer.get("p_value"),
+                accuracy={method: record["accuracy"] for method, record in records.items()},
+                answer={metric: answer[metric] for metric in METRICS},
+                regret=answer.get("regret"),
+                candidate=answer.get("best", ""),
+            )
+        )
+    return told
+
+
+def mean_of(domains: Sequence[OwnDomain]) -> OwnDomain:
+    """The mean, each domain counting the same; what is not known of a domain is left out."""
+    return OwnDomain(
+        name="mean",
+        n_rows=sum(domain.n_rows for domain in domains),
+        decision="",
+        p_value=None,
+        accuracy={m: _mean(domain.accuracy.get(m) for domain in domains) for m in METHODS},
+        answer={metric: _mean(domain.answer[metric] for domain in domains) for metric in METRICS},
+        regret=_mean(domain.regret for domain in domains),
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

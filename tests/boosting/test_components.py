@@ -1,0 +1,162 @@
+"""Embeddings: f_S reads all columns, and what adapts are directions of the new rows."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+import sfboost
+from sfboost import StableFeatureBoosting
+from sfboost.boosting.columns import Columns
+from sfboost.boosting.components import Directions, domain_splits, tuned_regression
+
+CLASSES = np.array(["cat", "dog", "elk"])
+
+
+def draw(n_rows=300, n_domains=4, shift=1.6, seed=0):
+    """Three common centres in 40 columns, which every domain moves in its own way; the last one is new."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(3, 40)) / 2
+    X, y = [], []
+    for _ in range(n_domains):
+        own = centres + shift * rng.normal(size=(3, 40)) / 2
+        y.append(rng.integers(0, 3, n_rows))
+        X.append(own[y[-1]] + rng.normal(size=(n_rows, 40)) * 0.7)
+    domain = np.repeat([f"d{k}" for k in range(n_domains)], n_rows)
+    return np.concatenate(X), CLASSES[np.concatenate(y)], domain
+
+
+def known_and_new(**options):
+    X, y, domain = draw(**options)
+    new = domain == "d3"
+    return (X[~new], y[~new], domain[~new]), (X[new], y[new])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    (X, y, domain), new = known_and_new()
+    return StableFeatureBoosting(unstable_features="components").fit(X, y, sample_domain=domain), *new
+
+
+def test_it_gains_in_a_new_domain_where_own_domains_gained(fitted):
+    model, X_new, y_new = fitted
+    adapted = model.adapt(X_new)
+    assert model.components_.helps
+    assert adapted.decision_ == "adapted"
+    assert "own domains" in adapted.reason_
+    assert adapted.score(X_new, y_new) > model.score(X_new, y_new) + 0.03
+
+
+def test_directions_are_those_of_the_new_rows_and_the_model_keeps_its_own(fitted):
+    model, X_new, _ = fitted
+    before = model.unstable_columns_.rotation
+    adapted = model.adapt(X_new)
+    assert model.unstable_columns_.rotation is before
+    here = adapted.model.unstable_columns_.take(X_new)
+    np.testing.assert_allclose(here.mean(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(np.cov(here.T), np.diag(here.var(axis=0, ddof=1)), atol=1e-8)
+
+
+def test_the_safe_answer_keeps_f_s_since_no_leak_can_be_measured(fitted):
+    model, X_new, _ = fitted
+    with pytest.warns(UserWarning, match="kept"):
+        adapted = model.adapt(X_new, answer="safe")
+    np.testing.assert_allclose(adapted.predict_proba(X_new), model.predict_proba(X_new))
+
+
+def test_own_domains_that_do_not_gain_keep_f_s():
+    # All that varies most is noise, and the class lies in one quiet column that f_S reads well.
+    rng = np.random.default_rng(0)
+    y, domain = rng.integers(0, 2, 800), np.repeat(["a", "b"], 400)
+    X = np.c_[rng.normal(size=(800, 20)) * 5, 2.0 * y + rng.normal(size=800)]
+    model = StableFeatureBoosting(unstable_features="components").fit(X, y, sample_domain=domain)
+    assert model.components_.gain <= 0
+    with pytest.warns(UserWarning, match="did not gain"):
+        assert model.adapt(X[:400]).decision_ == "kept stable"
+
+
+def test_one_domain_alone_keeps_f_s_and_says_why():
+    (X, y, _), (X_new, _) = known_and_new()
+    model = StableFeatureBoosting(unstable_features="components").fit(X, y, sample_domain=["a"] * len(y))
+    with pytest.warns(UserWarning, match="no own domain could be left out"):
+        adapted = model.adapt(X_new)
+    assert adapted.decision_ == "kept stable"
+    assert model.adapt(X_new, answer="paper").decision_ == "adapted"
+
+
+def test_f_s_is_calibrated_on_domains_that_it_has_not_seen():
+    (X, y, domain), (X_new, y_new) = known_and_new()
+    model = StableFeatureBoosting(unstable_features="components", play=False).fit(X, y, sample_domain=domain)
+    by_rows = StableFeatureBoosting(stable=clone(model.regression_)).fit(X, y, sample_domain=domain)
+    position = np.searchsorted(CLASSES, y_new)
+    loss = [-m.predict_log_proba(X_new)[np.arange(len(y_new)), position].mean() for m in (model, by_rows)]
+    assert loss[0] < loss[1]
+
+
+def test_the_penalty_is_that_of_left_out_domains():
+    (X, y, domain), _ = known_and_new()
+    labels = np.searchsorted(CLASSES, y)
+    splits = domain_splits(labels, domain, 5)
+    assert [sorted(set(domain[outside])) for _, outside in splits] == [["d0"], ["d1"], ["d2"]]
+    chosen, _ = tuned_regression(X, labels, domain, splits)
+    in_other_units, _ = tuned_regression(2 * X, labels, domain, splits)
+    assert pytest.approx(chosen.C / 4) == in_other_units.C
+
+
+def test_rows_of_a_class_that_other_domains_lack_are_not_judged():
+    y, domain = np.array([0, 1, 2, 0, 1, 1]), np.repeat(["a", "b"], 3)
+    assert [outside.tolist() for _, outside in domain_splits(y, domain, 5)] == [[0, 1], [3, 4, 5]]
+
+
+def test_it_is_saved_and_loaded(fitted, tmp_path):
+    model, X_new, _ = fitted
+    adapted = model.adapt(X_new)
+    for name, one in (("model", model), ("adapted", adapted)):
+        one.save(tmp_path / f"{name}.sfb")
+    loaded, loaded_adapted = (sfboost.load(tmp_path / f"{name}.sfb") for name in ("model", "adapted"))
+    np.testing.assert_array_equal(loaded_adapted.predict_proba(X_new), adapted.predict_proba(X_new))
+    np.testing.assert_array_equal(loaded.adapt(X_new).predict_proba(X_new), adapted.predict_proba(X_new))
+
+
+def test_evaluate_compares_with_the_same_regression():
+    X, y, domain = draw(n_rows=100, n_domains=2)
+    found = StableFeatureBoosting(unstable_features="components").evaluate(X, y, domain)
+    # f_S is that regression with a temperature: it names the same classes.
+    for one in found.domains:
+        assert one.scores["stable"]["accuracy"] == one.scores["pooled"]["accuracy"]
+
+
+def test_frames_and_rows_of_weight_zero(fitted):
+    pd = pytest.importorskip("pandas")
+    (X, y, domain), (X_new, _) = known_and_new(n_rows=220)
+    names = [f"v{j}" for j in range(40)]
+    model = StableFeatureBoosting(unstable_features="components", play=False)
+    model.fit(pd.DataFrame(X, columns=names), y, sample_domain=domain)
+    frame = pd.DataFrame(X_new, columns=names)
+    weight = np.r_[np.ones(200), np.zeros(20)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sfboost.AdaptationWarning)
+        first = model.adapt(frame, sample_weight=weight, answer="paper")
+        second = model.adapt(frame.iloc[:200], answer="paper")
+    np.testing.assert_allclose(first.predict_proba(frame), second.predict_proba(frame), atol=1e-10)
+
+
+def test_many_domains_at_once_are_refused(fitted):
+    model, X_new, _ = fitted
+    with pytest.raises(ValueError, match="one domain at a time"):
+        model.adapt(X_new, sample_domain=np.arange(len(X_new)) % 2)
+
+
+def test_a_user_s_classifier_is_taken_as_it_is():
+    (X, y, domain), (X_new, _) = known_and_new(n_rows=100)
+    own = LogisticRegression(C=0.5)
+    model = StableFeatureBoosting(unstable_features="components", stable=own, play=False)
+    model.fit(X, y, sample_domain=domain)
+    np.testing.assert_array_equal(model.predict(X_new), own.fit(X, y).predict(X_new))
+
+
+def test_there_are_no_more_directions_than_rows():
+    X = np.random.default_rng(0).normal(size=(3, 5))
+    assert len(Directions.of(Columns((0, 1, 2, 3, 4), tuple("abcde")), X, 8)) == 3

@@ -1,0 +1,21 @@
+"""Scripts behind the docs' figures, and those of speed, stay in step with the library: each can be read."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = sorted([*(ROOT / "studies").glob("*.py"), *(ROOT / "benchmarks").rglob("bench_*.py")])
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_imports_only_what_exists(script):
+    try:
+        runpy.run_path(str(script), run_name="read")
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.startswith("sfboost"):
+            raise
+        pytest.skip(f"{missing.name} is not installed")
