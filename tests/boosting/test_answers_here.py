@@ -5,8 +5,8 @@ import pytest
 from joints import draw_anticausal
 from sklearn.linear_model import LogisticRegression
 
-from sfboost import StableFeatureBoosting
-from sfboost.boosting.answers_here import calibrate_sets, performance_without_labels
+from sfboost import StableFeatureBoosting, load
+from sfboost.boosting import calibrate_sets, performance_without_labels
 from sfboost.diagnostics.prediction_sets import PredictionSets
 
 
@@ -110,3 +110,52 @@ def test_one_domain_alone_cannot_be_left_out(model):
     X, y = draw_anticausal(100, 0.9, seed=1)
     with pytest.raises(ValueError, match="two domains or more"):
         calibrate_sets(model, X, y, ["a"] * 100)
+
+
+def drawn_hospitals(rng, slopes, n=400):
+    """Hospitals of one population: the second feature's slope is the hospital's own."""
+    y = rng.integers(0, 2, (len(slopes), n))
+    S = 1.2 * y + rng.normal(size=y.shape)
+    U = np.asarray(slopes)[:, None] * y + rng.normal(size=y.shape)
+    return np.stack([S, U], axis=-1), y
+
+
+def test_an_adapted_models_sets_cover_in_new_domains_and_survive_the_file(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = drawn_hospitals(rng, rng.normal(0.0, 1.5, 6))
+    rows = (X.reshape(-1, 2), y.ravel(), np.repeat(np.arange(6), 400))
+    model = StableFeatureBoosting([0], [1], play=False).fit(*rows[:2], sample_domain=rows[2])
+    with pytest.raises(ValueError, match="calibrate_sets"):
+        model.adapt(X[0], answer="checked").predict_set(X[0])
+    model.calibrate_sets(*rows, answer="checked")
+    new, truth = drawn_hospitals(rng, rng.normal(0.0, 1.5, 20))
+    covered, sizes = [], []
+    for here, label in zip(new, truth, strict=True):
+        adapted = model.adapt(here, answer="checked")
+        inside = adapted.predict_set(here, coverage=0.9)
+        covered.append(inside[np.arange(400), label].mean())
+        sizes.append(inside.sum(axis=1).mean())
+    # Six domains that could come in any order: a seventh is covered with probability 6/7 or more.
+    assert np.mean(np.array(covered) >= 0.9 - 0.02) >= 6 / 7 - 0.1
+    assert 1.0 <= np.mean(sizes) < 1.6
+    adapted.save(tmp_path / "adapted.sfb")
+    np.testing.assert_array_equal(load(tmp_path / "adapted.sfb").predict_set(here), adapted.predict_set(here))
+
+
+def test_refitting_forgets_the_sets_of_other_rows(hospitals):
+    X, y, domain = hospitals
+    fitted = StableFeatureBoosting([0], [1], play=False).fit(X, y, sample_domain=domain)
+    fitted.calibrate_sets(X, y, domain, answer="checked").fit(X, y, sample_domain=domain)
+    with pytest.raises(ValueError, match="calibrate_sets"):
+        fitted.adapt(X[:500], answer="checked").predict_set(X[:500])
+
+
+def test_costs_decide_by_the_expected_cost_and_equal_ones_by_the_class(model, hospitals):
+    X = hospitals[0][:500]
+    adapted = model.adapt(X, answer="checked")
+    proba = adapted.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(adapted.predict(X, costs=[[0, 1], [1, 0]]), adapted.predict(X))
+    np.testing.assert_array_equal(adapted.predict(X, costs=[[0, 1], [9, 0]]), (proba > 0.1).astype(int))
+    np.testing.assert_array_equal(adapted.predict(X, costs=[[2, 2], [2, 2]]), adapted.predict(X))
+    with pytest.raises(ValueError, match="2 rows, one for each true class"):
+        adapted.predict(X, costs=[1, 9])

@@ -22,6 +22,7 @@ else:  # the [app] extra is not here; the two files that say so by themselves re
                 "both_ways",
                 "export",
                 "info",
+                "labels",
                 "outputs",
                 "progress",
                 "pandas_index",

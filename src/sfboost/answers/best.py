@@ -64,7 +64,12 @@ def best_answer(
     answers = fit_candidates(rows, change, experience.habits, settings, adaptation)
     # What cannot be trusted to be stable must not teach anything.
     trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
-    choice = choose(change, experience.cases, trusted, experience.learner)
+
+    def believed_loss(answer: str, other: str) -> float:
+        ours, theirs = (answers[name].log_proba(rows) for name in (answer, other))
+        return float(rows.view.weight @ (np.exp(ours) * (ours - theirs)).sum(axis=1))
+
+    choice = choose(change, experience.cases, trusted, experience.learner, believed_loss)
     if doubt is not None:
         choice = replace(choice, reason=f"{choice.reason} Nothing was learned anew: {doubt}.")
     labelled = np.flatnonzero(known >= 0) if known is not None else np.empty(0, dtype=np.intp)

@@ -6,7 +6,7 @@ Layer 4: the scikit-learn face of the engine.
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import AdaptedDomains, DomainOverview
 from sfboost.boosting.adapting import adapt
-from sfboost.boosting.answers_here import calibrate_sets, performance_without_labels
+from sfboost.boosting.answers_here import performance_without_labels
 from sfboost.boosting.arrays import change_test, learn_training
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
@@ -14,6 +14,7 @@ from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.evaluation import adapted_scorer
 from sfboost.boosting.metrics import METRICS, score_predictions
 from sfboost.boosting.scored_domains import DomainEvaluation, DomainScores
+from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.streaming_adapter import Event, StreamingAdapter
 
 __all__ = [

@@ -15,7 +15,9 @@ from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.answers import AnswerRows, BestAnswer
 from sfboost.answers.explaining import explain_best
+from sfboost.calibration import Temperature
 from sfboost.change import Change
+from sfboost.diagnostics.performance import cheapest, check_costs
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
@@ -117,7 +119,9 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
         if self.best is None:
-            return self.adaptation.predict_log_proba(*self._parts(X))
+            log_proba = self.adaptation.predict_log_proba(*self._parts(X))
+            scaling = self._scaling()
+            return log_proba if scaling is None else scaling.apply(log_proba)
         return self.best.log_proba(self._rows(X))
 
     def _rows(self, X: Any) -> AnswerRows:
@@ -133,10 +137,40 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         """Pr[Y | X_S, X_U] in the new domain, of shape (n, K)."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class of each row."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+    def predict(self, X: Any, costs: Any = None) -> npt.NDArray[Any]:
+        """The most probable class of each row or, with costs, the one of the least expected cost.
+
+        Parameters
+        ----------
+        X : rows of the new domain
+        costs : array-like of shape (K, K), optional
+            ``costs[y, j]`` of deciding j where the truth is y, in the order of `classes_`.
+        """
+        log_proba = self.predict_log_proba(X)
+        if costs is None:
+            return self.classes_[log_proba.argmax(axis=1)]
+        return self.classes_[cheapest(np.exp(log_proba), check_costs(costs, len(self.classes_)))]
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.bool_]:
+        """Whether each class belongs to the set of each row, of shape (n, K).
+
+        The sets held the true class at least so often in every training domain while it played the new one;
+        see `sfboost.diagnostics.PredictionSets` for what that promises here.
+
+        Parameters
+        ----------
+        X : rows of the new domain
+        coverage : float, default=0.9
+            The share of rows whose set is to hold the true class.
+        """
+        sets = getattr(self.model, "prediction_sets_", None)
+        if sets is None:
+            raise ValueError(
+                "How large sets must be is learned on left-out training domains, and this model has not: "
+                "call model.calibrate_sets(X, y, sample_domain) with the training rows, then adapt again."
+            )
+        inside: npt.NDArray[np.bool_] = sets.predict_set(self.predict_proba(X), coverage)
+        return inside
 
     def explain(self, row: Any) -> Explanation:
         """Why one row gets its prediction: log f_S + log f_U − log p, by class and by unstable feature.
@@ -148,7 +182,14 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
         if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
             return explain_best(self.best, self._rows(row), self.adaptation, self.model.training_.experience)
-        return self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
+        explanation = self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
+        scaling = self._scaling()
+        return explanation if scaling is None else explanation.scaled(scaling.temperature)
+
+    def _scaling(self) -> Temperature | None:
+        """With components: how much less sure the answer is than both parts together."""
+        played = getattr(self.model, "components_", None)
+        return None if played is None or self.adaptation.head is None else played.temperature
 
     def depends_on_leak(self, X: Any) -> npt.NDArray[np.bool_]:
         """Rows whose predicted class would be another one if there were no leak at all."""

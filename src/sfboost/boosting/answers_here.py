@@ -1,25 +1,19 @@
-"""How good the answers are in one new domain, and how sure each row is: without labels."""
+"""How good the answers are in one new domain, without labels."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.components import NOT_APART
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.estimator import StableFeatureBoosting
-from sfboost.boosting.evaluation import class_positions
-from sfboost.boosting.rows import check_domain
 from sfboost.diagnostics.alarm import new_domain_alarm
-from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.diagnostics.performance import Performance, estimate_performance
-from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import is_frame
 from sfboost.marginal.probabilities import FloatArray
 
@@ -78,49 +72,11 @@ def performance_without_labels(
         answers["pooled"] = lambda i, k: np.asarray(pooled.predict_proba(mix(i, k)), dtype=np.float64)
     elif own is not None:
         answers["pooled"] = lambda i, k: np.exp(own.log_proba(*own.numbers(mix(i, k))))
-    alarm = new_domain_alarm(new_rows(model, X), random_state)
+    alarm = NOT_APART if model._played() is not None else new_domain_alarm(new_rows(model, X), random_state)
     if alarm is not None:  # the rows contradict what every one of these figures rests on
         return {name: Performance({}, {}, {}, delta or 0.0, level, alarm) for name in answers}
     asked: dict[str, Any] = {"leak": delta or 0.0, "cost": cost, "level": level, "random_state": random_state}
     return {name: estimate_performance(stable, answer, **asked) for name, answer in answers.items()}
-
-
-def calibrate_sets(
-    model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any, **how: Any
-) -> PredictionSets:
-    """Prediction sets whose coverage is calibrated on left-out domains.
-
-    Each domain in turn plays the new one, as in `evaluate`: a clone of the model is fitted to the others and
-    adapted to it with its labels hidden.
-
-    Parameters
-    ----------
-    X, y, sample_domain : as in `fit`
-    how : dict
-        Handed on to `adapt`, such as ``answer``: ask for what will be asked for in the new domain.
-
-    Returns
-    -------
-    PredictionSets
-        ``sets.predict_set(adapted.predict_proba(X_new), coverage=0.9)``.
-    """
-    labels, domain = np.asarray(y), check_domain(sample_domain, len(y))
-    parts = rows_by_domain(domain)
-    if len(parts) < 2:
-        raise ValueError(
-            f"Sets are calibrated on domains that are left out, and there is {parts[0][0]!r} alone: pass "
-            "rows of two domains or more."
-        )
-    probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
-    for _, inside in parts:
-        rest = np.setdiff1d(np.arange(len(labels)), inside)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AdaptationWarning)
-            fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
-            here = _safe_indexing(X, inside)
-            proba = fitted.adapt(here, **how).predict_proba(here)
-        probas[np.ix_(inside, np.searchsorted(classes, fitted.classes_))] = proba
-    return PredictionSets.calibrate(probas, class_positions(classes, labels), domain)
 
 
 def _mixer(model: StableFeatureBoosting, X: Any) -> Callable[[Any, Any], Any]:

@@ -67,9 +67,11 @@ from sfboost.boosting.rows import (
     make_splits,
 )
 from sfboost.boosting.scored_domains import DomainEvaluation
+from sfboost.boosting.sets import calibrate_sets
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -151,6 +153,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         How much of X_U the stable predictor shows within a class, by training domain: what the guard
         allows for in a new one. Measured on what the steps of a pipeline before its last make of them; None
         if these are not numbers either.
+    prediction_sets_ : PredictionSets or None
+        What `calibrate_sets` learned.
     stable_columns_, unstable_columns_ : Columns
     selector_ : StableFeatureSelector
         What was found, if stable features were searched for.
@@ -318,6 +322,7 @@ class StableFeatureBoosting(AdaptableClassifier):
             held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine)
             for _, mine in by_domain
         )
+        self.prediction_sets_: PredictionSets | None = None
         self.pooled_ = None
         self.components_: PlayedComponents | None = None
         if along:
@@ -519,6 +524,10 @@ class StableFeatureBoosting(AdaptableClassifier):
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         tell_filled(self, X, "new rows")
+        return self._parts(X)
+
+    def _parts(self, X: Any) -> tuple[FloatArray, Any]:
+        """`stable_and_unstable` of rows that are checked."""
         return self._stable_log_proba(X), self.unstable_columns_.take(X)
 
     @property
@@ -606,6 +615,21 @@ class StableFeatureBoosting(AdaptableClassifier):
             answer=answer,
             n_jobs=self.n_jobs,
         )
+
+    def calibrate_sets(self, X: Any, y: Any, sample_domain: Any, *, answer: str = "best") -> Self:
+        """Learn, on own domains that play the new one, how large `predict_set` of an adapted model must be.
+
+        It takes a fit for each domain, as `evaluate` does; call it after `fit`, and before `adapt`.
+
+        Parameters
+        ----------
+        X, y, sample_domain : as in `fit`
+        answer : {"best", "safe", "checked", "paper"}, default="best"
+            As `adapt` will be asked for.
+        """
+        check_is_fitted(self)
+        self.prediction_sets_ = calibrate_sets(self, X, y, sample_domain, answer=answer)
+        return self
 
     # -- input --------------------------------------------------------------------------------------
 

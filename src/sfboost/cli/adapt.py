@@ -33,7 +33,8 @@ def adapt(
 ) -> None:
     """Learn, without labels, what the unstable features mean in a new domain.
 
-    If the new table has the target column, its labels score the predictions and are never used to adapt.
+    If the new table has the target column, its labels score the predictions and are never used to adapt,
+    unless --labels names it.
     """
     voice = talk.voice()
     check_model_name(output)
@@ -47,7 +48,7 @@ def adapt(
         if is_long(new, stream, project):
             done = adapt_blocks(project, new, csv, stream, adapting, resume, label_of(model))
         else:
-            done = adapt_table(project, *read_new(new, project, csv), adapting)
+            done = adapt_table(project, *read_new(new, project, csv, adapting.labels), adapting)
         project = done.project
         title = f"{done.name} as a new domain"
         facts = project.facts(

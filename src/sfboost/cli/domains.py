@@ -19,6 +19,7 @@ from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
 from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import Project
 from sfboost.encoding.cells import as_text
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.tables.dialect import Kind
 from sfboost.tables.preparing import NewTable
@@ -73,6 +74,8 @@ class EachDomain:
         On the training table.
     also : tuple of str
         Other answers that are to stand beside the predictions.
+    costs : array of shape (K, K) or None
+        Of each class that is said for each that is true.
     """
 
     project: Project
@@ -82,10 +85,15 @@ class EachDomain:
     source: str
     remarks: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    costs: FloatArray | None = None
 
     def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind) -> None:
         """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
         rows, domain, written = self.rows, self.domain, {"predictions": output}
+        if asked.labels is not None:
+            raise ValueError(
+                "--labels are of one new domain, and NEW holds several: give the rows of one at a time."
+            )
         if asked.card is not None:
             raise ValueError(
                 "A model card is of one new domain, and NEW holds several: leave --card out, or give the "
@@ -98,7 +106,7 @@ class EachDomain:
             facts = domain_facts(many, rows.X, domain, rows.y)
         with open_table(output, kind) as write:
             batches = rows.table.to_batches(BATCH_ROWS)
-            for batch in predict_batches(self.project, batches, self.name, self.also, many):
+            for batch in predict_batches(self.project, batches, self.name, self.also, self.costs, many):
                 write(batch)
         if asked.report is not None:
             with whole_output(asked.report) as part:

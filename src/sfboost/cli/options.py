@@ -137,6 +137,12 @@ class AdaptOptions:
     leak: Annotated[
         float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")
     ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels", help="Column of NEW with the classes of some rows, empty elsewhere: they are used."
+        ),
+    ] = None
     require_adapted: Annotated[
         bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
     ] = False

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from sfboost.boosting.metrics import is_skewed
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project, drift_lines
@@ -55,10 +56,12 @@ def tell(
     ]
     lines += drift_lines(facts.training)
     if facts.scores is not None:
-        scores = ", ".join(
-            f"{method} {100 * values['accuracy']:.1f} %" for method, values in facts.scores.by_method.items()
-        )
-        lines.append(f"accuracy on the {facts.scores.n_rows} labels that were given: {scores}")
+        for metric in ("accuracy", "balanced_accuracy", "auroc")[: 3 if is_skewed([facts.prior]) else 1]:
+            scores = ", ".join(
+                f"{method} {100 * values[metric]:.1f} %" for method, values in facts.scores.by_method.items()
+            )
+            named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
+            lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)

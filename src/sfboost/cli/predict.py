@@ -10,6 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
+from sfboost.cli.costs import Costs, read_costs
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, check_also, needed_columns, predict_batches
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
@@ -38,6 +39,7 @@ def predict(
     output: PredictionTable,
     also: o.Also = None,
     format: Format = None,
+    costs: Costs = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
     trusted: o.Trusted = None,
@@ -57,18 +59,20 @@ def predict(
     others = check_also(split(also))
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model, split(trusted))
+    matrix = read_costs(costs, project.model.classes_)
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
     decision = "not adapted" if project.adapted is None else project.adapted.decision_
     if to_folder or (new != PIPE and Path(new).is_dir()):
         blocks = blocks_of(project, new, csv)
         if to_folder:
-            done, left_out = predict_folder(project, blocks, output, kind, stream, label_of(model), others)
+            label = label_of(model) if costs is None else f"{label_of(model)} {costs}"
+            done, left_out = predict_folder(project, blocks, output, kind, stream, label, others, matrix)
             voice.note(*left_out)
         else:
             done = 0
             with open_table(output, kind) as write:
-                for batch in predict_batches(project, batches_of(blocks), Path(new).name, others):
+                for batch in predict_batches(project, batches_of(blocks), Path(new).name, others, matrix):
                     write(batch)
                     done += batch.num_rows
         _tell(voice, done, decision, output)
@@ -81,7 +85,7 @@ def predict(
         open_table(output, kind) as write,
     ):
         task = progress.add_task("Predicting", total=total or _estimate(source))
-        for batch in predict_batches(project, batches, source.name, others):
+        for batch in predict_batches(project, batches, source.name, others, matrix):
             write(batch)
             done += batch.num_rows
             progress.update(task, completed=done)

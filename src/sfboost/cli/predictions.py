@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from sfboost.boosting import AdaptedDomains
 from sfboost.cli.project import Project, check_id, prediction_columns
+from sfboost.diagnostics.performance import cheapest
 from sfboost.encoding.cells import as_text
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.tables.preparing import frame
 from sfboost.tables.roles import require_columns
 
@@ -23,6 +25,7 @@ def predict_batches(
     batches: Iterable[pa.RecordBatch],
     name: str = "The table",
     also: tuple[str, ...] = (),
+    costs: FloatArray | None = None,
     many: AdaptedDomains | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities.
@@ -45,7 +48,7 @@ def predict_batches(
                     )
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)
-            yield _predict(project, part, first, also, many)
+            yield _predict(project, part, first, also, costs, many)
             first += part.num_rows
 
 
@@ -75,7 +78,12 @@ def _ids(project: Project) -> list[str]:
 
 
 def _predict(
-    project: Project, batch: pa.RecordBatch, first: int, also: tuple[str, ...], many: AdaptedDomains | None
+    project: Project,
+    batch: pa.RecordBatch,
+    first: int,
+    also: tuple[str, ...],
+    costs: FloatArray | None,
+    many: AdaptedDomains | None,
 ) -> pa.RecordBatch:
     X = frame(project.encoder, batch)
     stable = project.model.predict_proba(X)
@@ -89,7 +97,7 @@ def _predict(
     said = {"adapted": joint, "stable": stable}
     if "pooled" in also:
         said["pooled"] = project.pooled_proba(X)
-    best = joint.argmax(axis=1)
+    best = joint.argmax(axis=1) if costs is None else cheapest(joint, costs)
     columns: dict[str, Any] = {}
     if project.roles.id is None:
         columns["row"] = pa.array(np.arange(first, first + len(X)))

@@ -49,10 +49,11 @@ class Project:
     adapted: AdaptedClassifier | None = None
 
     def adapt(self, new: NewTable, *, answer: str = "best", leak: float | None = None) -> Project:
-        """Adapt to the rows of a new domain; their labels are not looked at."""
+        """Adapt to the rows of a new domain; of labels only those that `known` has are looked at."""
         n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
         adapted = self.model.adapt(
             new.X,
+            new.known,
             answer=answer,
             leak=leak,
             uncertainty=n_parameters <= MOST_PARAMETERS,

@@ -10,6 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
+from sfboost.cli.costs import Costs, read_costs
 from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
@@ -37,6 +38,7 @@ def run(
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
     also: o.Also = None,
+    costs: Costs = None,
     format: Format = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
@@ -46,7 +48,8 @@ def run(
     """Fit to TRAIN, adapt to NEW, predict NEW, and write the report.
 
     If NEW has the domain column, and several domains in it, each gets an answer of its own.
-    If the new rows have the target column, its labels score the predictions and are never used to adapt.
+    If the new rows have the target column, its labels score the predictions and are never used to adapt,
+    unless --labels names it.
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
@@ -65,14 +68,16 @@ def run(
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
+    matrix = read_costs(costs, project.model.classes_)
     rows = name = None
     if held is not None:
-        name, rows = str(hold_out), take_new(held, project, f"{columns.domain} = {hold_out}")
+        rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
+        name = str(hold_out)
     elif not is_long(new, stream, project) or holds_many(str(new), stream, columns.domain, csv):
-        rows, name = read_new(str(new), project, csv, each=True)
+        rows, name = read_new(str(new), project, csv, adapting.labels, each=True)
         domain = domain_of_rows(rows.table, project, name)
         if domain is not None:
-            each = EachDomain(project, rows, domain, name, train, training.remarks, others)
+            each = EachDomain(project, rows, domain, name, train, training.remarks, others, matrix)
             each.answer(voice, adapting, output, kind)
             return
     with voice.waiting("Adapting"):
@@ -91,6 +96,6 @@ def run(
             remarks=remarks,
         )
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, done.batches(), done.name, others):
+        for batch in predict_batches(project, done.batches(), done.name, others, matrix):
             write(batch)
     finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows, context.find_root().obj)

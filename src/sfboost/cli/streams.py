@@ -15,6 +15,7 @@ from sfboost.cli.inputs import take_new
 from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
 from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
 from sfboost.cli.project import MOST_PARAMETERS, Project
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming import Block, adapt_stream, find_blocks, make_engine
 from sfboost.streaming.blocks import count_rows
 from sfboost.streaming.packing import fingerprint
@@ -92,6 +93,11 @@ def adapt_blocks(
 ) -> AdaptedTable:
     """Adapt to all rows of a long table."""
     model, name = project.model, Path(where).name
+    if adapting.labels is not None:
+        raise ValueError(
+            f"--labels is for tables that are read as a whole, and {name} is read block by block: put the "
+            f"labelled rows and up to {_LONG_ROWS} others into a table, and adapt to that."
+        )
     n_parameters = (len(model.unstable_columns_) + 1) * len(model.classes_)
     blocks = blocks_of(project, where, csv)
     streamed = adapt_stream(
@@ -150,6 +156,7 @@ class PredictBlock:
     kind: Kind
     label: str
     also: tuple[str, ...] = ()
+    costs: FloatArray | None = None
 
     def place(self, block: Block) -> Path:
         """The file of a block; another one if the block or the model is another."""
@@ -160,7 +167,7 @@ class PredictBlock:
         """Write it, and return the number of its rows."""
         rows = 0
         with open_table(str(self.place(block)), self.kind) as write:
-            for batch in predict_batches(self.project, block.batches(), block.name, self.also):
+            for batch in predict_batches(self.project, block.batches(), block.name, self.also, self.costs):
                 write(batch)
                 rows += batch.num_rows
         return str(rows).encode()
@@ -174,6 +181,7 @@ def predict_folder(
     stream: StreamOptions,
     label: str,
     also: tuple[str, ...] = (),
+    costs: FloatArray | None = None,
 ) -> tuple[int, list[str]]:
     """Predictions of each block as a file of a folder, which appears when all are there.
 
@@ -185,7 +193,7 @@ def predict_folder(
         raise ValueError(f"The folder {target} is not empty: name one that is not there yet.")
     parts = target.parent / f".{target.name}.parts"
     parts.mkdir(parents=True, exist_ok=True)
-    work = PredictBlock(project, str(parts.resolve()), kind, label, also)
+    work = PredictBlock(project, str(parts.resolve()), kind, label, also, costs)
     todo = [block for block in blocks if not work.place(block).exists()]
     rows, lost = 0, []
     for block, result in make_engine(stream.engine or "here").run(todo, work):

@@ -109,7 +109,7 @@ def estimate_performance(
     stable = as_probability_matrix(stable_proba)
     n_rows = len(stable)
     weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    costs = None if cost is None else np.asarray(cost, dtype=np.float64)
+    costs = None if cost is None else check_costs(cost, stable.shape[1])
     statistics = PseudoLabelStatistics.from_proba(stable, weight)
     if statistics.informativeness < _LEAST_INFORMATIVE or (statistics.prior <= 0.0).any():
         reason = f"the stable predictor hardly tells the classes apart (s = {statistics.informativeness:.3f})"
@@ -152,7 +152,34 @@ def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
     0.85
     """
     own = as_probability_matrix(proba)
-    return weighted_scores(own, own / len(own), None if cost is None else np.asarray(cost, dtype=np.float64))
+    return weighted_scores(own, own / len(own), None if cost is None else check_costs(cost, own.shape[1]))
+
+
+def check_costs(costs: Any, n_classes: int) -> FloatArray:
+    """``costs[y, j]`` of deciding j where the truth is y, as K × K numbers."""
+    matrix = np.asarray(costs, dtype=np.float64)
+    if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
+        raise ValueError(
+            f"costs of shape {matrix.shape} are not one finite number for each truth and decision: pass "
+            f"{n_classes} rows, one for each true class, of {n_classes} numbers, one for each decision."
+        )
+    return matrix
+
+
+def cheapest(proba: FloatArray, costs: FloatArray) -> IntArray:
+    """The decision of the least expected cost in each row; of equal ones the likelier class.
+
+    Examples
+    --------
+    Missing the second class costs ten times a false alarm:
+
+    >>> cheapest(np.array([[0.95, 0.05], [0.85, 0.15]]), np.array([[0.0, 1.0], [10.0, 0.0]]))
+    array([0, 1])
+    """
+    expected = proba @ costs
+    least = expected.min(axis=1, keepdims=True)
+    equal = expected <= least + 1e-12 * np.abs(expected).max(axis=1, keepdims=True)
+    return np.where(equal, proba, -1.0).argmax(axis=1)
 
 
 def weighted_scores(proba: FloatArray, label: FloatArray, cost: FloatArray | None = None) -> dict[str, float]:
@@ -188,7 +215,7 @@ def _by_label(proba: FloatArray, label: FloatArray, cost: FloatArray | None) -> 
         "brier": squared / 2.0,
     }
     if cost is not None:
-        added["cost"] = cost[:, (proba @ cost).argmin(axis=1)].T
+        added["cost"] = cost[:, cheapest(proba, cost)].T
     return added
 
 

@@ -30,6 +30,7 @@ TYPES: dict[str, str] = {
     "HeldOutCalibration": "sfboost.boosting",
     "DomainLeak": "sfboost.diagnostics.leak",
     "Recalibration": "sfboost.diagnostics.recalibration",
+    "PredictionSets": "sfboost.diagnostics.prediction_sets",
     "StableFeatureSelector": "sfboost.selection",
     "Selection": "sfboost.selection.result",
     "ColumnVerdict": "sfboost.selection.result",

@@ -57,12 +57,13 @@ class TrainingTable:
 
 @dataclass(frozen=True, eq=False)
 class NewTable:
-    """Rows of a new domain as the model takes them; `y` is for scores alone."""
+    """Rows of a new domain as the model takes them; `y` is for scores alone, `known` to adapt with."""
 
     table: pa.Table
     X: pd.DataFrame
     y: npt.NDArray[Any] | None
     remarks: tuple[str, ...]
+    known: npt.NDArray[Any] | None = None
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -113,14 +114,26 @@ def prepare_training(
 
 
 def prepare_new(
-    table: pa.Table, roles: Roles, encoder: Encoder, classes: npt.NDArray[Any], name: str = "The table"
+    table: pa.Table,
+    roles: Roles,
+    encoder: Encoder,
+    classes: npt.NDArray[Any],
+    name: str = "The table",
+    labels: str | None = None,
 ) -> NewTable:
-    """Encode rows of a new domain; labels that are there are set aside for scores."""
+    """Encode rows of a new domain; labels that are there are set aside for scores.
+
+    `labels` names a column with labels of some rows, to adapt with: these rows are not scored.
+    """
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
-    y = None
+    y, known = None, None
     texts = None
-    if roles.target in table.column_names:
+    if labels is not None:
+        known = _labels_to_use(table, roles, classes, name, labels)
+        n_known = sum(label is not None for label in known)
+        remarks.append(f"{n_known} of {len(known)} rows have a label in {labels!r}: these are used to adapt.")
+    if roles.target in table.column_names and roles.target != labels:
         texts = as_text(table.column(roles.target), str(roles.target))
     if texts is not None and texts.null_count < len(texts):
         y, strange = known_labels(texts, classes)
@@ -129,6 +142,9 @@ def prepare_new(
         )
         if strange:
             remarks.append(f"Labels that training never saw are not scored: {', '.join(strange[:5])}.")
+        if known is not None:  # what a label taught must not be scored by it
+            y[[label is not None for label in known]] = None
+            y = y if any(label is not None for label in y) else None
     if roles.domain in table.column_names:
         domains = pc.unique(as_text(table.column(roles.domain), str(roles.domain))).drop_null().to_pylist()
         if len(domains) > 1:
@@ -143,12 +159,32 @@ def prepare_new(
             remarks.append(
                 f"{n_twice} values of the id {roles.id!r} occur more than once; every row is predicted."
             )
-    return NewTable(table, frame(encoder, table), y, tuple(remarks))
+    return NewTable(table, frame(encoder, table), y, tuple(remarks), known)
 
 
-def csv_types(roles: Roles, encoder: Encoder) -> dict[str, pa.DataType]:
+def _labels_to_use(
+    table: pa.Table, roles: Roles, classes: npt.NDArray[Any], name: str, column: str
+) -> npt.NDArray[Any]:
+    """Labels of some rows, None for the others; a column without any is refused."""
+    require_columns(table.column_names, [column], name)
+    if column in roles.features:
+        raise ValueError(f"--labels names {column!r}, which is a feature: name the column with the labels.")
+    known, strange = known_labels(as_text(table.column(column), column), classes)
+    if strange:
+        raise ValueError(
+            f"Column {column!r} of {name} holds labels that training never saw ({', '.join(strange[:5])}): "
+            f"leave such cells empty. The classes are {', '.join(map(str, classes.tolist()))}."
+        )
+    if all(label is None for label in known):
+        raise ValueError(
+            f"Column {column!r} of {name} is empty: fill in the label of some rows, or leave --labels out."
+        )
+    return known
+
+
+def csv_types(roles: Roles, encoder: Encoder, labels: str | None = None) -> dict[str, pa.DataType]:
     """What CSV columns of new rows are read as: features as in training, names as text (007 stays 007)."""
-    names = [name for name in (roles.target, roles.domain, roles.id) if name is not None]
+    names = [name for name in (roles.target, roles.domain, roles.id, labels) if name is not None]
     features = {column.name: _ARROW[column.kind] for column in encoder.columns}
     return features | dict.fromkeys(names, pa.string())
 

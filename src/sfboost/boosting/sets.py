@@ -1,0 +1,57 @@
+"""How sure is this row? Prediction sets, calibrated on own domains that play the new one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.boosting.evaluation import class_positions
+from sfboost.boosting.rows import check_domain
+from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.prediction_sets import PredictionSets
+
+if TYPE_CHECKING:
+    from sfboost.boosting.estimator import StableFeatureBoosting
+
+
+def calibrate_sets(
+    model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any, **how: Any
+) -> PredictionSets:
+    """Prediction sets whose coverage is calibrated on left-out domains.
+
+    Each domain in turn plays the new one, as in `evaluate`: a clone of the model is fitted to the others and
+    adapted to it with its labels hidden.
+
+    Parameters
+    ----------
+    X, y, sample_domain : as in `fit`
+    how : dict
+        Handed on to `adapt`, such as ``answer``: ask for what will be asked for in the new domain.
+
+    Returns
+    -------
+    PredictionSets
+        ``sets.predict_set(adapted.predict_proba(X_new), coverage=0.9)``.
+    """
+    labels, domain = np.asarray(y), check_domain(sample_domain, len(y))
+    parts = rows_by_domain(domain)
+    if len(parts) < 2:
+        raise ValueError(
+            f"Sets are calibrated on domains that are left out, and there is {parts[0][0]!r} alone: pass "
+            "rows of two domains or more."
+        )
+    probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
+    for _, inside in parts:
+        rest = np.setdiff1d(np.arange(len(labels)), inside)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AdaptationWarning)
+            fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
+            here = _safe_indexing(X, inside)
+            proba = fitted.adapt(here, **how).predict_proba(here)
+        probas[np.ix_(inside, np.searchsorted(classes, fitted.classes_))] = proba
+    return PredictionSets.calibrate(probas, class_positions(classes, labels), domain)

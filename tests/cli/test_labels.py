@@ -1,0 +1,130 @@
+"""Labels of some rows of a new table, and costs of wrong decisions: what they change, and what is refused."""
+
+import os
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hospitals import ROLES, reversed_hospital, training
+
+
+def some_labels(table, target, n_known, seed=0):
+    """The label of some rows, drawn without regard to it; empty elsewhere."""
+    known = np.random.default_rng(seed).permutation(len(table))[:n_known]
+    return table[target].where(np.isin(np.arange(len(table)), known))
+
+
+@pytest.fixture
+def partly(tmp_path):
+    """The new hospital: forty labels in `seen`, and the target for the scores."""
+    table = reversed_hospital()
+    table["seen"] = some_labels(table, "sick", 40)
+    table.to_csv(tmp_path / "partly.csv", index=False)
+    return tmp_path / "partly.csv"
+
+
+def test_labels_are_used_and_not_scored_again(sfboost, files, partly, tmp_path):
+    told = sfboost.json("adapt", files.model, partly, "--labels", "seen", "-o", tmp_path / "a.sfb")
+    assert "40 of 800 rows have a label in 'seen': these are used to adapt." in told["remarks"]
+    said = sfboost("adapt", files.model, partly, "--labels", "seen", "-o", tmp_path / "b.sfb")
+    assert "on the 760 labels that were given" in said.output
+
+
+def test_the_command_adapts_as_python_does_with_gaps(sfboost, files, partly, tmp_path):
+    from sfboost import load
+
+    sfboost("adapt", files.model, partly, "--labels", "seen", "-o", tmp_path / "a.sfb")
+    sfboost("predict", tmp_path / "a.sfb", partly, "-o", tmp_path / "p.csv")
+    table = pd.read_csv(partly)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the command tells what is missing as remarks
+        by_hand = load(files.model).adapt(table, table["seen"])
+        wanted = by_hand.predict_proba(table)[:, 1]
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")["adapted_yes"], wanted, atol=1e-9)
+
+
+def test_the_target_itself_may_have_gaps(sfboost, files, partly, tmp_path):
+    table = pd.read_csv(partly).drop(columns="sick").rename(columns={"seen": "sick"})
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    told = sfboost.json(
+        *("run", files.train, tmp_path / "gaps.csv", *ROLES, "--labels", "sick", "--no-evaluate"),
+        *("-o", tmp_path / "p.csv"),
+    )
+    assert told["scores"] is None
+    assert not any("never to adapt" in remark for remark in told["remarks"])
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "sentence"),
+    [
+        ("seen", "", "is empty: fill in the label of some rows, or leave --labels out"),
+        ("seen", "perhaps", "holds labels that training never saw (perhaps)"),
+        ("ward", None, "which is a feature"),
+        ("scen", None, "did you mean 'seen'"),
+    ],
+)
+def test_labels_that_are_none_are_told_in_a_sentence(
+    sfboost, files, partly, tmp_path, column, cells, sentence
+):
+    table = pd.read_csv(partly)
+    if cells is not None:
+        table["seen"] = cells
+    table.to_csv(tmp_path / "other.csv", index=False)
+    done = sfboost(
+        "adapt", files.model, tmp_path / "other.csv", "--labels", column, "-o", tmp_path / "a.sfb", code=2
+    )
+    assert sentence in " ".join(done.output.split())
+    assert not (tmp_path / "a.sfb").exists()
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not os.environ.get("SFBOOST_DATA"), reason="SFBOOST_DATA is not set")
+def test_forty_labels_help_in_a_real_hospital(sfboost, tmp_path):
+    from sfboost.lab.datasets import load
+    from sfboost.lab.datasets.heart_disease import CODES, STABLE
+
+    heart = load("heart_disease", test="cleveland")
+    parts = [heart.domain(name) for name in (*heart.train, *heart.test)]
+    tables = [part.X.assign(sick=np.where(part.y, "yes", "no"), hospital=part.name) for part in parts]
+    pd.concat(tables[:-1]).to_csv(tmp_path / "train.csv", index=False)
+    new = tables[-1].reset_index(drop=True)
+    new["seen"] = some_labels(new, "sick", 40)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    roles = ("--target", "sick", "--domain", "hospital", "--stable", ",".join(STABLE))
+    codes = ("--categorical", ",".join(CODES))
+    sfboost("fit", tmp_path / "train.csv", *roles, *codes, "--no-evaluate", "-o", tmp_path / "model.sfb")
+    right = {}
+    for name, asked in {"without": (), "with": ("--labels", "seen")}.items():
+        sfboost("adapt", tmp_path / "model.sfb", tmp_path / "new.csv", *asked, "-o", tmp_path / "a.sfb")
+        sfboost("predict", tmp_path / "a.sfb", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
+        predicted = pd.read_csv(tmp_path / "p.csv")["prediction"]
+        right[name] = (predicted == new["sick"])[new["seen"].isna()].mean()
+    assert right["with"] > right["without"] + 0.04
+
+
+def test_costs_move_the_decision_and_not_the_probabilities(sfboost, files, tmp_path):
+    for name, asked in {"plain": (), "dear": ("--costs", "yes>no=9")}.items():
+        sfboost("predict", files.adapted, files.new, *asked, "-o", tmp_path / f"{name}.csv")
+    plain, dear = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("plain", "dear"))
+    pd.testing.assert_frame_equal(plain.drop(columns="prediction"), dear.drop(columns="prediction"))
+    assert (dear["prediction"] == np.where(dear["adapted_yes"] > 0.1, "yes", "no")).all()
+    assert (plain["prediction"] != dear["prediction"]).any()
+
+
+@pytest.mark.parametrize("costs", ["yes=9", "yes>maybe=9", "yes>yes=1", "yes>no=-1", "yes>no=much"])
+def test_costs_that_are_none_are_told_in_a_sentence(sfboost, files, tmp_path, costs):
+    done = sfboost("predict", files.adapted, files.new, "--costs", costs, "-o", tmp_path / "p.csv", code=2)
+    assert "write for example 'yes>no=10'" in " ".join(done.output.split())
+
+
+def test_where_a_class_is_rare_more_than_accuracy_is_told(sfboost, tmp_path):
+    for name, table in {"train": training(), "new": reversed_hospital()}.items():
+        rare = (table["sick"] == "no") | (np.arange(len(table)) % 7 == 0)
+        table[rare].to_csv(tmp_path / f"{name}.csv", index=False)
+    said = sfboost(
+        *("run", tmp_path / "train.csv", tmp_path / "new.csv", *ROLES, "--no-evaluate"),
+        *("-o", tmp_path / "p.csv"),
+    )
+    assert "balanced accuracy on the" in said.output
+    assert "AUROC on the" in said.output
