@@ -227,7 +227,7 @@ def test_dots_stand_for_lines_and_nothing_else_does():
 
 def check_the_tutorials_report(folder):
     """What the tutorial quotes from the report and from the table."""
-    report = (folder / "cleveland.html").read_text(encoding="utf-8")
+    report = (folder / "va.html").read_text(encoding="utf-8")
     assert "Use all features as trained: nothing changed here." in report
     assert "thalach" in report.partition("As a table")[2].partition("</table>")[0]
     rows = pd.read_parquet(folder / "heart.parquet").query("label == 'yes'")
