@@ -6,7 +6,7 @@ that makes the same batches, reads them as numbers, and multiplies them by matri
 has (f_S, the head, and the products of its Hessian and scores). Both in processor time of the same process;
 with Ray it is the time on the wall. One run, ratios.
 
-    OMP_NUM_THREADS=1 python benchmarks/scale/bench_rows.py --rows 1000000 10000000
+    OMP_NUM_THREADS=1 python benchmarks/scale/bench_rows.py --rows 1000000 10000000 100000000
     OMP_NUM_THREADS=1 python benchmarks/scale/bench_rows.py --rows 1000000 3000000 --ray   # two real workers
 """
 
@@ -126,10 +126,7 @@ def one(n_rows: int, ray: bool) -> dict:
     fitted = model()
     engine = Timed(RayData(jobs=2) if ray else Here())
     if ray:
-        import ray as runtime
-
-        runtime.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-        adapt_stream(fitted, blocks(100_000), engine=RayData())  # workers start
+        adapt_stream(fitted, blocks(100_000), engine=RayData(jobs=2))  # Ray and its workers start
     start, processor = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         Explanation,
         Settings,
         Training,
-        adapt,
     )
     from sfboost.boosting import (
         AdaptedClassifier,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
         DomainEvaluation,
         StableFeatureBoosting,
         StreamingAdapter,
+        adapt,
         adapted_scorer,
         change_test,
         learn_training,

@@ -11,8 +11,8 @@ from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from sfboost import Settings, adapt
-from sfboost.adaptation import CORRECTIONS
+from sfboost import Settings
+from sfboost.adaptation import CORRECTIONS, adapt
 from sfboost.heads import SoftLabelClassifier, SoftLogisticRegression
 from sfboost.theory import anticausal
 

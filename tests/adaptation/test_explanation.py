@@ -3,7 +3,8 @@ import pytest
 from joints import GaussianFamily
 from sklearn.linear_model import LogisticRegression
 
-from sfboost import AdaptationRefused, Settings, adapt
+from sfboost import AdaptationRefused, Settings
+from sfboost.adaptation import adapt
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

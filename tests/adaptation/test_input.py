@@ -7,7 +7,8 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from sfboost import Settings, adapt
+from sfboost import Settings
+from sfboost.adaptation import adapt
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.heads import AdamLogisticRegression
 

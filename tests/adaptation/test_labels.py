@@ -5,7 +5,8 @@ import pytest
 from joints import GaussianFamily, draw_anticausal
 from scipy.optimize import minimize
 
-from sfboost import AdaptationWarning, Settings, adapt
+from sfboost import AdaptationWarning, Settings
+from sfboost.adaptation import adapt
 from sfboost.adaptation.checks import check_known_labels
 from sfboost.theory import anticausal
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sfboost import Settings, adapt
-from sfboost.adaptation import regularisation
+from sfboost import Settings
+from sfboost.adaptation import adapt, regularisation
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.marginal import log_likelihood_rows, log_weights
 

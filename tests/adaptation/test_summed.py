@@ -6,8 +6,8 @@ from operator import add
 import numpy as np
 import pytest
 
-from sfboost import Settings, Training, adapt
-from sfboost.adaptation import AdaptationRefused
+from sfboost import Settings, Training
+from sfboost.adaptation import AdaptationRefused, adapt
 from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import resolve

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from unbalanced import PRIORS, Family, columns
 
-from sfboost import Settings, Training, adapt
+from sfboost import Settings, Training
+from sfboost.adaptation import adapt
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from unbalanced import PRIORS, Family, columns
 
-from sfboost import AdaptationWarning, StableFeatureBoosting, Training, adapt
+from sfboost import AdaptationWarning, StableFeatureBoosting, Training
+from sfboost.adaptation import adapt
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 

@@ -5,7 +5,8 @@ import pytest
 from joints import normalise
 from unbalanced import BINARY, PRIORS, Family, columns, naming
 
-from sfboost import Settings, adapt
+from sfboost import Settings
+from sfboost.adaptation import adapt
 from sfboost.leakage.model import Disagreement, LeakModel, choose_cells, fit_leak_model
 
 EVERY_PRIOR = {**PRIORS, "50 %": (0.5, 0.5)}

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sfboost import Settings, adapt
+from sfboost import Settings
+from sfboost.adaptation import adapt
 from sfboost.adaptation.uncertainty import Estimate
 
 

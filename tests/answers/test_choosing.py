@@ -77,6 +77,22 @@ def test_an_answer_that_costs_nothing_where_nothing_changed_needs_less_evidence(
     assert choose(doubtful, cheap, NAMES).weights["mended"] > choose(doubtful, cases, NAMES).weights["mended"]
 
 
+def test_what_is_believed_to_be_lost_on_the_new_rows_is_at_stake_too(cases):
+    """Own domains may know no change that hurt as much as this one does."""
+    doubtful = change(0.2, signature=SHUFFLED)
+    harmless = [replace(c, log_loss=c.log_loss | {"pooled": 0.5}) if c.kind != AS_IS else c for c in cases]
+    assert choose(doubtful, harmless, NAMES).weights == {"pooled": 1.0}
+    told = []
+
+    def believed_loss(answer, other):
+        told.append((answer, other))
+        return 2.0
+
+    after = choose(doubtful, harmless, NAMES, believed_loss=believed_loss)
+    assert told == [("stable", "pooled")]
+    assert after.weights["stable"] > 0.7
+
+
 def test_another_answer_than_pooled_needs_domains_that_clearly_prefer_it():
     def as_they_are(domains, spread):
         return [

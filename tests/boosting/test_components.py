@@ -9,8 +9,10 @@ from sklearn.linear_model import LogisticRegression
 
 import sfboost
 from sfboost import StableFeatureBoosting
+from sfboost.boosting import performance_without_labels
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.components import Directions, domain_splits, tuned_regression
+from sfboost.export.linear import linear_scorer
 
 CLASSES = np.array(["cat", "dog", "elk"])
 
@@ -57,6 +59,20 @@ def test_directions_are_those_of_the_new_rows_and_the_model_keeps_its_own(fitted
     here = adapted.model.unstable_columns_.take(X_new)
     np.testing.assert_allclose(here.mean(axis=0), 0.0, atol=1e-9)
     np.testing.assert_allclose(np.cov(here.T), np.diag(here.var(axis=0, ddof=1)), atol=1e-8)
+
+
+def test_the_adapted_answer_is_as_sure_as_own_domains_were_right(fitted):
+    model, X_new, y_new = fitted
+    adapted = model.adapt(X_new)
+    assert model.components_.temperature.temperature > 1.0
+    raw = adapted.adaptation.predict_log_proba(*adapted._parts(X_new))
+    position = np.searchsorted(CLASSES, y_new)
+    loss = [-said[np.arange(len(y_new)), position].mean() for said in (adapted.predict_log_proba(X_new), raw)]
+    assert loss[0] < loss[1]
+    told = adapted.explain(X_new[0])
+    np.testing.assert_allclose(told.joint, adapted.predict_log_proba(X_new[:1])[0])
+    total = told.stable + told.unstable - told.prior
+    np.testing.assert_allclose(total - total[0], told.joint - told.joint[0], atol=1e-9)
 
 
 def test_the_safe_answer_keeps_f_s_since_no_leak_can_be_measured(fitted):
@@ -147,6 +163,15 @@ def test_many_domains_at_once_are_refused(fitted):
     model, X_new, _ = fitted
     with pytest.raises(ValueError, match="one domain at a time"):
         model.adapt(X_new, sample_domain=np.arange(len(X_new)) % 2)
+
+
+def test_what_rests_on_two_kinds_of_columns_is_refused(fitted):
+    model, X_new, _ = fitted
+    adapted = model.adapt(X_new)
+    with pytest.raises(ValueError, match="not exported"):
+        linear_scorer(adapted)
+    found = performance_without_labels(adapted, X_new)
+    assert all(not one.value and "components" in one.withheld for one in found.values())
 
 
 def test_a_user_s_classifier_is_taken_as_it_is():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from sfboost import StableFeatureBoosting, StreamingAdapter
+from sfboost import Settings, StableFeatureBoosting, StreamingAdapter
 from sfboost.boosting.streaming_adapter import evidence
 
 
@@ -147,3 +147,16 @@ def test_what_label_shift_learned_cannot_be_updated(start):
     shifted = model.adapt(draw(800, 1.0, rng)[0], answer="checked")
     with pytest.raises(ValueError, match='Only transport="posterior"'):
         shifted.update(X)
+
+
+def test_a_network_is_updated_too():
+    pytest.importorskip("torch", reason="needs the torch extra")
+    from sfboost.torch import Plan, SFBClassifier
+
+    X, y = draw(400, 1.0, np.random.default_rng(0))
+    plan = Plan(steps=5, unstable_steps=5, min_gain=-9.0)
+    model = SFBClassifier("small", plan=plan).fit(X, y, sample_domain=np.repeat(["a", "b"], 200))
+    adapted = model.adapt(X, answer="paper", settings=Settings())
+    later = adapted.update(X[:200])
+    assert later.event_.kind == "learned"
+    assert np.abs(later.predict_proba(X) - adapted.predict_proba(X)).max() > 0.0

@@ -5,7 +5,9 @@ import pytest
 from scipy.special import expit, softmax
 
 from sfboost.change import Reference, View, change_in
+from sfboost.change.prediction import predict_new
 from sfboost.marginal.shares import shifted
+from sfboost.persistence.objects import make_object, state_of
 
 PRIOR = (0.5, 0.5)
 
@@ -88,6 +90,32 @@ def test_a_change_of_unit_is_seen():
     assert not found.features[1].rescaled
 
 
+def with_a_rare_code(rng, n, share):
+    """`rows`, and an indicator of a code that few rows have."""
+    view, y = rows(rng, n)
+    U = np.column_stack([view.unstable, rng.random(n) < share])
+    return View.of(np.exp(view.log_stable), U, np.exp(view.log_pooled), view.features), y
+
+
+def test_few_rows_that_lack_a_rare_code_are_no_change_of_unit():
+    """Of 60 rows about one has a code of a share of 2 %."""
+    rng = np.random.default_rng(12)
+    drawn = [with_a_rare_code(rng, 600, 0.02) for _ in range(4)]
+    known = Reference.learn([v for v, _ in drawn], [y for _, y in drawn], list("abcd"))
+    none = change_in(known, with_a_rare_code(rng, 60, 0.0)[0])
+    assert none.verdict != "changed"
+    assert not none.features[2].rescaled
+    assert change_in(known, with_a_rare_code(rng, 600, 0.4)[0]).features[2].rescaled
+
+
+def test_a_slope_that_is_larger_than_in_own_domains_is_no_loss_of_meaning():
+    """Also where theirs are negative by chance: one is what it is if U follows from X_S as in training."""
+    own = [(np.array([v]), np.array([0.2])) for v in (-0.3, -0.6, -0.7)]
+    assert predict_new(own, (np.array([1.0]), np.array([0.1])), sides="below").p_value[0] > 0.5
+    assert predict_new(own, (np.array([1.0]), np.array([0.1]))).p_value[0] < 0.01
+    assert predict_new(own, (np.array([-2.0]), np.array([0.1])), sides="below").p_value[0] < 0.01
+
+
 def test_one_own_domain_or_few_rows_cannot_tell():
     rng = np.random.default_rng(6)
     assert change_in(reference(rng, 1), rows(rng, 600)[0]).verdict == "cannot tell"
@@ -132,7 +160,8 @@ def test_the_order_of_rows_and_classes_does_not_matter():
         labels = [np.argsort(turn)[y] for _, y in drawn]
         known = Reference.learn([seen(v) for v, _ in drawn], labels, list("abc"))
         part = seen(view)
-        part = View(*(getattr(part, name)[order] for name in part.__dataclass_fields__))
+        kept = [getattr(part, name) for name in part.__dataclass_fields__]
+        part = View(*(None if values is None else values[order] for values in kept))
         return change_in(known, part)
 
     plain, other = told(np.arange(500), [0, 1, 2]), told(rng.permutation(500), [2, 0, 1])
@@ -159,3 +188,10 @@ def test_other_columns_than_in_training_are_refused():
             known,
             View.of(np.exp(view.log_stable), view.unstable[:, :1], np.exp(view.log_pooled), view.features),
         )
+
+
+def test_coordinates_of_earlier_files_judge_spreads_as_gaussian_ones():
+    known = reference(np.random.default_rng(13), 2, 100).coordinates
+    state = state_of(known)
+    del state["excess"]
+    assert make_object(type(known), state).excess.tolist() == [0.0, 0.0]

@@ -15,7 +15,9 @@ else:  # the [app] extra is not here; the two files that say so by themselves re
     collect_ignore = [
         f"test_{name}.py"
         for name in (
-            *("auto", "bad_input", "collisions", "commands", "edges", "hostile_names", "interruption"),
+            *("auto", "bad_input", "collisions", "commands", "domains", "edges", "hostile_names"),
+            "interruption",
+            "sampling",
             *(
                 "both_ways",
                 "export",

@@ -1,86 +1,123 @@
-"""`sfboost compare`: what is printed is what was measured."""
+"""`sfboost compare`: systems on one's own table, each domain left out."""
 
 import numpy as np
 import pytest
 
 typer = pytest.importorskip("typer", reason="the [app] extra brings the command")
+pd = pytest.importorskip("pandas")
 
 from typer.testing import CliRunner  # noqa: E402
 
 from sfboost.cli.app import app  # noqa: E402
-from sfboost.cli.compare import make_table  # noqa: E402
-from sfboost.lab.baselines.table_one import ComparedSystem, MeasuredSystem, Use, table_one, three_parts  # noqa: E402
-
-KNOWN = {"stable": (0, 3, 6), "unstable": (1, 4, 7)}
-
-
-def cells(table):
-    return [list(column.cells) for column in table.columns]
+from sfboost.lab.experiments.comparison import ChosenSystem, SystemComparison, dataset_of, rows_of  # noqa: E402
+from sfboost.lab.experiments.rules import LEAVE_ONE_OUT, TRAINING_DOMAINS  # noqa: E402
+from sfboost.lab.experiments.run import Run  # noqa: E402
+from sfboost.lab.experiments.store import Store  # noqa: E402
 
 
-def test_the_pooled_classifier_uses_everything_and_is_not_robust():
-    result = CliRunner().invoke(app, ["compare", "-s", "pooled", "--rows", "2000"])
+def write(path, n_domains=4, n_rows=80):
+    """One column of the same meaning everywhere, one that turns round in town 0, one of text."""
+    rng = np.random.default_rng(0)
+    made = []
+    for town in range(n_domains):
+        y = rng.integers(0, 2, n_rows)
+        sign = -1 if town == 0 else 1
+        made.append(
+            pd.DataFrame(
+                {
+                    "age": y + rng.normal(size=n_rows),
+                    "ward": sign * 2 * y + rng.normal(size=n_rows),
+                    "sex": rng.choice(["f", "m"], n_rows),
+                    "sick": np.array(["no", "yes"])[y],
+                    "town": f"t{town}",
+                }
+            )
+        )
+    pd.concat(made).to_csv(path, index=False)
+    return path
+
+
+def compare(*words):
+    return CliRunner().invoke(app, ["compare", *map(str, words)])
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(tmp_path / "towns.csv")
+
+
+def test_a_table_with_its_differences_and_latex(table, tmp_path):
+    words = [table, "--target", "sick", "--domain", "town", "--stable", "age", "--seeds", 1, "--jobs", 1]
+    words += ["-s", "pooled", "-s", "sfb-columns", "--out", tmp_path / "r", "--latex", tmp_path / "t.tex"]
+    result = compare(*words)
     assert result.exit_code == 0, result.output
-    (line,) = [line for line in result.output.splitlines() if "pooled classifier" in line]
-    assert [cell.strip() for cell in line.strip("│ ").split("│")] == [
-        "pooled classifier",
-        *["yes"] * 3,
-        "no",
-        "nothing",
-    ]
+    assert "SFB (stable columns) - pooled classifier" in result.output
+    assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
+    done = Store(tmp_path / "r").read().records
+    assert {record.run.data["new"] for record in done.values()} == {"t0", "t1", "t2", "t3"}
+    # Where the ward means the opposite, the age alone is better.
+    found = {r.run.trainer: r.value("test-t0") for r in done.values() if r.run.data["new"] == "t0"}
+    assert found["sfb-columns"] > found["pooled"] + 0.2
+    again = compare(*words)
+    assert again.exit_code == 0
+    assert len(Store(tmp_path / "r").read().records) == len(done)
+    assert "already" in again.output
 
 
-def test_known_columns_boosted_use_stable_and_complementary_parts_and_are_robust():
-    boosted = ComparedSystem("SFB", "sfb-columns", "sfb", KNOWN)
-    kept = ComparedSystem("stable", "sfb-columns", "none", KNOWN)
-    boosted, kept = table_one([boosted, kept], n_rows=4000)
-    assert [use.used for use in boosted.parts.values()] == [True, True, False]
-    assert boosted.robust
-    assert boosted.test_access == "unlabelled"
-    assert [use.used for use in kept.parts.values()] == [True, False, False]
-    assert kept.test_access == "none"
-    assert boosted.reversed > kept.reversed + 10
+def test_settings_are_chosen_by_domains_left_out_where_there_are_three(tmp_path):
+    options = {"target": "sick", "domain": "town"}
+    for n_domains, rule in ((4, LEAVE_ONE_OUT), (3, TRAINING_DOMAINS)):
+        source = write(tmp_path / f"{n_domains}.csv", n_domains, 20)
+        made = SystemComparison(
+            "table", {"source": str(source), **options}, (ChosenSystem.named("left-out-linear"),)
+        )
+        assert made.rule() is rule
+        (group, *_) = made.plan(1)
+        left_out = {run.left_out for run in group.runs}
+        assert left_out == ({None, "t1", "t2", "t3"} if n_domains == 4 else {None})
+        assert len({str(run.hyper) for run in group.runs}) == 3
 
 
-def test_a_part_that_is_not_read_costs_nothing_at_all():
-    (kept,) = table_one([ComparedSystem("stable", "sfb-columns", "none", KNOWN)], n_rows=1000)
-    assert kept.parts["complementary"] == Use(0.0, 0.0)
-    assert not kept.parts["complementary"].used
+def test_rows_of_the_new_domain_decide_nothing_about_the_encoding(table):
+    data = {"source": str(table), "target": "sick", "domain": "town", "new": "t0"}
+    run = Run("table", "pooled", 0, "compare", data=data)
+    dataset = dataset_of(run)
+    assert dataset.train == ("t1", "t2", "t3")
+    assert dataset.test == ("t0",)
+    rows = rows_of(run, dataset)
+    assert set(rows.train.domain) == {"t1", "t2", "t3"}
+    assert len(rows.train) + len(rows.validation) == 240
+    assert [place.name for place in rows.places if not place.chooses] == ["test-t0"]
 
 
-def test_the_table_says_oracle_where_labels_were_seen_and_shows_numbers_on_request():
-    row = MeasuredSystem(
-        "X", "labelled", True, dict.fromkeys(("stable", "complementary"), Use(9.0, 1.0)), 90, 89
-    )
-    row = MeasuredSystem("X", "labelled", True, {**row.parts, "non_complementary": Use(2.9, 1.0)}, 90.0, 89.0)
-    plain, numbers = (cells(make_table([row], numbers=n)) for n in (False, True))
-    assert [column[0] for column in plain] == ["X", "yes", "yes", "-", "yes", "labels (ORACLE)"]
-    assert numbers[1] == ["yes (9.0 ± 1.0)"]
-    assert numbers[3] == ["no (2.9 ± 1.0)"]
-    assert numbers[5:7] == [["90.0"], ["89.0"]]
-
-
-def test_the_copies_share_the_label_and_differ_otherwise():
-    data = three_parts(3000, 0)
-    X, y = data.xy("train-0.65")
-    for part, rate in (("stable", 0.7), ("complementary", 0.65)):
-        agree = (X[:, data.feature_groups[part]] == y[:, None]).mean(axis=0)
-        np.testing.assert_allclose(agree, rate, atol=0.04)
-    given_label = [np.corrcoef(X[y == k][:, [0, 3, 6]].T) for k in (0, 1)]
-    for table in given_label:
-        assert np.abs(table - np.eye(3)).max() < 0.1
-
-
-@pytest.mark.parametrize("given", ["no-such", "irm+no-such"])
-def test_an_unknown_name_is_one_sentence(given):
-    result = CliRunner().invoke(app, ["compare", "-s", given])
-    assert result.exit_code == 1
-    assert "no-such" in result.output
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "sfboost reproduce table-one"),
+        (["--numbers"], "sfboost reproduce table-one"),
+        (["-s", "irm", "--rows", "100"], "sfboost reproduce table-one"),
+        (["no-such.csv", "--target", "y", "--domain", "d"], "There is no file"),
+        (["no_such_set"], "No data set"),
+        (["ac", "-s", "no-such"], "no-such"),
+        (["ac", "-s", "pooled+no-such"], "no-such"),
+        (["ac", "--target", "y"], "leave the options out"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(words, said):
+    result = compare(*words)
+    assert result.exit_code != 0
+    assert said in result.output
     assert "Traceback" not in result.output
 
 
+def test_a_table_needs_its_two_columns(table):
+    result = compare(table)
+    assert result.exit_code != 0
+    assert "--target and --domain" in result.output
+
+
 def test_the_list_names_every_method():
-    result = CliRunner().invoke(app, ["compare", "--list"])
+    result = compare("--list")
     assert result.exit_code == 0
     for name in ("groupdro", "actir", "dare", "t3a", "sfb-labels"):
         assert name in result.output

@@ -137,16 +137,6 @@ def test_an_unfitted_network_is_refused(tmp_path):
         SFBClassifier().save(tmp_path / "model.sfb")
 
 
-@pytest.mark.parametrize("name", ["network", "penalty"])
-def test_a_module_of_ones_own_is_refused_when_saving(tmp_path, training, name):
-    from sfboost.torch.networks import MLP
-    from sfboost.torch.penalties.none import NoPenalty
-
-    own = {"network": MLP(2, (4,)), "penalty": NoPenalty()}[name]
-    with pytest.raises(SavedModelError, match=f"{name} is an object of type .* by name only"):
-        fitted(training, **{name: own}).save(tmp_path / "model.sfb")
-
-
 # -- forged files -----------------------------------------------------------------------------------
 
 

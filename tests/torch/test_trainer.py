@@ -362,15 +362,16 @@ def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were(
     assert repr(np.random.get_state()) == before[3]
 
 
-def test_progress_lines_show_the_parts_of_the_loss(capsys):
-    Learner(
-        _network(),
-        _source(),
-        Goal(),
-        Plan(steps=4, unstable_steps=0, min_gain=-9.0, verbose=2),
-        seed=0,
-    ).learn()
-    lines = capsys.readouterr().out.splitlines()
+def test_progress_lines_show_the_parts_of_the_loss(caplog):
+    with caplog.at_level("INFO", logger="sfboost.torch"):
+        Learner(
+            _network(),
+            _source(),
+            Goal(),
+            Plan(steps=4, unstable_steps=0, min_gain=-9.0, verbose=2),
+            seed=0,
+        ).learn()
+    lines = caplog.messages
     assert len(lines) == 2
     assert all(word in lines[0] for word in ("stable of 4", "step 2", "total", "penalty", "independence"))
 

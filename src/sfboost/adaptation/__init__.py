@@ -5,7 +5,7 @@ Layer 2. One direction: check → statistics → decide → fit f_U → combine.
 
 from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning, Decision, StableEvidence
-from sfboost.adaptation.engine import adapt
+from sfboost.adaptation.engine import adapt as adapt  # `sfboost.adapt` is that of boosting
 from sfboost.adaptation.explanation import Explanation
 from sfboost.adaptation.settings import CORRECTIONS, METHODS, Settings
 from sfboost.adaptation.training import DomainHead, Training
@@ -22,5 +22,4 @@ __all__ = [
     "Settings",
     "StableEvidence",
     "Training",
-    "adapt",
 ]

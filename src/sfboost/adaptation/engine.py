@@ -17,12 +17,13 @@ from sfboost.adaptation.checks import (
 )
 from sfboost.adaptation.decision import amount_of
 from sfboost.adaptation.fitting import START_ROWS, UnstableModel, fit_unstable
-from sfboost.adaptation.guard import Guard, judge
+from sfboost.adaptation.guard import Guard, allowed_leak, judge
 from sfboost.adaptation.outcome import Learned, conclude, first_decision
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
 from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import ANSWERS, Choices, Settings, resolve
+from sfboost.adaptation.shrinking import can_shrink, shrink
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
@@ -34,99 +35,14 @@ def adapt(
     stable_proba: Any,
     X_unstable: Any,
     *,
-    y: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    training: Training | None = None,
-    transport: str = "posterior",
-    answer: str = "checked",
     settings: Settings | None = None,
-    uncertainty: bool = False,
+    transport: str = "posterior",
     random_state: int = 0,
+    **options: Any,
 ) -> Adaptation:
-    """Learn how to use unstable features in a new domain, from calibrated stable predictions alone.
-
-    The features may be ones that changed their meaning, or ones that exist only in the new domain,
-    such as a newly bought sensor: nothing about them is taken from training.
-
-    Parameters
-    ----------
-    stable_proba : array-like of shape (n,) or (n, K)
-        Calibrated probabilities of the stable predictor for rows of the new domain. A vector is the
-        probability of the second of two classes.
-    X_unstable : array-like, sparse matrix or DataFrame of shape (n, d)
-        Unstable features of the same rows.
-    y : array-like of shape (n,), optional
-        Labels where they are known; None, NaN or (if it is not a class) -1 elsewhere. The class shares stay
-        those that f_S implies for all rows, whichever are labelled, until every row is; what the unstable
-        features mean is learned best if the labelled rows were not chosen by their label.
-    classes : array-like of shape (K,), optional
-        Names of the columns of `stable_proba`; 0..K-1 by default.
-    sample_weight : array-like of shape (n,), optional
-        Relative weights of the rows; their scale does not matter. For a given `l2` a row of weight two is
-        that row twice. With l2="auto" it is not: a weighted row is one observation, so it is on one side of
-        every split and the rows are worth (Σw)² / Σw²; copies of a row are not told from new rows.
-    training : Training, optional
-        What is known from labelled domains: the `training_` of a fitted `StableFeatureBoosting`, or your own,
-        such as ``Training(leak=0.05)``.
-    transport : {"posterior", "likelihood"}
-        What transports from training: P(Y | X_S), the paper, or P(X_S | Y), label shift, where the class
-        shares of the new domain are estimated too.
-    answer : {"checked", "safe", "paper"}
-        "checked" combines f_S with f_U as it was learned, and keeps f_S where the rows are too few for that
-        or f_S is not shown to be informative. "safe" also guards: it keeps f_S unless the estimated gain of
-        f_U is beyond sampling error and beyond what a leak of `training.leak` can do.
-        "paper" never keeps f_S: what the others refuse is a warning.
-    settings : Settings, optional
-        How f_U is fitted.
-    uncertainty : bool
-        Also compute standard errors; see `Adaptation.uncertainty`. Its accuracies believe the assumptions,
-        which this function cannot check: ask `sfboost.diagnostics.new_domain_alarm`.
-    random_state : int
-        Seed of the folds that choose the penalty, and of sampled pseudo-labels.
-
-    Returns
-    -------
-    Adaptation
-
-    Warns
-    -----
-    AdaptationRefused
-        If the stable predictor is kept.
-    AdaptationWarning
-        If answer="paper" adapts where it would be kept, or a class cannot be learned.
-
-    Examples
-    --------
-    A stable predictor that is right 75 % of the time, and a new sensor that is right 90 % of the time:
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> truth = rng.integers(0, 2, 5000)
-    >>> stable = np.where(rng.random(5000) < 0.75, truth, 1 - truth) * 0.5 + 0.25
-    >>> sensor = np.where(rng.random(5000) < 0.90, truth, 1 - truth).reshape(-1, 1)
-    >>> adaptation = adapt(stable, sensor)
-    >>> adaptation.decision.kind
-    'adapted'
-    >>> float((adaptation.predict(stable, sensor) == truth).mean().round(2))
-    0.9
-
-    References
-    ----------
-    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
-       to Harness Spurious Features. NeurIPS 36.
-    """
-    return adapt_rows(
-        stable_proba,
-        X_unstable,
-        resolve(settings, transport=transport, random_state=random_state),
-        y=y,
-        classes=classes,
-        sample_weight=sample_weight,
-        training=Training() if training is None else training,
-        answer=answer,
-        uncertainty=uncertainty,
-    )
+    """`sfboost.adapt` without its look at what the new rows contradict, and at what was not checked."""
+    choices = resolve(settings, transport=transport, random_state=random_state)
+    return adapt_rows(stable_proba, X_unstable, choices, **options)
 
 
 def adapt_rows(
@@ -134,12 +50,12 @@ def adapt_rows(
     X_unstable: Any,
     choices: Choices,
     *,
-    y: Any,
-    classes: Any,
-    sample_weight: Any,
-    training: Training,
-    answer: str,
-    uncertainty: bool,
+    y: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    training: Training | None = None,
+    answer: str = "checked",
+    uncertainty: bool = False,
     alarm: str | None = None,
 ) -> Adaptation:
     """`adapt` with resolved settings, and with the alarm of those who can ask the new rows for one.
@@ -149,6 +65,7 @@ def adapt_rows(
     """
     if answer not in ANSWERS:
         raise ValueError(f"answer={answer!r} is not known: use one of {list(ANSWERS)}.")
+    training = Training() if training is None else training
     stable = as_probability_matrix(stable_proba)
     names = check_classes(classes, stable.shape[1])
     weight = check_weight(sample_weight, len(stable))
@@ -164,11 +81,14 @@ def adapt_rows(
     problem = Problem(stable, X, known, weight, divisor, raw)
     if len(used) < len(weight):  # a row of weight zero is no row
         problem = problem.take(used)
-    amount = amount_of(problem)
+    amount, fitted = amount_of(problem), None
+    if answer != "paper" and can_shrink(amount, choices):
+        problem, fitted, amount = shrink(problem, choices, amount, training.mean_head(standardizer))
     decision, notes = first_decision(amount, training, answer, names)
     learned = None
     if decision.kind == "adapted":
-        fitted = cross_fit(problem, choices) if choices.head is None else None
+        if fitted is None and choices.head is None:
+            fitted = cross_fit(problem, choices)
         unstable = fit_unstable(problem, choices, fitted.l2 if fitted else None)
         learned = Learned(unstable, _class_shares(problem, unstable), fitted)
         if answer == "safe" and not problem.all_labelled:
@@ -224,7 +144,7 @@ def _guard(problem: Problem, choices: Choices, learned: Learned, training: Train
     return judge(
         some,
         unstable,
-        training.allowed_leak,
+        allowed_leak(training, problem.statistics),
         prior=learned.prior,
         confusion=confusion,
         covariance=covariance,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_softmax
 
 from sfboost.marginal.probabilities import FloatArray
 
@@ -45,6 +46,14 @@ class Explanation:
     def prediction(self) -> Any:
         """The most probable class."""
         return self.classes[int(self.joint.argmax())]
+
+    def scaled(self, temperature: float) -> Explanation:
+        """Return the explanation of the same prediction with every term divided by a temperature."""
+        terms = ("stable", "unstable", "prior", "features", "baseline")
+        divided: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name) / temperature for name in terms
+        }
+        return replace(self, **divided, joint=log_softmax(self.joint / temperature))
 
     def __str__(self) -> str:
         width = max(24, *(len(name) + 12 for name in self.feature_names)) if self.feature_names else 24

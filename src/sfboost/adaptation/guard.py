@@ -23,14 +23,17 @@ from sfboost.adaptation.decision import Decision
 from sfboost.adaptation.earlier_band import EarlierBand
 from sfboost.adaptation.fitting import UnstableModel
 from sfboost.adaptation.problem import Problem
+from sfboost.adaptation.training import Training
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.objectives import log_proba_from_logits
-from sfboost.marginal import floored_log, log_combine
+from sfboost.marginal import PseudoLabelStatistics, floored_log, log_combine
 from sfboost.marginal.probabilities import FloatArray
 
 #: One-sided 5 %: how many standard errors the gain must be away from nothing.
 SAMPLING_REACH = 1.64
 _LARGEST_LEAK = 1.0
+# A leak is seldom less, and nobody looks for it, where training domains are not known.
+_USUAL = 0.2
 # Heads drawn from the covariance of the fitted one.
 _DRAWS = 40
 
@@ -45,9 +48,9 @@ class Guard:
     Attributes
     ----------
     leak : float
-        δ, the leak that is allowed for; zero guards against sampling error alone.
+        δ, the leak that is allowed for.
     leak_source : str
-        Where δ comes from: "given", "training domains" or "assumed zero".
+        Where δ comes from: "given", "training domains" or "assumed, …".
     gain : float
         Estimated accuracy that adapting gains if there is no leak, without what it owes to chance.
     gain_error : float
@@ -163,6 +166,21 @@ def judge(
         chance, error = _sampling(problem, model, covariance, joint, random_state)
     gain = plain - chance
     return Guard(*leak, gain, error, _break_even(loss, gain, error), covariance)
+
+
+def allowed_leak(training: Training, statistics: PseudoLabelStatistics) -> tuple[float, str]:
+    """δ of a guard, and where it comes from."""
+    if training.leak is None:
+        return usual_leak(statistics)
+    return training.leak, training.leak_source
+
+
+def usual_leak(statistics: PseudoLabelStatistics) -> tuple[float, str]:
+    """A leak to allow for where none was measured: f_S and X_U correlated by a fifth within a class."""
+    prior, confusion = statistics.prior, statistics.confusion
+    total = np.diag(statistics.cross) / statistics.weight
+    within = float((total - confusion**2 @ prior).max())
+    return _USUAL * float(np.sqrt(max(within, 0.0))), "assumed, a fifth of the spread of f_S within a class"
 
 
 def worst_leak(shown: FloatArray, unstable: FloatArray, weight: FloatArray) -> FloatArray:

@@ -54,15 +54,17 @@ class OnlineHead:
         model = adaptation.unstable or adaptation.withheld
         if model is None or not isinstance(model.head, SoftLogisticRegression) or model.confusion is not None:
             raise ValueError(
-                "Only an adaptation with the default head can be updated, and the stable predictor was kept "
-                "here or another head was used: adapt to more rows first, or pass answer='paper'."
+                "Only an adaptation with the default head and settings can be updated, and the stable "
+                "predictor was kept here or others were used: adapt to more rows first, or pass "
+                "answer='paper'."
             )
         if adaptation.settings.transport != "posterior":
             raise ValueError(
                 'Only transport="posterior" can be updated; with transport="likelihood", adapt again to all '
                 "rows."
             )
-        assert adaptation.standardizer is not None
+        if adaptation.standardizer is None:
+            raise ValueError("Only with standardised features can an adaptation be updated: leave that on.")
         theta = np.column_stack([model.head.coef_, model.head.intercept_])
         covariance = None
         if adaptation.guard is not None:

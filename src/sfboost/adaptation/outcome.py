@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -86,10 +86,7 @@ def conclude(
         decision = Decision("kept stable", alarm) if alarm else guard.decision(decision.reason)
     if decision.kind == "kept stable":
         unstable, withheld = None, unstable
-        warn(
-            f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
-            AdaptationRefused,
-        )
+        _tell_kept(decision)
     return Adaptation(
         classes=classes,
         decision=decision,
@@ -107,4 +104,18 @@ def conclude(
         guard=guard,
         withheld=withheld,
         uncertainty=errors(unstable),
+    )
+
+
+def keep_stable(adaptation: Adaptation, reason: str) -> Adaptation:
+    """The same with f_U withheld, for a reason that was found later."""
+    decision = Decision("kept stable", reason)
+    _tell_kept(decision)
+    return replace(adaptation, decision=decision, unstable=None, withheld=adaptation.unstable)
+
+
+def _tell_kept(decision: Decision) -> None:
+    warn(
+        f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
+        AdaptationRefused,
     )

@@ -60,11 +60,17 @@ def best_answer(
     `adaptation` is SFB's, if it is at hand. `known` has the class positions of labelled rows, −1 elsewhere:
     if there are any, they weigh the candidates too. `doubt` says why f_S is not to be trusted, if it is not.
     """
+    rows = rows.beside(experience.reference.neutral)
     change = change_in(experience.reference, rows.view)
     answers = fit_candidates(rows, change, experience.habits, settings, adaptation)
     # What cannot be trusted to be stable must not teach anything.
     trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
-    choice = choose(change, experience.cases, trusted, experience.learner)
+
+    def believed_loss(answer: str, other: str) -> float:
+        ours, theirs = (answers[name].log_proba(rows) for name in (answer, other))
+        return float(rows.view.weight @ (np.exp(ours) * (ours - theirs)).sum(axis=1))
+
+    choice = choose(change, experience.cases, trusted, experience.learner, believed_loss)
     if doubt is not None:
         choice = replace(choice, reason=f"{choice.reason} Nothing was learned anew: {doubt}.")
     labelled = np.flatnonzero(known >= 0) if known is not None else np.empty(0, dtype=np.intp)

@@ -4,12 +4,13 @@ Evidence is calibrated on own domains. After a change the cases of `play` that l
 are near) say what each candidate gains over the stable predictor; the one that gains most, less its standard
 error over domains, is taken, and the stable predictor if none gains. Between "nothing changed" and "changed"
 the weights move with the p-value of the test and with what is at stake, gain after a change against cost
-where nothing changed: an answer does not jump.
+where nothing changed: an answer does not jump. The gain is at least what the answer to a change believes that
+the other would lose on these very rows: own domains do not know how far off a new unit is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,10 +68,17 @@ class Choice:
     gains: dict[str, tuple[float, float]]
 
 
-def choose(change: Change, cases: Sequence[Case], available: Collection[str], learner: str = "") -> Choice:
+def choose(
+    change: Change,
+    cases: Sequence[Case],
+    available: Collection[str],
+    learner: str = "",
+    believed_loss: Callable[[str, str], float] = lambda answer, other: 0.0,
+) -> Choice:
     """Weigh the available answers, given what the test says and how they did on own domains.
 
-    `learner` says what the pooled classifier is, for the reason.
+    `learner` says what the pooled classifier is, for the reason. `believed_loss` has the nats that one answer
+    believes another to lose on each of the new rows.
     """
     quiet = _quiet_answer(cases, available)
     if change.verdict == "cannot tell":
@@ -87,7 +95,8 @@ def choose(change: Change, cases: Sequence[Case], available: Collection[str], le
     weights = {best: 1.0}
     if best != quiet and doubt < 1.0:
         cost = _cost([case for case in cases if case.kind == AS_IS], best, quiet)
-        weight = _stake(doubt, gains.get(best, _NONE)[0] - gains.get(quiet, _NONE)[0], cost)
+        gain = max(gains.get(best, _NONE)[0] - gains.get(quiet, _NONE)[0], believed_loss(best, quiet))
+        weight = _stake(doubt, gain, cost)
         weights = {quiet: 1.0 - weight, best: weight}
         weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
         weights = {name: part / sum(weights.values()) for name, part in weights.items()}
@@ -190,8 +199,10 @@ def _gains(
     alike = np.ones(len(cases)) if belief is None else belief
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        alike_by = _ALIKE[: len(change.signature)]
-        far = (((signatures - np.array(change.signature)) / alike_by) ** 2).sum(axis=1)
+        # Two classes have one number less, and so have files of before.
+        both = min(signatures.shape[1], len(change.signature))
+        apart = signatures[:, :both] - np.array(change.signature[:both])
+        far = ((apart / _ALIKE[:both]) ** 2).sum(axis=1)
         if belief is not None:
             far *= min(1.0, change.n_rows / float(np.mean([case.n_rows for case in cases])))
         alike = alike * np.exp(-0.5 * (far - far.min())) + 1e-12

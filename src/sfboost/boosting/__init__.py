@@ -5,6 +5,7 @@ Layer 4: the scikit-learn face of the engine.
 
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import AdaptedDomains, DomainOverview
+from sfboost.boosting.adapting import adapt
 from sfboost.boosting.answers_here import performance_without_labels
 from sfboost.boosting.arrays import change_test, learn_training
 from sfboost.boosting.columns import Columns
@@ -29,6 +30,7 @@ __all__ = [
     "HeldOutCalibration",
     "StableFeatureBoosting",
     "StreamingAdapter",
+    "adapt",
     "adapted_scorer",
     "calibrate_sets",
     "change_test",

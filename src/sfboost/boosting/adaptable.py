@@ -9,23 +9,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Settings, Training
-from sfboost.adaptation.checks import check_known_labels, check_weight
+from sfboost.adaptation.checks import check_known_labels
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.fitting import START_ROWS
-from sfboost.adaptation.problem import UNKNOWN
-from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
-from sfboost.boosting.diagnosing import alarm_of, head_numbers, with_leak
+from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
 from sfboost.boosting.many_domains import adapt_domains
-from sfboost.diagnostics import NewRows
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.persistence import Savable
@@ -158,6 +152,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             )
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
+        asked = {"y": y, "sample_weight": sample_weight, "uncertainty": uncertainty}
         rows = note = None
         paper = settings is not None and settings.method == "paper"
         if paper and answer in ("best", "safe") and leak is None:
@@ -173,26 +168,16 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
                 copy(self), stable, unstable, sample_domain, training, answer, choices, rows, note
             )
         if rows is not None:
-            return self._best(rows, stable, unstable, choices, y, sample_weight, uncertainty)
+            return self._best(rows, stable, unstable, choices, **asked)
         training, alarm = with_leak(self.training_, leak, answer), None
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
-            asked = training if answer == "safe" else replace(training, leak=0.0)
+            known = training if answer == "safe" else replace(training, leak=0.0)
             new = rows_to_judge(stable, unstable, sample_weight, choices, training)
-            doubts = [alarm_of(asked, new), self._doubt() if leak is None else None]
+            doubts = [alarm_of(known, new), self._doubt() if leak is None else None]
             alarm = "; ".join(doubt for doubt in doubts if doubt) or None
-        adaptation = adapt_rows(
-            stable,
-            unstable,
-            choices,
-            y=y,
-            classes=self.classes_,
-            sample_weight=sample_weight,
-            training=training,
-            answer=answer,
-            uncertainty=uncertainty,
-            alarm=alarm,
-        )
+        shared: dict[str, Any] = {"classes": self.classes_, "training": training, "alarm": alarm}
+        adaptation = adapt_rows(stable, unstable, choices, answer=answer, **shared, **asked)
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), with_note(adaptation, note))
 
@@ -221,32 +206,19 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         stable: FloatArray,
         unstable: Any,
         choices: Choices,
-        y: Any,
-        sample_weight: Any,
-        uncertainty: bool,
+        **asked: Any,
     ) -> AdaptedClassifier:
         """Answer as own domains recommend; see `sfboost.answers`."""
         with warnings.catch_warnings():
             # SFB is one candidate of several here: what it doubts is its own.
             warnings.simplefilter("ignore", AdaptationWarning)
             alarm = None
-            if uncertainty:
-                asked = replace(self.training_, leak=0.0)
-                alarm = alarm_of(
-                    asked, rows_to_judge(stable, unstable, sample_weight, choices, self.training_)
-                )
-            adaptation = adapt_rows(
-                stable,
-                unstable,
-                choices,
-                y=y,
-                classes=self.classes_,
-                sample_weight=sample_weight,
-                training=self.training_,
-                answer="checked",
-                uncertainty=uncertainty,
-                alarm=alarm,
-            )
+            if asked["uncertainty"]:
+                new = rows_to_judge(stable, unstable, asked["sample_weight"], choices, self.training_)
+                alarm = alarm_of(replace(self.training_, leak=0.0), new)
+            shared: dict[str, Any] = {"classes": self.classes_, "training": self.training_, "alarm": alarm}
+            adaptation = adapt_rows(stable, unstable, choices, **shared, **asked)
+        y = asked["y"]
         known = check_known_labels(y, self.classes_, len(stable)) if y is not None else None
         return self._choose(rows, adaptation, choices, known)
 
@@ -264,36 +236,3 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         adapted = AdaptedClassifier(copy(self), adaptation, best)
         adapted.answers_ = best.every_answer(rows)
         return adapted
-
-
-def with_note(adaptation: Adaptation, note: str | None) -> Adaptation:
-    """An adaptation whose reason says one thing more."""
-    if note is None:
-        return adaptation
-    return replace(
-        adaptation, decision=replace(adaptation.decision, reason=f"{adaptation.decision.reason}. {note}")
-    )
-
-
-def rows_to_judge(
-    stable: FloatArray, unstable: Any, sample_weight: Any, choices: Choices, training: Training
-) -> NewRows:
-    """New rows for the alarm; what complementarity says under label shift is not judged.
-
-    A row of weight zero is no row; every other one counts once, since weights are no observations. 20 000
-    rows are enough to see a contradiction: the same ones whatever their order.
-    """
-    if sample_weight is not None:
-        used = np.flatnonzero(check_weight(sample_weight, len(stable)))
-        stable, unstable = stable[used], _safe_indexing(unstable, used)
-    if len(stable) > START_ROWS and not choices.wraps_head:
-        X = (
-            sparse.csr_array(unstable)
-            if sparse.issparse(unstable)
-            else np.asarray(unstable, dtype=np.float64)
-        )
-        keys = row_keys(stable, X, np.full(len(stable), UNKNOWN, dtype=np.intp), np.ones(len(stable)))
-        some = RowSketch.of(keys, START_ROWS).draw(START_ROWS)
-        stable, unstable = stable[some], _safe_indexing(unstable, some)
-    judged = None if choices.transport == "likelihood" else head_numbers(unstable, choices.head)
-    return NewRows(stable, judged, recalibration=training.recalibration)

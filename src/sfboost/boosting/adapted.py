@@ -15,6 +15,7 @@ from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.answers import AnswerRows, BestAnswer
 from sfboost.answers.explaining import explain_best
+from sfboost.calibration import Temperature
 from sfboost.change import Change
 from sfboost.diagnostics.performance import cheapest, check_costs
 from sfboost.heads import SoftLabelMixin
@@ -118,7 +119,9 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
         if self.best is None:
-            return self.adaptation.predict_log_proba(*self._parts(X))
+            log_proba = self.adaptation.predict_log_proba(*self._parts(X))
+            scaling = self._scaling()
+            return log_proba if scaling is None else scaling.apply(log_proba)
         return self.best.log_proba(self._rows(X))
 
     def _rows(self, X: Any) -> AnswerRows:
@@ -179,7 +182,14 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
         if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
             return explain_best(self.best, self._rows(row), self.adaptation, self.model.training_.experience)
-        return self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
+        explanation = self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
+        scaling = self._scaling()
+        return explanation if scaling is None else explanation.scaled(scaling.temperature)
+
+    def _scaling(self) -> Temperature | None:
+        """With components: how much less sure the answer is than both parts together."""
+        played = getattr(self.model, "components_", None)
+        return None if played is None or self.adaptation.head is None else played.temperature
 
     def depends_on_leak(self, X: Any) -> npt.NDArray[np.bool_]:
         """Rows whose predicted class would be another one if there were no leak at all."""

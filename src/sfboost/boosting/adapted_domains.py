@@ -197,7 +197,7 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
             found = self.best.changes
             columns = {
                 "decision": self.best.decisions[:-1],
-                "unusual": norm.isf(found.p_value).tolist(),
+                "unusual": norm.isf(np.clip(found.p_value, 1e-300, 0.5)).tolist(),
                 "verdict": found.verdicts.tolist(),
                 "p_value": found.p_value.tolist(),
                 "adjusted": found.adjusted.tolist(),
@@ -227,7 +227,8 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
     @property
     def decision_(self) -> dict[Any, str]:
         """What was done, by domain."""
-        return {row.name: row.decision for row in self.overview()}
+        found = {row.name: row.decision for row in self.overview()}
+        return {name: found[name] for name in self.domains}
 
     @property
     def reasons_(self) -> Mapping[Any, str]:

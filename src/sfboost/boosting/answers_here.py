@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.components import NOT_APART
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.diagnostics.alarm import new_domain_alarm
@@ -74,7 +75,7 @@ def performance_without_labels(
         answers["pooled"] = lambda i, k: np.asarray(pooled.predict_proba(mix(i, k)), dtype=np.float64)
     elif own is not None:
         answers["pooled"] = lambda i, k: np.exp(own.log_proba(*own.numbers(mix(i, k))))
-    alarm = new_domain_alarm(new_rows(model, X), random_state)
+    alarm = NOT_APART if model._played() is not None else new_domain_alarm(new_rows(model, X), random_state)
     if alarm is not None:  # the rows contradict what every one of these figures rests on
         return {name: Performance({}, {}, {}, delta or 0.0, level, alarm) for name in answers}
     asked: dict[str, Any] = {"leak": delta or 0.0, "cost": cost, "level": level, "random_state": random_state}

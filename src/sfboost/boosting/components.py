@@ -26,7 +26,7 @@ from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.training import Training
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.rows import Splits
-from sfboost.calibration import fit_temperature
+from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.encoding import Encoder
 from sfboost.marginal.probabilities import FloatArray
@@ -36,6 +36,7 @@ IntArray = npt.NDArray[np.intp]
 #: `unstable_features` that says so.
 COMPONENTS = "components"
 LEAK_SOURCE = "they are directions of each domain's own rows, which the stable predictor reads too"
+NOT_APART = "components and the stable predictor read the same columns: score own domains with `evaluate`"
 
 # Directions that own domains choose among; the second where none can be left out.
 _NUMBERS = (4, 8, 16)
@@ -103,13 +104,17 @@ class PlayedComponents:
     numbers : tuple of int
         Directions tried.
     accuracy, log_loss : arrays of shape (1 + numbers, domains)
-        Of f_S, then along each number of directions.
+        Of f_S, then along each number of directions (scaled as below).
+    temperature : Temperature
+        Of the adapted answer along the chosen number: both parts read the same columns, and together they
+        would be too sure.
     """
 
     domains: tuple[Any, ...]
     numbers: tuple[int, ...]
     accuracy: FloatArray
     log_loss: FloatArray
+    temperature: Temperature
 
     @property
     def chosen(self) -> int:
@@ -241,33 +246,41 @@ def play_components(
     source_prior : array of shape (K,)
         Class shares, for transport="likelihood".
     """
+    if not len(held_out):
+        return PlayedComponents((), _NUMBERS, np.zeros((4, 0)), np.zeros((4, 0)), Temperature())
     how: dict[str, Any] = {"y": None, "classes": None, "sample_weight": None, "uncertainty": False}
-    known = Training(source_prior=source_prior)
-    names, scores = [], []
-    for name, inside in rows_by_domain(domain[held_out]) if len(held_out) else ():
-        rows = held_out[inside]
+    known, where, truth = Training(source_prior=source_prior), domain[held_out], y[held_out]
+    said = [log_stable, *(np.array(log_stable) for _ in _NUMBERS)]
+    for _, rows in rows_by_domain(where):
         if len(rows) < 2:
             continue
-        here, stable = _safe_indexing(X, rows), np.exp(log_stable[inside])
+        here, stable = _safe_indexing(X, held_out[rows]), np.exp(log_stable[rows])
         every = Directions.of(columns, here, max(_NUMBERS), seed).take(here)
-        answers = [stable]
-        for number in _NUMBERS:
+        for k, number in enumerate(_NUMBERS, start=1):
             along = every[:, :number]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", AdaptationWarning)
                 adapted = adapt_rows(stable, along, choices, training=known, answer="checked", **how)
-            answers.append(adapted.predict_proba(stable, along))
-        truth = y[rows]
-        names.append(name)
-        scores.append([_score(proba, truth) for proba in answers])
-    table = np.array(scores).reshape(len(names), 1 + len(_NUMBERS), 2)
-    return PlayedComponents(tuple(names), _NUMBERS, table[:, :, 0].T, table[:, :, 1].T)
+            said[k][rows] = adapted.predict_log_proba(stable, along)
+    names = where.astype(str)
+    # Both parts read the same columns, so that together they are too sure.
+    scalings = [Temperature(), *(fit_temperature(log_proba, truth, domain=names) for log_proba in said[1:])]
+    said = [scaling.apply(log_proba) for scaling, log_proba in zip(scalings, said, strict=True)]
+    parts = rows_by_domain(where)
+    accuracy = [[_right(said_here[rows], truth[rows]) for _, rows in parts] for said_here in said]
+    loss = [[_loss(said_here[rows], truth[rows]) for _, rows in parts] for said_here in said]
+    played = PlayedComponents(
+        tuple(name for name, _ in parts), _NUMBERS, np.array(accuracy), np.array(loss), Temperature()
+    )
+    return replace(played, temperature=scalings[1 + _NUMBERS.index(played.chosen)])
 
 
-def _score(proba: FloatArray, y: IntArray) -> tuple[float, float]:
-    """Accuracy and log loss."""
-    given = np.maximum(proba[np.arange(len(y)), y], 1e-12)
-    return float((proba.argmax(axis=1) == y).mean()), float(-np.log(given).mean())
+def _right(log_proba: FloatArray, y: IntArray) -> float:
+    return float((log_proba.argmax(axis=1) == y).mean())
+
+
+def _loss(log_proba: FloatArray, y: IntArray) -> float:
+    return float(-log_proba[np.arange(len(y)), y].mean())
 
 
 def one_domain_only(sample_domain: Any) -> None:

@@ -14,8 +14,12 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation import DomainHead, StableEvidence, Training
-from sfboost.adaptation.checks import in_range
+from sfboost.adaptation import Adaptation, DomainHead, StableEvidence, Training
+from sfboost.adaptation.checks import check_weight, in_range
+from sfboost.adaptation.fitting import START_ROWS
+from sfboost.adaptation.problem import UNKNOWN
+from sfboost.adaptation.row_sample import RowSketch, row_keys
+from sfboost.adaptation.settings import Choices
 from sfboost.boosting.rows import check_domain
 from sfboost.change import Change, change_in
 from sfboost.change.by_feature import FeatureMeaning, feature_meanings
@@ -143,7 +147,11 @@ def meanings_here(
     rows = None if experience is None else model.answer_rows(X)
     if rows is None:
         return ()
-    change = change_in(experience.reference, rows.view, level=level) if change is None else change
+    change = (
+        change_in(experience.reference, rows.beside(experience.reference.neutral).view, level=level)
+        if change is None
+        else change
+    )
     return feature_meanings(experience.reference, rows.view, change)
 
 
@@ -183,3 +191,36 @@ def with_leak(training: Training, leak: float | None, answer: str) -> Training:
     if answer != "safe":
         raise ValueError(f"leak={leak} has no effect without a guard: pass answer='safe' too.")
     return replace(training, leak=leak, leak_source="given")
+
+
+def with_note(adaptation: Adaptation, note: str | None) -> Adaptation:
+    """An adaptation whose reason says one thing more."""
+    if note is None:
+        return adaptation
+    return replace(
+        adaptation, decision=replace(adaptation.decision, reason=f"{adaptation.decision.reason}. {note}")
+    )
+
+
+def rows_to_judge(
+    stable: FloatArray, unstable: Any, sample_weight: Any, choices: Choices, training: Training
+) -> NewRows:
+    """New rows for the alarm; what complementarity says under label shift is not judged.
+
+    A row of weight zero is no row; every other one counts once, since weights are no observations. 20 000
+    rows are enough to see a contradiction: the same ones whatever their order.
+    """
+    if sample_weight is not None:
+        used = np.flatnonzero(check_weight(sample_weight, len(stable)))
+        stable, unstable = stable[used], _safe_indexing(unstable, used)
+    if len(stable) > START_ROWS and not choices.wraps_head:
+        X = (
+            sparse.csr_array(unstable)
+            if sparse.issparse(unstable)
+            else np.asarray(unstable, dtype=np.float64)
+        )
+        keys = row_keys(stable, X, np.full(len(stable), UNKNOWN, dtype=np.intp), np.ones(len(stable)))
+        some = RowSketch.of(keys, START_ROWS).draw(START_ROWS)
+        stable, unstable = stable[some], _safe_indexing(unstable, some)
+    judged = None if choices.transport == "likelihood" else head_numbers(unstable, choices.head)
+    return NewRows(stable, judged, recalibration=training.recalibration)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ class MeaningCoordinates:
     centre, unit : arrays of shape (d,)
         Mean and standard deviation of each unstable feature: U is measured in these, also in a new domain, so
         that a change of unit there is seen.
+    excess : array of shape (d,)
+        Excess kurtosis of each: large where few rows make up the spread, as of a code that is rare.
     direction : array of shape (K, d)
         Class means of each unstable feature, centred, of length one: where its meaning points to.
     mean, spread : arrays of shape (p,)
@@ -34,6 +36,7 @@ class MeaningCoordinates:
 
     centre: FloatArray
     unit: FloatArray
+    excess: FloatArray
     direction: FloatArray
     mean: FloatArray
     spread: FloatArray
@@ -52,7 +55,8 @@ class MeaningCoordinates:
         length = np.linalg.norm(direction, axis=0)
         direction = direction / np.where(length > 0.0, length, 1.0)
         mean, spread = _moments(view.features, weight)
-        made = cls(centre, unit, direction, mean, spread, np.empty(0), np.empty(0))
+        excess = np.maximum(weight @ U**4, 1.0) - 3.0
+        made = cls(centre, unit, excess, direction, mean, spread, np.empty(0), np.empty(0))
         design = made.design(view)
         gram = (design * weight[:, None]).T @ design
         gram += _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
@@ -61,6 +65,11 @@ class MeaningCoordinates:
             for target in (U, view.evidence)
         )
         return replace(made, to_unstable=to_unstable, to_evidence=to_evidence)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Files of before: spreads were judged as those of Gaussian features."""
+        return {"excess": np.zeros_like(state["unit"])} | state
 
     def standardised(self, view: View) -> FloatArray:
         """U in the units of training."""

@@ -50,15 +50,16 @@ def measure_moments(coordinates: MeaningCoordinates, view: View) -> Moments:
     towards = (np.eye(n_classes) - 1.0 / n_classes) / n_classes
     together, error = _class_means(F, evidence, towards, weight)
     meaning, meaning_error = _class_means(F, U, coordinates.direction, weight)
-    spread = np.sqrt(weight @ (U - weight @ U) ** 2)
+    # Few rows may lack a rare code by chance: half an event is added, as to a count whose logarithm is taken.
+    variance = weight @ (U - weight @ U) ** 2 + 0.5 * np.maximum(coordinates.excess, 0.0) * (weight @ weight)
     return Moments(
         evidence=(together.sum(keepdims=True), np.sqrt((error.sum(axis=1) ** 2).sum(keepdims=True))),
         meaning=(meaning, np.sqrt((meaning_error**2).sum(axis=0))),
         evidence_slope=_slope(design @ coordinates.to_evidence, evidence, weight, together=True),
         slope=_slope(design @ coordinates.to_unstable, U, weight),
         scale=(
-            np.log(np.maximum(spread, _LEAST_SPREAD)),
-            np.full(len(spread), np.sqrt(0.5 * float(weight @ weight))),
+            0.5 * np.log(np.maximum(variance, _LEAST_SPREAD**2)),
+            np.sqrt(0.25 * (coordinates.excess + 2.0) * (weight @ weight)),
         ),
     )
 

@@ -7,11 +7,14 @@ a prior guess, worth a few domains, that meanings vary by a quarter: two domains
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import stats
 
 from sfboost.marginal.probabilities import FloatArray
+
+Sides = Literal["nearer to zero", "below", "both"]
 
 # What the prior guess of τ is worth, in domains.
 _PRIOR_DOMAINS = 3.0
@@ -24,7 +27,7 @@ class Prediction:
     Attributes
     ----------
     p_value : array
-        Small if the new value says less than expected (or, two-sided, anything else).
+        Small if the new value says less than expected (or, on both sides, anything else).
     ratio : array
         New value over the expected one: how much of the meaning is left.
     power : array
@@ -48,14 +51,15 @@ def predict_new(
     *,
     relative: float = 0.25,
     absolute: float = 0.0,
-    two_sided: bool = False,
+    sides: Sides = "nearer to zero",
 ) -> Prediction:
     """Compare (value, standard error) of a new domain with those of own domains.
 
     Own domains differ, by chance and in truth. A new value is remarkable if it is farther out than one more
     domain of the same kind would be.
 
-    `relative` and `absolute` are the prior guess of τ, as a share of the mean and in its units.
+    `relative` and `absolute` are the prior guess of τ, as a share of the mean and in its units. `sides` says
+    on which side of the expected value a new one is remarkable: towards zero and beyond, below, or on both.
 
     Examples
     --------
@@ -83,7 +87,10 @@ def predict_new(
     spread = np.sqrt(tau2 + 1.0 / precision.sum(axis=0) + new[1] ** 2)
     spread = np.maximum(spread, np.finfo(np.float64).tiny)
     t = (new[0] - expected) / spread
-    p = 2.0 * stats.t.sf(np.abs(t), freedom) if two_sided else stats.t.cdf(np.sign(expected) * t, freedom)
+    if sides == "both":
+        p = 2.0 * stats.t.sf(np.abs(t), freedom)
+    else:
+        p = stats.t.cdf(t if sides == "below" else np.sign(expected) * t, freedom)
     ratio = new[0] / np.where(expected == 0.0, 1.0, expected)
     return Prediction(np.asarray(p), ratio, np.abs(expected) / spread, new[0], expected, spread, freedom)
 

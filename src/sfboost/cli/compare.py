@@ -1,102 +1,130 @@
-"""`sfboost compare`: the paper's Table 1, measured."""
+"""`sfboost compare`: a researcher's table of systems on one's own data, each domain left out."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from sfboost.cli.console import complain, say, screen, speaking
+from sfboost.cli.console import say, speaking
+from sfboost.cli.reproduce import stopped_politely, watching
+from sfboost.cli.results import print_tables
 from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
-from sfboost.lab.baselines.table_one import (
-    PARTS,
-    ROBUST_BELOW,
-    SYSTEMS,
-    USED_FROM,
-    ComparedSystem,
-    MeasuredSystem,
-    table_one,
+from sfboost.lab.experiments.comparison import (
+    DEFAULT,
+    WITH_COLUMNS,
+    ChosenSystem,
+    SystemComparison,
+    table_options,
 )
+from sfboost.lab.experiments.engines import make_engine
+from sfboost.lab.experiments.rendering import to_text
+from sfboost.lab.experiments.store import Store
+from sfboost.lab.experiments.sweep import sweep
+from sfboost.tables.roles import split
+from sfboost.whole_files import write_whole
 
-_ASKS = {"none": "nothing", "unlabelled": "unlabelled rows", "labelled": "labels"}
+_MOVED = (
+    "Compare on which data? Name a table (with --target and --domain) or a data set of `sfboost data list`. "
+    "The paper's Table 1, which this command showed, is `sfboost reproduce table-one`."
+)
+_Hidden = typer.Option(hidden=True)
 
 
 @speaking
 def compare(
+    data: Annotated[
+        str | None, typer.Argument(metavar="DATA", help="CSV or Parquet file, or the name of a data set.")
+    ] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Column with the class.")] = None,
+    domain: Annotated[
+        str | None, typer.Option("--domain", help="Column that says where a row is from.")
+    ] = None,
+    stable: Annotated[
+        str | None, typer.Option("--stable", help="Features to trust, comma-separated.")
+    ] = None,
+    unstable: Annotated[
+        str | None, typer.Option("--unstable", help="Features that may change; by default all others.")
+    ] = None,
+    drop: Annotated[str | None, typer.Option("--drop", help="Columns to leave out.")] = None,
     system: Annotated[
         list[str] | None,
         typer.Option(
             "--system",
             "-s",
-            help="TRAINER or TRAINER+ADAPTER, such as irm+t3a; may be repeated. By default the rows of the "
-            "paper's Table 1.",
+            help="TRAINER or TRAINER+ADAPTER, such as irm+t3a; may be repeated. The first is what the others "
+            f"are compared with. By default {', '.join(DEFAULT)}.",
         ),
     ] = None,
-    numbers: Annotated[bool, typer.Option("--numbers", help="Show what was measured.")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="Draws of the data to average over.")] = 1,
-    rows: Annotated[int, typer.Option(min=100, help="Rows of each domain.")] = 4000,
+    seeds: Annotated[int, typer.Option(min=1, help="Draws of the training rows, and of training.")] = 5,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one per core.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder of records: a stopped run goes on.")] = Path(
+        "results"
+    ),
+    latex: Annotated[Path | None, typer.Option("--latex", help="Write the tables as LaTeX, too.")] = None,
     names: Annotated[bool, typer.Option("--list", help="List trainers and adapters, and stop.")] = False,
+    numbers: Annotated[bool, _Hidden] = False,
+    rows: Annotated[int | None, _Hidden] = None,
 ) -> None:
-    """Measure which parts of X a system uses, whether it is robust, and what it asks of the test domain.
+    """Compare systems on your own domains: each is new in turn, its labels hidden.
 
-    On data with a stable, a complementary and another part. A part is used if permuting it costs more than 3
-    standard errors of accuracy; robust is who loses less than 5 points where the unstable parts are reversed.
+    What a system leaves open is chosen without the new domain. Accuracy, mean and standard error over draws,
+    and paired differences from the first system. Stop it with Ctrl-C; the same command goes on.
     """
     if names:
         say("trainers: " + ", ".join(TRAINERS), "adapters: " + ", ".join(ADAPTERS))
         return
-    measured = []
+    if data is None or numbers or rows is not None:
+        raise ValueError(_MOVED)
     try:
-        chosen = SYSTEMS if not system else tuple(_system(given) for given in system)
-        with screen().status("") as status:
-            for row in table_one(chosen, seeds=range(seeds), n_rows=rows):
-                measured.append(row)
-                status.update(f"{len(measured)} of {len(chosen)}: {row.title}")
+        comparison = _comparison(data, target, domain, split(stable), split(unstable), split(drop), system)
+        groups = comparison.plan(seeds)
+    except KeyError as error:
+        raise ValueError(str(error.args[0])) from None
     except ModuleNotFoundError as error:
-        complain(f"{error}: learned systems need it. Install sfboost[torch], or name others with -s.")
-        raise typer.Exit(1) from None
-    except (KeyError, ValueError, ImportError) as error:
-        complain(str(error.args[0]) if error.args else str(error))
-        raise typer.Exit(1) from None
-    screen().print(make_table(measured, numbers=numbers))
-    say(
-        f"Used: permuting the part in a domain like the training ones costs more than {USED_FROM:g} standard "
-        f"errors of accuracy. Robust: loses less than {ROBUST_BELOW:g} points where the unstable parts are "
-        "reversed."
-    )
+        raise ValueError(
+            f"Learned systems need {error.name}: install sfboost[torch], or name others."
+        ) from None
+    with watching("compare", Store(out)) as told, stopped_politely():
+        contents = sweep(groups, out, make_engine("joblib", jobs=jobs), on_start=told)
+    done = {name: record for name, record in contents.records.items() if record.ok}
+    tables = comparison.tables(done)
+    print_tables(tables)
+    if latex is not None:
+        write_whole(latex, to_text(tables, "tex").encode())
+        say(f"Wrote {latex}")
+    failed = [record for record in contents.records.values() if not record.ok]
+    if failed:
+        last = (failed[0].error or "").strip().splitlines()[-1]
+        say(f"{len(failed)} of {len(contents.records)} runs failed, the first with: {last}", error=True)
+        raise typer.Exit(1)
 
 
-def _system(given: str) -> ComparedSystem:
-    trainer, _, adapter = given.partition("+")
-    known = {entry.trainer: entry for entry in SYSTEMS}
-    adapter = adapter or "none"
-    ADAPTERS[adapter], TRAINERS[trainer]  # an unknown name is said before anything is trained
-    title = TRAINERS[trainer].title + (f" + {ADAPTERS[adapter].title}" if adapter != "none" else "")
-    like = known.get(trainer, ComparedSystem(title, trainer))
-    return replace(like, title=title, adapter=adapter)
-
-
-def make_table(measured: list[MeasuredSystem], *, numbers: bool) -> Table:
-    """Return the table: ticks, or the numbers behind them."""
-    table = Table("system", title="Parts used, robustness, and what is asked of the test domain")
-    for part in PARTS:
-        table.add_column(part.replace("_", "-"), justify="center")
-    for title in ("robust", *(("familiar", "reversed") if numbers else ())):
-        table.add_column(title, justify="center")
-    table.add_column("test access")
-    for row in measured:
-        uses = [row.parts[part] for part in PARTS]
-        cells = [
-            f"{'yes' if use.used else 'no'} ({use.cost:.1f} ± {use.error:.1f})"
-            if numbers
-            else ("yes" if use.used else "-")
-            for use in uses
-        ]
-        cells.append("yes" if row.robust else "no")
-        if numbers:
-            cells += [f"{row.familiar:.1f}", f"{row.reversed:.1f}"]
-        asks = _ASKS[row.test_access] + (" (ORACLE)" if row.oracle else "")
-        table.add_row(row.title, *cells, asks)
-    return table
+def _comparison(
+    data: str,
+    target: str | None,
+    domain: str | None,
+    stable: tuple[str, ...],
+    unstable: tuple[str, ...],
+    drop: tuple[str, ...],
+    system: list[str] | None,
+) -> SystemComparison:
+    known, options = bool(stable or unstable), {}
+    name = data
+    if Path(data).is_file():
+        if target is None or domain is None:
+            raise ValueError(
+                "A table needs --target and --domain: which columns hold the class and the domain?"
+            )
+        name, path = "table", Path(data)
+        named = {"stable_features": stable, "unstable_features": unstable, "drop": drop}
+        options = table_options(path, target, domain, **named)
+    elif Path(data).suffix:
+        raise ValueError(f"There is no file {data}.")
+    elif target or domain or known or drop:
+        raise ValueError(f"{data!r} is a data set by name, which has its columns: leave the options out.")
+    comparison = SystemComparison(name, options)
+    known = known or comparison.data.stable_features is not None
+    wanted = system or [*DEFAULT, *(WITH_COLUMNS if known else ())]
+    return SystemComparison(name, options, tuple(ChosenSystem.named(one) for one in wanted))

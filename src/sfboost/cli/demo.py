@@ -139,6 +139,7 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
         ylim=(0, 102),
     )
     axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
     with whole_output(path) as part:
         figure.savefig(part, dpi=150)
     return path

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfboost.cli.options import ColumnOptions, CsvOptions
 from sfboost.cli.project import Project
+from sfboost.cli.sampling import sampled
 from sfboost.encoding.cells import as_text
 from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
-from sfboost.tables.reading import read
+from sfboost.tables.reading import PIPE, Source, read
 from sfboost.tables.roles import assign, pick, require_columns, split
 
 # What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
@@ -26,7 +28,22 @@ def read_training(
     hold_out: str | None = None,
 ) -> tuple[TrainingTable, pa.Table | None]:
     """Labelled rows, and those of the domain that is held out, if one is."""
-    source, domain = csv.find(where), asked.domain
+    if asked.sample is not None:
+        with sampled(where, asked.domain, asked.sample, csv) as (source, remark):
+            training, held = _prepare(source, asked, hold_out)
+        return replace(training, remarks=(remark, *training.remarks)), held
+    if where != PIPE and Path(where).is_dir():
+        raise ValueError(
+            f"{where} is a folder: name one file in it, or say --sample 10000 to fit to at most so many rows "
+            "of each domain of all its tables."
+        )
+    return _prepare(csv.find(where), asked, hold_out)
+
+
+def _prepare(
+    source: Source, asked: ColumnOptions, hold_out: str | None
+) -> tuple[TrainingTable, pa.Table | None]:
+    domain = asked.domain
     # Names and codes are text, so that 01 stays 01.
     names = (domain, *([] if asked.id is None else [asked.id]), *pick(source.header, asked.categorical))
     table = read(source, dict.fromkeys(names, pa.string()))
@@ -80,14 +97,20 @@ def index_columns(table: pa.Table) -> list[str]:
 
 
 def read_new(
-    where: str, project: Project, csv: CsvOptions, labels: str | None = None
+    where: str, project: Project, csv: CsvOptions, labels: str | None = None, *, each: bool = False
 ) -> tuple[NewTable, str]:
-    """Rows of a new domain, and the name of where they are from; `labels` names a column to adapt with."""
+    """Rows of a new domain, or of several with `each`, and the name of where they are from.
+
+    `labels` names a column to adapt with.
+    """
     source = csv.find(where)
     table = read(source, csv_types(project.roles, project.encoder, labels))
-    return take_new(table, project, source.name, labels), source.name
+    return take_new(table, project, source.name, labels, each=each), source.name
 
 
-def take_new(table: pa.Table, project: Project, name: str, labels: str | None = None) -> NewTable:
-    """Rows of a table that is already here as those of a new domain."""
-    return prepare_new(table, project.roles, project.encoder, project.model.classes_, name, labels)
+def take_new(
+    table: pa.Table, project: Project, name: str, labels: str | None = None, *, each: bool = False
+) -> NewTable:
+    """Rows of a table that is already here as those of a new domain, or of several with `each`."""
+    roles = replace(project.roles, domain=None) if each else project.roles
+    return prepare_new(table, roles, project.encoder, project.model.classes_, name, labels)

@@ -82,6 +82,12 @@ class ColumnOptions:
         typer.Option("--categorical", help="Columns of numbers that are codes, not amounts."),
         NAMES,
     ] = None
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", help="Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ class VoiceOptions:
 
 def _kinds(group: type) -> dict[str, str]:
     """What the TOML file may hold for the options of a group: those that are no paths."""
-    known = {bool: FLAG, float: NUMBER, str: TEXT, AnswerName: TEXT}
+    known = {bool: FLAG, int: NUMBER, float: NUMBER, str: TEXT, AnswerName: TEXT}
     kinds = {}
     for name, hint in get_type_hints(group, include_extras=True).items():
         told = get_args(hint)

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfboost.boosting import AdaptedDomains
 from sfboost.cli.project import Project, check_id, prediction_columns
 from sfboost.diagnostics.performance import cheapest
+from sfboost.encoding.cells import as_text
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.tables.preparing import frame
 from sfboost.tables.roles import require_columns
@@ -24,12 +26,16 @@ def predict_batches(
     name: str = "The table",
     also: tuple[str, ...] = (),
     costs: FloatArray | None = None,
+    many: AdaptedDomains | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities.
 
-    `also` names other answers whose probabilities are to stand beside them: see `check_also`.
+    `also` names other answers whose probabilities are to stand beside them: see `check_also`. With `many`
+    each row is answered as its domain is, which is named beside the id.
     """
     check_id(project.roles.id, project.model.classes_, also)
+    if many is not None:
+        check_id(project.roles.domain, project.model.classes_, also)
     first = 1
     for batch in batches:
         if first == 1:
@@ -42,7 +48,7 @@ def predict_batches(
                     )
         for start in range(0, batch.num_rows, BATCH_ROWS):
             part = batch.slice(start, BATCH_ROWS)
-            yield _predict(project, part, first, also, costs)
+            yield _predict(project, part, first, also, costs, many)
             first += part.num_rows
 
 
@@ -72,13 +78,22 @@ def _ids(project: Project) -> list[str]:
 
 
 def _predict(
-    project: Project, batch: pa.RecordBatch, first: int, also: tuple[str, ...], costs: FloatArray | None
+    project: Project,
+    batch: pa.RecordBatch,
+    first: int,
+    also: tuple[str, ...],
+    costs: FloatArray | None,
+    many: AdaptedDomains | None,
 ) -> pa.RecordBatch:
     X = frame(project.encoder, batch)
     stable = project.model.predict_proba(X)
-    joint, decision = stable, NOT_ADAPTED
-    if project.adapted is not None:
-        joint, decision = project.adapted.predict_proba(X), project.adapted.decision_
+    joint, decisions, domain = stable, [NOT_ADAPTED] * len(X), project.roles.domain
+    if many is not None and domain is not None:
+        names = as_text(batch.column(domain), domain).to_pylist()
+        joint, decided = many.predict_proba(X, np.array(names, dtype=object)), many.decision_
+        decisions = [decided[name] for name in names]
+    elif project.adapted is not None:
+        joint, decisions = project.adapted.predict_proba(X), [project.adapted.decision_] * len(X)
     said = {"adapted": joint, "stable": stable}
     if "pooled" in also:
         said["pooled"] = project.pooled_proba(X)
@@ -88,9 +103,11 @@ def _predict(
         columns["row"] = pa.array(np.arange(first, first + len(X)))
     else:
         columns[project.roles.id] = batch.column(project.roles.id)
+    if many is not None and domain is not None:
+        columns[domain] = batch.column(domain)
     values = [
         pa.array(np.asarray(project.model.classes_)[best]),
-        pa.array([decision]).take(pa.array(np.zeros(len(X), dtype=np.int32))),
+        pa.array(decisions),
         *(pa.array(np.ascontiguousarray(column)) for proba in said.values() for column in proba.T),
     ]
     columns |= zip(prediction_columns(project.model.classes_, also), values, strict=True)

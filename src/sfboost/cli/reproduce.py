@@ -18,6 +18,7 @@ from rich.table import Table as RichTable
 from sfboost.cli.console import cell, say, screen, speaking
 from sfboost.cli.pipes import Console
 from sfboost.cli.results import print_tables
+from sfboost.cli.table_one import show_table_one
 from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets.local_files import fetch_all
 from sfboost.lab.experiments.engines import ENGINES, SweepEngine, make_engine
@@ -28,6 +29,7 @@ from sfboost.lab.experiments.store import Contents, FolderInUseError, Store, Tai
 from sfboost.lab.experiments.sweep import Progress, sweep
 
 _LINE_EVERY = 30.0  # seconds between two lines where there is no screen to draw a bar on
+_TABLE_ONE, _TABLE_ONE_SEEDS = "table-one", 3
 STOPPED = 130  # what a shell expects after Ctrl-C
 
 
@@ -59,6 +61,11 @@ def reproduce(
     if "list" in names:
         _list()
         return
+    if _TABLE_ONE in names:
+        show_table_one(seeds or (1 if quick else _TABLE_ONE_SEEDS))
+        names.remove(_TABLE_ONE)
+        if not names:
+            return
     try:
         experiments = _find(names)
         chosen = make_engine(engine, jobs=jobs, threads=threads)
@@ -88,7 +95,7 @@ def _run(
     for experiment in experiments:
         try:
             groups = experiment.plan(seeds or (experiment.quick_seeds if quick else experiment.seeds), quick)
-            with _watching(experiment.name, Store(out)) as told, _stopped_politely():
+            with watching(experiment.name, Store(out)) as told, stopped_politely():
                 contents = sweep(groups, out, engine, retry_failed=retry_failed, on_start=told)
         except ModuleNotFoundError as error:
             raise ImportError(
@@ -141,11 +148,13 @@ def _list() -> None:
         experiment = find_experiment(name)
         here = "yes" if experiment.here() else "no"
         table.add_row(name, experiment.summary, str(experiment.seeds), cell(experiment.needs), here)
+    summary = "Table 1: which parts of X a system uses; keeps no records"
+    table.add_row(_TABLE_ONE, summary, str(_TABLE_ONE_SEEDS), "nothing", "yes")
     screen().print(table)
 
 
 @contextmanager
-def _watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
+def watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
     """Show progress while the sweep works; the lines that reach the folder are what is counted."""
     console, tail, over = Console(stderr=True), Tail(store), threading.Event()
     columns = (
@@ -189,7 +198,7 @@ def _watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def _stopped_politely() -> Iterator[None]:
+def stopped_politely() -> Iterator[None]:
     """Let a request to end (a batch system's, a service's) act like Ctrl-C: the workers stop as well."""
     if threading.current_thread() is not threading.main_thread():
         yield

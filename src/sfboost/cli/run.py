@@ -11,6 +11,7 @@ from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
 from sfboost.cli.costs import Costs, read_costs
+from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
@@ -29,7 +30,7 @@ def run(
     train: o.TrainTable,
     columns: o.ColumnOptions,
     output: PredictionTable,
-    new: Annotated[str | None, typer.Argument(help="Rows of one new domain; or use --hold-out.")] = None,
+    new: Annotated[str | None, typer.Argument(help="Rows of new domains; or use --hold-out.")] = None,
     hold_out: Annotated[
         str | None,
         typer.Option("--hold-out", help="Let this domain of TRAIN play the new one, labels hidden."),
@@ -46,6 +47,7 @@ def run(
 ) -> None:
     """Fit to TRAIN, adapt to NEW, predict NEW, and write the report.
 
+    If NEW has the domain column, and several domains in it, each gets an answer of its own.
     If the new rows have the target column, its labels score the predictions and are never used to adapt,
     unless --labels names it.
     """
@@ -67,14 +69,22 @@ def run(
     with voice.waiting("Fitting"):
         project = learn(training, o.make_model(context), evaluate=evaluate)
     matrix = read_costs(costs, project.model.classes_)
+    rows = name = None
+    if held is not None:
+        rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
+        name = str(hold_out)
+    elif not is_long(new, stream, project) or holds_many(str(new), stream, columns.domain, csv):
+        rows, name = read_new(str(new), project, csv, adapting.labels, each=True)
+        domain = domain_of_rows(rows.table, project, name)
+        if domain is not None:
+            each = EachDomain(project, rows, domain, name, train, training.remarks, others, matrix)
+            each.answer(voice, adapting, output, kind)
+            return
     with voice.waiting("Adapting"):
-        if held is not None:
-            here = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
-            done = adapt_table(project, here, str(hold_out), adapting)
-        elif is_long(new, stream, project):
+        if rows is None or name is None:
             done = adapt_blocks(project, str(new), csv, stream, adapting)
         else:
-            done = adapt_table(project, *read_new(str(new), project, csv, adapting.labels), adapting)
+            done = adapt_table(project, rows, name, adapting)
         project = done.project
         title, remarks = f"{done.name} as a new domain", (*training.remarks, *done.remarks)
         facts = project.facts(

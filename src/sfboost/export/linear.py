@@ -105,6 +105,11 @@ def linear_scorer(model: AdaptedClassifier | StableFeatureBoosting) -> LinearSco
     fitted: Any = model if adapted is None else adapted.model
     if not isinstance(fitted, StableFeatureBoosting):
         raise ValueError(f"A {type(fitted).__name__} learns its features and is not linear in the rows.")
+    if fitted._played() is not None:
+        raise ValueError(
+            "A model along components reads every column twice, and is not exported: predict with it in "
+            "Python, or export the logistic regression in its `stable_`."
+        )
     sources = (fitted.stable_columns_, fitted.unstable_columns_)
     features = _features(sources)
     place = {name: j for j, name in enumerate(features)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from reprlib import repr as shortened
@@ -49,10 +50,16 @@ class Savable:
         names = type_names(trusted)
         try:
             data = to_bytes(self, names)
-            from_bytes(data, names)  # what is saved can be loaded
+            with self._with_own():
+                from_bytes(data, names)  # what is saved can be loaded
         except SavedModelError as error:
             raise SavedModelError(f"The model cannot be saved: {error}.") from error.__cause__
         write_whole(path, data)
+
+    def _with_own(self) -> AbstractContextManager[Any]:
+        """What of the user's own must be at hand to load this again: that of the model within."""
+        model = getattr(self, "model", None)
+        return model._with_own() if isinstance(model, Savable) else nullcontext()
 
 
 def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from sfboost.adaptation.summed import Overview, adapt_summed
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.boosting.adaptable import rows_to_judge, with_note
-from sfboost.boosting.diagnosing import alarm_of, with_leak
+from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
 from sfboost.boosting.parts import as_fitted, both_parts, require_summable
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming.blocks import Block, find_blocks, spill

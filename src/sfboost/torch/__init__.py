@@ -18,6 +18,7 @@ except ImportError as error:
 from sfboost.torch.classifier import SFBClassifier
 from sfboost.torch.drawing import plot_history, plot_search
 from sfboost.torch.plan import Plan
+from sfboost.torch.saved import load
 from sfboost.torch.trainer import TrainingDivergedError
 
-__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError", "plot_history", "plot_search"]
+__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError", "load", "plot_history", "plot_search"]

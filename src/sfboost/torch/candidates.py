@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from torch import nn
 
-from sfboost.torch.networks import make_network
+from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.plan import Goal
 from sfboost.torch.views import VIEWS, views_of
 
@@ -103,7 +102,7 @@ def trunk_maker(candidate: Candidate, own: nn.Module | None, shape: Sequence[int
 
     def make() -> nn.Module:
         if candidate.network == "own" and own is not None:
-            trunk = copy.deepcopy(own)
+            trunk: nn.Module = GivenTrunk(own)
         else:
             trunk = make_network(candidate.network, shape, dropout=candidate.dropout)
         return nn.Sequential(VIEWS[candidate.view](shape), trunk)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
@@ -23,13 +23,14 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.learning import Learner
-from sfboost.torch.networks import make_network
+from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan, grouped
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
-from sfboost.torch.saved import restore_networks, saved_state
+from sfboost.torch.progress import shown_log
+from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
 from sfboost.torch.search import Search, read_budget
 from sfboost.torch.side_by_side import searched_trunk
 
@@ -179,7 +180,15 @@ class SFBClassifier(FittedPredictor):
             self.plan = self.plan.changed(**{k.removeprefix("plan__"): v for k, v in told.items()})
         return self
 
-    def fit(self, X: Any, y: Any = None, *, sample_domain: Any = None, validation: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_domain: Any = None,
+        validation: Any = None,
+        callback: Callable[[dict[str, Any]], object] | None = None,
+    ) -> Self:
         """Learn the features and heads, then calibrate f_S.
 
         Parameters
@@ -194,11 +203,25 @@ class SFBClassifier(FittedPredictor):
         validation : tuple (X, y, sample_domain), optional
             Labelled rows that are not trained on: for calibration, leak correction and stress domains,
             instead of `validation_fraction`.
+        callback : callable, optional
+            Called after every step with its line of the history: stage, step, and the parts of the loss.
 
         Returns
         -------
         self
         """
+        with shown_log(self.plan.verbose if isinstance(self.plan, Plan) else 0):
+            self._fit(X, y, sample_domain, validation, callback)
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any,
+        validation: Any,
+        callback: Callable[[dict[str, Any]], object] | None,
+    ) -> None:
         if self.split not in ("separate", "alternating", "shared"):
             raise ValueError(f"split must be 'separate', 'alternating' or 'shared', got {self.split!r}.")
         if not isinstance(self.plan, Plan):
@@ -226,13 +249,13 @@ class SFBClassifier(FittedPredictor):
         self.architecture_: dict[str, Any] | None = None
         self.first_guess_ = None
         if searched:
-            outputs = self._search(training, seed, identity)
+            outputs = self._search(training, seed, identity, callback)
             if held is None:
                 self._calibrate(*outputs[:-1])
                 self.first_guess_ = outputs[-1]
-                return self
+                return
         else:
-            self._learn(training, watched, seed, identity)
+            self._learn(training, watched, seed, identity, callback)
         parts = [part for part in (held, watched) if part is not None] or [training]
         said = [self._outputs(part.x) for part in parts]
         self._calibrate(
@@ -241,7 +264,6 @@ class SFBClassifier(FittedPredictor):
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.domain for part in parts]),
         )
-        return self
 
     def _searches(self, rows: Rows) -> bool:
         """Whether settings are searched for: all that the search decides is left to it."""
@@ -250,7 +272,7 @@ class SFBClassifier(FittedPredictor):
         told = self.plan.changed(**{name: getattr(Plan(), name) for name in _NOT_TRAINING})
         return bool(self.plan.budget != 0 and told == Plan() and free and not rows.lazy)
 
-    def _search(self, training: Rows, seed: int, identity: str) -> tuple[Any, ...]:
+    def _search(self, training: Rows, seed: int, identity: str, callback: Any) -> tuple[Any, ...]:
         """Search; return logits, Φ_U, labels, domains and Û of rows, by networks that did not see them."""
         device, dtype = torch.device(self.device), self.precision_.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
@@ -262,7 +284,11 @@ class SFBClassifier(FittedPredictor):
             network=self.network,
             seed=seed,
             budget=self.plan.budget,
-            options={"autocast": self.precision_.autocast, "fingerprint": identity},
+            options={
+                "autocast": self.precision_.autocast,
+                "fingerprint": identity,
+                "callback": callback,
+            },
             checkpoint=None if self.plan.checkpoint is None else Path(self.plan.checkpoint),
             shown=self.plan.verbose > 0,
         ).run()
@@ -298,7 +324,7 @@ class SFBClassifier(FittedPredictor):
         own = {k: v for k, v in named if k not in _NOT_IDENTITY and not k.startswith("settings__")}
         return {**own, "seed": seed, "torch": torch.__version__}
 
-    def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str) -> None:
+    def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str, callback: Any) -> None:
         device, dtype = torch.device(self.device), self.precision_.dtype
         self.backbone_ = None
         self.row_shape_ = training.shape()
@@ -328,6 +354,7 @@ class SFBClassifier(FittedPredictor):
             trainer_options={
                 "autocast": self.precision_.autocast,
                 "fingerprint": identity,
+                "callback": callback,
             },
         )
         learner.learn()
@@ -336,7 +363,8 @@ class SFBClassifier(FittedPredictor):
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
         searched = getattr(self, "architecture_", None)  # files of earlier versions do not have it
-        second = None if searched is None else searched_trunk(searched, "unstable", self.row_shape_)
+        own = self.network if isinstance(self.network, nn.Module) else None
+        second = None if searched is None else searched_trunk(searched, "unstable", self.row_shape_, own)
         return {
             "make_unstable_trunk": second,
             "split": self.split,
@@ -355,14 +383,18 @@ class SFBClassifier(FittedPredictor):
     def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
         searched = getattr(self, "architecture_", None)
         if searched is not None:
-            return searched_trunk(searched, "stable", shape)
+            own = self.network if isinstance(self.network, nn.Module) else None
+            return searched_trunk(searched, "stable", shape, own)
         network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network
         if isinstance(network, nn.Module):
-            return lambda: copy.deepcopy(network)
+            return lambda: GivenTrunk(network)
         return lambda: make_network(network, shape, dropout=self.plan.dropout)
 
     def _saved_state(self) -> dict[str, Any]:
         return saved_state(self)
+
+    def _with_own(self) -> AbstractContextManager[Any]:
+        return with_modules(**{name: getattr(self, name) for name in MODULES})
 
     @classmethod
     def _from_saved_state(cls, state: dict[str, Any]) -> Self:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sfboost.notices import warn
 from sfboost.torch.batches import ArraySource, Batch, Source
 from sfboost.torch.building import final_risk
 from sfboost.torch.course import Course
@@ -66,7 +66,7 @@ class Learner(Course):
     seed : int
         Of batches, dropout and restarts.
     trainer_options : dict
-        Passed on to `StageRunner`: fingerprint, autocast.
+        Passed on to `StageRunner`: fingerprint, autocast, callback.
     monitor : callable, optional
         Loss on the early-stopping domain.
 
@@ -168,6 +168,13 @@ class Learner(Course):
             "stable": self.network.stable_parameters,
             "unstable": self.network.unstable_parameters,
         }[phase.trained]()
+        slow, rate = [], self.plan.trunk_learning_rate
+        if rate is not None:
+            trunks = [
+                trunk for trunk in (self.network.trunk, self.network.unstable_trunk) if trunk is not None
+            ]
+            inside = {id(parameter) for trunk in trunks for parameter in trunk.parameters()}
+            slow = [parameter for parameter in parameters if id(parameter) in inside]
         return Stage(
             phase.name,
             self._loss(phase),
@@ -176,6 +183,8 @@ class Learner(Course):
             phase.learning_rate,
             phase.cosine,
             phase.weight_decay,
+            slow,
+            rate or 0.0,
         )
 
     def _loss(self, phase: Phase) -> Loss:
@@ -241,13 +250,12 @@ class Learner(Course):
 
     def give_up(self, trial: Trial, baseline: float, best: float) -> None:
         """Say that there is little in these features."""
-        warnings.warn(
+        warn(
             f"In {self.plan.max_restarts + 1} starts the {trial.name} part never lowered the risk by "
             f"{100 * self.plan.min_gain:g} % ({baseline:.4g} without it, {best:.4g} with it): there is "
             "little in these features. Train longer or wider, or lower the penalty, if there should "
             "be more.",
             UserWarning,
-            stacklevel=2,
         )
 
     def stable_risks(self) -> list[float]:

@@ -17,6 +17,7 @@ split into Φ_S and Φ_U and the heads. The named ones here are those of the pap
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -57,6 +58,41 @@ class ByteDropout(nn.Module):
             return x
         drop = random_drop(x.shape[0], x[0].numel(), threshold).view(x.shape).to(x.device)
         return x.masked_fill(drop, 0.0) * (_BYTE / (_BYTE - threshold))
+
+
+class GivenTrunk(nn.Module):
+    """A copy of a user's network, which is trained from the weights that it came with.
+
+    Where training starts again it starts from these: they may be worth more than new ones.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Maps a batch to (n, width). It is left as it is.
+
+    Examples
+    --------
+    >>> trunk = GivenTrunk(nn.Linear(1, 1))
+    >>> before = trunk.module.weight.item()
+    >>> trunk.module.reset_parameters()
+    >>> trunk.reset_parameters()
+    >>> trunk.module.weight.item() == before
+    True
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = copy.deepcopy(module)
+        self._given = {name: value.detach().clone() for name, value in module.state_dict().items()}
+
+    def reset_parameters(self) -> None:
+        """Go back to the weights that it came with."""
+        self.module.load_state_dict(self._given)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what the network makes of a batch."""
+        made: Tensor = self.module(x)
+        return made
 
 
 class MLP(nn.Module):

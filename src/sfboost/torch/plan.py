@@ -67,6 +67,9 @@ class Plan:
         Divide the loss by the penalty's weight where that is above 1.
     freeze_trunk : bool
         Do not train the network; run it once and train on its cached output.
+    trunk_learning_rate : float, optional
+        Adam's rate for the network itself, where what stands on it has `learning_rate`: a small one
+        fine-tunes a pretrained network. None is one rate for all.
     validation_fraction : float
         Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
     validation_domain : str or int, optional
@@ -84,7 +87,8 @@ class Plan:
     checkpoint_every : int
         Steps between two saves to it.
     verbose : int
-        A line with the parts of the loss every so many steps; 0 is silent.
+        A line with the parts of the loss every so many steps, in the log "sfboost.torch" (on the error output
+        where no logging is set up); 0 is silent.
 
     Examples
     --------
@@ -110,6 +114,7 @@ class Plan:
     detach_stable: bool = False
     rescale: bool = True
     freeze_trunk: bool = False
+    trunk_learning_rate: float | None = None
     validation_fraction: float = 0.1
     validation_domain: str | int | None = None
     monitor_every: int = 10

@@ -1,9 +1,36 @@
-"""How far the search is, on one line of the terminal."""
+"""What training says of itself, in the log "sfboost.torch"."""
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_LOG = logging.getLogger("sfboost.torch")
+
+
+@contextmanager
+def shown_log(verbose: int) -> Iterator[None]:
+    """Show the log on the error output while training, if that is asked for and nobody has set up logging.
+
+    Examples
+    --------
+    >>> with shown_log(0):
+    ...     len(_LOG.handlers)
+    0
+    """
+    if not verbose or _LOG.hasHandlers():
+        yield
+        return
+    handler, level = logging.StreamHandler(), _LOG.level
+    _LOG.addHandler(handler)
+    _LOG.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        _LOG.removeHandler(handler)
+        _LOG.setLevel(level)
 
 
 class TrainingProgress:
@@ -14,7 +41,7 @@ class TrainingProgress:
     total : int
         Trainings there will be.
     shown : bool
-        Whether anything is written; to the error output, so that results stay clean.
+        Whether anything is said.
 
     Examples
     --------
@@ -29,14 +56,8 @@ class TrainingProgress:
     def step(self, name: str) -> None:
         """Count one training more."""
         self.done += 1
-        if not self.shown:
-            return
-        line = self.line(self.done, time.monotonic() - self._start, name)
-        if sys.stderr.isatty():
-            end = "\n" if self.done >= self.total else ""
-            print(f"\r{line:<100.100}", end=end, file=sys.stderr, flush=True)
-        else:
-            print(line, file=sys.stderr, flush=True)
+        if self.shown:
+            _LOG.info("%s", self.line(self.done, time.monotonic() - self._start, name))
 
     def line(self, done: int, seconds: float, name: str) -> str:
         """Return what is written after some trainings and seconds."""

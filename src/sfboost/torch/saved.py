@@ -1,40 +1,96 @@
-"""Trained networks in saved models: weights by safetensors, the architecture by name."""
+"""Trained networks in saved models: weights by safetensors, the architecture by name or from the caller."""
 
 from __future__ import annotations
 
-import warnings
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
 import torch
 from torch import nn
 
+import sfboost.persistence
+from sfboost.notices import warn
 from sfboost.persistence import SavedModelError, SavedModelWarning
 from sfboost.persistence.tensors import Tensors
 from sfboost.torch.building import build_network
 
+#: Parameters of `SFBClassifier` that may be modules of the user's.
+MODULES = ("network", "penalty", "independence")
 _WEIGHTS = ("network_", "backbone_")
+# What stands in a file for a module of the user's; its class is never looked up.
+_OWN = "module of yours: "
+_GIVEN: ContextVar[Mapping[str, Any]] = ContextVar("modules of the user", default={})  # noqa: B039
+
+
+@contextmanager
+def with_modules(**modules: Any) -> Iterator[None]:
+    """Give those who load within this the user's modules; what is none is left out."""
+    own = {name: value for name, value in modules.items() if isinstance(value, nn.Module)}
+    token = _GIVEN.set(own)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def load(
+    path: str | Path,
+    *,
+    network: nn.Module | None = None,
+    penalty: nn.Module | None = None,
+    independence: nn.Module | None = None,
+    trusted: Collection[Any] = (),
+) -> Any:
+    """Load a model whose network is a module of one's own, as `sfboost.load` loads all others.
+
+    Parameters
+    ----------
+    path : path
+    network : nn.Module
+        Of the class that was trained, with any weights: those of the file take their place in a copy.
+    penalty, independence : nn.Module, optional
+        Only needed to fit again.
+    trusted : list of types or of their full names
+        As in `sfboost.load`.
+    """
+    with with_modules(network=network, penalty=penalty, independence=independence):
+        return sfboost.persistence.load(path, trusted=trusted)
 
 
 def saved_state(model: Any) -> dict[str, Any]:
     """Attributes of a fitted `SFBClassifier`, its networks as tensors.
 
     The folder of checkpoints is left out: it belongs to the machine that trained, and a file must not say
-    where another one writes.
+    where another one writes. Of a module of the user's its name is kept, and its weights.
     """
-    for name in ("network", "penalty", "independence"):
-        if isinstance(getattr(model, name), nn.Module):
-            raise SavedModelError(
-                f"{name} is an object of type {type(getattr(model, name)).__name__}, and networks and "
-                "penalties are saved by name only: pass a name, or save the state_dict of your module with "
-                "safetensors"
-            )
     state = dict(vars(model)) | {"plan": model.plan.changed(checkpoint=None)}
+    for name in MODULES:
+        if isinstance(state[name], nn.Module):
+            state[name] = f"{_OWN}{type(state[name]).__name__}"
     for name in _WEIGHTS:
         if state[name] is not None:
             state[name] = Tensors(dict(state[name].state_dict()))
     return state
+
+
+def _take_given(model: Any) -> None:
+    """Put the caller's modules where the file names some."""
+    for name in MODULES:
+        said = getattr(model, name)
+        if not isinstance(said, str) or not said.startswith(_OWN):
+            continue
+        kind, given = said.removeprefix(_OWN), _GIVEN.get().get(name)
+        if given is not None:
+            setattr(model, name, given)
+        elif name == "network":
+            raise SavedModelError(
+                f"its network is a module of yours, {shortened(kind)}: pass one of that class to "
+                "sfboost.torch.load(path, network=...)"
+            )
 
 
 def restore_networks(model: Any) -> None:
@@ -44,13 +100,14 @@ def restore_networks(model: Any) -> None:
     """
     if model.plan.checkpoint is not None:
         raise SavedModelError("it names a folder for checkpoints, which no saved model does")
+    _take_given(model)
     device, dtype = _use_device(model), model.precision_.dtype
     weights = {name: getattr(model, name) for name in _WEIGHTS}
     make_trunk = model._trunk_maker(model.row_shape_)
     with torch.device("meta"):
         row = torch.zeros(2, *model.row_shape_, dtype=dtype)
         if model.plan.freeze_trunk:
-            model.backbone_ = make_trunk().to(dtype).eval().requires_grad_(False)
+            model.backbone_ = make_trunk().to(row.device, dtype).eval().requires_grad_(False)
             row, make_trunk = model.backbone_(row), nn.Identity
         model.network_ = build_network(make_trunk, row, seed=0, **model._split_sizes())
     for name, tensors in weights.items():
@@ -73,11 +130,10 @@ def _use_device(model: Any) -> torch.device:
         device = torch.empty(0, device=model.device).device
         if device.type != "meta":
             return device
-    warnings.warn(
+    warn(
         f"The model was trained on the device {shortened(model.device)}, which is not here: it is loaded on "
         "the cpu.",
         SavedModelWarning,
-        stacklevel=2,
     )
     model.device = "cpu"
     return torch.device("cpu")

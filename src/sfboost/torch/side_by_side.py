@@ -158,7 +158,7 @@ def mean_network(networks: Sequence[SplitNetwork], stretch: float = 1.0) -> Spli
 
 
 def searched_trunk(
-    architecture: Mapping[str, Any], part: str, shape: Sequence[int]
+    architecture: Mapping[str, Any], part: str, shape: Sequence[int], own: nn.Module | None = None
 ) -> Callable[[], nn.Module]:
     """Return what makes the trunks that a search found, to be filled with weights.
 
@@ -169,6 +169,8 @@ def searched_trunk(
     part : {"stable", "unstable"}
     shape : sequence of int
         Of one row of X.
+    own : nn.Module, optional
+        The trunk that was passed, if one was.
 
     Examples
     --------
@@ -176,5 +178,5 @@ def searched_trunk(
     >>> searched_trunk(architecture, "stable", (2, 8, 8))()(torch.zeros(3, 2, 8, 8)).shape
     torch.Size([3, 200])
     """
-    make = trunk_maker(Candidate(**architecture[part]), None, shape)
+    make = trunk_maker(Candidate(**architecture[part]), own, shape)
     return lambda: SideBySide([make() for _ in range(architecture["members"])])

@@ -7,6 +7,7 @@ state is as before.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts
 
 Loss = Callable[[Batch], LossParts]
+
+_LOG = logging.getLogger(__name__)
 
 
 class TrainingDivergedError(FloatingPointError):
@@ -48,6 +51,9 @@ class Stage:
         Let the rate fall to zero along a cosine.
     weight_decay : float
         Adam's (added to the gradient).
+    slow : sequence of nn.Parameter
+        Those of the parameters whose rate is `slow_rate` in place of the learning rate.
+    slow_rate : float
     """
 
     name: str
@@ -57,6 +63,18 @@ class Stage:
     learning_rate: float
     cosine: bool = False
     weight_decay: float = 0.0
+    slow: Sequence[nn.Parameter] = ()
+    slow_rate: float = 0.0
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Return the parameters as Adam takes them, by their rate."""
+        slow = {id(parameter) for parameter in self.slow}
+        fast = [parameter for parameter in self.parameters if id(parameter) not in slow]
+        made = [{"params": fast, "factor": 1.0}] if fast else []
+        if slow:
+            factor = self.slow_rate / self.learning_rate
+            made.append({"params": [p for p in self.parameters if id(p) in slow], "factor": factor})
+        return made
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from zero."""
@@ -125,6 +143,7 @@ class StageRunner:
     patience: int = 10
     autocast: bool = False
     verbose: int = 0
+    callback: Callable[[dict[str, Any]], object] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     _best: dict[str, Tensor] = field(default_factory=dict)
     _best_value: float = math.inf
@@ -140,7 +159,7 @@ class StageRunner:
                 if index < position[0]:
                     continue
                 optimizer = torch.optim.Adam(
-                    list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.weight_decay
+                    stage.groups(), lr=stage.learning_rate, weight_decay=stage.weight_decay
                 )
                 start = 0
                 if saved is not None:
@@ -157,7 +176,7 @@ class StageRunner:
         self.network.train()
         for step in range(start, stage.steps):
             for group in optimizer.param_groups:
-                group["lr"] = stage.rate(step)
+                group["lr"] = stage.rate(step) * group["factor"]
             parts = self._step(stage, optimizer, step)
             self.history.append({"stage": stage.name, "step": step + 1, **parts})
             stop = self._look(step, stage)
@@ -165,7 +184,9 @@ class StageRunner:
                 shown = "  ".join(
                     f"{name} {value:.4g}" for name, value in self.history[-1].items() if name != "stage"
                 )
-                print(f"[{stage.name} of {stage.steps}] {shown}", flush=True)
+                _LOG.info("[%s of %d] %s", stage.name, stage.steps, shown)
+            if self.callback is not None:
+                self.callback(dict(self.history[-1]))
             done = stop or step + 1 == stage.steps
             if self.checkpoint is not None and (done or (step + 1) % self.checkpoint_every == 0):
                 # The end of a stage is saved as the start of the next one.

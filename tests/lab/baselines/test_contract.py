@@ -29,6 +29,7 @@ MAKERS = {
     "pl-all": ("erm", _BRIEF),
     "tent-bn": ("erm", {**_BRIEF, "network": NORMALISED}),
     "dare": ("dare", _BRIEF),
+    "sfb-best": ("sfb-columns", {"stable": [0, 1, 2]}),
 }
 refusals = pytest.mark.filterwarnings(
     "ignore::sfboost.adaptation.AdaptationRefused", "ignore::sfboost.adaptation.AdaptationWarning"

@@ -15,7 +15,8 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import StableEvidence
 from sfboost.boosting import StableFeatureBoosting
-from sfboost.lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
+from sfboost.lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, Predictor
+from sfboost.lab.baselines.sfb import BoostingAdapter
 from sfboost.leakage.model import LeakModel, fit_leak_model
 
 _FOLDS = 5
@@ -117,3 +118,64 @@ class ColumnSFB(Method):
             stable_features=names, unstable_features=others, stable=self.estimator, random_state=seed
         )
         return ColumnPredictor(model.fit(train.X, train.y, sample_domain=train.domain), train)
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredPredictor:
+    """A predictor and the library's answer to the rows of one new domain."""
+
+    source: Predictor
+    adapted: Any
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes."""
+        return self.source.classes_
+
+    @property
+    def head(self) -> LinearHead | None:
+        """None: the answer is no linear function of the features."""
+        return None
+
+    @property
+    def decision_(self) -> str:
+        """What was done."""
+        return str(self.adapted.decision_)
+
+    def features(self, X: Any) -> Floats:
+        """Return the features of the source."""
+        return self.source.features(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the answer."""
+        return np.asarray(self.adapted.predict_proba(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        return np.asarray(self.adapted.predict(X))
+
+
+@dataclass(frozen=True)
+class SFBBest(BoostingAdapter):
+    """Ours, as a user gets it: `adapt` of the library's own model, with the answer that it finds best.
+
+    Needs a predictor of the trainer "sfb-columns" or "sfb".
+
+    Examples
+    --------
+    >>> SFBBest().title
+    'SFB (ours, best answer)'
+    """
+
+    name: ClassVar[str] = "sfb-best"
+    title: ClassVar[str] = "SFB (ours, best answer)"
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Adapt to unlabelled rows."""
+        model = getattr(predictor, "model", None)
+        if model is None:
+            raise ValueError(
+                f"{self.title} asks a model of the library, and this predictor ({type(predictor).__name__}) "
+                "has none. Use the trainer 'sfb-columns' or 'sfb', or the adapter 'sfb'."
+            )
+        return AnsweredPredictor(predictor, model.adapt(X_test))

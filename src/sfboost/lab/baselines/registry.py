@@ -52,6 +52,7 @@ ADAPTERS = Registry(
         "sfb-paper-as-is": _HERE + "paper:SFBPaperAsIs",
         "sfb-paper-labels": _HERE + "paper:SFBPaperLabels",
         "sfb": _HERE + "sfb:SFBOurs",
+        "sfb-best": _HERE + "columns:SFBBest",
         "sfb-flat": _HERE + "flattened:FlattenedSFB",
         "sfb-components": _HERE + "embeddings:SFBComponents",
         "sfb-leak": _HERE + "sfb:SFBLeak",

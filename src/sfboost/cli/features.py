@@ -1,0 +1,83 @@
+"""`sfboost features`: pictures in, a table of a network's features out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sfboost.cli.console import say, screen, speaking
+from sfboost.whole_files import whole_file
+
+if TYPE_CHECKING:
+    from sfboost.datasets.images import ImageSequence
+
+
+@speaking
+def features(
+    pictures: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder or archive of DOMAIN/CLASS/picture; or a folder of pictures, unlabelled."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Parquet file to write.")],
+    network: Annotated[
+        Path | None,
+        typer.Option(
+            "--network",
+            help="ONNX file of a network of yours: RGB between 0 and 1, (n, 3, size, size), in; n rows of "
+            "numbers out. By default EfficientNet-Lite0 with ImageNet weights, of sfboost[vision].",
+        ),
+    ] = None,
+    size: Annotated[int, typer.Option(min=8, help="Side of the square that pictures are resized to.")] = 224,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+) -> None:
+    """Turn pictures into rows of features, with columns for file, domain and label.
+
+    Features are kept by the content of pictures and network: a stopped run goes on where it was. Then
+    `sfboost run train.parquet new.parquet --target label --domain domain --id file --unstable components`.
+    """
+    from sfboost.datasets.features import EfficientNetFeatures, OnnxFeatures, extract
+
+    if output.suffix != ".parquet":
+        raise ValueError(f"{output} is to be a Parquet file: call it {output.with_suffix('.parquet')}.")
+    if network is not None and not network.is_file():
+        raise ValueError(f"There is no file {network}: --network names an ONNX file.")
+    extractor = EfficientNetFeatures(size) if network is None else OnnxFeatures(network, size)
+    found, columns = _find(pictures)
+    bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*bar, console=screen(error=True)) as shown:
+        task = shown.add_task("pictures", total=len(found))
+        rows = extract(found, extractor, n_jobs=jobs, progress=lambda n, _: shown.update(task, completed=n))
+    _write(columns, rows, output)
+    say(f"{len(rows)} pictures, {rows.shape[1]} features: {output}")
+
+
+def _find(root: Path) -> tuple[ImageSequence, dict[str, list[str]]]:
+    """The pictures, and what their folders say of them."""
+    from sfboost.datasets.folders import PICTURES, image_folder
+    from sfboost.datasets.images import ImageSequence
+
+    files = sorted(path for path in root.iterdir() if path.is_file()) if root.is_dir() else []
+    names = [path.name for path in files if path.name.lower().endswith(PICTURES)]
+    if names:
+        return ImageSequence.of_files(root, names), {"file": names, "domain": [root.name] * len(names)}
+    dataset = image_folder(root)
+    sequences: list[Any] = [domain.X for domain in dataset.domains]
+    return sum(sequences[1:], sequences[0]), {
+        "file": [name for sequence in sequences for name in sequence.names],
+        "domain": [domain.name for domain in dataset.domains for _ in range(len(domain))],
+        "label": [str(dataset.classes[k]) for domain in dataset.domains for k in domain.y],
+    }
+
+
+def _write(columns: dict[str, list[str]], rows: Any, output: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers = {f"f{j}": rows[:, j] for j in range(rows.shape[1])}
+    with whole_file(output) as part:
+        pq.write_table(pa.table({**columns, **numbers}), part)

@@ -1,0 +1,83 @@
+"""`sfboost features`: pictures in, a table out, with a network of one's own."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="the [app] extra brings the command")
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+Image = pytest.importorskip("PIL.Image")
+pq = pytest.importorskip("pyarrow.parquet")
+
+from typer.testing import CliRunner  # noqa: E402
+
+from sfboost.cli.app import app  # noqa: E402
+
+
+@pytest.fixture
+def network(tmp_path):
+    """The mean of each colour."""
+    shape = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, 8, 8])
+    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 3, 1, 1])
+    node = onnx.helper.make_node("GlobalAveragePool", ["x"], ["y"])
+    graph = onnx.helper.make_graph([node], "mean", [shape], [out])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "mean.onnx")
+    return tmp_path / "mean.onnx"
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    monkeypatch.setenv("SFBOOST_CACHE", str(tmp_path / "cache"))
+    for place, colour in (("day/cat", (255, 0, 0)), ("day/dog", (0, 255, 0)), ("night/cat", (51, 0, 0))):
+        folder = tmp_path / "photos" / place
+        folder.mkdir(parents=True)
+        Image.new("RGB", (9, 12), colour).save(folder / "1.png")
+    return tmp_path / "photos"
+
+
+def features(*words):
+    return CliRunner().invoke(app, ["features", *map(str, words)])
+
+
+def test_every_picture_is_a_row(photos, network, tmp_path):
+    out = tmp_path / "photos.parquet"
+    result = features(photos, "-o", out, "--network", network, "--size", 8)
+    assert result.exit_code == 0, result.output
+    table = pq.read_table(out).to_pydict()
+    assert table["domain"] == ["day", "day", "night"]
+    assert table["label"] == ["cat", "dog", "cat"]
+    assert table["file"] == ["day/cat/1.png", "day/dog/1.png", "night/cat/1.png"]
+    np.testing.assert_allclose([table["f0"], table["f1"]], [[1, 0, 0.2], [0, 1, 0]], atol=1e-6)
+
+
+def test_pictures_without_a_class_are_one_new_domain(photos, network, tmp_path):
+    out = tmp_path / "new.parquet"
+    assert features(photos / "day" / "cat", "-o", out, "--network", network, "--size", 8).exit_code == 0
+    table = pq.read_table(out).to_pydict()
+    assert (table["domain"], table["file"]) == (["cat"], ["1.png"])
+    assert "label" not in table
+
+
+def test_what_was_seen_is_not_looked_at_again(photos, network, tmp_path, monkeypatch):
+    words = [photos, "-o", tmp_path / "a.parquet", "--network", network, "--size", 8]
+    assert features(*words).exit_code == 0
+
+    def never(*_):
+        raise AssertionError("looked again")
+
+    monkeypatch.setattr("sfboost.datasets.features._look", never)
+    assert features(*words).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-o", "a.csv"], "Parquet"),
+        (["-o", "a.parquet", "--network", "none.onnx"], "There is no file none.onnx"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(photos, words, said):
+    result = features(photos, *words)
+    assert result.exit_code != 0
+    assert said in result.output

@@ -1,0 +1,143 @@
+"""A network, a penalty and a data set of one's own: trained, watched, saved and loaded."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import sfboost
+import sfboost.torch
+from sfboost import SavedModelError
+from sfboost.torch import Plan, SFBClassifier
+from sfboost.torch.building import reset_stable
+from sfboost.torch.networks import GivenTrunk
+from sfboost.torch.progress import shown_log
+from sfboost.torch.split_network import SplitNetwork
+
+pytestmark = pytest.mark.filterwarnings("ignore:In 1 starts:UserWarning", "ignore::sfboost.AdaptationWarning")
+QUICK = Plan(steps=4, unstable_steps=3, precision="float32", max_restarts=0)
+
+
+class Trunk(nn.Module):
+    def __init__(self, width=5):
+        super().__init__()
+        self.layer = nn.Linear(3, width)
+
+    def forward(self, x):
+        return torch.relu(self.layer(x))
+
+
+class EqualRisks(nn.Module):
+    def forward(self, domains, parameters):
+        risks = torch.stack([domain.risk for domain in domains])
+        return risks.max() - risks.min()
+
+
+class Forbidden(Trunk):
+    """Not what was trained."""
+
+    def __init__(self):
+        super().__init__(width=6)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y, domain = rng.integers(0, 2, 200), np.repeat(["a", "b"], 100)
+    return (y[:, None] + rng.normal(size=(200, 3))).astype(np.float32), y, domain
+
+
+def fitted(rows, trunk=None, **plan):
+    X, y, domain = rows
+    model = SFBClassifier(trunk or Trunk(), penalty=EqualRisks(), plan=QUICK.changed(**plan))
+    return model.fit(X, y, sample_domain=domain)
+
+
+@pytest.mark.parametrize("plan", [{}, {"freeze_trunk": True}], ids=str)
+def test_it_comes_back_with_the_class_that_the_caller_gives(rows, tmp_path, plan):
+    X = rows[0]
+    model = fitted(rows, **plan)
+    model.save(tmp_path / "own.sfb")
+    given = Trunk()
+    before = given.layer.weight.detach().clone()
+    loaded = sfboost.torch.load(tmp_path / "own.sfb", network=given)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert torch.equal(given.layer.weight, before)
+    model.adapt(X, answer="paper").save(tmp_path / "adapted.sfb")
+    adapted = sfboost.torch.load(tmp_path / "adapted.sfb", network=Trunk())
+    np.testing.assert_array_equal(adapted.predict_proba(X), model.adapt(X, answer="paper").predict_proba(X))
+
+
+def test_a_searched_model_of_a_module_comes_back(rows, tmp_path):
+    X, y, domain = (part[70:130] for part in rows)
+    model = SFBClassifier(Trunk(), plan=Plan(budget=1, precision="float32")).fit(X, y, sample_domain=domain)
+    model.save(tmp_path / "own.sfb")
+    loaded = sfboost.torch.load(tmp_path / "own.sfb", network=Trunk())
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_nothing_of_the_class_is_looked_up(rows, tmp_path):
+    fitted(rows).save(tmp_path / "own.sfb")
+    with pytest.raises(SavedModelError, match=r"sfboost\.torch\.load"):
+        sfboost.load(tmp_path / "own.sfb")
+    with pytest.raises(SavedModelError):
+        sfboost.torch.load(tmp_path / "own.sfb", network=Forbidden())
+
+
+def test_a_restart_begins_with_the_weights_that_the_module_came_with():
+    trunk = Trunk()
+    network = SplitNetwork(GivenTrunk(trunk), n_features=5, n_classes=2, n_domains=2)
+    head = network.stable_head.weight.detach().clone()
+    with torch.no_grad():
+        network.trunk.module.layer.weight.add_(1.0)
+    reset_stable(network, 7)
+    assert torch.equal(network.trunk.module.layer.weight, trunk.layer.weight)
+    assert not torch.equal(network.stable_head.weight, head)
+
+
+def test_the_trunk_has_a_rate_of_its_own(rows):
+    def moved(**plan):
+        trunk = Trunk()
+        model = fitted(rows, trunk, learning_rate=0.01, **plan)
+        change = (model.network_.trunk.module.layer.weight - trunk.layer.weight).detach()
+        return float(change.abs().max()), model
+
+    torch.manual_seed(0)
+    fast, _ = moved()
+    slow, model = moved(trunk_learning_rate=1e-5)
+    # Adam moves a weight by about its rate at each of the four steps.
+    assert fast > 0.02
+    assert 0 < slow < 1e-4
+    assert np.ptp([row["stable"] for row in model.history_ if row["stage"] == "stable"]) > 0
+
+
+def test_a_callback_gets_every_line_of_the_history(rows):
+    X, y, domain = rows
+    seen = []
+    model = SFBClassifier(Trunk(), plan=QUICK).fit(X, y, sample_domain=domain, callback=seen.append)
+    assert seen == model.history_
+
+
+def test_what_is_said_goes_to_the_log_and_logging_is_left_as_it_was(rows, capsys):
+    logger = logging.getLogger("sfboost.torch")
+    others, root = logger.handlers[:], logging.getLogger()
+    kept, root.handlers = root.handlers, []
+    try:
+        with shown_log(1):
+            fitted(rows, verbose=2)
+    finally:
+        root.handlers = kept
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "stable of 4" in err
+    assert (logger.handlers, logger.level) == (others, logging.NOTSET)
+
+
+def test_a_warning_points_at_the_line_that_called_fit(rows):
+    X, _, domain = rows
+    noise = np.random.default_rng(1).integers(0, 2, len(X))
+    with pytest.warns(UserWarning, match="In 1 starts") as caught:
+        SFBClassifier(Trunk(), plan=QUICK.changed(min_gain=0.9)).fit(X, noise, sample_domain=domain)
+    assert {one.filename for one in caught if "In 1 starts" in str(one.message)} == {__file__}
