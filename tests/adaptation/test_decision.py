@@ -9,6 +9,7 @@ from joints import GaussianFamily, draw_anticausal
 
 from sfboost import AdaptationRefused, AdaptationWarning, Settings, Training
 from sfboost.adaptation import StableEvidence, adapt
+from sfboost.heads import SoftLogisticRegression
 
 
 def rows(n, agreement=0.1):
@@ -29,11 +30,12 @@ def test_too_few_rows_keep_the_stable_predictor_and_say_the_number():
     np.testing.assert_allclose(kept.unstable_proba(X), np.tile(kept.prior, (100, 1)))
 
 
-def test_ten_effective_labels_per_parameter_are_needed():
+def test_ten_effective_labels_per_parameter_are_needed_of_a_head_that_is_not_shrunk():
     stable, X = rows(1000)  # worth 250 labels
-    assert adapt(stable, np.tile(X, 20)).decision.kind == "adapted"
-    with pytest.warns(AdaptationRefused, match="31 parameters need 310"):
-        adapt(stable, np.tile(X, 30))
+    for settings in (Settings(l2=0.01), Settings(head=SoftLogisticRegression())):
+        assert adapt(stable, np.tile(X, 20), settings=settings).decision.kind == "adapted"
+        with pytest.warns(AdaptationRefused, match="31 parameters need 310"):
+            adapt(stable, np.tile(X, 30), settings=settings)
 
 
 def test_the_paper_adapts_where_others_refuse_and_warns():
@@ -152,7 +154,7 @@ def test_the_labels_that_are_told_are_those_that_are_decided_by(n):
     stable, X = np.tile([0.25, 0.75], n)[:n], np.random.default_rng(0).normal(size=(n, 10))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        adaptation = adapt(stable, X)
+        adaptation = adapt(stable, X, settings=Settings(l2=0.01))
     worth = int(re.search(r"worth (\d+) labels", adaptation.decision.reason).group(1))
     assert (worth >= 110) == (adaptation.decision.kind == "adapted")
     assert any("need 110" in str(warning.message) for warning in told) == (worth < 110)

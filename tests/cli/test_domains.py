@@ -9,6 +9,9 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, draw, training
 
+from sfboost.cli.domains import holds_many
+from sfboost.cli.options import CsvOptions, StreamOptions
+
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -71,3 +74,18 @@ def test_what_cannot_be_done_for_many_domains_is_said(done, sfboost, tmp_path):
         "300 rows of gaps.csv have no 'hospital'"
         in sfboost(*run, tmp_path / "gaps.csv", *rest, code=2).output
     )
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_long_file_is_looked_through_for_domains_and_a_folder_is_one(done, tmp_path, ending):
+    new = done[1].sort_values("hospital")
+    path = tmp_path / f"new.{ending}"
+    new.to_csv(path, index=False) if ending == "csv" else new.to_parquet(path, index=False)
+    asked = (StreamOptions(), "hospital", CsvOptions())
+    assert holds_many(str(path), *asked)
+    assert not holds_many(str(tmp_path), *asked)
+    assert not holds_many(str(path), StreamOptions(engine="here"), *asked[1:])
+    assert not holds_many(str(path), StreamOptions(), "clinic", CsvOptions())
+    one = new[new["hospital"] == "new 1"]
+    one.to_csv(path, index=False) if ending == "csv" else one.to_parquet(path, index=False)
+    assert not holds_many(str(path), *asked)

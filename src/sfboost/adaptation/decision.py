@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ import numpy.typing as npt
 from sfboost.adaptation.problem import Problem
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
+
+if TYPE_CHECKING:
+    from sfboost.adaptation.regularisation import CrossFit
 
 #: What was done: the unstable features are used, not used, used in part, or used as `sfboost.leakage` does.
 DecisionKind = Literal["adapted", "kept stable", "blended", "leak-corrected"]
@@ -65,6 +68,10 @@ class Amount:
     all_labelled : bool
     all_certain : bool
         Whether f_S is one or zero for every row.
+    effective : float or None
+        Parameters that a penalty leaves of the head, if the rows are too few for all (`shrinking`).
+    held_out : CrossFit or None
+        What that head tells of rows that it was not fitted to.
     """
 
     statistics: PseudoLabelStatistics
@@ -74,11 +81,23 @@ class Amount:
     labelled: float = 0.0
     all_labelled: bool = False
     all_certain: bool = False
+    effective: float | None = None
+    held_out: CrossFit | None = None
 
     @property
     def n_parameters(self) -> int:
         """Parameters of a linear head: (d + 1)(K − 1)."""
         return (self.n_features + 1) * (self.statistics.n_classes - 1)
+
+    @property
+    def needed(self) -> int:
+        """Labels that the head needs as it is."""
+        return max(FEWEST_LABELS, LABELS_PER_PARAMETER * self.n_parameters)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there is something to learn from, and the head has too many parameters for it."""
+        return FEWEST_LABELS <= self.worth < self.needed
 
     @property
     def worth(self) -> int:
@@ -106,20 +125,22 @@ def amount_of(problem: Problem) -> Amount:
 
 def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
     """Why not to adapt: f_S is not shown to be informative, or the rows are too few for the head."""
-    needed = max(FEWEST_LABELS, LABELS_PER_PARAMETER * amount.n_parameters)
     sentences = []
-    enough_labels = amount.labelled >= needed or amount.all_labelled
+    enough_labels = amount.labelled >= amount.needed or amount.all_labelled
     if evidence is not None and not evidence.convincing and not enough_labels:
         sentences.append(
             f"on {evidence.n_rows} held-out training rows the stable predictor beats the class balance "
             f"by {evidence.gain:.2g} ± {evidence.standard_error:.2g} nats of log loss: not shown to be "
             "informative"
         )
-    if amount.worth < needed:
+    told = f"{amount.n_rows} rows are worth {amount.worth} labels (informativeness "
+    told += f"{amount.statistics.informativeness:.3f}), and {amount.n_parameters} parameters "
+    if amount.held_out is None and amount.worth < amount.needed:
+        sentences.append(f"{told}need {amount.needed}")
+    elif amount.held_out is not None and not amount.held_out.convincing:
         sentences.append(
-            f"{amount.n_rows} rows are worth {amount.worth} labels (informativeness "
-            f"{amount.statistics.informativeness:.3f}), and {amount.n_parameters} parameters need "
-            f"{needed}"
+            f"{told}that are shrunk to {amount.effective:.0f} tell nothing of rows that were held out "
+            f"({amount.held_out.gain:.2g} ± {amount.held_out.standard_error:.2g} nats)"
         )
     return sentences
 
@@ -127,7 +148,10 @@ def refusals(amount: Amount, evidence: StableEvidence | None) -> list[str]:
 def decide(amount: Amount, doubts: list[str], *, refuse: bool) -> Decision:
     """Keep the stable predictor where there are doubts (`refusals`), if that is wanted."""
     if not doubts:
-        return Decision("adapted", f"{amount.n_rows} rows are worth {amount.worth} labels")
+        told = f"{amount.n_rows} rows are worth {amount.worth} labels"
+        if amount.effective is not None:
+            told += f", and {amount.n_parameters} parameters are shrunk to {amount.effective:.0f}"
+        return Decision("adapted", told)
     told = "; ".join(doubts)
     return Decision("kept stable", told) if refuse else Decision("adapted", f"as asked, although {told}")
 

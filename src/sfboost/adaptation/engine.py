@@ -23,6 +23,7 @@ from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
 from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import ANSWERS, Choices, Settings, resolve
+from sfboost.adaptation.shrinking import can_shrink, shrink
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
@@ -34,28 +35,14 @@ def adapt(
     stable_proba: Any,
     X_unstable: Any,
     *,
-    y: Any = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    training: Training | None = None,
-    transport: str = "posterior",
-    answer: str = "checked",
     settings: Settings | None = None,
-    uncertainty: bool = False,
+    transport: str = "posterior",
     random_state: int = 0,
+    **options: Any,
 ) -> Adaptation:
     """`sfboost.adapt` without its look at what the new rows contradict, and at what was not checked."""
-    return adapt_rows(
-        stable_proba,
-        X_unstable,
-        resolve(settings, transport=transport, random_state=random_state),
-        y=y,
-        classes=classes,
-        sample_weight=sample_weight,
-        training=Training() if training is None else training,
-        answer=answer,
-        uncertainty=uncertainty,
-    )
+    choices = resolve(settings, transport=transport, random_state=random_state)
+    return adapt_rows(stable_proba, X_unstable, choices, **options)
 
 
 def adapt_rows(
@@ -63,12 +50,12 @@ def adapt_rows(
     X_unstable: Any,
     choices: Choices,
     *,
-    y: Any,
-    classes: Any,
-    sample_weight: Any,
-    training: Training,
-    answer: str,
-    uncertainty: bool,
+    y: Any = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    training: Training | None = None,
+    answer: str = "checked",
+    uncertainty: bool = False,
     alarm: str | None = None,
 ) -> Adaptation:
     """`adapt` with resolved settings, and with the alarm of those who can ask the new rows for one.
@@ -78,6 +65,7 @@ def adapt_rows(
     """
     if answer not in ANSWERS:
         raise ValueError(f"answer={answer!r} is not known: use one of {list(ANSWERS)}.")
+    training = Training() if training is None else training
     stable = as_probability_matrix(stable_proba)
     names = check_classes(classes, stable.shape[1])
     weight = check_weight(sample_weight, len(stable))
@@ -93,11 +81,14 @@ def adapt_rows(
     problem = Problem(stable, X, known, weight, divisor, raw)
     if len(used) < len(weight):  # a row of weight zero is no row
         problem = problem.take(used)
-    amount = amount_of(problem)
+    amount, fitted = amount_of(problem), None
+    if answer != "paper" and can_shrink(amount, choices):
+        problem, fitted, amount = shrink(problem, choices, amount, training.mean_head(standardizer))
     decision, notes = first_decision(amount, training, answer, names)
     learned = None
     if decision.kind == "adapted":
-        fitted = cross_fit(problem, choices) if choices.head is None else None
+        if fitted is None and choices.head is None:
+            fitted = cross_fit(problem, choices)
         unstable = fit_unstable(problem, choices, fitted.l2 if fitted else None)
         learned = Learned(unstable, _class_shares(problem, unstable), fitted)
         if answer == "safe" and not problem.all_labelled:

@@ -7,7 +7,7 @@ the first refitted head may lower it, and a wrapped classifier promises nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,12 @@ from sfboost.adaptation.settings import Choices
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
 from sfboost.heads.linear import LinearFit
-from sfboost.heads.objectives import CrossEntropy, ForwardCrossEntropy, LogLikelihood
+from sfboost.heads.objectives import (
+    CrossEntropy,
+    ForwardCrossEntropy,
+    LogLikelihood,
+    log_proba_from_logits,
+)
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import (
     correct_posthoc,
@@ -176,6 +181,8 @@ def _maximise_likelihood(
     n_rows = len(problem.stable)
     whitening = whitening or Whitening.of(problem.X, problem.weight)
     share = problem.weight / problem.weight.sum()
+    if problem.centre is not None:
+        return _maximise_around(problem, problem.centre, head, start, whitening)
     if start is None and n_rows > 2 * START_ROWS:
         some = RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state)
         start = _maximise_likelihood(problem.take(some), settings, l2, None, tol, whitening).linear_fit
@@ -192,6 +199,27 @@ def _maximise_likelihood(
     # The objective is −ℓ plus the penalty: no second pass over the rows is needed.
     penalty = 0.5 * head.l2 * float(np.vdot(head.coef_, head.coef_))
     return UnstableModel(head, history=(penalty - head.objective_,))
+
+
+def _maximise_around(
+    problem: Problem,
+    centre: FloatArray,
+    head: SoftLogisticRegression,
+    start: LinearFit | None,
+    whitening: Whitening,
+) -> UnstableModel:
+    """Maximise ℓ with a penalty on what the head differs by from `centre`, whose logits are given weights."""
+    share = problem.weight / problem.weight.sum()
+    given = log_proba_from_logits(np.asarray(problem.X @ centre[:, :-1].T) + centre[:, -1])
+    if start is not None:
+        start = replace(start, coef=start.coef - centre[:, :-1].T, intercept=start.intercept - centre[:, -1])
+    head.fit_objective(
+        problem.X, LogLikelihood(problem.class_evidence + given, share, given), start, whitening
+    )
+    moved = head.linear_fit_
+    value = 0.5 * head.l2 * float(np.vdot(moved.coef, moved.coef)) - moved.value
+    head.take(replace(moved, coef=moved.coef + centre[:, :-1].T, intercept=moved.intercept + centre[:, -1]))
+    return UnstableModel(head, history=(value,))
 
 
 def _soft_start(

@@ -46,6 +46,8 @@ class Problem:
         the training rows instead says that P(X_S | Y) is (label shift).
     raw : matrix of shape (n, d) or None
         Unstable features as they were given, where they are not X itself.
+    centre : array of shape (columns, d + 1) or None
+        The head that penalties shrink to, intercept last; None is zero.
     """
 
     stable: FloatArray
@@ -54,6 +56,7 @@ class Problem:
     weight: FloatArray
     given_prior: FloatArray | None = None
     raw: Any = None
+    centre: FloatArray | None = None
 
     @classmethod
     def unlabelled(

@@ -54,12 +54,22 @@ class CrossFit:
     strengths: tuple[float, ...]
     gains: tuple[float, ...]
 
+    @property
+    def convincing(self) -> bool:
+        """Whether the gain exceeds zero by 1.64 standard errors (one-sided 5 %)."""
+        return self.gain > 1.64 * self.standard_error
 
-def cross_fit(problem: Problem, settings: Choices, total: float | None = None) -> CrossFit:
+
+def cross_fit(
+    problem: Problem,
+    settings: Choices,
+    total: float | None = None,
+    strengths: tuple[float, ...] = STRENGTHS,
+) -> CrossFit:
     """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows.
 
     Labels would say which penalty predicts best; ℓ on rows that were held out says it without them. `total`
-    is the weight of all rows if `problem` holds some of them only.
+    is the weight of all rows if `problem` holds some of them only, `strengths` are the penalties to try.
 
     References
     ----------
@@ -80,7 +90,7 @@ def cross_fit(problem: Problem, settings: Choices, total: float | None = None) -
     ring = problem.take(np.concatenate([rows, rows[: edges[1]]]))
     part = ring.take(slice(0, len(rows)))
     n = float(part.weight.sum())
-    tries = STRENGTHS if settings.l2 is None else (settings.l2 * total,)
+    tries = strengths if settings.l2 is None else (settings.l2 * total,)
     share = part.weight / n
     # From the strongest penalty on, until one is clearly too weak: the weaker, the slower and the worse.
     tried: list[FloatArray] = []
@@ -90,11 +100,11 @@ def cross_fit(problem: Problem, settings: Choices, total: float | None = None) -
         worse, error = _mean_and_error(best - scores, share)
         if worse > _CLEARLY * error:
             break
-    strengths = tries[len(tries) - len(tried) :]
+    tries = tries[len(tries) - len(tried) :]
     means, errors = zip(*(_mean_and_error(scores, share) for scores in tried), strict=True)
     chosen = int(np.argmax(means))
-    l2 = strengths[chosen] / total
-    return CrossFit(l2, means[chosen], errors[chosen], len(rows), strengths, means)
+    l2 = tries[chosen] / total
+    return CrossFit(l2, means[chosen], errors[chosen], len(rows), tries, means)
 
 
 def _mean_and_error(values: FloatArray, share: FloatArray) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.decision import Amount
-from sfboost.adaptation.engine import check_source_prior
+from sfboost.adaptation.engine import adapt_rows, check_source_prior
 from sfboost.adaptation.fitting import FINE, UnstableModel, fit_unstable
 from sfboost.adaptation.guard import allowed_leak, judge
 from sfboost.adaptation.likelihood_sums import LikelihoodSums, Point, likelihood_sums
@@ -25,6 +25,7 @@ from sfboost.adaptation.outcome import Learned, conclude, first_decision
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import cross_fit
 from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.shrinking import can_shrink
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.summed_errors import influence_map, summed_covariance, summed_uncertainty
 from sfboost.adaptation.training import Training
@@ -92,6 +93,11 @@ def adapt_summed(
     rows = overview.standardizer.apply(overview.X)
     sample = Problem.unlabelled(overview.stable, rows, divisor, overview.X)
     amount = Amount(statistics, int(n_rows), overview.X.shape[1], prior, all_certain=overview.all_certain)
+    if answer != "paper" and can_shrink(amount, choices) and len(overview.stable) == n_rows:
+        rest: dict[str, Any] = {"answer": answer, "uncertainty": uncertainty, "alarm": alarm}
+        return adapt_rows(
+            overview.stable, overview.X, choices, classes=classes, training=training, **rest
+        )  # the sample is all rows
     decision, notes = first_decision(amount, training, answer, classes)
     learned, errors = None, None
     if decision.kind == "adapted":

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sfboost.adaptation.decision import StableEvidence
-from sfboost.heads import SoftLabelMixin
+from sfboost.adaptation.standardize import Standardizer
+from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray
 
 
@@ -74,3 +77,20 @@ class Training:
             raise ValueError(
                 f"leak={self.leak} makes no sense: it is the size of a difference, zero or more."
             )
+
+    def heads_in(self, standardizer: Standardizer) -> FloatArray | None:
+        """Heads of the labelled domains in the units of new rows, of shape (E, columns, d + 1)."""
+        found = []
+        for domain in self.heads:
+            head, mean, scale = domain.head, domain.feature_mean, domain.feature_scale
+            if not isinstance(head, SoftLogisticRegression) or mean is None or scale is None:
+                continue
+            slope = head.coef_ / scale
+            intercept = head.intercept_ + slope @ (standardizer.mean - mean)
+            found.append(np.column_stack([slope * standardizer.scale, intercept]))
+        return np.array(found) if found else None
+
+    def mean_head(self, standardizer: Standardizer | None) -> FloatArray | None:
+        """The mean of `heads_in`; None where there is none."""
+        heads = None if standardizer is None else self.heads_in(standardizer)
+        return None if heads is None else np.asarray(heads.mean(axis=0))

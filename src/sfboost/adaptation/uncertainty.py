@@ -33,7 +33,7 @@ from sfboost.marginal.probabilities import FloatArray
 
 _STEP = 1e-4
 #: Beyond this many parameters the covariance costs more than the fit.
-_MOST_PARAMETERS = 400
+_MOST_PARAMETERS = 600
 #: Rows times parameters that the influence of every row may take: 0.4 GB.
 _MOST_NUMBERS = 50_000_000
 
@@ -262,7 +262,8 @@ def _head_influence(
     score = -(by_logit[:, :, None] * design[:, None, :]).reshape(len(design), -1)
     score /= np.maximum(share, np.finfo(np.float64).tiny)[:, None]
     score[share <= 0.0] = 0.0
-    penalty = head.l2 * np.column_stack([head.coef_, np.zeros(len(head.coef_))]).ravel()
+    away = head.coef_ if problem.centre is None else head.coef_ - problem.centre[:, :-1]
+    penalty = head.l2 * np.column_stack([away, np.zeros(len(away))]).ravel()
 
     def mean_score(at: FloatArray) -> FloatArray:
         gradient = _objective(problem, settings, at, share).value_and_gradient(logits)[1]

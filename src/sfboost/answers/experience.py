@@ -14,6 +14,7 @@ from sfboost.answers.mending import Habits
 from sfboost.answers.play import Case, play
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
+from sfboost.change.reference import average
 
 IntArray = npt.NDArray[np.intp]
 
@@ -60,6 +61,8 @@ class Experience:
         tick: Callable[[], Any] = lambda: None,
     ) -> Self:
         """Learn from labelled domains, each seen by predictors that were trained without it."""
+        neutral = average([part.view for part in rows])
+        rows = [part.beside(neutral) for part in rows]
         views = [part.view for part in rows]
         reference = Reference.learn(views, labels, domains, names, groups)
         can_mend = all(part.log_pooled is not None for part in rows)

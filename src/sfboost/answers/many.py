@@ -71,7 +71,8 @@ class ManyAnswers:
             "grafted": can_mend and can_boost,
         }
         available = ("stable", "pooled", *(name for name in able if able[name] and doubt is None))
-        changes = ManyChanges.measure(experience.reference, (part.view for part in parts))
+        reference = experience.reference
+        changes = ManyChanges.measure(reference, (part.beside(reference.neutral).view for part in parts))
         made = cls(changes, [], np.zeros((len(parts) + 1, len(WORDS))), {}, [], available)
         # The same for all domains where nothing changed.
         some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)

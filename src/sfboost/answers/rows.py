@@ -54,10 +54,18 @@ class AnswerRows:
             view.log_pooled[positions],
             view.features[positions],
             weight / weight.sum(),
+            None if view.log_neutral is None else view.log_neutral[positions],
         )
         before = np.arange(len(view.weight)) if self.positions is None else self.positions
         given = None if self.given is None else _safe_indexing(self.given, positions)
         return replace(self, view=part, positions=before[positions], given=given)
+
+    def beside(self, neutral: FloatArray | None) -> AnswerRows:
+        """The same rows, their evidence measured by what pooled says of this U; see `View.evidence`."""
+        if self.log_pooled is None or neutral is None:
+            return self
+        said = self.log_pooled(np.tile(neutral, (len(self.view.weight), 1)), self.positions)
+        return replace(self, view=replace(self.view, log_neutral=said))
 
     def with_unstable(self, unstable: FloatArray) -> AnswerRows:
         """The same rows with another U."""

@@ -152,6 +152,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             )
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
+        asked = {"y": y, "sample_weight": sample_weight, "uncertainty": uncertainty}
         rows = note = None
         paper = settings is not None and settings.method == "paper"
         if paper and answer in ("best", "safe") and leak is None:
@@ -167,26 +168,16 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
                 copy(self), stable, unstable, sample_domain, training, answer, choices, rows, note
             )
         if rows is not None:
-            return self._best(rows, stable, unstable, choices, y, sample_weight, uncertainty)
+            return self._best(rows, stable, unstable, choices, **asked)
         training, alarm = with_leak(self.training_, leak, answer), None
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
-            asked = training if answer == "safe" else replace(training, leak=0.0)
+            known = training if answer == "safe" else replace(training, leak=0.0)
             new = rows_to_judge(stable, unstable, sample_weight, choices, training)
-            doubts = [alarm_of(asked, new), self._doubt() if leak is None else None]
+            doubts = [alarm_of(known, new), self._doubt() if leak is None else None]
             alarm = "; ".join(doubt for doubt in doubts if doubt) or None
-        adaptation = adapt_rows(
-            stable,
-            unstable,
-            choices,
-            y=y,
-            classes=self.classes_,
-            sample_weight=sample_weight,
-            training=training,
-            answer=answer,
-            uncertainty=uncertainty,
-            alarm=alarm,
-        )
+        shared: dict[str, Any] = {"classes": self.classes_, "training": training, "alarm": alarm}
+        adaptation = adapt_rows(stable, unstable, choices, answer=answer, **shared, **asked)
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(self), with_note(adaptation, note))
 
@@ -215,32 +206,19 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         stable: FloatArray,
         unstable: Any,
         choices: Choices,
-        y: Any,
-        sample_weight: Any,
-        uncertainty: bool,
+        **asked: Any,
     ) -> AdaptedClassifier:
         """Answer as own domains recommend; see `sfboost.answers`."""
         with warnings.catch_warnings():
             # SFB is one candidate of several here: what it doubts is its own.
             warnings.simplefilter("ignore", AdaptationWarning)
             alarm = None
-            if uncertainty:
-                asked = replace(self.training_, leak=0.0)
-                alarm = alarm_of(
-                    asked, rows_to_judge(stable, unstable, sample_weight, choices, self.training_)
-                )
-            adaptation = adapt_rows(
-                stable,
-                unstable,
-                choices,
-                y=y,
-                classes=self.classes_,
-                sample_weight=sample_weight,
-                training=self.training_,
-                answer="checked",
-                uncertainty=uncertainty,
-                alarm=alarm,
-            )
+            if asked["uncertainty"]:
+                new = rows_to_judge(stable, unstable, asked["sample_weight"], choices, self.training_)
+                alarm = alarm_of(replace(self.training_, leak=0.0), new)
+            shared: dict[str, Any] = {"classes": self.classes_, "training": self.training_, "alarm": alarm}
+            adaptation = adapt_rows(stable, unstable, choices, **shared, **asked)
+        y = asked["y"]
         known = check_known_labels(y, self.classes_, len(stable)) if y is not None else None
         return self._choose(rows, adaptation, choices, known)
 

@@ -524,6 +524,10 @@ class StableFeatureBoosting(AdaptableClassifier):
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         tell_filled(self, X, "new rows")
+        return self._parts(X)
+
+    def _parts(self, X: Any) -> tuple[FloatArray, Any]:
+        """`stable_and_unstable` of rows that are checked."""
         return self._stable_log_proba(X), self.unstable_columns_.take(X)
 
     @property

@@ -19,7 +19,6 @@ from sfboost.answers.many import ManyAnswers
 from sfboost.boosting.adapted_domains import AdaptedDomains
 from sfboost.boosting.rows import check_domain
 from sfboost.diagnostics.inputs import rows_by_domain
-from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
@@ -80,7 +79,7 @@ def adapt_domains(
         )
     heads = None
     if not reason and (best is None or best.needs_heads):
-        known = _training_heads(model, standardizer)
+        known = training.heads_in(standardizer)
         heads = fit_pooled_heads(stable, standardizer.apply(X), number, len(domains), known)
     leak = training.leak if answer == "safe" else None
     return AdaptedDomains(
@@ -97,16 +96,3 @@ def _why_not(amount: Amount, training: Training, answer: str) -> str:
     if answer == "safe" and training.leak is None:
         return f"its leak could not be measured ({training.leak_source}); pass leak=δ if you know a bound"
     return ""
-
-
-def _training_heads(model: Any, standardizer: Standardizer) -> FloatArray | None:
-    """Heads of the labelled domains, in the units of the new ones."""
-    found = []
-    for domain in getattr(model, "domains_", ()):
-        head = domain.head
-        if not isinstance(head, SoftLogisticRegression) or domain.feature_mean is None:
-            continue
-        slope = head.coef_ / domain.feature_scale
-        intercept = head.intercept_ + slope @ (standardizer.mean - domain.feature_mean)
-        found.append(np.column_stack([slope * standardizer.scale, intercept]))
-    return np.array(found) if found else None

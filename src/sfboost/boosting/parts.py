@@ -25,11 +25,12 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
     if not hasattr(model, "unstable_columns_"):  # a network
         log_stable, learned = model.stable_and_unstable(X)
         return np.exp(log_stable), np.asarray(learned, dtype=np.float64)
-    X = model._check_input(as_fitted(model, X), reset=False)
-    unstable = np.asarray(model.unstable_columns_.take(X), dtype=np.float64)
+    # What is filled in is not told here: that would be once for every block of a long table.
+    log_stable, columns = model._parts(model._check_input(as_fitted(model, X), reset=False))
+    unstable = np.asarray(columns, dtype=np.float64)
     if not np.isfinite(unstable.sum()):
         require_finite_numbers(unstable, model.unstable_columns_.names, "unstable", "impute it first.")
-    return np.exp(model._stable_log_proba(X)), unstable
+    return np.exp(log_stable), unstable
 
 
 def is_summable(model: StableFeatureBoosting) -> bool:

@@ -50,6 +50,8 @@ class Reference:
         Of the unstable features, by column.
     groups : integer array of shape (d,)
         Columns of one feature (a category and its codes) have one number.
+    neutral : array of shape (d,) or None
+        Average U, by which the evidence of own domains was measured; None if it was by f_S.
     """
 
     coordinates: MeaningCoordinates
@@ -58,6 +60,7 @@ class Reference:
     prior: FloatArray
     names: tuple[str, ...]
     groups: npt.NDArray[np.intp]
+    neutral: FloatArray | None = None
 
     @classmethod
     def learn(
@@ -82,7 +85,14 @@ class Reference:
             prior,
             tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
             np.unique(numbers, return_inverse=True)[1],
+            None if everything.log_neutral is None else average(views),
         )
+
+
+def average(views: Sequence[View]) -> FloatArray:
+    """U of all domains on average, each row with the weight that it has in its domain."""
+    sizes = np.array([len(view.weight) for view in views], dtype=np.float64)
+    return np.asarray(sizes / sizes.sum() @ np.array([view.weight @ view.unstable for view in views]))
 
 
 def _left_out(
@@ -121,7 +131,9 @@ def _stacked(views: Sequence[View]) -> View:
     )
     shares = sizes / sizes.sum()
     weight = np.concatenate([share * view.weight for share, view in zip(shares, views, strict=True)])
-    return View(log_stable, unstable, log_pooled, features, weight)
+    neutral = [view.log_neutral for view in views if view.log_neutral is not None]
+    log_neutral = np.concatenate(neutral) if len(neutral) == len(views) else None
+    return View(log_stable, unstable, log_pooled, features, weight, log_neutral)
 
 
 def _importance(coordinates: MeaningCoordinates, view: View) -> FloatArray:

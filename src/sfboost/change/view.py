@@ -27,6 +27,8 @@ class View:
         What X_U is predicted from: X_S as numbers, or the centred log f_S where X_S is not at hand.
     weight : array of shape (n,)
         Row weights that sum to one.
+    log_neutral : array of shape (n, K), optional
+        What the pooled classifier says where X_U is what it is on average; log f_S if it is not known.
     """
 
     log_stable: FloatArray
@@ -34,6 +36,7 @@ class View:
     log_pooled: FloatArray
     features: FloatArray
     weight: FloatArray
+    log_neutral: FloatArray | None = None
 
     @classmethod
     def of(
@@ -70,12 +73,14 @@ class View:
 
     @property
     def evidence(self) -> FloatArray:
-        """What the unstable features add in the pooled answer: log pooled − log f_S, centred over classes.
+        """What the unstable features add in the pooled answer, centred over classes.
 
-        For a pooled classifier that is linear in log space it is its U-part; for any other one it is still
-        what the answer is computed with, so that a change that breaks the answer is seen in it.
+        That is log pooled less what pooled says of an average X_U: for a classifier that is linear in log
+        space its U-part, for any other one still what the answer is computed with, so that a change that
+        breaks the answer is seen in it. Less log f_S would not do: where X_U follows from X_S, pooled
+        believes X_S less than f_S does, and that difference hides what X_U says.
         """
-        return centred(self.log_pooled - self.log_stable)
+        return centred(self.log_pooled - (self.log_stable if self.log_neutral is None else self.log_neutral))
 
 
 def centred(log_proba: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import typer
 
 from sfboost.boosting import AdaptedDomains
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
-from sfboost.cli.options import AdaptOptions
+from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
 from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import Project
 from sfboost.encoding.cells import as_text
@@ -22,10 +23,25 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.tables.dialect import Kind
 from sfboost.tables.preparing import NewTable
+from sfboost.tables.reading import open_batches
 from sfboost.tables.writing import open_table, whole_output
 
 # More names than this are not told one by one.
 _MOST_NAMES = 5
+
+
+def holds_many(where: str, stream: StreamOptions, domain: str, csv: CsvOptions) -> bool:
+    """Whether a long file is of several domains: it is then read at once. A folder, or an engine, is one."""
+    if stream.engine is not None or Path(where).is_dir():
+        return False
+    found: set[str] = set()
+    with open_batches(csv.find(where), BATCH_ROWS, {domain: pa.string()}, [domain]) as (_, batches):
+        for batch in batches:
+            if domain in batch.schema.names:
+                found |= set(pc.unique(as_text(batch.column(domain), domain)).drop_null().to_pylist())
+            if len(found) > 1 or domain not in batch.schema.names:
+                break
+    return len(found) > 1
 
 
 def domain_of_rows(table: pa.Table, project: Project, name: str) -> npt.NDArray[np.object_] | None:

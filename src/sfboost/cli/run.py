@@ -11,7 +11,7 @@ from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
 from sfboost.cli.costs import Costs, read_costs
-from sfboost.cli.domains import EachDomain, domain_of_rows
+from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
@@ -73,7 +73,7 @@ def run(
     if held is not None:
         rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
         name = str(hold_out)
-    elif not is_long(new, stream, project):
+    elif not is_long(new, stream, project) or holds_many(str(new), stream, columns.domain, csv):
         rows, name = read_new(str(new), project, csv, adapting.labels, each=True)
         domain = domain_of_rows(rows.table, project, name)
         if domain is not None:

@@ -83,8 +83,8 @@ class PooledHeads:
     ) -> FloatArray:
         """Log Pr[Y | X_S, X_U] of rows of numbered domains.
 
-        With a `leak` (and the confusion ε) f_U is drawn towards the class shares as `adaptation.guard` does:
-        by what that leak, and the error of the head, may be of it.
+        With a `leak` (and the confusion ε) f_U is drawn towards the class shares, row by row, by what that
+        leak and the error of the head may be of it: few rows have no gain that could be judged as a whole.
         """
         log_unstable = self.log_unstable(X, domain)
         usual = self.sizes @ self.shares / self.sizes.sum()
@@ -104,7 +104,7 @@ class PooledHeads:
         leak: float,
         confusion: FloatArray,
     ) -> FloatArray:
-        """The share of the way from the prior to f_U that survives; see `adaptation.guard.Guard.trust`."""
+        """The share of the way from the prior to f_U that survives."""
         tiny = np.finfo(np.float64).tiny
         moved = base - prior
         reach = np.maximum(np.abs(moved @ confusion.T).max(axis=1), tiny)

@@ -151,7 +151,7 @@ def prepare_new(
             shown = ", ".join(domains[:4]) + (" …" if len(domains) > 4 else "")
             remarks.append(
                 f"{name} holds rows of {len(domains)} domains ({shown}), and they are adapted to as one: "
-                "`sfboost run` answers each by itself."
+                "`sfboost run` on one file answers each by itself."
             )
     if roles.id in table.column_names:  # adapting needs no id; predicting does
         n_twice = table.num_rows - len(pc.unique(table.column(roles.id)))

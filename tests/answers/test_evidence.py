@@ -1,0 +1,55 @@
+"""What the unstable features say, apart from what the stable ones do."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import sfboost
+from sfboost.answers.rows import AnswerRows
+from sfboost.change import View
+
+
+def copies(seed, n=400, turned=False):
+    """X_U repeats X_S with noise: a pooled classifier believes X_S less than f_S does."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    S = np.eye(3)[y] + rng.normal(size=(n, 3))
+    U = 0.3 * np.eye(3)[y] + S + rng.normal(size=(n, 3))
+    return S, -U if turned else U, y
+
+
+def test_the_evidence_of_a_linear_classifier_is_its_unstable_part():
+    S, U, y = copies(0)
+    pooled = LogisticRegression().fit(np.hstack([S, U]), y)
+    stable = LogisticRegression().fit(S, y)
+
+    def ask(other, positions=None):
+        return pooled.predict_log_proba(np.hstack([S if positions is None else S[positions], other]))
+
+    view = View(stable.predict_log_proba(S), U, ask(U), S, np.full(len(S), 1 / len(S)))
+    neutral = U.mean(axis=0)
+    rows = AnswerRows(view, ask).beside(neutral)
+    part = (U - neutral) @ pooled.coef_[:, 3:].T
+    np.testing.assert_allclose(rows.view.evidence, part - part.mean(axis=1, keepdims=True), atol=1e-12)
+    some = rows.take(np.array([3, 5]))
+    np.testing.assert_allclose(some.view.evidence, rows.view.evidence[[3, 5]], atol=1e-12)
+    turned = rows.with_unstable(2 * neutral - U)
+    np.testing.assert_allclose(turned.view.evidence, -rows.view.evidence, atol=1e-12)
+
+
+def test_probabilities_alone_are_measured_by_the_stable_predictor():
+    view = View.of([0.3, 0.6], [[1.0], [2.0]], [0.2, 0.9])
+    assert AnswerRows(view).beside(np.zeros(1)).view is view
+    np.testing.assert_allclose(view.evidence.sum(axis=1), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_features_that_repeat_the_stable_ones_speak_for_them(turned):
+    parts = [copies(seed) for seed in range(3)]
+    X, y = np.vstack([np.hstack(part[:2]) for part in parts]), np.concatenate([part[2] for part in parts])
+    model = sfboost.StableFeatureBoosting([0, 1, 2]).fit(X, y, sample_domain=np.repeat([0, 1, 2], 400))
+    S, U, _ = copies(7, turned=turned)
+    change = model.adapt(np.hstack([S, U])).change_
+    assert min(change.own.values()) > 0.1
+    assert (change.value < 0) == turned
+    assert (change.verdict == "changed") == turned
