@@ -3,8 +3,10 @@
     python studies/study_guard.py --problems 120 --out build/study_guard.jsonl
     python studies/study_guard.py --summary --out build/study_guard.jsonl
     python studies/study_guard.py --coverage --problems 40 --out build/study_delta.jsonl
+    python studies/study_guard.py --digits 4
 
-The last asks how often δ is large enough, with 300, 1000 and 20 000 rows in a training domain. Each line of
+`--coverage` asks how often δ is large enough, with 300, 1000 and 20 000 rows in a training domain; `--digits`
+is `sfboost demo` with the stable, the unguarded and the guarded answer. Each line of
 the output file is one problem, so that a stopped run resumes where it was. The figures of docs/guard.md come
 from here.
 """
@@ -19,10 +21,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import AdaptationWarning, StableFeatureBoosting
 from sfboost.boosting.diagnosing import new_rows
+from sfboost.datasets import colored_digits
 from sfboost.diagnostics import Dials, domain_leak, random_dials, simulate, training_leak
 from sfboost.diagnostics.feasibility import feasibility
 from sfboost.diagnostics.linearity import linearity_test
@@ -145,6 +149,29 @@ def summarise_coverage(records: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def digits(repeats: int) -> str:
+    """Accuracy in % by agreement on coloured digits, with the forest of `sfboost demo`."""
+    found: dict[float, list[list[float]]] = {}
+    for seed in range(repeats):
+        dataset = colored_digits(view="table", random_state=seed, n_validate=0, n_test=797)
+        X, y, domain = dataset.pooled("train")
+        forest = RandomForestClassifier(60, min_samples_leaf=4, random_state=seed)
+        columns = (dataset.stable_features, dataset.unstable_features)
+        model = StableFeatureBoosting(*columns, stable=forest, play=False).fit(X, y, sample_domain=domain)
+        for name in dataset.test:
+            rows, labels = dataset.xy(name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", AdaptationWarning)
+                answers = [model, *(model.adapt(rows, answer=answer) for answer in ("paper", "safe"))]
+            scores = [100 * float(answer.score(rows, labels)) for answer in answers]
+            found.setdefault(dataset.domain(name).agreement, []).append(scores)
+    lines = ["agreement  stable  paper   safe"]
+    for agreement, scores in found.items():
+        stable, paper, safe = np.mean(scores, axis=0)
+        lines.append(f"{agreement:9.1f}{stable:8.1f}{paper:7.1f}{safe:7.1f}")
+    return "\n".join(lines)
+
+
 def summarise(records: list[dict[str, object]]) -> str:
     """One line per scenario and method; harm is accuracy lost against the stable predictor, in points.
 
@@ -195,7 +222,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/study_guard.jsonl"))
     parser.add_argument("--summary", action="store_true", help="only print the table of what is there")
     parser.add_argument("--coverage", action="store_true", help="how often δ is large enough")
+    parser.add_argument("--digits", type=int, metavar="N", help="splits of the coloured digits")
     arguments = parser.parse_args()
+    if arguments.digits:
+        print(digits(arguments.digits))
+        return
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     lines = arguments.out.read_text().splitlines() if arguments.out.exists() else []
     records = [json.loads(line) for line in lines]

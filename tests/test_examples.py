@@ -22,7 +22,17 @@ def test_the_gallery_lists_every_example():
     assert set(GALLERY) == {f"examples/{path.name}" for path in EXAMPLES}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+#: Those that need more than the core, and those that train a network.
+NEEDS = {"own_network": "torch", "at_scale": "pyarrow"}
+LONG = {"own_network"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.long] * (path.stem in LONG), id=path.stem) for path in EXAMPLES],
+)
 def test_the_example_prints_what_the_gallery_says(path):
+    if path.stem in NEEDS:
+        pytest.importorskip(NEEDS[path.stem], reason="an extra is not installed")
     done = subprocess.run([sys.executable, "-W", "ignore", path], capture_output=True, text=True, check=True)
     assert GALLERY[f"examples/{path.name}"] in done.stdout.splitlines()

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,3 +21,19 @@ def test_links_between_pages_lead_somewhere():
             if not (page.parent / target.partition("#")[0]).exists():
                 broken.append(f"{page.name}: {target}")
     assert broken == []
+
+
+def test_links_to_elsewhere_are_whole_addresses():
+    """Whether anybody answers there is not asked: tests need no network."""
+    odd = []
+    for page in (*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")):
+        text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)
+        for target in re.findall(r"\]\((http[^)]*)\)|<(http[^>]*)>", text):
+            parts = urlsplit("".join(target))
+            if (
+                parts.scheme != "https"
+                or not re.fullmatch(r"[\w-]+(\.[\w-]+)+", parts.netloc)
+                or " " in parts.path
+            ):
+                odd.append(f"{page.name}: {''.join(target)}")
+    assert odd == []

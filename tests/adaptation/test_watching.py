@@ -28,7 +28,7 @@ def p_values(rng, looks, rows, half_life=None, noise="normal"):
 @pytest.mark.parametrize(("half_life", "noise"), [(None, "normal"), (500.0, "normal"), (None, "heavy")])
 def test_while_nothing_changes_p_values_are_uniform_and_tell_nothing_of_the_next(half_life, noise):
     rng = np.random.default_rng(0)
-    streams = np.array([p_values(rng, 41, 60, half_life, noise) for _ in range(60)])
+    streams = np.array([p_values(rng, 41, 80, half_life, noise) for _ in range(60)])
     for level in (0.05, 0.01, 0.001):
         error = np.sqrt(level / streams.size)
         assert abs((streams < level).mean() - level) < 4.0 * error
@@ -61,3 +61,15 @@ def test_small_batches_are_judged_together():
         found.append(p)
     assert np.isnan([first, *found[:5]]).all()
     assert found[5] == pytest.approx(second, rel=1e-12)
+
+
+def test_rows_wait_for_some_of_a_rare_class_but_not_forever():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100, 2))
+    for share, batches in ((0.05, 4), (0.0, 20)):
+        watch = Watch(UNITS)
+        for _ in range(batches):
+            assert watch.mean is None
+            _, watch = watch.look(np.tile([1.0 - share, share], (100, 1)), X)
+        assert watch.mean is not None
+        assert watch.waiting == ()

@@ -1,5 +1,7 @@
 """How good is it here, and how sure is this row, without labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from joints import draw_anticausal
@@ -32,6 +34,20 @@ def test_each_answers_accuracy_is_known_without_a_label(model, hospitals):
     for name, answer in actual.items():
         assert found[name].value["accuracy"] == pytest.approx(answer.score(X_new, y_new), abs=0.05), name
     assert found["pooled"].upper["accuracy"] < found["stable"].lower["accuracy"]
+
+
+def test_without_a_guard_the_intervals_allow_for_the_leak_of_training(hospitals):
+    X, y, domain = hospitals
+    fitted = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+    fitted.training_ = replace(fitted.training_, leak=0.04, leak_source="given")
+    X_new = draw_anticausal(400, 0.1, seed=5)[0]
+    adapted = fitted.adapt(X_new)
+    assert adapted.leak_ is None  # answer="best" has no guard
+    found, without = (performance_without_labels(adapted, X_new, leak=leak) for leak in (None, 0.0))
+    for name, performance in found.items():
+        assert performance.leak == 0.04
+        widths = [each.upper["accuracy"] - each.lower["accuracy"] for each in (performance, without[name])]
+        assert widths[0] > widths[1], name
 
 
 def test_rows_of_a_frame_are_mixed_by_name(model, hospitals):

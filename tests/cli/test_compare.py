@@ -43,7 +43,7 @@ def compare(*words):
 
 @pytest.fixture
 def table(tmp_path):
-    return write(tmp_path / "towns.csv")
+    return write(tmp_path / "towns.csv", 3)
 
 
 def test_a_table_with_its_differences_and_latex(table, tmp_path):
@@ -54,7 +54,7 @@ def test_a_table_with_its_differences_and_latex(table, tmp_path):
     assert "SFB (stable columns) - pooled classifier" in result.output
     assert r"\begin{tabular}" in (tmp_path / "t.tex").read_text()
     done = Store(tmp_path / "r").read().records
-    assert {record.run.data["new"] for record in done.values()} == {"t0", "t1", "t2", "t3"}
+    assert {record.run.data["new"] for record in done.values()} == {"t0", "t1", "t2"}
     # Where the ward means the opposite, the age alone is better.
     found = {r.run.trainer: r.value("test-t0") for r in done.values() if r.run.data["new"] == "t0"}
     assert found["sfb-columns"] > found["pooled"] + 0.2
@@ -82,11 +82,11 @@ def test_rows_of_the_new_domain_decide_nothing_about_the_encoding(table):
     data = {"source": str(table), "target": "sick", "domain": "town", "new": "t0"}
     run = Run("table", "pooled", 0, "compare", data=data)
     dataset = dataset_of(run)
-    assert dataset.train == ("t1", "t2", "t3")
+    assert dataset.train == ("t1", "t2")
     assert dataset.test == ("t0",)
     rows = rows_of(run, dataset)
-    assert set(rows.train.domain) == {"t1", "t2", "t3"}
-    assert len(rows.train) + len(rows.validation) == 240
+    assert set(rows.train.domain) == {"t1", "t2"}
+    assert len(rows.train) + len(rows.validation) == 160
     assert [place.name for place in rows.places if not place.chooses] == ["test-t0"]
 
 

@@ -12,6 +12,8 @@ from torch import nn  # noqa: E402
 import sfboost  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, trainer  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
+from sfboost.torch.side_by_side import align_unstable  # noqa: E402
+from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
 
 def _table(agreement, n, rng):
@@ -182,3 +184,29 @@ def test_the_pictures_show_every_candidate_and_every_stage(brief):
     assert {text.get_text() for text in trained.get_legend().get_texts()} == {"stable", "unstable"}
     with pytest.raises(ValueError, match="without a search"):
         plot_search(SimpleNamespace(search_=None))
+
+
+def test_what_the_logits_of_all_classes_share_is_no_unstable_feature():
+    torch.manual_seed(0)
+    network = SplitNetwork(
+        torch.nn.Linear(4, 3),
+        n_features=3,
+        n_classes=3,
+        n_domains=2,
+        n_unstable=3,
+        unstable_trunk=torch.nn.Linear(4, 3),
+    )
+    x = torch.randn(50, 4)
+    surest = int(network.unstable_weight.detach().flatten(1).norm(dim=1).argmax())
+    sizes = (50, 0) if surest == 0 else (0, 50)
+
+    def said():
+        with torch.no_grad():
+            return network.unstable_logits(network.unstable_features(x), sizes).softmax(1)
+
+    before = said()
+    align_unstable([network])
+    with torch.no_grad():
+        shared = network.unstable_features(x).sum(1)
+    assert shared.abs().max() < 1e-5
+    torch.testing.assert_close(said(), before, atol=1e-5, rtol=0)

@@ -25,8 +25,9 @@ from scipy.special import fdtrc
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.marginal.probabilities import FloatArray
 
-# A lot is judged when it has so many rows, and so many for each number that is watched.
-_LEAST_ROWS, _ROWS_PER_NUMBER = 50, 2
+# A lot is judged when it has so many rows, and so many for each number that is watched. Its mean is about
+# normal if there are so many of the rarest class, too; it does not wait for them beyond the last number.
+_LEAST_ROWS, _ROWS_PER_NUMBER, _LEAST_OF_CLASS, _MOST_ROWS = 50, 2, 20.0, 2000
 # Standard deviations at which a feature is cut off: a mean of what is left is about normal.
 _FAR = 3.0
 # Of the largest variance: below it a direction does not vary.
@@ -70,7 +71,8 @@ class Watch:
     def look(self, stable: FloatArray, X: FloatArray) -> tuple[float, Watch]:
         """P-value of the lot that these rows complete, nan if they do not; and the watch after them."""
         f, x = self.lot(stable, X)
-        if len(f) < max(_LEAST_ROWS, _ROWS_PER_NUMBER * f.shape[1] * x.shape[1]):
+        least = max(_LEAST_ROWS, _ROWS_PER_NUMBER * f.shape[1] * x.shape[1])
+        if len(f) < least or (len(f) < _MOST_ROWS and f.sum(axis=0).min() < _LEAST_OF_CLASS):
             return float("nan"), replace(self, waiting=((f, x),))
         x = np.clip(self.standardizer.apply(x), -_FAR, _FAR)
         means = self.class_means

@@ -42,7 +42,8 @@ def performance_without_labels(
     pooled : fitted classifier of the columns of X, optional
         None is the model's own.
     leak : float, optional
-        δ that the intervals allow for. None is what the guard allowed for, or none.
+        δ that the intervals allow for. None is what the guard allowed for or, without one, the leak of the
+        training domains.
     cost : array-like of shape (K, K), optional
         ``cost[y, j]`` of deciding j where the truth is y.
     level : float
@@ -52,7 +53,9 @@ def performance_without_labels(
     dict of Performance
         By answer. Without figures, and with the reason, where the rows contradict the assumptions.
     """
-    model, delta = adapted.model, adapted.leak_ if leak is None else leak
+    model, delta = adapted.model, leak
+    if delta is None:
+        delta = model.training_.leak if adapted.leak_ is None else adapted.leak_
     X = model._check_input(X, reset=False)
     n_rows = X.shape[0]
     if n_rows > _MOST_ROWS:

@@ -18,7 +18,7 @@ from sfboost.lab.experiments.comparison import (
     SystemComparison,
     table_options,
 )
-from sfboost.lab.experiments.engines import make_engine
+from sfboost.lab.experiments.engines import InProcessEngine, make_engine
 from sfboost.lab.experiments.rendering import to_text
 from sfboost.lab.experiments.store import Store
 from sfboost.lab.experiments.sweep import sweep
@@ -87,7 +87,8 @@ def compare(
             f"Learned systems need {error.name}: install sfboost[torch], or name others."
         ) from None
     with watching("compare", Store(out)) as told, stopped_politely():
-        contents = sweep(groups, out, make_engine("joblib", jobs=jobs), on_start=told)
+        engine = InProcessEngine() if jobs == 1 else make_engine("joblib", jobs=jobs)
+        contents = sweep(groups, out, engine, on_start=told)
     done = {name: record for name, record in contents.records.items() if record.ok}
     tables = comparison.tables(done)
     print_tables(tables)

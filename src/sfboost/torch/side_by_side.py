@@ -40,7 +40,9 @@ def align_unstable(networks: Sequence[SplitNetwork]) -> None:
     """Give Φ_U of all members the same meaning, in place: the logits in the domain that it says most in.
 
     Each network begins with a direction of its own, and the mean of Φ_U that point different ways says
-    nothing. The logits of every h_U^e stay what they are.
+    nothing. Of more than two classes the logits are centred: what all of them share says nothing about the
+    class, but may be about f_S, which a head with a weak penalty would then fit. Else the logits of every
+    h_U^e stay what they are.
 
     Examples
     --------
@@ -59,6 +61,8 @@ def align_unstable(networks: Sequence[SplitNetwork]) -> None:
             projection = network.unstable_projection
             assert isinstance(projection, nn.Linear)
             weight, bias = network.unstable_weight[surest].clone(), network.unstable_bias[surest].clone()
+            if len(weight) > 1:
+                weight, bias = weight - weight.mean(0), bias - bias.mean()
             back = network.unstable_weight @ torch.linalg.pinv(weight)
             network.unstable_bias.sub_(back @ bias)
             network.unstable_weight.copy_(back)

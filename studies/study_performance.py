@@ -1,0 +1,120 @@
+"""How far off scores are that no label was needed for, and how often prediction sets hold the truth.
+
+    python studies/study_performance.py --out performance.jsonl [--tables heart_disease eicu] [--no-sets]
+
+Rows, kinds of change and models are those of `sfboost reproduce shifts` (logistic learner, all own domains).
+For the stable, the pooled and the chosen answer in every new domain, as it is and after each kind of change:
+the truth, our estimate (`performance_without_labels`, with its interval), and confidence-based estimation
+(CBPE), which takes the answer's own probabilities at their word. Ours may have no figure, where the rows
+contradict the assumptions: CBPE is then shown on the rest alone, too ("where both"). Sets are calibrated on
+the own domains, which takes a fit for each: `--no-sets` leaves them out. Finished domains are in the file and
+are not done again. Labels of the new domain are used for the truth alone.
+"""
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sfboost.boosting import performance_without_labels, score_predictions
+from sfboost.diagnostics import confidence_based
+from sfboost.lab.experiments.shifts import suite
+
+SCORES = ("accuracy", "balanced_accuracy", "auroc", "log_loss")
+COVERAGE = 0.9
+
+
+def new_domains(table):
+    """The run of each new domain, with all own domains."""
+    groups = suite._in_turn(table, suite.TABLES[table], "logistic", 0, False, ("best",))
+    return [group.runs[0] for group in groups if "own" not in group.runs[0].data]
+
+
+def measured(run, sets):
+    """One record for each kind of change and answer."""
+    fitted = suite._fit(run)
+    model, made = fitted.model, []
+    if sets:
+        model.calibrate_sets(fitted.X, fitted.material.own.y, fitted.material.domain)
+    for place, new in suite._places(run, fitted):
+        X, y = new.rows.matrix(), new.rows.y
+        adapted = model.adapt(X)
+        proba = {"stable": model.predict_proba(X), "adapted": adapted.predict_proba(X)}
+        if model.pooled_ is not None:
+            proba["pooled"] = np.exp(model.pooled_.log_proba(*model.pooled_.numbers(X)))
+        found = performance_without_labels(adapted, X)
+        held = {}
+        if sets:
+            inside = adapted.predict_set(X, COVERAGE)
+            covered = float(inside[np.arange(len(y)), y].mean())
+            held = {"covered": covered, "size": float(inside.sum(axis=1).mean())}
+        for answer, said in proba.items():
+            truth, ours, cbpe = score_predictions(y, said), found[answer], confidence_based(said)
+            made.append(
+                {"kind": place.removeprefix("test-"), "answer": answer, "rows": len(y)}
+                | {"withheld": ours.withheld}
+                | {f"true_{score}": truth[score] for score in SCORES}
+                | {f"cbpe_{score}": cbpe[score] for score in SCORES}
+                | {f"ours_{score}": ours.value.get(score) for score in SCORES}
+                | {f"low_{score}": ours.lower.get(score) for score in SCORES}
+                | {f"high_{score}": ours.upper.get(score) for score in SCORES}
+                | (held if answer == "adapted" else {})
+            )
+    return made
+
+
+def show(records):
+    """Mean absolute errors by answer, as is and changed, domains counting within their tables."""
+    rows = pd.DataFrame(records)
+    rows["state"] = np.where(rows["kind"] == "as is", "as is", "changed")
+    for score in SCORES:
+        unit = 1.0 if score in ("log_loss", "auroc") else 100.0
+        true, ours = rows[f"true_{score}"], rows[f"ours_{score}"].astype(float)
+        rows["ours"], rows["cbpe"] = unit * (ours - true).abs(), unit * (rows[f"cbpe_{score}"] - true).abs()
+        rows["cbpe where both"] = rows["cbpe"].where(ours.notna())
+        rows["no figure %"] = 100.0 * ours.isna()
+        inside = (true >= rows[f"low_{score}"].astype(float)) & (true <= rows[f"high_{score}"].astype(float))
+        rows["in interval %"] = (100.0 * inside).where(ours.notna())
+        rows["width"] = unit * (rows[f"high_{score}"].astype(float) - rows[f"low_{score}"].astype(float))
+        shown = ["ours", "cbpe", "cbpe where both", "no figure %", "in interval %", "width"]
+        by_table = rows.groupby(["answer", "state", "table"])[shown].mean()
+        print(f"\nmean absolute error of {score}, tables counting the same")
+        print(by_table.groupby(["answer", "state"]).mean().round(3 if unit == 1.0 else 1).to_string())
+    if "covered" in rows:
+        kept = rows[rows["covered"].notna()]
+        shown = kept.groupby(["table", "state"])[["covered", "size"]].mean()
+        shown["domains covered %"] = kept.groupby(["table", "state"])["covered"].apply(
+            lambda covered: 100.0 * (covered >= COVERAGE).mean()
+        )
+        print(f"\nprediction sets, {100 * COVERAGE:.0f} % asked for\n{shown.round(3).to_string()}")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tables", nargs="+", choices=list(suite.TABLES), default=list(suite.TABLES))
+    parser.add_argument("--sets", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--out", type=Path, required=True, help="Records, one line each; resumable.")
+    told = parser.parse_args()
+    known = [json.loads(line) for line in told.out.read_text().splitlines()] if told.out.exists() else []
+    done = {(record["table"], record["new"]) for record in known}
+    warnings.simplefilter("ignore")
+    for table in told.tables:
+        for run in new_domains(table):
+            key = {"table": table, "new": run.data["new"]}
+            if tuple(key.values()) in done:
+                continue
+            made = [key | record for record in measured(run, told.sets)]
+            with told.out.open("a") as file:
+                file.writelines(json.dumps(record) + "\n" for record in made)
+            known += made
+            print(table, run.data["new"], flush=True)
+    show(known)
+
+
+if __name__ == "__main__":
+    main()
