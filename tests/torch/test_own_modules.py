@@ -4,17 +4,19 @@ import logging
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-import sfboost
-import sfboost.torch
-from sfboost import SavedModelError
-from sfboost.torch import Plan, SFBClassifier
-from sfboost.torch.building import reset_stable
-from sfboost.torch.networks import GivenTrunk
-from sfboost.torch.progress import shown_log
-from sfboost.torch.split_network import SplitNetwork
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from torch import nn  # noqa: E402
+
+import sfboost  # noqa: E402
+import sfboost.torch  # noqa: E402
+from sfboost import SavedModelError  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier  # noqa: E402
+from sfboost.torch.building import reset_stable  # noqa: E402
+from sfboost.torch.networks import GivenTrunk  # noqa: E402
+from sfboost.torch.progress import shown_log  # noqa: E402
+from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:In 1 starts:UserWarning", "ignore::sfboost.AdaptationWarning")
 QUICK = Plan(steps=4, unstable_steps=3, precision="float32", max_restarts=0)

@@ -40,7 +40,13 @@ def adapt(
     random_state: int = 0,
     **options: Any,
 ) -> Adaptation:
-    """`sfboost.adapt` without its look at what the new rows contradict, and at what was not checked."""
+    """`sfboost.adapt` without its look at what the new rows contradict, and at what was not checked.
+
+    References
+    ----------
+    .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
+       to Harness Spurious Features. NeurIPS 36.
+    """
     choices = resolve(settings, transport=transport, random_state=random_state)
     return adapt_rows(stable_proba, X_unstable, choices, **options)
 

@@ -79,7 +79,8 @@ def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:
     --------
     >>> import tempfile, pathlib, numpy as np, sfboost
     >>> y = np.tile([0, 1], 500)
-    >>> stable = np.where(y, 0.8, 0.2)
+    >>> right = np.random.default_rng(0).random(1000) < 0.8
+    >>> stable = np.where(y == right, 0.8, 0.2)
     >>> adaptation = sfboost.adapt(stable, y[:, None] + 0.1)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "adaptation.sfb"
     >>> adaptation.save(path)

@@ -18,7 +18,8 @@ def in_one_line(tables: Sequence[Table]) -> str:
     Examples
     --------
     >>> from sfboost.lab.experiments.paper import PaperValue
-    >>> cells = (Cell((88.0, 90.0), PaperValue(88.5, 0.5, "se", 100)), Cell((1.0, 1.2), PaperValue(9.0)))
+    >>> near, far = PaperValue(88.5, 0.5, "se", 100), PaperValue(9.0, 0.5, "se", 100)
+    >>> cells = (Cell((88.0, 90.0), near), Cell((1.0, 1.2), far))
     >>> in_one_line([Table("T", ("AC", "CE"), ((Row("ERM", "erm"), cells),))])
     '1 of 2 within two standard errors of the paper; farthest -7.9 (ERM, CE)'
     """
