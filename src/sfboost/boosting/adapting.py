@@ -8,16 +8,14 @@ from typing import Any
 from sfboost.adaptation import Adaptation, AdaptationWarning, Settings, Training
 from sfboost.adaptation.checks import check_unstable, check_weight
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.guard import Guard, judge, usual_leak
 from sfboost.adaptation.outcome import keep_stable
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import resolve
-from sfboost.boosting.diagnosing import rows_to_judge, with_note
+from sfboost.boosting.diagnosing import most_judged, rows_to_judge, with_note
 from sfboost.diagnostics import new_domain_alarm
 from sfboost.marginal import as_probability_matrix
-from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 
 NOT_CHECKED = (
@@ -119,14 +117,17 @@ def adapt(
     """
     known = Training() if training is None else training
     choices = resolve(settings, transport=transport, random_state=random_state)
-    stable, alarm = as_probability_matrix(stable_proba), None
+    alarm = None
     if answer != "paper":
+        stable = as_probability_matrix(stable_proba)
         if not choices.wraps_head:
             check_unstable(X_unstable, n_rows=len(stable))  # before the alarm looks at it
         rows = rows_to_judge(stable, X_unstable, sample_weight, choices, known)
+        del stable  # a copy is kept by who adapts, and one is enough
         alarm = new_domain_alarm(rows, random_state)
+        del rows
     found = adapt_rows(
-        stable,
+        stable_proba,
         X_unstable,
         choices,
         y=y,
@@ -144,7 +145,7 @@ def adapt(
     if answer == "paper" or known.leak is not None:
         return found
     if found.unstable is not None:
-        guard = found.guard or _without_sampling_error(found, stable, X_unstable, sample_weight)
+        guard = found.guard or _without_sampling_error(found, stable_proba, X_unstable, sample_weight)
         if not guard.accepts:
             warn(
                 f"The estimated gain of {100 * guard.gain:.1f} points would be undone by a leak of "
@@ -156,14 +157,16 @@ def adapt(
 
 
 def _without_sampling_error(
-    found: Adaptation, stable: FloatArray, X_unstable: Any, sample_weight: Any
+    found: Adaptation, stable_proba: Any, X_unstable: Any, sample_weight: Any
 ) -> Guard:
     """What a usual leak would do to the gain; that the rows are enough is known by now."""
     assert found.unstable is not None
+    stable = as_probability_matrix(stable_proba)
+    most = most_judged(stable.shape[1])
     problem = Problem.unlabelled(stable, found._check(X_unstable, len(stable)), found.divisor)
     problem = replace(problem, weight=check_weight(sample_weight, len(stable)))
-    if len(stable) > START_ROWS:
-        problem = problem.take(RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS))
+    if len(stable) > most:
+        problem = problem.take(RowSketch.of(problem.keys, most).draw(most))
     return judge(
         problem,
         found.unstable,

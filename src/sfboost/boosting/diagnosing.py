@@ -202,25 +202,31 @@ def with_note(adaptation: Adaptation, note: str | None) -> Adaptation:
     )
 
 
+def most_judged(n_classes: int) -> int:
+    """Rows by which assumptions are judged: 20 000, fewer where many classes make each of them wide."""
+    return min(START_ROWS, 10 * START_ROWS // n_classes)
+
+
 def rows_to_judge(
     stable: FloatArray, unstable: Any, sample_weight: Any, choices: Choices, training: Training
 ) -> NewRows:
     """New rows for the alarm; what complementarity says under label shift is not judged.
 
-    A row of weight zero is no row; every other one counts once, since weights are no observations. 20 000
-    rows are enough to see a contradiction: the same ones whatever their order.
+    A row of weight zero is no row; every other one counts once, since weights are no observations. Some rows
+    are enough to see a contradiction: the same ones whatever their order.
     """
+    most = most_judged(stable.shape[1])
     if sample_weight is not None:
         used = np.flatnonzero(check_weight(sample_weight, len(stable)))
         stable, unstable = stable[used], _safe_indexing(unstable, used)
-    if len(stable) > START_ROWS and not choices.wraps_head:
+    if len(stable) > most and not choices.wraps_head:
         X = (
             sparse.csr_array(unstable)
             if sparse.issparse(unstable)
             else np.asarray(unstable, dtype=np.float64)
         )
         keys = row_keys(stable, X, np.full(len(stable), UNKNOWN, dtype=np.intp), np.ones(len(stable)))
-        some = RowSketch.of(keys, START_ROWS).draw(START_ROWS)
+        some = RowSketch.of(keys, most).draw(most)
         stable, unstable = stable[some], _safe_indexing(unstable, some)
     judged = None if choices.transport == "likelihood" else head_numbers(unstable, choices.head)
     return NewRows(stable, judged, recalibration=training.recalibration)
