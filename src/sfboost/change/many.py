@@ -15,7 +15,6 @@ import numpy.typing as npt
 from scipy.stats import false_discovery_control
 
 from sfboost.change.moments import Moments
-from sfboost.change.prediction import combine
 from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, Verdict
 from sfboost.change.testing import LEAST_POWER, change_of, compare
@@ -63,9 +62,7 @@ class ManyChanges:
             np.array([one.elsewhere for one in every]) if len(reference.prior) > 2 else None,
         )
         readings = compare(reference, moments)
-        by_reading = np.array(
-            [[combine(row) for row in reading.p_values(reference.importance)] for reading in readings]
-        )
+        by_reading = np.array([reading.p_value(reference.importance) for reading in readings])
         powers = np.array([reading.evidence.power[:, 0] for reading in readings])
         p_value = by_reading.max(axis=0)
         power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]

@@ -8,6 +8,7 @@ compared with those of other domains, measured in the same way, never with what 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 # A feature that is constant in a domain has a spread of this many of its training units.
 _LEAST_SPREAD = 1e-3
+# An error so large that a moment says nothing.
+_UNKNOWN = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,10 @@ class Moments:
         Of the evidence, and of each feature, on what X_S predicts of them.
     scale : arrays of shape (d,)
         Log of each feature's standard deviation, in the units of training.
+    shares : arrays of shape (K,)
+        Log of the class shares that the pooled classifier says, less that of those that f_S says.
+    evidence_scale : arrays of shape (1,)
+        Log of the evidence's standard deviation.
     """
 
     evidence: tuple[FloatArray, FloatArray]
@@ -40,6 +47,14 @@ class Moments:
     evidence_slope: tuple[FloatArray, FloatArray]
     slope: tuple[FloatArray, FloatArray]
     scale: tuple[FloatArray, FloatArray]
+    shares: tuple[FloatArray, FloatArray]
+    evidence_scale: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Files of before did not keep the last two: nothing is known of them."""
+        one = np.zeros_like(state["evidence"][0])
+        return {"shares": (one, one + _UNKNOWN), "evidence_scale": (one, one + _UNKNOWN)} | state
 
 
 def measure_moments(coordinates: MeaningCoordinates, view: View) -> Moments:
@@ -61,6 +76,8 @@ def measure_moments(coordinates: MeaningCoordinates, view: View) -> Moments:
             0.5 * np.log(np.maximum(variance, _LEAST_SPREAD**2)),
             np.sqrt(0.25 * (coordinates.excess + 2.0) * (weight @ weight)),
         ),
+        shares=_log_ratio(np.exp(view.log_pooled), F, weight),
+        evidence_scale=_log_spread(evidence, weight),
     )
 
 
@@ -90,6 +107,26 @@ def _class_means(
     means = inverse @ ((F * weight[:, None]).T @ H)
     parts = weight[:, None] * (F @ inverse @ direction) * (H - F @ means)
     return (direction * means).sum(axis=0), parts
+
+
+def _mean(H: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    mean = weight @ H
+    return mean, np.sqrt(weight**2 @ (H - mean) ** 2)
+
+
+def _log_ratio(H: FloatArray, of: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Logarithm of the ratio of the means of each column."""
+    above, below = weight @ H, weight @ of
+    parts = weight[:, None] * (H / above - of / below)
+    return np.log(above / below), np.sqrt((parts**2).sum(axis=0))
+
+
+def _log_spread(H: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Half the logarithm of the variance of all columns together."""
+    square = ((H - weight @ H) ** 2).sum(axis=1, keepdims=True)
+    variance, error = _mean(square, weight)
+    variance = np.maximum(variance, _LEAST_SPREAD**2)
+    return 0.5 * np.log(variance), 0.5 * error / variance
 
 
 def _slope(

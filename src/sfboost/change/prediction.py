@@ -17,7 +17,7 @@ from sfboost.marginal.probabilities import FloatArray
 Sides = Literal["nearer to zero", "below", "both"]
 
 # What the prior guess of τ is worth, in domains.
-_PRIOR_DOMAINS = 3.0
+_PRIOR_DOMAINS = 6.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +95,14 @@ def predict_new(
     return Prediction(np.asarray(p), ratio, np.abs(expected) / spread, new[0], expected, spread, freedom)
 
 
-def combine(p_values: FloatArray) -> float:
-    """Cauchy combination of dependent p-values (Liu & Xie, 2020).
+def combine(p_values: FloatArray, share: FloatArray | None = None) -> FloatArray:
+    """Cauchy combination of dependent p-values, along the last axis (Liu & Xie, 2020).
+
+    `share` is what each is worth; equal by default.
 
     Examples
     --------
-    >>> round(combine(np.array([0.03, 0.03])), 2)
+    >>> round(float(combine(np.array([0.03, 0.03]))), 2)
     0.03
 
     References
@@ -111,24 +113,6 @@ def combine(p_values: FloatArray) -> float:
     """
     # A moment that says more than expected must not outweigh one that says less.
     capped = np.clip(p_values, 1e-15, 0.5)
-    return float(stats.cauchy.sf(np.tan((0.5 - capped) * np.pi).mean()))
-
-
-def holm(p_values: FloatArray) -> FloatArray:
-    """P-values adjusted for their number, as Holm does.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04])).tolist()
-    [0.02, 0.04]
-
-    References
-    ----------
-    .. [1] S. Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal
-       of Statistics 6.
-    """
-    order = np.argsort(p_values)
-    adjusted = np.empty(len(p_values))
-    factors = np.arange(len(p_values), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(factors * np.asarray(p_values)[order]), 1.0)
-    return adjusted
+    return np.asarray(
+        stats.cauchy.sf(np.average(np.tan((0.5 - capped) * np.pi), axis=-1, weights=share))
+    )

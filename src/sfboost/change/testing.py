@@ -20,6 +20,19 @@ _MEANING_VARIES = 0.1
 _LEAST_MEANING = 1e-3
 # Log-units by which a feature's spread differs between any two domains: a factor of 1.4.
 _SCALE_VARIES = 0.35
+# The same of all features together, and log-units by which the class shares that pooled says differ from those
+# that f_S says.
+_EVIDENCE_VARIES, _SHARES_VARY = 0.2, 0.2
+# What each moment is worth among all: most are changes of meaning, some of a unit or a zero.
+_WORTH = {
+    "evidence": 0.23,
+    "evidence_slope": 0.23,
+    "meaning": 0.17,
+    "slope": 0.17,
+    "scale": 0.1,
+    "shares": 0.05,
+    "evidence_scale": 0.05,
+}
 # A spread this unlikely is a change of unit.
 _RESCALED = 0.01
 #: Below this power a loss of all meaning would hardly be seen.
@@ -35,26 +48,24 @@ class Comparison:
     evidence_slope: Prediction
     slope: Prediction
     scale: Prediction
+    shares: Prediction
+    evidence_scale: Prediction
 
-    def p_values(self, importance: FloatArray) -> FloatArray:
-        """One for each moment, on the last axis; of features the least, judged at its share of the level."""
-
-        def least(prediction: Prediction) -> FloatArray:
-            return np.minimum(1.0, (prediction.p_value / np.maximum(importance, 1e-6)).min(axis=-1))
-
-        parts = (
-            self.evidence.p_value[..., 0],
-            least(self.meaning),
-            self.evidence_slope.p_value[..., 0],
-            least(self.slope),
-            least(self.scale),
-        )
-        return np.stack(parts, axis=-1)
+    def p_value(self, importance: FloatArray) -> FloatArray:
+        """Of all moments together; each feature is judged at its share of the level, each class as well."""
+        levels = {"meaning": importance, "slope": importance, "scale": importance}
+        # Shares sum to one: the last follows from the others.
+        levels["shares"] = np.ones(1) / max(self.shares.p_value.shape[-1] - 1, 1)
+        parts = [
+            (getattr(self, name).p_value / np.maximum(levels.get(name, 1.0), 1e-6)).min(axis=-1)
+            for name in _WORTH
+        ]
+        return combine(np.stack(parts, axis=-1), np.array(list(_WORTH.values())))
 
     def by_column(self) -> FloatArray:
         """A p-value for each column of U."""
-        parts = np.array([self.meaning.p_value, self.slope.p_value, self.scale.p_value])
-        return np.array([combine(column) for column in parts.T])
+        parts = [self.meaning.p_value, self.slope.p_value, self.scale.p_value]
+        return combine(np.stack(parts, axis=-1))
 
 
 def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Change:
@@ -84,7 +95,7 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
 def change_of(reference: Reference, here: BlindDomain, *, level: float = 0.05) -> Change:
     """`change_in` of a domain that was measured before."""
     readings = compare(reference, here)
-    p_values = [combine(reading.p_values(reference.importance)) for reading in readings]
+    p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.evidence.power[0])
     features = _features(reference, chosen)
@@ -130,6 +141,8 @@ def _compare(own: list[Moments], new: Moments) -> Comparison:
         evidence_slope=predicted("evidence_slope", sides="below"),
         slope=predicted("slope", absolute=_MEANING_VARIES, sides="below"),
         scale=predicted("scale", relative=0.0, absolute=_SCALE_VARIES, sides="both"),
+        shares=predicted("shares", relative=0.0, absolute=_SHARES_VARY, sides="both"),
+        evidence_scale=predicted("evidence_scale", relative=0.0, absolute=_EVIDENCE_VARIES, sides="both"),
     )
 
 
