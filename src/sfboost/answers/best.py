@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from sfboost.adaptation import Adaptation
 from sfboost.answers.candidates import Answer, BoostSettings, boost, fit_candidates
-from sfboost.answers.choosing import Choice, choose, with_labels
+from sfboost.answers.choosing import ALSO_QUIET, Choice, choose, quiet_answer, with_labels
 from sfboost.answers.experience import Experience
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change, change_in
@@ -62,7 +62,10 @@ def best_answer(
     """
     rows = rows.beside(experience.reference.neutral)
     change = change_in(experience.reference, rows.view)
-    answers = fit_candidates(rows, change, experience.habits, settings, adaptation)
+    answers = dict(fit_candidates(rows, change, experience.habits, settings, adaptation))
+    quiet = quiet_answer(experience.cases, [*answers, *ALSO_QUIET])
+    if quiet in ALSO_QUIET and experience.quiet is not None and experience.habits is not None:
+        answers[quiet] = experience.quiet.answer(quiet, rows, experience.habits, settings)
     # What cannot be trusted to be stable must not teach anything.
     trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfboost.answers.play import AS_IS, Case
+from sfboost.answers.quiet import AVERAGED, COMPONENTS
 from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
 from sfboost.marginal.probabilities import FloatArray
@@ -24,16 +25,15 @@ from sfboost.marginal.probabilities import FloatArray
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 # Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
-# How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
-_ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
+# How far signatures may differ and still be alike: meaning, slope, log unit, share; evidence, its slope; what
+# else is said.
+_ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.5, 0.5, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
 # Of domains whose rows cannot tell, so many have changed: a guess, worth little against what they look like.
 _CHANGES_ARE = 0.2
-# Answers to rows that nothing happened to.
-_QUIET = ("pooled", "stable", "boosted")
 
 _NONE = (0.0, 0.0)
 
@@ -45,6 +45,14 @@ WORDS = {
     "dropped": "all features as trained but the changed ones",
     "grafted": "the changed features learned anew on top of all others",
 }
+#: Answers to rows that nothing happened to, and to no others.
+ALSO_QUIET = {
+    AVERAGED: "all features, each weighed as in your own domains on average",
+    COMPONENTS: "all features as trained, adapted along the directions in which these rows vary most",
+}
+# Answers to rows that nothing happened to, beside pooled.
+_QUIET = ("stable", "boosted", *ALSO_QUIET)
+_WORDS = WORDS | ALSO_QUIET
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,8 @@ def choose(
     `learner` says what the pooled classifier is, for the reason. `believed_loss` has the nats that one answer
     believes another to lose on each of the new rows.
     """
-    quiet = _quiet_answer(cases, available)
+    quiet = quiet_answer(cases, available)
+    available = [name for name in available if name in WORDS]
     if change.verdict == "cannot tell":
         gains = _gains(cases, change if len(change.own) > 1 else None, available, _belief(cases))
         best = _most(gains)
@@ -95,7 +104,9 @@ def choose(
     weights = {best: 1.0}
     if best != quiet and doubt < 1.0:
         cost = _cost([case for case in cases if case.kind == AS_IS], best, quiet)
-        gain = max(gains.get(best, _NONE)[0] - gains.get(quiet, _NONE)[0], believed_loss(best, quiet))
+        # What is an answer to quiet rows alone is about as good as pooled on others.
+        usual = gains.get(quiet, gains.get("pooled", _NONE) if quiet in ALSO_QUIET else _NONE)
+        gain = max(gains.get(best, _NONE)[0] - usual[0], believed_loss(best, quiet))
         weight = _stake(doubt, gain, cost)
         weights = {quiet: 1.0 - weight, best: weight}
         weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
@@ -124,7 +135,7 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
     weights = {name: weight / whole for name, weight in weights.items() if weight / whole > _NEGLIGIBLE}
     whole = sum(weights.values())
     weights = {name: weight / whole for name, weight in weights.items()}
-    parts = " and ".join(f"{100 * weight:.0f} % {WORDS[name]}" for name, weight in weights.items())
+    parts = " and ".join(f"{100 * weight:.0f} % {_WORDS[name]}" for name, weight in weights.items())
     reason = f"{choice.reason} After {n_labelled} labels the answer is {parts}."
     return Choice(weights, _kind(weights), reason, choice.gains)
 
@@ -152,7 +163,7 @@ def portfolio(cases: Sequence[Case], available: Collection[str]) -> Choice:
     """The answer to a domain of which nothing is known: what did best on own domains as they are."""
     gains = _gains([case for case in cases if case.kind == AS_IS], None, available)
     best = _most(gains)
-    return Choice({best: 1.0}, _kind({best: 1.0}), f"The answer is {WORDS[best]}.", gains)
+    return Choice({best: 1.0}, _kind({best: 1.0}), f"The answer is {_WORDS[best]}.", gains)
 
 
 def _most(gains: dict[str, tuple[float, float]]) -> str:
@@ -167,11 +178,11 @@ def _belief(cases: Sequence[Case]) -> FloatArray:
     return np.where(untouched, (1.0 - _CHANGES_ARE) / max(int(untouched.sum()), 1), changed)
 
 
-def _quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
+def quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
     """Pooled, unless own domains as they are clearly prefer another."""
     untouched = [case for case in cases if case.kind == AS_IS]
     best, lead = "pooled", 0.0
-    for name in _QUIET[1:]:
+    for name in _QUIET:
         known = name in available and all(name in case.log_loss for case in untouched)
         if not known or len(untouched) < 2:
             continue
@@ -199,10 +210,10 @@ def _gains(
     alike = np.ones(len(cases)) if belief is None else belief
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        # Two classes have one number less, and so have files of before.
+        # Two classes have one number less. Of files of before some are not known: they tell no case apart.
         both = min(signatures.shape[1], len(change.signature))
         apart = signatures[:, :both] - np.array(change.signature[:both])
-        far = ((apart / _ALIKE[:both]) ** 2).sum(axis=1)
+        far = np.nansum((apart / _ALIKE[:both]) ** 2, axis=1)
         if belief is not None:
             far *= min(1.0, change.n_rows / float(np.mean([case.n_rows for case in cases])))
         alike = alike * np.exp(-0.5 * (far - far.min())) + 1e-12
@@ -230,7 +241,7 @@ def _kind(weights: dict[str, float]) -> str:
     if len(weights) > 1:
         return "blended"
     (name,) = weights
-    return {"pooled": "pooled", "stable": "kept stable"}.get(name, "adapted")
+    return {"pooled": "pooled", AVERAGED: "pooled", "stable": "kept stable"}.get(name, "adapted")
 
 
 def _p(change: Change) -> str:
@@ -242,7 +253,7 @@ def _as_ever(change: Change) -> str:
 
 
 def _unchanged(change: Change, quiet: str, learner: str) -> str:
-    reason = f"Nothing changed: {_as_ever(change)}. The answer is {WORDS[quiet]}"
+    reason = f"Nothing changed: {_as_ever(change)}. The answer is {_WORDS[quiet]}"
     if quiet != "pooled":
         return f"{reason}, which your own domains clearly prefer to all features as trained."
     return reason + f" ({learner})" * bool(learner) + "."
@@ -255,7 +266,7 @@ def _cannot_tell(change: Change, best: str) -> str:
         why = f"power {change.power:.1f}, {LEAST_POWER:.0f} is needed"
         help_ = "more rows, more training domains or a stable predictor that says more"
     return (
-        f"Cannot tell whether a meaning changed ({why}): the answer is {WORDS[best]}, which does best on "
+        f"Cannot tell whether a meaning changed ({why}): the answer is {_WORDS[best]}, which does best on "
         f"your own domains that look like this one. To tell, {help_} would help."
     )
 
@@ -270,7 +281,7 @@ def _changed(
     what = f"{names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
     what += f"{len(change.own)} domains"
     if len(weights) > 1:
-        parts = " and ".join(f"{100 * weight:.0f} % {WORDS[name]}" for name, weight in weights.items())
+        parts = " and ".join(f"{100 * weight:.0f} % {_WORDS[name]}" for name, weight in weights.items())
         return f"Perhaps {what} ({_p(change)}). The answer is {parts}."
     if best == "stable":
         return (
@@ -279,6 +290,6 @@ def _changed(
         )
     gain, error = gains[best]
     return (
-        f"Changed: {what} ({_p(change)}). The answer is {WORDS[best]}: on your own domains, changed like "
+        f"Changed: {what} ({_p(change)}). The answer is {_WORDS[best]}: on your own domains, changed like "
         f"this, it beats the stable features by {gain:.3f} ± {error:.3f} nats a row."
     )

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits
-from sfboost.answers.play import Case, play
+from sfboost.answers.play import Case, play, settings_of_play
+from sfboost.answers.quiet import Quiet
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
 from sfboost.change.reference import average
@@ -38,6 +39,8 @@ class Experience:
         What the pooled classifier is, in words.
     pooled : fitted classifier or None
         Of the centred log f_S and U, where training came as arrays.
+    quiet : Quiet or None
+        For further answers to rows that nothing happened to.
     """
 
     reference: Reference
@@ -45,6 +48,7 @@ class Experience:
     cases: tuple[Case, ...]
     learner: str = ""
     pooled: Any = None
+    quiet: Quiet | None = None
 
     @classmethod
     def learn(
@@ -70,17 +74,24 @@ class Experience:
         rng = np.random.default_rng(seed)
         played = np.sort(rng.permutation(len(rows))[:MOST_PLAYED])
         some = [_at_most(rows[i], labels[i], rng) for i in played]
+        parts, known = [part for part, _ in some], [y for _, y in some]
+        quiet, said = None, None
+        if habits is not None:
+            settings = settings_of_play(choices, reference)
+            quiet = Quiet.learn(views, labels, habits)
+            quiet, said = quiet.played(parts, known, played, habits, settings)
         cases = play(
-            [part for part, _ in some],
-            [y for _, y in some],
+            parts,
+            known,
             [domains[i] for i in played],
             reference,
             habits,
             choices,
+            quiet=said,
             seed=seed,
             tick=tick,
         )
-        return cls(reference, habits, cases, learner)
+        return cls(reference, habits, cases, learner, quiet=quiet)
 
 
 def _at_most(rows: AnswerRows, y: IntArray, rng: np.random.Generator) -> tuple[AnswerRows, IntArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,6 +50,12 @@ class Case:
     accuracy: dict[str, float]
     balanced: dict[str, float]
 
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Files of before: nothing was said of all features together, at first nor of what else is said."""
+        known = tuple(state["signature"])
+        return state if len(known) > 5 else state | {"signature": (*known[:4], np.nan, np.nan, *known[4:])}
+
 
 def play(
     rows: Sequence[AnswerRows],
@@ -59,17 +65,19 @@ def play(
     habits: Habits | None,
     choices: Choices,
     *,
+    quiet: Sequence[Mapping[str, FloatArray]] | None = None,
     seed: int = 0,
     tick: Callable[[], Any] = lambda: None,
 ) -> tuple[Case, ...]:
     """Score every candidate on every own domain, as it is and after each change.
 
-    Each domain's `rows` are seen by predictors that were trained without it. `tick` is called after each one.
+    Each domain's `rows` are seen by predictors that were trained without it. `quiet` is what further answers
+    say of each domain as it is. `tick` is called after each one.
     """
     strongest = np.flatnonzero(
         reference.groups == np.bincount(reference.groups, reference.importance).argmax()
     )
-    settings = BoostSettings(_ours(choices), reference.prior, always=True)
+    settings = settings_of_play(choices, reference)
     every = np.arange(len(reference.groups))
     kinds: list[tuple[str, str, IntArray]] = [(AS_IS, AS_IS, every)]
     if all(part.log_pooled is not None for part in rows):
@@ -78,7 +86,8 @@ def play(
         if len(strongest) < len(every):
             kinds += [(f"strongest {kind}", kind, strongest) for kind in stresses]
     cases: list[Case] = []
-    for place, part, y in zip(domains, rows, labels, strict=True):
+    further: Sequence[Mapping[str, FloatArray]] = [{}] * len(rows) if quiet is None else quiet
+    for place, part, y, also in zip(domains, rows, labels, further, strict=True):
         rng = np.random.default_rng([seed, len(cases)])
         found = settings
         for name, kind, columns in kinds:
@@ -92,14 +101,17 @@ def play(
             if kind == AS_IS and isinstance(boosted, BoostedAnswer):
                 found = with_penalty(settings, boosted)
             said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
+            if kind == AS_IS:
+                said |= also
             cases.append(_scored(str(place), name, change, said, y, here.view.weight))
         tick()
     return tuple(cases)
 
 
-def _ours(choices: Choices) -> Choices:
-    """The same with our head: a user's pipeline may read what is not numbers."""
-    return replace(choices, head=None, rounds=None) if choices.wraps_head else choices
+def settings_of_play(choices: Choices, reference: Reference) -> BoostSettings:
+    """However few the rows, and with our head: a user's pipeline may read what is not numbers."""
+    ours = replace(choices, head=None, rounds=None) if choices.wraps_head else choices
+    return BoostSettings(ours, reference.prior, always=True)
 
 
 def _scored(

@@ -113,6 +113,4 @@ def combine(p_values: FloatArray, share: FloatArray | None = None) -> FloatArray
     """
     # A moment that says more than expected must not outweigh one that says less.
     capped = np.clip(p_values, 1e-15, 0.5)
-    return np.asarray(
-        stats.cauchy.sf(np.average(np.tan((0.5 - capped) * np.pi), axis=-1, weights=share))
-    )
+    return np.asarray(stats.cauchy.sf(np.average(np.tan((0.5 - capped) * np.pi), axis=-1, weights=share)))

@@ -20,8 +20,7 @@ _MEANING_VARIES = 0.1
 _LEAST_MEANING = 1e-3
 # Log-units by which a feature's spread differs between any two domains: a factor of 1.4.
 _SCALE_VARIES = 0.35
-# The same of all features together, and log-units by which the class shares that pooled says differ from those
-# that f_S says.
+# The same of all features together; and of the class shares that pooled says, beside those that f_S says.
 _EVIDENCE_VARIES, _SHARES_VARY = 0.2, 0.2
 # What each moment is worth among all: most are changes of meaning, some of a unit or a zero.
 _WORTH = {
@@ -179,7 +178,7 @@ def _signature(
     features: tuple[FeatureChange, ...],
     suspects: tuple[str, ...],
 ) -> tuple[float, ...]:
-    """Of the suspects: what is left of meaning and slope, unit, share; and what else they say, if K > 2."""
+    """Of the suspects and of all features together; see `Change.signature`."""
     columns = [column for part in features if part.name in suspects for column in part.columns]
     importance = reference.importance[columns]
     left = [
@@ -188,7 +187,8 @@ def _signature(
     ]
     unit = float(importance @ np.clip(found.scale.new - found.scale.expected, -2.0, 2.0)[columns])
     share = float(importance.sum())
-    signature = (left[0], left[1], unit / share, share)
+    together = [float(np.clip(kind.ratio[0], -2.0, 2.0)) for kind in (found.evidence, found.evidence_slope)]
+    signature = (left[0], left[1], unit / share, share, *together)
     if here.elsewhere is None:
         return signature
     then = np.maximum(np.abs(found.meaning.expected), _LEAST_MEANING)
