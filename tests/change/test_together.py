@@ -1,0 +1,82 @@
+"""What is seen of all features together where each one says too little."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from sfboost.change import Reference, View, change_in
+from sfboost.change.moments import Moments
+from sfboost.persistence.objects import make_object, state_of
+
+N_WORDS = 60
+
+
+def words(rng, n=900):
+    """Many features that each say little, some rare, as counts of words."""
+    y = rng.integers(0, 2, n)
+    S = (2 * y - 1)[:, None] * 0.7 + rng.normal(size=(n, 2))
+    lean = np.linspace(-0.5, 0.5, N_WORDS)
+    U = rng.poisson(0.3 * np.exp(np.outer(2 * y - 1, lean)))
+    return S, U.astype(float), y
+
+
+@pytest.fixture(scope="module")
+def taught():
+    """Three own domains, each viewed by predictors of the others, and a view of new rows."""
+    rng = np.random.default_rng(0)
+    own = [words(rng) for _ in range(3)]
+
+    def viewer(domains):
+        S, U, y = (np.concatenate([domain[k] for domain in domains]) for k in range(3))
+        stable, pooled = LogisticRegression().fit(S, y), LogisticRegression().fit(np.hstack([S, U]), y)
+        return lambda S, U: View.of(stable.predict_proba(S), U, pooled.predict_proba(np.hstack([S, U])), S)
+
+    views = [viewer(own[:i] + own[i + 1 :])(*own[i][:2]) for i in range(3)]
+    return Reference.learn(views, [y for _, _, y in own], list("abc")), viewer(own), words(rng)
+
+
+def test_untouched_words_are_no_change(taught):
+    reference, view, (S, U, _) = taught
+    assert change_in(reference, view(S, U)).p_value > 0.2
+
+
+def test_another_unit_of_all_words_is_seen_though_each_is_judged_at_its_share(taught):
+    reference, view, (S, U, _) = taught
+    found = change_in(reference, view(S, 4.0 * U))
+    assert found.verdict == "changed"
+
+
+def test_another_zero_of_one_word_is_seen_by_the_class_shares_that_pooled_says(taught):
+    """Every row has it ten times more: pooled says one class of nearly all of them."""
+    reference, view, (S, U, _) = taught
+    moved = U + 10.0 * (np.arange(N_WORDS) == N_WORDS - 1)
+    assert np.exp(view(S, moved).log_pooled).mean(axis=0).max() > 0.8
+    assert change_in(reference, view(S, moved)).verdict == "changed"
+
+
+def test_class_means_that_turn_leave_their_mark_on_all_features_together(taught):
+    reference, view, (S, U, y) = taught
+    means = np.array([U[y == k].mean(axis=0) for k in (0, 1)])
+    turned = change_in(reference, view(S, U - 2.0 * (means[y] - U.mean(axis=0))))
+    as_is = change_in(reference, view(S, U))
+    assert turned.verdict == "changed"
+    assert turned.signature[4] < 0.0 < 0.5 < as_is.signature[4]
+
+
+def test_own_domains_of_earlier_files_say_nothing_of_moments_that_they_did_not_keep(taught):
+    reference, view, (S, U, _) = taught
+
+    def before(moments):
+        known = state_of(moments)
+        del known["shares"], known["evidence_scale"]
+        return make_object(Moments, known)
+
+    own = [
+        replace(part, posterior=before(part.posterior), likelihood=before(part.likelihood))
+        for part in reference.domains
+    ]
+    moved = view(S, U + 10.0 * (np.arange(N_WORDS) == N_WORDS - 1))
+    earlier, now = (change_in(known, moved).p_value for known in (replace(reference, domains=own), reference))
+    assert now < 0.05 < earlier
