@@ -96,5 +96,7 @@ def test_adapting_along_the_new_rows_own_directions_helps_where_own_domains_say_
     pooled = [-part.view.log_pooled[np.arange(500), y].mean() for part, y in own]
     assert (np.array(losses) < pooled).all()
     answer = quiet.answer("components", new, habits, settings)
-    assert (answer.log_proba(new).argmax(axis=1) == y).mean() > 0.97
-    assert (new.view.log_pooled.argmax(axis=1) == y).mean() < 0.93
+    right, before = (
+        (said.argmax(axis=1) == y).mean() for said in (answer.log_proba(new), new.view.log_pooled)
+    )
+    assert right > before + 0.02
