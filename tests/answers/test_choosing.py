@@ -16,7 +16,7 @@ NAMES = ["stable", "pooled", "boosted", "mended", "dropped"]
 def case(domain, kind, signature, **log_loss):
     losses = {"stable": 0.5, "pooled": 0.5, "boosted": 0.5, "mended": 0.5, "dropped": 0.5} | log_loss
     right = {name: 1.0 - loss for name, loss in losses.items()}
-    return Case(domain, kind, signature, 0.5, 100, losses, right, right)
+    return Case(domain, kind, signature, 0.5, 100, losses, right, right, losses)
 
 
 def change(p_value, verdict=None, signature=MIRRORED, power=5.0):
@@ -72,7 +72,7 @@ def test_weights_move_with_the_p_value_and_do_not_jump(cases):
 
 
 def test_an_answer_that_costs_nothing_where_nothing_changed_needs_less_evidence(cases):
-    cheap = [replace(c, log_loss=c.log_loss | {"mended": 0.31}) if c.kind == AS_IS else c for c in cases]
+    cheap = [replace(c, brier=c.brier | {"mended": 0.31}) if c.kind == AS_IS else c for c in cases]
     doubtful = change(0.2)
     assert choose(doubtful, cheap, NAMES).weights["mended"] > choose(doubtful, cases, NAMES).weights["mended"]
 
@@ -80,7 +80,7 @@ def test_an_answer_that_costs_nothing_where_nothing_changed_needs_less_evidence(
 def test_what_is_believed_to_be_lost_on_the_new_rows_is_at_stake_too(cases):
     """Own domains may know no change that hurt as much as this one does."""
     doubtful = change(0.2, signature=SHUFFLED)
-    harmless = [replace(c, log_loss=c.log_loss | {"pooled": 0.5}) if c.kind != AS_IS else c for c in cases]
+    harmless = [replace(c, brier=c.brier | {"pooled": 0.5}) if c.kind != AS_IS else c for c in cases]
     assert choose(doubtful, harmless, NAMES).weights == {"pooled": 1.0}
     told = []
 

@@ -70,8 +70,8 @@ def best_answer(
     trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
 
     def believed_loss(answer: str, other: str) -> float:
-        ours, theirs = (answers[name].log_proba(rows) for name in (answer, other))
-        return float(rows.view.weight @ (np.exp(ours) * (ours - theirs)).sum(axis=1))
+        ours, theirs = (np.exp(answers[name].log_proba(rows)) for name in (answer, other))
+        return float(rows.view.weight @ ((ours - theirs) ** 2).sum(axis=1))
 
     choice = choose(change, experience.cases, trusted, experience.learner, believed_loss)
     if doubt is not None:

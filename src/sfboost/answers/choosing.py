@@ -23,11 +23,13 @@ from sfboost.marginal.probabilities import FloatArray
 
 # From here on a change counts, and here it is taken for sure.
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
-# Nats by which any answer may be worse than another where nothing changed, whatever own domains say.
+# Brier score by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
 # How far signatures may differ and still be alike: meaning, slope, log unit, share; evidence, its slope; what
 # else is said.
 _ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.5, 0.5, 0.3])
+# Where the share is; suspects that say less than so much of all do not say what a change looks like.
+_SHARE, _SPEAKS = 3, 0.2
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
@@ -67,7 +69,7 @@ class Choice:
     reason : str
     gains : dict of str to tuple of float
         On own domains that look like the new one: what each candidate gains over the stable predictor, in
-        nats for each row, and its standard error.
+        Brier score, and its standard error.
     """
 
     weights: dict[str, float]
@@ -85,8 +87,8 @@ def choose(
 ) -> Choice:
     """Weigh the available answers, given what the test says and how they did on own domains.
 
-    `learner` says what the pooled classifier is, for the reason. `believed_loss` has the nats that one answer
-    believes another to lose on each of the new rows.
+    `learner` says what the pooled classifier is, for the reason. `believed_loss` is how much worse one answer
+    believes another to be on the new rows.
     """
     quiet = quiet_answer(cases, available)
     available = [name for name in available if name in WORDS]
@@ -148,8 +150,8 @@ def _doubt(p_value: float) -> float:
 
 
 def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
-    """Nats a row that an answer costs where nothing changed."""
-    losses = [case.log_loss.get(best, case.log_loss["stable"]) - case.log_loss[quiet] for case in untouched]
+    """What an answer costs where nothing changed."""
+    losses = [case.brier.get(best, case.brier["stable"]) - case.brier[quiet] for case in untouched]
     return max(float(np.mean(losses)) if losses else 0.0, _LEAST_COST)
 
 
@@ -183,10 +185,10 @@ def quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
     untouched = [case for case in cases if case.kind == AS_IS]
     best, lead = "pooled", 0.0
     for name in _QUIET:
-        known = name in available and all(name in case.log_loss for case in untouched)
+        known = name in available and all(name in case.brier for case in untouched)
         if not known or len(untouched) < 2:
             continue
-        gain = np.array([case.log_loss["pooled"] - case.log_loss[name] for case in untouched])
+        gain = np.array([case.brier["pooled"] - case.brier[name] for case in untouched])
         clearly = _CLEARLY if len(gain) > 2 else _CLEARLY_OF_TWO
         least = gain.mean() - clearly * gain.std(ddof=1) / np.sqrt(len(gain))
         if least > lead:
@@ -213,6 +215,8 @@ def _gains(
         # Two classes have one number less. Of files of before some are not known: they tell no case apart.
         both = min(signatures.shape[1], len(change.signature))
         apart = signatures[:, :both] - np.array(change.signature[:both])
+        share = np.minimum(signatures[:, _SHARE], change.signature[_SHARE])
+        apart[:, :_SHARE] *= np.minimum(share / _SPEAKS, 1.0)[:, None]
         far = np.nansum((apart / _ALIKE[:both]) ** 2, axis=1)
         if belief is not None:
             far *= min(1.0, change.n_rows / float(np.mean([case.n_rows for case in cases])))
@@ -227,9 +231,7 @@ def _gains(
         if name == "stable":
             continue
         # What cannot be given to a case would have been its next best: all without the changed features.
-        gain = np.array(
-            [case.log_loss["stable"] - case.log_loss.get(name, case.log_loss["stable"]) for case in cases]
-        )
+        gain = np.array([case.brier["stable"] - case.brier.get(name, case.brier["stable"]) for case in cases])
         by_domain = (mine * alike) @ gain / weight
         mean = float(share @ by_domain)
         spread = float(share @ (by_domain - mean) ** 2) * count / max(count - 1.0, 0.5)
@@ -291,5 +293,5 @@ def _changed(
     gain, error = gains[best]
     return (
         f"Changed: {what} ({_p(change)}). The answer is {_WORDS[best]}: on your own domains, changed like "
-        f"this, it beats the stable features by {gain:.3f} ± {error:.3f} nats a row."
+        f"this, its Brier score is better than that of the stable features by {gain:.3f} ± {error:.3f}."
     )

@@ -39,6 +39,8 @@ class Case:
     n_rows : int
     log_loss, accuracy, balanced : dict of str to float
         Of each candidate.
+    brier : dict of str to float
+        By which they are compared: unlike a log loss it has a bound, so that no single domain decides.
     """
 
     domain: str
@@ -49,12 +51,15 @@ class Case:
     log_loss: dict[str, float]
     accuracy: dict[str, float]
     balanced: dict[str, float]
+    brier: dict[str, float]
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Files of before: nothing was said of all features together, at first nor of what else is said."""
+        """Files of before compared by log losses, and said nothing of all features together."""
+        if "brier" in state:
+            return state
         known = tuple(state["signature"])
-        return state if len(known) > 5 else state | {"signature": (*known[:4], np.nan, np.nan, *known[4:])}
+        return state | {"signature": (*known[:4], np.nan, np.nan, *known[4:]), "brier": state["log_loss"]}
 
 
 def play(
@@ -95,8 +100,9 @@ def play(
             if kind != AS_IS:
                 here = part.with_unstable(stressed(kind, part.view.unstable, y, columns, rng))
             change = change_in(reference, here.view)
-            # Permuted classes are another problem than these rows as they are, with a penalty of its own.
-            answers = fit_candidates(here, change, habits, settings if kind == "permuted" else found)
+            # Classes that all features tell apart in another way are another problem, with its own penalty.
+            own = kind in ("permuted", "class means turned") and len(columns) == len(every)
+            answers = fit_candidates(here, change, habits, settings if own else found)
             boosted = answers["boosted"]
             if kind == AS_IS and isinstance(boosted, BoostedAnswer):
                 found = with_penalty(settings, boosted)
@@ -129,5 +135,9 @@ def _scored(
         balanced={
             name: float(np.mean([np.average(hit[y == c], weights=weight[y == c]) for c in np.unique(y)]))
             for name, hit in right.items()
+        },
+        brier={
+            name: float(weight @ ((np.exp(lp) - np.eye(lp.shape[1])[y]) ** 2).sum(axis=1))
+            for name, lp in said.items()
         },
     )
