@@ -9,7 +9,7 @@ from sfboost.answers.candidates import BoostSettings
 from sfboost.answers.choosing import quiet_answer
 from sfboost.answers.mending import Habits
 from sfboost.answers.play import AS_IS, Case
-from sfboost.answers.quiet import Quiet
+from sfboost.answers.quiet import QuietAnswers
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import View
 
@@ -90,7 +90,7 @@ def test_adapting_along_the_new_rows_own_directions_helps_where_own_domains_say_
     rows, labels = [part for part, _ in own], [y for _, y in own]
     habits = Habits.learn([part.view for part in rows])
     settings = BoostSettings(Choices(), np.array([0.5, 0.5]), always=True)
-    quiet = Quiet.learn([part.view for part in rows], labels, habits)
+    quiet = QuietAnswers.learn([part.view for part in rows], labels, habits)
     quiet, said = quiet.played(rows, labels, np.arange(4), habits, settings)
     losses = [-one["components"][np.arange(500), y].mean() for one, y in zip(said, labels, strict=True)]
     pooled = [-part.view.log_pooled[np.arange(500), y].mean() for part, y in own]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits
 from sfboost.answers.play import Case, play, settings_of_play
-from sfboost.answers.quiet import Quiet
+from sfboost.answers.quiet import QuietAnswers
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
 from sfboost.change.reference import average
@@ -39,7 +39,7 @@ class Experience:
         What the pooled classifier is, in words.
     pooled : fitted classifier or None
         Of the centred log f_S and U, where training came as arrays.
-    quiet : Quiet or None
+    quiet : QuietAnswers or None
         For further answers to rows that nothing happened to.
     """
 
@@ -48,7 +48,7 @@ class Experience:
     cases: tuple[Case, ...]
     learner: str = ""
     pooled: Any = None
-    quiet: Quiet | None = None
+    quiet: QuietAnswers | None = None
 
     @classmethod
     def learn(
@@ -78,7 +78,7 @@ class Experience:
         quiet, said = None, None
         if habits is not None:
             settings = settings_of_play(choices, reference)
-            quiet = Quiet.learn(views, labels, habits)
+            quiet = QuietAnswers.learn(views, labels, habits)
             quiet, said = quiet.played(parts, known, played, habits, settings)
         cases = play(
             parts,

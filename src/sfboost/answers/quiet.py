@@ -80,7 +80,7 @@ class ComponentsAnswer:
 
 
 @dataclass(frozen=True, eq=False)
-class Quiet:
+class QuietAnswers:
     """What own domains teach for these answers.
 
     Attributes

@@ -57,7 +57,7 @@ TYPES: dict[str, str] = {
     "PooledAnswer": "sfboost.answers.candidates",
     "MendedAnswer": "sfboost.answers.candidates",
     "BoostedAnswer": "sfboost.answers.candidates",
-    "Quiet": "sfboost.answers.quiet",
+    "QuietAnswers": "sfboost.answers.quiet",
     "AveragedAnswer": "sfboost.answers.quiet",
     "ComponentsAnswer": "sfboost.answers.quiet",
     "Reference": "sfboost.change",
