@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.adaptation import Adaptation
-from sfboost.answers.candidates import Answer, BoostSettings, boost, fit_candidates
+from sfboost.answers.candidates import Answer, BoostSettings, believed_loss, boost, fit_candidates
 from sfboost.answers.choosing import ALSO_QUIET, Choice, choose, quiet_answer, with_labels
 from sfboost.answers.experience import Experience
 from sfboost.answers.rows import AnswerRows
@@ -68,12 +68,13 @@ def best_answer(
         answers[quiet] = experience.quiet.answer(quiet, rows, experience.habits, settings)
     # What cannot be trusted to be stable must not teach anything.
     trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
-
-    def believed_loss(answer: str, other: str) -> float:
-        ours, theirs = (np.exp(answers[name].log_proba(rows)) for name in (answer, other))
-        return float(rows.view.weight @ ((ours - theirs) ** 2).sum(axis=1))
-
-    choice = choose(change, experience.cases, trusted, experience.learner, believed_loss)
+    choice = choose(
+        change,
+        experience.cases,
+        trusted,
+        experience.learner,
+        lambda answer, other: believed_loss(answers[answer], answers[other], rows),
+    )
     if doubt is not None:
         choice = replace(choice, reason=f"{choice.reason} Nothing was learned anew: {doubt}.")
     labelled = np.flatnonzero(known >= 0) if known is not None else np.empty(0, dtype=np.intp)

@@ -123,6 +123,12 @@ def boost(
     return BoostedAnswer(base, adaptation, columns)
 
 
+def believed_loss(answer: Answer, other: Answer, rows: AnswerRows) -> float:
+    """How much worse, in Brier score, one answer believes another to be on these rows."""
+    ours, theirs = (np.exp(one.log_proba(rows)) for one in (answer, other))
+    return float(rows.view.weight @ ((ours - theirs) ** 2).sum(axis=1))
+
+
 def fit_candidates(
     rows: AnswerRows,
     change: Change,

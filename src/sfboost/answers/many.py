@@ -7,14 +7,23 @@ fitted where a meaning may have changed, and there only those that are chosen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
 
-from sfboost.answers.candidates import Answer, BoostSettings, MendedAnswer, boost
+from sfboost.answers.candidates import (
+    Answer,
+    BoostSettings,
+    MendedAnswer,
+    PooledAnswer,
+    StableAnswer,
+    believed_loss,
+    boost,
+)
 from sfboost.answers.choosing import FIRST_DOUBT, WORDS, Choice, choose, portfolio
 from sfboost.answers.experience import Experience
 from sfboost.answers.rows import AnswerRows
@@ -24,6 +33,9 @@ from sfboost.diagnostics.inputs import rows_by_domain
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
+
+# Candidates that are fitted to one domain at a time.
+_BY_DOMAIN = ("mended", "dropped", "grafted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +55,8 @@ class ManyAnswers:
         Domains whose changed features could not be learned anew on top of the others.
     available : tuple of str
         Candidates that a domain can have.
+    believed : dict of int to float
+        What is believed to be at stake in a domain; see `choose`.
     """
 
     changes: ManyChanges
@@ -51,6 +65,7 @@ class ManyAnswers:
     fitted: dict[int, dict[str, Answer]]
     without: list[int]
     available: tuple[str, ...]
+    believed: dict[int, float] = field(default_factory=dict)
 
     @classmethod
     def choose(
@@ -94,24 +109,36 @@ class ManyAnswers:
         columns, _ = change.columns_left(change.suspects)
         if len(columns) == rows.view.unstable.shape[1]:
             self.without.append(number)  # there are no others
-        choice = self._choice(number, change, experience)
-        if habits is None:
-            return choice
-        made: dict[str, Answer] = {}
-        if "grafted" in choice.weights:
+
+        @cache
+        def fitted(name: str) -> Answer | None:
+            if name in ("stable", "pooled"):
+                return StableAnswer() if name == "stable" else PooledAnswer()
+            if habits is None or name == "boosted":  # heads of many domains are learned together, later
+                return None
+            if name == "mended":
+                return MendedAnswer(habits.mend(rows.view, *change.columns_left()))
             dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
+            if name == "dropped":
+                return dropped
             grafted = boost(dropped, rows, settings, tuple(columns))
-            if grafted.learned:
-                made["grafted"] = grafted
-            else:
-                self.without.append(number)
-                choice = self._choice(number, change, experience)
-        if "dropped" in choice.weights:
-            made["dropped"] = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
-        if "mended" in choice.weights:
-            made["mended"] = MendedAnswer(habits.mend(rows.view, *change.columns_left()))
-        if made:
-            self.fitted[number] = made
+            return grafted if grafted.learned else None
+
+        def stake(answer: str, other: str) -> float:
+            ours, theirs = fitted(answer), fitted(other)
+            if ours is not None and theirs is not None:
+                self.believed[number] = believed_loss(ours, theirs, rows)
+            return self.believed.get(number, 0.0)
+
+        choice = self._choice(number, change, experience, stake)
+        made = {name: fitted(name) for name in choice.weights if name in _BY_DOMAIN}
+        if made.get("grafted", self) is None:
+            self.without.append(number)
+            choice = self._choice(number, change, experience, stake)
+            made = {name: fitted(name) for name in choice.weights if name in _BY_DOMAIN}
+        found = {name: answer for name, answer in made.items() if answer is not None}
+        if found:
+            self.fitted[number] = found
         return choice
 
     def change(self, number: int, experience: Experience) -> Change:
@@ -122,10 +149,18 @@ class ManyAnswers:
         """Weights of one domain, and why; p-values are those that are adjusted for the number of domains."""
         return self._choice(number, self.change(number, experience), experience)
 
-    def _choice(self, number: int, change: Change, experience: Experience) -> Choice:
+    def _choice(
+        self,
+        number: int,
+        change: Change,
+        experience: Experience,
+        stake: Callable[[str, str], float] | None = None,
+    ) -> Choice:
+        known = self.believed.get(number, 0.0)
         change = replace(change, p_value=float(self.changes.adjusted[number]))
         available = [name for name in self.available if name != "grafted" or number not in self.without]
-        return choose(change, experience.cases, available, experience.learner)
+        stakes = stake or (lambda answer, other: known)
+        return choose(change, experience.cases, available, experience.learner, stakes)
 
     @property
     def needs_heads(self) -> bool:
