@@ -28,8 +28,8 @@ _WORTH = {
     "evidence_slope": 0.23,
     "meaning": 0.17,
     "slope": 0.17,
-    "scale": 0.1,
-    "shares": 0.05,
+    "scale": 0.05,
+    "shares": 0.1,
     "evidence_scale": 0.05,
 }
 # A spread this unlikely is a change of unit.
