@@ -27,7 +27,7 @@ FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 _LEAST_COST = 0.005
 # How far signatures may differ and still be alike: meaning, slope, log unit, share; evidence, its slope; what
 # else is said.
-_ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.5, 0.5, 0.3])
+_ALIKE = np.array([0.65, 0.65, 0.5, 0.3, 0.65, 0.65, 0.3])
 # Where the share is; suspects that say less than so much of all do not say what a change looks like.
 _SHARE, _SPEAKS = 3, 0.2
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
