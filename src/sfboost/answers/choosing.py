@@ -25,11 +25,8 @@ from sfboost.marginal.probabilities import FloatArray
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 # Brier score by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
-# How far signatures may differ and still be alike: meaning, slope, log unit, share; evidence, its slope; what
-# else is said.
-_ALIKE = np.array([0.65, 0.65, 0.5, 0.3, 0.65, 0.65, 0.3])
-# Where the share is; suspects that say less than so much of all do not say what a change looks like.
-_SHARE, _SPEAKS = 3, 0.2
+# How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
+_ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
@@ -212,12 +209,10 @@ def _gains(
     alike = np.ones(len(cases)) if belief is None else belief
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        # Two classes have one number less. Of files of before some are not known: they tell no case apart.
+        # Two classes have one number less, and so have files of before.
         both = min(signatures.shape[1], len(change.signature))
         apart = signatures[:, :both] - np.array(change.signature[:both])
-        share = np.minimum(signatures[:, _SHARE], change.signature[_SHARE])
-        apart[:, :_SHARE] *= np.minimum(share / _SPEAKS, 1.0)[:, None]
-        far = np.nansum((apart / _ALIKE[:both]) ** 2, axis=1)
+        far = ((apart / _ALIKE[:both]) ** 2).sum(axis=1)
         if belief is not None:
             far *= min(1.0, change.n_rows / float(np.mean([case.n_rows for case in cases])))
         alike = alike * np.exp(-0.5 * (far - far.min())) + 1e-12

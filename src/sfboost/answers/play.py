@@ -55,11 +55,8 @@ class Case:
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Files of before compared by log losses, and said nothing of all features together."""
-        if "brier" in state:
-            return state
-        known = tuple(state["signature"])
-        return state | {"signature": (*known[:4], np.nan, np.nan, *known[4:]), "brier": state["log_loss"]}
+        """Files of before compared by log losses."""
+        return {"brier": state["log_loss"]} | state
 
 
 def play(

@@ -63,9 +63,8 @@ class Change:
         The features that a change would be put down to, if there was one.
     signature : tuple of float
         How a change of the suspects looks: what is left of their meaning, of their slope on what X_S
-        predicts of them, the logarithm of their unit, and their share in what all unstable features say; then
-        what is left of the evidence of all features together, and of its slope. For more than two classes
-        also how much the suspects say of them that they did not say in training.
+        predicts of them, the logarithm of their unit, and their share in what all unstable features say. For
+        more than two classes also how much they say of them that they did not say in training.
     n_rows : int
         Rows that were tested.
     """

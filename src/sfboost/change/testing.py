@@ -178,7 +178,7 @@ def _signature(
     features: tuple[FeatureChange, ...],
     suspects: tuple[str, ...],
 ) -> tuple[float, ...]:
-    """Of the suspects and of all features together; see `Change.signature`."""
+    """Of the suspects: what is left of meaning and slope, unit, share; and what else they say, if K > 2."""
     columns = [column for part in features if part.name in suspects for column in part.columns]
     importance = reference.importance[columns]
     left = [
@@ -187,8 +187,7 @@ def _signature(
     ]
     unit = float(importance @ np.clip(found.scale.new - found.scale.expected, -2.0, 2.0)[columns])
     share = float(importance.sum())
-    together = [float(np.clip(kind.ratio[0], -2.0, 2.0)) for kind in (found.evidence, found.evidence_slope)]
-    signature = (left[0], left[1], unit / share, share, *together)
+    signature = (left[0], left[1], unit / share, share)
     if here.elsewhere is None:
         return signature
     then = np.maximum(np.abs(found.meaning.expected), _LEAST_MEANING)
