@@ -2,7 +2,7 @@
 
 Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
-`stages`, `course` · `learning`, `ensemble` · `views`, `candidates`, `folds`, `side_by_side`, `progress` ·
+`stages`, `course` · `learning` · `views`, `candidates`, `folds`, `side_by_side`, `progress` ·
 `members`, `first_guess`, `search` · `inputs`, `verification`, `predictor`, `saved` · `classifier`, `drawing`.
 """
 
