@@ -20,7 +20,7 @@ from sfboost.answers.experience import Experience
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change
 from sfboost.change.many import ManyChanges
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]

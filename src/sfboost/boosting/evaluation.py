@@ -24,7 +24,7 @@ from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
 from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
 from sfboost.encoding import Encoder, is_frame
 from sfboost.encoding.frames import names_of
-from sfboost.heads import fit_with_weight
+from sfboost.heads import SoftLogisticRegression, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
@@ -241,6 +241,8 @@ def _labelled_proba(
             uncertainty=False,
         )
         proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
+        if head.cross_fit is not None and choices.head is None:  # four fifths of the same rows want the same
+            choices = replace(choices, l2=None, head=SoftLogisticRegression(l2=head.cross_fit.l2))
     return proba
 
 

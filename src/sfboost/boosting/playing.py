@@ -22,9 +22,10 @@ from sfboost.adaptation.settings import Choices
 from sfboost.answers import AnswerRows, Experience
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
+from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.change import View
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
 from sfboost.encoding import is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -40,6 +41,7 @@ _MOST_GROUPS = 5
 _MOST_ROWS, _FEWEST_ROWS = 5000, 10
 #: A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
 LEAST_PROBABILITY = 1e-6
+_DEFAULT = "logistic regression"
 # Beyond so many columns second moments are no longer cheap.
 _MOST_COLUMNS = 1000
 
@@ -139,7 +141,7 @@ def pooled_learner(model: StableFeatureBoosting, X: Any) -> tuple[Any, str]:
         return clone(model.pooled), f"your pooled {_name(model.pooled)}"
     learner = model.stable
     if learner is None or isinstance(learner, FrozenEstimator):
-        return default_classifier(np.empty(0)), "logistic regression"
+        return default_classifier(np.empty(0)), _DEFAULT
     if is_frame(X) or _names_columns(learner):
         # Its own preparation is of other columns; scaling hurts none, and helps linear ones.
         last = learner[-1] if isinstance(learner, Pipeline) else learner
@@ -187,6 +189,8 @@ def learn_answers(
     learner, words = pooled_learner(model, X)
 
     def pooled_on(rows: IntArray) -> Any:
+        if len(rows) < len(y) and words == _DEFAULT:
+            rows = enough_rows(rows, y, both.shape[1])
         part = None if weight is None else weight[rows]
         return fit_with_weight(clone(learner), both[rows], model.classes_[y[rows]], part)
 
@@ -196,7 +200,7 @@ def learn_answers(
         if model.pooled is not None:
             raise
         # The user's learner is made for the stable columns alone.
-        learner, words = default_classifier(both), "logistic regression"
+        learner, words = default_classifier(both), _DEFAULT
         everywhere = pooled_on(np.arange(len(y)))
     plain = PooledClassifier(everywhere, columns, model.classes_, Temperature(), words)
     places = [(name, rows) for name, rows in rows_by_domain(domain) if len(rows) >= _FEWEST_ROWS]
@@ -208,7 +212,7 @@ def learn_answers(
         rest = np.setdiff1d(np.arange(len(y)), np.concatenate([rows for _, rows in group]))
         if len(np.unique(y[rest])) < 2:
             return []
-        stable, pooled = model._fit_on(stable_X, y, weight, rest), pooled_on(rest)
+        stable, pooled = model._fit_without(stable_X, y, weight, rest), pooled_on(rest)
         made = []
         for name, rows in group:
             some = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:_MOST_ROWS])
@@ -228,7 +232,7 @@ def learn_answers(
     temperature = fit_temperature(
         np.concatenate([one.log_pooled for one in made]),
         y[some],
-        domain=domain[some].astype(str),
+        domain=domain_numbers(domain[some])[1],
         sample_weight=row_weight[some],
     )
     S, U = parts
