@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy import sparse
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
@@ -113,10 +115,32 @@ class _Played:
 
 def raw_log_proba(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArray:
     """Log-probabilities in the order of `classes`; a class unseen by the estimator gets the floor."""
-    given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    given = _two_classes(estimator, X)
+    if given is None:
+        given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
     proba = np.zeros((given.shape[0], len(classes)))
     proba[:, np.searchsorted(classes, estimator.classes_)] = given
     return np.log(np.maximum(proba, LEAST_PROBABILITY))
+
+
+def _two_classes(estimator: Any, X: Any) -> FloatArray | None:
+    """What a logistic regression of scaled numbers says, or None if it is not that.
+
+    It is asked about so many small sets of rows that scikit-learn's checks would take most of the time.
+    """
+    steps = [step for _, step in estimator.steps] if type(estimator) is Pipeline else []
+    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+        return None
+    scaler, last = steps
+    plain = getattr(last, "multi_class", "deprecated") in ("auto", "deprecated") and len(last.classes_) == 2
+    if not plain or type(X) is not np.ndarray or scaler.mean_ is None or scaler.scale_ is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        logits = (X - scaler.mean_) @ (last.coef_[0] / scaler.scale_) + last.intercept_
+    if not np.isfinite(logits).all():
+        return None  # it has something to say about such rows
+    second = expit(logits)
+    return np.column_stack([1.0 - second, second])
 
 
 def numeric_parts(taken_parts: Iterable[Any]) -> tuple[FloatArray, FloatArray] | None:
@@ -209,7 +233,9 @@ def learn_answers(
     stable_X = taken[0]
 
     def play_group(group: list[tuple[Any, IntArray]]) -> list[_Played]:
-        rest = np.setdiff1d(np.arange(len(y)), np.concatenate([rows for _, rows in group]))
+        others = np.ones(len(y), dtype=bool)
+        others[np.concatenate([rows for _, rows in group])] = False
+        rest = np.flatnonzero(others)
         if len(np.unique(y[rest])) < 2:
             return []
         stable, pooled = model._fit_without(stable_X, y, weight, rest), pooled_on(rest)
