@@ -1,8 +1,8 @@
 """`sfboost evaluate` on a long table: twelve domains, 412 000 rows, twelve columns, one of them of words.
 
-The whole command in a process of its own: its processor time and its peak memory. Another version of the source
-(`--against FOLDER`) does the same table in the same run, so that the ratio means something. The table stays in
-`build/`.
+The whole command in a process of its own: its processor time and its peak memory. Then the same without play,
+where the answer is "safe"; and with `--against FOLDER` what another version of the source takes for the same
+table, all in one run, so that ratios mean something. The table stays in `build/`.
 
     OMP_NUM_THREADS=1 python benchmarks/scale/bench_evaluate.py
     git worktree add build/before d65f593
@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -44,26 +44,26 @@ def make_table(n_rows: int, n_domains: int, path: Path) -> None:
     pacsv.write_csv(pa.table(columns), path)
 
 
-def evaluate(table: Path, source: str | None) -> dict:
-    """The command in a process of its own, with its processor time and peak memory."""
+def evaluate(table: Path, source: str | None = None, play: bool = True) -> dict:
+    """The command in a process of its own: what it says, processor time and peak memory."""
     command = [sys.executable, "-c", "from sfboost.cli import main; main()", "evaluate", str(table)]
-    command += [
-        "--target",
-        "sick",
-        "--domain",
-        "site",
-        "--stable",
-        ",".join(f"s{i}" for i in range(STABLE)),
-        "--json",
-    ]
+    command += ["--target", "sick", "--domain", "site", "--json"]
+    command += ["--stable", ",".join(f"s{i}" for i in range(STABLE))]
     environment = os.environ | ({"PYTHONPATH": source} if source else {})
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(done.stderr[-3000:])
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"seconds": seconds, "peak": after.ru_maxrss / 1024, "told": json.loads(done.stdout)}
+    with tempfile.TemporaryDirectory() as folder:
+        if not play:
+            config = Path(folder, "settings.toml")
+            config.write_text("[model]\nplay = false\n")
+            command += ["--config", str(config)]
+        with Path(folder, "told").open("w+") as told, Path(folder, "errors").open("w+") as errors:
+            process = subprocess.Popen(command, stdout=told, stderr=errors, env=environment)
+            _, status, used = os.wait4(process.pid, 0)
+            told.seek(0)
+            errors.seek(0)
+            if status:
+                sys.exit(errors.read()[-3000:])
+            said = json.load(told)
+    return {"seconds": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss / 1024, "told": said}
 
 
 def main() -> None:
@@ -71,25 +71,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=412_000)
     parser.add_argument("--domains", type=int, default=12)
-    parser.add_argument("--against", help="source folder of another version")
+    parser.add_argument("--against", action="append", default=[], help="source folder of another version")
     parser.add_argument("--folder", type=Path, default=Path("build"))
     options = parser.parse_args()
     table = options.folder / f"evaluate-{options.rows}-{options.domains}.csv"
     if not table.exists():
         make_table(options.rows, options.domains, table)
-    found = {}
-    for name, source in {"this": None, "other": options.against}.items():
-        if name == "other" and source is None:
-            continue
-        found[name] = evaluate(table, source)
-        told = found[name]["told"]
+    runs: dict[str, tuple] = {"this": (table,), "this, without play": (table, None, False)}
+    runs |= {source: (table, source) for source in options.against}
+    seconds = {}
+    for name, call in runs.items():
+        found = evaluate(*call)
+        seconds[name] = found["seconds"]
+        decisions = [row["decision"] for row in found["told"]["domains"] if row["method"] == "adapted"]
         print(
-            f"{name:<6} {found[name]['seconds']:>7.1f} s of processor time, peak {found[name]['peak']:,.0f} MiB, "
-            f"gain {100 * told['gain']:+.2f} points",
+            f"{name:<20} {found['seconds']:>7.1f} s of processor time, peak {found['peak']:,.0f} MiB, gain "
+            f"{100 * found['told']['gain']:+.3f} points; {', '.join(decisions)}",
             flush=True,
         )
-    if "other" in found:
-        print(f"this / other = {found['this']['seconds'] / found['other']['seconds']:.2f}")
+    for other in options.against:
+        ratios = [f"{name} / other = {seconds[name] / seconds[other]:.2f}" for name in list(runs)[:2]]
+        print(f"other is {other}: {'; '.join(ratios)}")
 
 
 if __name__ == "__main__":
