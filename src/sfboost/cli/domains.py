@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,6 +77,8 @@ class EachDomain:
         Other answers that are to stand beside the predictions.
     costs : array of shape (K, K) or None
         Of each class that is said for each that is true.
+    shown : sequence of str
+        Domains that have a part in the report, beside the most unusual ones.
     """
 
     project: Project
@@ -86,6 +89,7 @@ class EachDomain:
     remarks: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     costs: FloatArray | None = None
+    shown: Sequence[str] = ()
 
     def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind) -> None:
         """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
@@ -99,11 +103,15 @@ class EachDomain:
                 "A model card is of one new domain, and NEW holds several: leave --card out, or give the "
                 "rows of one."
             )
+        if unknown := sorted(set(self.shown) - set(domain.tolist())):
+            raise ValueError(
+                f"{self.name} has no domain {', '.join(unknown)}: --show-domain names what is there."
+            )
         with voice.waiting("Adapting"):
             many: AdaptedDomains = self.project.model.adapt(
                 rows.X, sample_domain=domain, answer=asked.answer.value, leak=asked.leak
             )
-            facts = domain_facts(many, rows.X, domain, rows.y)
+            facts = domain_facts(many, rows.X, domain, rows.y, self.shown)
         with open_table(output, kind) as write:
             batches = rows.table.to_batches(BATCH_ROWS)
             for batch in predict_batches(self.project, batches, self.name, self.also, self.costs, many):
