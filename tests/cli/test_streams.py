@@ -114,6 +114,7 @@ def test_on_a_full_disk_outputs_are_not_there_and_those_of_before_are(files, fol
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "File too large" in done.stderr
+    assert str(tmp_path) in done.stderr  # where
     assert "Traceback" not in done.stderr
     if command == "predict a folder":
         assert not output.exists()
