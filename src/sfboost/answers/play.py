@@ -80,7 +80,8 @@ def play(
     cases: list[Case] = []
     for place, part, y in zip(domains, rows, labels, strict=True):
         rng = np.random.default_rng([seed, len(cases)])
-        found, boosted = settings, None
+        found = settings
+        boosted: BoostedAnswer | None = None
         for name, kind, columns in kinds:
             here = part
             if kind != AS_IS:

@@ -8,10 +8,11 @@ import numpy as np
 import typer
 
 from sfboost.boosting import DomainEvaluation
+from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
-from sfboost.cli.project import evaluate_domains
+from sfboost.cli.project import configure, evaluate_domains
 from sfboost.report.training import evaluation_rows
 from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
@@ -35,9 +36,15 @@ def evaluate(
     """
     voice = talk.voice()
     training, _ = read_training(train, columns, csv)
+    model = o.make_model(context)
     voice.note(*training.remarks)
+    if rows_to_learn(configure(training, model), training.y, training.domain) is not None:
+        voice.note(
+            f"Of a domain with many more than {MOST_ROWS} rows some are learned from, drawn at random, when "
+            "another one plays the new one: more would not move the scores. Every row is scored."
+        )
     with voice.waiting("Letting each domain play the new one"):
-        evaluation = evaluate_domains(training, o.make_model(context))
+        evaluation = evaluate_domains(training, model)
     values = {"gain": evaluation.gain, "regret": evaluation.regret, "domains": evaluation_rows(evaluation)}
     voice.result(values, *_words(evaluation))
 
