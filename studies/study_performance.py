@@ -1,6 +1,6 @@
 """How far off scores are that no label was needed for, and how often prediction sets hold the truth.
 
-    python studies/study_performance.py --out performance.jsonl [--tables heart_disease eicu] [--no-sets]
+    python studies/study_performance.py --out scores.jsonl [--tables heart_disease] [--most 4] [--no-sets]
 
 Rows, kinds of change and models are those of `sfboost reproduce shifts` (logistic learner, all own domains).
 For the stable, the pooled and the chosen answer in every new domain, as it is and after each kind of change:
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from sfboost.boosting import performance_without_labels, score_predictions
-from sfboost.diagnostics import confidence_based
+from sfboost.diagnostics import Performance, confidence_based
 from sfboost.lab.experiments.shifts import suite
 
 SCORES = ("accuracy", "balanced_accuracy", "auroc", "log_loss")
@@ -37,6 +37,7 @@ def measured(run, sets):
     """One record for each kind of change and answer."""
     fitted = suite._fit(run)
     model, made = fitted.model, []
+    sets = sets and len(np.unique(fitted.material.domain)) > 1
     if sets:
         model.calibrate_sets(fitted.X, fitted.material.own.y, fitted.material.domain)
     for place, new in suite._places(run, fitted):
@@ -45,22 +46,31 @@ def measured(run, sets):
         proba = {"stable": model.predict_proba(X), "adapted": adapted.predict_proba(X)}
         if model.pooled_ is not None:
             proba["pooled"] = np.exp(model.pooled_.log_proba(*model.pooled_.numbers(X)))
-        found = performance_without_labels(adapted, X)
+        found = performance_without_labels(adapted, X, labels_from="stable")
+        change, by_answer = adapted.change_, {}
+        if change is not None:  # with a single own domain nobody knows what is usual
+            by_answer = performance_without_labels(adapted, X, labels_from="answer")
         held = {}
         if sets:
             inside = adapted.predict_set(X, COVERAGE)
             covered = float(inside[np.arange(len(y)), y].mean())
             held = {"covered": covered, "size": float(inside.sum(axis=1).mean())}
         for answer, said in proba.items():
-            truth, ours, cbpe = score_predictions(y, said), found[answer], confidence_based(said)
+            truth, cbpe = score_predictions(y, said), confidence_based(said)
+            ours, best = found[answer], by_answer.get(answer, Performance({}, {}, {}, 0.0, 0.9))
             made.append(
                 {"kind": place.removeprefix("test-"), "answer": answer, "rows": len(y)}
-                | {"withheld": ours.withheld}
+                | {"withheld": ours.withheld, "verdict": "" if change is None else change.verdict}
+                | {"p": None if change is None else change.p_value}
+                | {"decision": adapted.decision_}
                 | {f"true_{score}": truth[score] for score in SCORES}
                 | {f"cbpe_{score}": cbpe[score] for score in SCORES}
                 | {f"ours_{score}": ours.value.get(score) for score in SCORES}
                 | {f"low_{score}": ours.lower.get(score) for score in SCORES}
                 | {f"high_{score}": ours.upper.get(score) for score in SCORES}
+                | {f"best_{score}": best.value.get(score) for score in SCORES}
+                | {f"best_low_{score}": best.lower.get(score) for score in SCORES}
+                | {f"best_high_{score}": best.upper.get(score) for score in SCORES}
                 | (held if answer == "adapted" else {})
             )
     return made
@@ -98,13 +108,14 @@ def main():
     )
     parser.add_argument("--tables", nargs="+", choices=list(suite.TABLES), default=list(suite.TABLES))
     parser.add_argument("--sets", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--most", type=int, default=100, help="New domains of each table, at most.")
     parser.add_argument("--out", type=Path, required=True, help="Records, one line each; resumable.")
     told = parser.parse_args()
     known = [json.loads(line) for line in told.out.read_text().splitlines()] if told.out.exists() else []
     done = {(record["table"], record["new"]) for record in known}
     warnings.simplefilter("ignore")
     for table in told.tables:
-        for run in new_domains(table):
+        for run in new_domains(table)[: told.most]:
             key = {"table": table, "new": run.data["new"]}
             if tuple(key.values()) in done:
                 continue

@@ -43,7 +43,9 @@ def test_without_a_guard_the_intervals_allow_for_the_leak_of_training(hospitals)
     X_new = draw_anticausal(400, 0.1, seed=5)[0]
     adapted = fitted.adapt(X_new)
     assert adapted.leak_ is None  # answer="best" has no guard
-    found, without = (performance_without_labels(adapted, X_new, leak=leak) for leak in (None, 0.0))
+    found, without = (
+        performance_without_labels(adapted, X_new, leak=leak, labels_from="stable") for leak in (None, 0.0)
+    )
     for name, performance in found.items():
         assert performance.leak == 0.04
         widths = [each.upper["accuracy"] - each.lower["accuracy"] for each in (performance, without[name])]

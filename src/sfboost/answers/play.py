@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
 from sfboost.answers.stress import kinds_of_stress, stressed
 from sfboost.change import Reference, change_in
+from sfboost.diagnostics.performance import weighted_scores
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -39,6 +40,8 @@ class Case:
     n_rows : int
     log_loss, accuracy, balanced : dict of str to float
         Of each candidate.
+    surprises : dict of str to dict of str to float
+        Of each candidate, by score: its true one less the one that its own probabilities foretold.
     """
 
     domain: str
@@ -49,6 +52,7 @@ class Case:
     log_loss: dict[str, float]
     accuracy: dict[str, float]
     balanced: dict[str, float]
+    surprises: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 def play(
@@ -118,4 +122,12 @@ def _scored(
             name: float(np.mean([np.average(hit[y == c], weights=weight[y == c]) for c in np.unique(y)]))
             for name, hit in right.items()
         },
+        surprises={name: _surprise(np.exp(log_proba), y, weight) for name, log_proba in said.items()},
     )
+
+
+def _surprise(proba: FloatArray, y: IntArray, weight: FloatArray) -> dict[str, float]:
+    """True scores less foretold ones."""
+    true = weighted_scores(proba, weight[:, None] * np.eye(proba.shape[1])[y])
+    foretold = weighted_scores(proba, weight[:, None] * proba)
+    return {name: value - foretold[name] for name, value in true.items()}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,8 @@ class Performance:
     leak, level : float
     withheld : str
         Why there are no figures; empty if there are.
+    source : str
+        What the intervals rest on, if not on f_S alone.
     """
 
     value: Mapping[str, float]
@@ -53,11 +55,33 @@ class Performance:
     leak: float
     level: float
     withheld: str = ""
+    source: str = ""
+
+    @classmethod
+    def around(
+        cls,
+        value: Mapping[str, float],
+        reach: Mapping[str, float],
+        leak: float,
+        level: float,
+        costs: FloatArray | None = None,
+        source: str = "",
+    ) -> Self:
+        """Intervals of so far to either side, within what each score can be."""
+        ends = {name: (0.0, np.inf if name == "log_loss" else 1.0) for name in value}
+        if costs is not None:
+            ends["cost"] = (float(costs.min()), float(costs.max()))
+        lower, upper = (
+            {name: float(np.clip(value[name] + sign * reach[name], *ends[name])) for name in value}
+            for sign in (-1.0, 1.0)
+        )
+        return cls(value, lower, upper, leak, level, source=source)
 
     def __str__(self) -> str:
         if self.withheld:
             return f"no figures: {self.withheld}"
-        lines = [f"{100 * self.level:.0f} % intervals, which allow for a leak of {self.leak:.3f}"]
+        allowed = self.source or f"which allow for a leak of {self.leak:.3f}"
+        lines = [f"{100 * self.level:.0f} % intervals, {allowed}"]
         for name, value in self.value.items():
             lines.append(f"{name:<18} {value:.3f}  ({self.lower[name]:.3f} to {self.upper[name]:.3f})")
         return "\n".join(lines)
@@ -130,17 +154,7 @@ def estimate_performance(
     if leak > 0.0:
         bias = _leak_reach(proba, stable, weight, i, k, leak, costs)
         reach = {name: size + bias[name] for name, size in reach.items()}
-    lower, upper = ({n: value[n] + sign * reach[n] for n in value} for sign in (-1.0, 1.0))
-    ends = {name: (0.0, np.inf if name in ("log_loss", "cost") else 1.0) for name in value}
-    if costs is not None:
-        ends["cost"] = (float(costs.min()), float(costs.max()))
-    return Performance(
-        value,
-        {name: float(np.clip(lower[name], *ends[name])) for name in value},
-        {name: float(np.clip(upper[name], *ends[name])) for name in value},
-        leak,
-        level,
-    )
+    return Performance.around(value, reach, leak, level, costs)
 
 
 def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
