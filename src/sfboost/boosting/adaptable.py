@@ -160,7 +160,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         if answer == "best" and leak is not None:
             answer = "safe"  # the guard is what allows for a leak
         if answer == "best":
-            rows, note = self._rows_to_answer(X, sample_weight, log_stable)
+            rows, note = self._rows_to_answer(X, sample_weight, (log_stable, unstable))
             answer = "best" if rows is not None else self._without_best()
         if many:
             training = with_leak(self.training_, leak, answer)
@@ -185,19 +185,20 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """What answer="best" is where there are no rows for it."""
         return "safe"
 
-    def answer_rows(
-        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
-    ) -> AnswerRows | None:
-        """Rows as the candidates of answer="best" see them; None if there is no pooled classifier."""
+    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
+        """Rows as the candidates of answer="best" see them; None if there is no pooled classifier.
+
+        `parts` is `stable_and_unstable` of these rows, if it is at hand.
+        """
         return None
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, log_stable: FloatArray | None = None
+        self, X: Any, sample_weight: Any, parts: Any = None
     ) -> tuple[AnswerRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:
             return None, NO_EXPERIENCE
-        rows = self.answer_rows(X, sample_weight, log_stable)
+        rows = self.answer_rows(X, sample_weight, parts)
         return rows, None if rows is not None else NO_NUMBERS
 
     def _best(

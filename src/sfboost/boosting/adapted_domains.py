@@ -161,7 +161,7 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
 
         if self.best is None:
             return by_heads()
-        rows = self.model.answer_rows(X, None, log_stable)
+        rows = self.model.answer_rows(X, None, (log_stable, unstable))
         if rows is None:
             raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
         # Said once, so that rows of a domain are found among all without counting all of them again.

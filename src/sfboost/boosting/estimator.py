@@ -384,12 +384,12 @@ class StableFeatureBoosting(AdaptableClassifier):
         return found
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, log_stable: FloatArray | None = None
+        self, X: Any, sample_weight: Any, parts: Any = None
     ) -> tuple[AnswerRows | None, str | None]:
         played = self._played()
         if played is not None:
             return None, played.reason if played.helps else None  # else it is what is doubted
-        return super()._rows_to_answer(X, sample_weight, log_stable)
+        return super()._rows_to_answer(X, sample_weight, parts)
 
     def _without_best(self) -> str:
         played = self._played()
@@ -401,17 +401,15 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     # -- what new rows are to the model -------------------------------------------------------------
 
-    def answer_rows(
-        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
-    ) -> AnswerRows | None:
+    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
         pooled = getattr(self, "pooled_", None)  # files of earlier versions have none
         if pooled is None:
             return None
         weight = check_weight(sample_weight, X.shape[0])
-        log_stable = self._stable_log_proba(X) if log_stable is None else log_stable
-        return new_rows_of(pooled, X, log_stable, self.unstable_columns_.take(X), weight)
+        log_stable, unstable = self._parts(X) if parts is None else parts
+        return new_rows_of(pooled, X, log_stable, unstable, weight)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """The settings with our head in them."""
