@@ -5,7 +5,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
-from sfboost import StableFeatureBoosting, adapted_scorer
+from sfboost import Settings, StableFeatureBoosting, adapted_scorer
 from sfboost.boosting import METRICS, DomainEvaluation, DomainScores, evaluation, score_predictions
 from sfboost.boosting.scored_domains import COMPARED
 from sfboost.encoding import Encoder
@@ -220,3 +220,41 @@ def test_the_scorer_adapts_to_each_domain_and_negates_losses():
         adapted_scorer()(model, X[~rest], np.full((~rest).sum(), 7))
     with pytest.raises(ValueError, match="metric='luck' is not known"):
         adapted_scorer("luck")
+
+
+def test_answers_are_compared_by_the_metric_that_is_asked_for():
+    X, y, domain = wards(n=400)
+    model = StableFeatureBoosting([0], [1])
+    result = model.evaluate(X, y, domain, metric="log_loss")
+    assert str(result).splitlines()[0].startswith("log loss")
+    for d in result.domains:
+        assert d.best == min(d.candidates, key=d.candidates.get)
+        assert d.regret == pytest.approx(d.scores["adapted"]["log_loss"] - d.candidates[d.best])
+    assert result.gain == pytest.approx(
+        result.mean("stable", "log_loss") - result.mean("adapted", "log_loss")
+    )
+    with pytest.raises(ValueError, match="cost needs costs"):
+        model.evaluate(X, y, domain, metric="cost")
+    with pytest.raises(ValueError, match="use one of accuracy, balanced_accuracy"):
+        model.evaluate(X, y, domain, metric="f1")
+
+
+def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
+    X, y, domain = wards(n=400)
+    costs = np.array([[0.0, 1.0], [8.0, 0.0]])
+    model = StableFeatureBoosting([0], [1], settings=Settings(costs=costs)).fit(X, y, sample_domain=domain)
+    cases = model.training_.experience.cases
+    assert all(set(case.cost) == set(case.log_loss) for case in cases)
+    assert all(case.loss == case.cost for case in cases)
+    X_new, y_new = draw_anticausal(1000, 0.1, 9)
+    adapted = model.adapt(X_new)
+    for decides in (model, adapted):
+        wanted = (decides.predict_proba(X_new)[:, 1] > 1 / 9).astype(int)
+        np.testing.assert_array_equal(decides.predict(X_new), wanted)
+    result = model.evaluate(X, y, domain)
+    assert result.metric == "cost"
+    one = result.domains[0]
+    assert one.regret == pytest.approx(one.scores["adapted"]["cost"] - min(one.candidates.values()))
+    proba = adapted.predict_proba(X_new)
+    said = score_predictions(y_new, proba, costs)["cost"]
+    assert said == pytest.approx(costs[y_new, adapted.predict(X_new)].mean())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.adaptation.costs import cheapest, check_costs
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
@@ -42,6 +43,8 @@ class Case:
         Of each candidate.
     surprises : dict of str to dict of str to float
         Of each candidate, by score: its true one less the one that its own probabilities foretold.
+    cost : dict of str to float
+        Of each candidate's decisions, where wrong ones have a price.
     """
 
     domain: str
@@ -53,6 +56,12 @@ class Case:
     accuracy: dict[str, float]
     balanced: dict[str, float]
     surprises: dict[str, dict[str, float]] = field(default_factory=dict)
+    cost: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> dict[str, float]:
+        """What answers are chosen by: their cost or, where nobody has said what is dear, their log loss."""
+        return self.cost or self.log_loss
 
 
 def play(
@@ -96,7 +105,7 @@ def play(
             if kind == AS_IS and isinstance(boosted, BoostedAnswer):
                 found = with_penalty(settings, boosted)
             said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
-            cases.append(_scored(str(place), name, change, said, y, here.view.weight))
+            cases.append(_scored(str(place), name, change, said, y, here.view.weight, choices.costs))
         tick()
     return tuple(cases)
 
@@ -107,8 +116,18 @@ def _ours(choices: Choices) -> Choices:
 
 
 def _scored(
-    domain: str, kind: str, change: Any, said: dict[str, FloatArray], y: IntArray, weight: FloatArray
+    domain: str,
+    kind: str,
+    change: Any,
+    said: dict[str, FloatArray],
+    y: IntArray,
+    weight: FloatArray,
+    costs: Any = None,
 ) -> Case:
+    cost = {}
+    if costs is not None:
+        price = check_costs(costs, next(iter(said.values())).shape[1])
+        cost = {name: float(weight @ price[y, cheapest(np.exp(lp), price)]) for name, lp in said.items()}
     right = {name: log_proba.argmax(axis=1) == y for name, log_proba in said.items()}
     return Case(
         domain=domain,
@@ -123,6 +142,7 @@ def _scored(
             for name, hit in right.items()
         },
         surprises={name: _surprise(np.exp(log_proba), y, weight) for name, log_proba in said.items()},
+        cost=cost,
     )
 
 

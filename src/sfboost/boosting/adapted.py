@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, Explanation
 from sfboost.adaptation.checks import check_unstable
+from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.answers import AnswerRows, BestAnswer
 from sfboost.answers.explaining import explain_best
 from sfboost.calibration import Temperature
 from sfboost.change import Change
-from sfboost.diagnostics.performance import cheapest, check_costs
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
@@ -144,12 +144,11 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         ----------
         X : rows of the new domain
         costs : array-like of shape (K, K), optional
-            ``costs[y, j]`` of deciding j where the truth is y, in the order of `classes_`.
+            ``costs[y, j]`` of deciding j where the truth is y, in the order of `classes_`. None is those of
+            the model's `Settings`, if it has any.
         """
-        log_proba = self.predict_log_proba(X)
-        if costs is None:
-            return self.classes_[log_proba.argmax(axis=1)]
-        return self.classes_[cheapest(np.exp(log_proba), check_costs(costs, len(self.classes_)))]
+        price = self.model._costs() if costs is None else check_costs(costs, len(self.classes_))
+        return self.classes_[decided(self.predict_proba(X), price)]
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.bool_]:
         """Whether each class belongs to the set of each row, of shape (n, K).

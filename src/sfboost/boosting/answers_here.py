@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import t as student
 from sklearn.utils import _safe_indexing
 
+from sfboost.adaptation.costs import check_costs
 from sfboost.answers import BestAnswer, Case
 from sfboost.answers.play import AS_IS
 from sfboost.boosting.adapted import AdaptedClassifier
@@ -25,7 +26,6 @@ from sfboost.boosting.metrics import METRICS
 from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.performance import (
     Performance,
-    check_costs,
     estimate_performance,
     weighted_scores,
 )

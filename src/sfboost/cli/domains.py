@@ -19,7 +19,6 @@ from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
 from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import Project
 from sfboost.encoding.cells import as_text
-from sfboost.marginal.probabilities import FloatArray
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.tables.dialect import Kind
 from sfboost.tables.preparing import NewTable
@@ -74,8 +73,6 @@ class EachDomain:
         On the training table.
     also : tuple of str
         Other answers that are to stand beside the predictions.
-    costs : array of shape (K, K) or None
-        Of each class that is said for each that is true.
     """
 
     project: Project
@@ -85,7 +82,6 @@ class EachDomain:
     source: str
     remarks: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    costs: FloatArray | None = None
 
     def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind) -> None:
         """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
@@ -106,7 +102,7 @@ class EachDomain:
             facts = domain_facts(many, rows.X, domain, rows.y)
         with open_table(output, kind) as write:
             batches = rows.table.to_batches(BATCH_ROWS)
-            for batch in predict_batches(self.project, batches, self.name, self.also, self.costs, many):
+            for batch in predict_batches(self.project, batches, self.name, self.also, many=many):
                 write(batch)
         if asked.report is not None:
             with whole_output(asked.report) as part:

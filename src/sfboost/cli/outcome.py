@@ -62,6 +62,13 @@ def tell(
             )
             named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
             lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
+    if facts.foretold is not None:
+        told = ", ".join(
+            f"{'answer' if name == 'adapted' else name} {100 * one.value['accuracy']:.0f} % "
+            f"({100 * one.lower['accuracy']:.0f} to {100 * one.upper['accuracy']:.0f})"
+            for name, one in facts.foretold.items()
+        )
+        lines.append(f"accuracy to expect here, without labels: {told}")
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
@@ -89,6 +96,7 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
         "features": [vars(meaning) for meaning in facts.meanings],
         "reversed": [f.name for story in facts.stories for f in story.features if f.reversed],
         "checks": [vars(check) for check in facts.checks],
+        "foretold": None if facts.foretold is None else {k: vars(v) for k, v in facts.foretold.items()},
         "scores": None if facts.scores is None else {k: dict(v) for k, v in facts.scores.by_method.items()},
         "remarks": list(facts.remarks),
     }
