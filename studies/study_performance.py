@@ -4,11 +4,12 @@
 
 Rows, kinds of change and models are those of `sfboost reproduce shifts` (logistic learner, all own domains).
 For the stable, the pooled and the chosen answer in every new domain, as it is and after each kind of change:
-the truth, our estimate (`performance_without_labels`, with its interval), and confidence-based estimation
-(CBPE), which takes the answer's own probabilities at their word. Ours may have no figure, where the rows
-contradict the assumptions: CBPE is then shown on the rest alone, too ("where both"). Sets are calibrated on
-the own domains, which takes a fit for each: `--no-sets` leaves them out. Finished domains are in the file and
-are not done again. Labels of the new domain are used for the truth alone.
+the truth, and what is estimated without labels: by confidence-based estimation (CBPE), which takes each
+answer's own probabilities at their word, and by `performance_without_labels` in its two ways, labels from the
+answer that was chosen (own domains give the interval) and labels from f_S alone (the interval allows for the
+leak; no figure where the rows contradict the assumptions). Sets are calibrated on the own domains, which
+takes a fit for each: `--no-sets` leaves them out. Finished domains are in the file and are not done again.
+Labels of the new domain are used for the truth alone.
 """
 
 import argparse
@@ -82,14 +83,17 @@ def show(records):
     rows["state"] = np.where(rows["kind"] == "as is", "as is", "changed")
     for score in SCORES:
         unit = 1.0 if score in ("log_loss", "auroc") else 100.0
-        true, ours = rows[f"true_{score}"], rows[f"ours_{score}"].astype(float)
-        rows["ours"], rows["cbpe"] = unit * (ours - true).abs(), unit * (rows[f"cbpe_{score}"] - true).abs()
-        rows["cbpe where both"] = rows["cbpe"].where(ours.notna())
-        rows["no figure %"] = 100.0 * ours.isna()
-        inside = (true >= rows[f"low_{score}"].astype(float)) & (true <= rows[f"high_{score}"].astype(float))
-        rows["in interval %"] = (100.0 * inside).where(ours.notna())
-        rows["width"] = unit * (rows[f"high_{score}"].astype(float) - rows[f"low_{score}"].astype(float))
-        shown = ["ours", "cbpe", "cbpe where both", "no figure %", "in interval %", "width"]
+        true = rows[f"true_{score}"].astype(float)
+        rows["cbpe"] = unit * (rows[f"cbpe_{score}"] - true).abs()
+        shown = ["cbpe"]
+        for way, prefix in (("answer", "best_"), ("f_S", "")):
+            value = rows[f"{'best' if prefix else 'ours'}_{score}"].astype(float)
+            low, high = (rows[f"{prefix}{end}_{score}"].astype(float) for end in ("low", "high"))
+            rows[way] = unit * (value - true).abs()
+            rows[f"{way}: none %"] = 100.0 * value.isna()
+            rows[f"{way}: inside %"] = (100.0 * ((true >= low) & (true <= high))).where(value.notna())
+            rows[f"{way}: width"] = unit * (high - low)
+            shown += [way, *(f"{way}: {what}" for what in ("none %", "inside %", "width"))]
         by_table = rows.groupby(["answer", "state", "table"])[shown].mean()
         print(f"\nmean absolute error of {score}, tables counting the same")
         print(by_table.groupby(["answer", "state"]).mean().round(3 if unit == 1.0 else 1).to_string())

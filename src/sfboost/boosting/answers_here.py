@@ -34,6 +34,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 # More rows than this say little more, and cost time.
 _MOST_ROWS = 5000
+# Labels drawn, to see how far scores of so few rows are from their mean.
+_DRAWS = 50
 _OFF = "as far off as such figures were on own domains that played the new one"
 
 
@@ -86,7 +88,7 @@ def performance_without_labels(
             "or more, or use labels_from='stable'."
         )
     if labels_from == "answer" or (labels_from is None and leak is None and played):
-        return _by_answer(adapted, X, pooled, cost, level)
+        return _by_answer(adapted, X, pooled, cost, level, random_state)
     model, delta = adapted.model, leak
     if delta is None:
         delta = model.training_.leak if adapted.leak_ is None else adapted.leak_
@@ -117,7 +119,7 @@ def performance_without_labels(
 
 
 def _by_answer(
-    adapted: AdaptedClassifier, X: Any, pooled: Any, cost: Any, level: float
+    adapted: AdaptedClassifier, X: Any, pooled: Any, cost: Any, level: float, random_state: int
 ) -> dict[str, Performance]:
     """Scores with the answer's probabilities for labels; intervals as far off as that was on own domains.
 
@@ -140,29 +142,41 @@ def _by_answer(
         "cannot tell": cases,
     }[verdict]
     costs = None if cost is None else check_costs(cost, labels.shape[1])
-    reach = {"stable": _reach(untouched, "stable", level, costs)}
-    reach["adapted"] = reach["pooled"] = _reach(alike, main, level, costs)
-    return {
-        name: Performance.around(
-            weighted_scores(proba, truth / len(truth), costs), reach[name], 0.0, level, costs, _OFF
-        )
-        for name, (proba, truth) in answers.items()
-    }
+    made = {}
+    for name, (proba, truth) in answers.items():
+        value = weighted_scores(proba, truth / len(truth), costs)
+        like = (untouched, "stable") if name == "stable" else (alike, main)
+        off, noise = _off(*like, costs), _label_noise(proba, truth, costs, random_state)
+        n_domains = max(len({case.domain for case in like[0]}), 1)
+        far = float(student.ppf(0.5 + level / 2.0, n_domains))
+        reach = {score: far * float(np.hypot(off[score], noise[score])) for score in value}
+        made[name] = Performance.around(value, reach, 0.0, level, costs, _OFF)
+    return made
 
 
-def _reach(cases: Sequence[Case], answer: str, level: float, costs: FloatArray | None) -> dict[str, float]:
-    """How far from the truth foretold scores of an answer were on own domains, times Student's quantile."""
-    known = [case for case in cases if answer in case.surprises]
+def _off(cases: Sequence[Case], answer: str, costs: FloatArray | None) -> dict[str, float]:
+    """How far from the truth the foretold scores of an answer were on own domains, root mean square."""
+    known = [case.surprises[answer] for case in cases if answer in case.surprises]
     if not known:  # no own domain has looked like this
         return dict.fromkeys((*METRICS, "cost"), float("inf"))
-    far = float(student.ppf(0.5 + level / 2.0, len({case.domain for case in known})))
-    reach = {
-        name: far * float(np.sqrt(np.nanmean([case.surprises[answer][name] ** 2 for case in known])))
-        for name in METRICS
-    }
-    if costs is not None:  # own domains knew of no costs: so many more decisions may be wrong
-        reach["cost"] = reach["accuracy"] * float(np.ptp(costs))
-    return reach
+    off = {name: float(np.sqrt(np.nanmean([each[name] ** 2 for each in known]))) for name in METRICS}
+    # Own domains knew of no costs: so many more decisions may be wrong.
+    return off | {"cost": off["accuracy"] * (0.0 if costs is None else float(np.ptp(costs)))}
+
+
+def _label_noise(
+    proba: FloatArray, truth: FloatArray, costs: FloatArray | None, random_state: int
+) -> dict[str, float]:
+    """Standard deviation of each score if labels are drawn from their probabilities: rows are not many."""
+    rng, n_rows = np.random.default_rng(random_state), len(truth)
+    some = rng.choice(n_rows, _MOST_ROWS, replace=False) if n_rows > _MOST_ROWS else np.arange(n_rows)
+    below, one = truth[some].cumsum(axis=1)[:, :-1], np.eye(truth.shape[1]) / len(some)
+    drawn = [
+        weighted_scores(proba[some], one[(rng.random((len(some), 1)) > below).sum(axis=1)], costs)
+        for _ in range(_DRAWS)
+    ]
+    fewer = np.sqrt(len(some) / n_rows)
+    return {name: fewer * float(np.nanstd([scores[name] for scores in drawn])) for name in drawn[0]}
 
 
 def _mixer(model: StableFeatureBoosting, X: Any) -> Callable[[Any, Any], Any]:

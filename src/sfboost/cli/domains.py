@@ -83,7 +83,7 @@ class EachDomain:
     remarks: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
 
-    def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind) -> None:
+    def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind, command: str = "") -> None:
         """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
         rows, domain, written = self.rows, self.domain, {"predictions": output}
         if asked.labels is not None:
@@ -107,7 +107,7 @@ class EachDomain:
         if asked.report is not None:
             with whole_output(asked.report) as part:
                 title, today = f"The domains of {self.name}", datetime.now(UTC).strftime("%Y-%m-%d")
-                part.write_text(render_domains(facts, title, self.source, today), encoding="utf-8")
+                part.write_text(render_domains(facts, title, self.source, today, command), encoding="utf-8")
             written["report"] = str(asked.report)
         remarks = (*self.remarks, *rows.remarks)
         voice.note(*remarks)

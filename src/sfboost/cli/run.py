@@ -77,7 +77,7 @@ def run(
         domain = domain_of_rows(rows.table, project, name)
         if domain is not None:
             each = EachDomain(project, rows, domain, name, train, training.remarks, others)
-            each.answer(voice, adapting, output, kind)
+            each.answer(voice, adapting, output, kind, context.find_root().obj)
             return
     with voice.waiting("Adapting"):
         if rows is None or name is None:

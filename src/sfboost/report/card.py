@@ -10,6 +10,7 @@ from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts
 from sfboost.report.own_domains import METHODS, mean_of, own_domains
 from sfboost.report.training import TrainingFacts
+from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
 
 # What Markdown would read as a sign of its own.
@@ -38,7 +39,7 @@ def model_card(facts: ReportFacts) -> str:
         "## Assumptions",
         _table(
             ("check", "where", "verdict", "number", "what to do"),
-            [(c.name, c.where, c.verdict, c.number, c.remedy or "–") for c in facts.checks],
+            [(c.name, c.where, c.verdict, c.number, in_words(c.remedy) or "–") for c in facts.checks],
         ),
         "## Limits",
         _limits(facts),
@@ -88,9 +89,12 @@ def _here(facts: ReportFacts) -> str:
         lines.append(_table(("method", "accuracy", "log loss"), rows))
     if facts.scores is not None:
         metrics, by_method = facts.scores.metrics, facts.scores.by_method
-        rows = [(name, *(f"{values[m]:.3f}" for m in metrics)) for name, values in by_method.items()]
+        rows = [
+            ("answer" if name == "adapted" else name, *(f"{values[m]:.3f}" for m in metrics))
+            for name, values in by_method.items()
+        ]
         lines.append(f"Scores on {facts.scores.n_rows} labels, which nothing was fitted to:")
-        lines.append(_table(("method", *metrics), rows))
+        lines.append(_table(("method", *(m.replace("_", " ") for m in metrics)), rows))
     return "\n\n".join(lines)
 
 
