@@ -81,6 +81,10 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         self.adaptation = adaptation
         self.best = best
 
+    def __str__(self) -> str:
+        shares = ", ".join(f"{name} {p:.3f}" for name, p in zip(self.classes_, self.prior_, strict=True))
+        return f"AdaptedClassifier: {self.decision_}\n{self.reason_}\nclass shares here: {shares}"
+
     def _saved_state(self) -> dict[str, Any]:
         # What was said of each row stays out of files.
         return {"model": self.model, "adaptation": self.adaptation, "best": self.best}
@@ -180,7 +184,8 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         """
         row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
         if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
-            return explain_best(self.best, self._rows(row), self.adaptation, self.model.training_.experience)
+            experience, codes = self.model.training_.experience, self.model.unstable_names_
+            return explain_best(self.best, self._rows(row), self.adaptation, experience, codes)
         explanation = self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
         scaling = self._scaling()
         return explanation if scaling is None else explanation.scaled(scaling.temperature)

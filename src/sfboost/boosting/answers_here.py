@@ -145,9 +145,9 @@ def _by_answer(
     made = {}
     for name, (proba, truth) in answers.items():
         value = weighted_scores(proba, truth / len(truth), costs)
-        like = (untouched, "stable") if name == "stable" else (alike, main)
-        off, noise = _off(*like, costs), _label_noise(proba, truth, costs, random_state)
-        n_domains = max(len({case.domain for case in like[0]}), 1)
+        like, giver = (untouched, "stable") if name == "stable" else (alike, main)
+        off, noise = _off(like, giver, costs), _label_noise(proba, truth, costs, random_state)
+        n_domains = max(len({case.domain for case in like}), 1)
         far = float(student.ppf(0.5 + level / 2.0, n_domains))
         reach = {score: far * float(np.hypot(off[score], noise[score])) for score in value}
         made[name] = Performance.around(value, reach, 0.0, level, costs, _OFF)

@@ -58,13 +58,14 @@ def tell(
     if facts.scores is not None:
         for metric in ("accuracy", "balanced_accuracy", "auroc")[: 3 if is_skewed([facts.prior]) else 1]:
             scores = ", ".join(
-                f"{method} {100 * values[metric]:.1f} %" for method, values in facts.scores.by_method.items()
+                f"{_said(method)} {100 * values[metric]:.1f} %"
+                for method, values in facts.scores.by_method.items()
             )
             named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
             lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
     if facts.foretold is not None:
         told = ", ".join(
-            f"{'answer' if name == 'adapted' else name} {100 * one.value['accuracy']:.0f} % "
+            f"{_said(name)} {100 * one.value['accuracy']:.0f} % "
             f"({100 * one.lower['accuracy']:.0f} to {100 * one.upper['accuracy']:.0f})"
             for name, one in facts.foretold.items()
         )
@@ -76,6 +77,10 @@ def tell(
     lines += [f"{what}: {path}" for what, path in written.items()]
     values = as_values(project, facts) | {"files": written}
     voice.result(values if n_rows is None else values | {"rows": n_rows}, *lines)
+
+
+def _said(method: str) -> str:
+    return "answer" if method == "adapted" else method
 
 
 def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from sfboost.selection import StableFeatureSelector
 from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import COMPONENTS, Roles
 
+_LOG = logging.getLogger(__name__)
 # Standard errors of the slopes are worth their time up to here.
 MOST_PARAMETERS = 100
 
@@ -172,10 +174,13 @@ def evaluate_domains(
             "none left to train on."
         )
     metric = check_metric(settings, metric)
-    scores = tuple(_score_domain(training, settings, name, metric) for name in training.domains)
+    scores = []
+    for done, name in enumerate(training.domains):
+        _LOG.info("Own domains as the new one: %d of %d done", done, len(training.domains))
+        scores.append(_score_domain(training, settings, name, metric))
     if all(score.decision == "skipped" for score in scores):
         raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
-    return DomainEvaluation(scores)
+    return DomainEvaluation(tuple(scores))
 
 
 def _score_domain(
