@@ -37,3 +37,30 @@ def test_links_to_elsewhere_are_whole_addresses():
             ):
                 odd.append(f"{page.name}: {''.join(target)}")
     assert odd == []
+
+
+def table_with(page, head):
+    """Rows of the first table of a page that has these columns and a method, by method and column."""
+    for part in re.findall(r"((?:^\|.*\|$\n?)+)", (ROOT / "docs" / page).read_text("utf-8"), re.M):
+        first, _, *rows = (
+            [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()
+        )
+        if first[0] == "method" and head <= set(first):
+            return {row[0]: dict(zip(first[1:], row[1:], strict=True)) for row in rows}
+    raise AssertionError(f"{page} has no such table")
+
+
+def test_the_figures_of_when_it_pays_are_those_of_the_suite():
+    shown = table_with("when-it-pays.md", {"as is", "other unit"})
+    measured = table_with("shifts.md", {"as is", "other unit"})
+    assert {name: {kind: measured[name][kind] for kind in row} for name, row in shown.items()} == shown
+
+
+def test_every_claim_of_the_theory_page_has_a_test_that_exists():
+    page = (ROOT / "docs" / "theory.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) >= 12
+    lost = [
+        f"{path}::{name}" for path, name in named if f"def {name}(" not in (ROOT / path).read_text("utf-8")
+    ]
+    assert lost == []
