@@ -107,6 +107,6 @@ def test_scores_are_foretold_without_labels_and_the_pooled_fall_is_seen(case):
     for method, told in foretold.items():
         for metric in ("accuracy", "log_loss"):
             assert told.lower[metric] <= true[method][metric] <= told.upper[metric], (method, metric)
-    # Its own confidence would say that pooled is the best of the three.
-    assert foretold["pooled"].value["accuracy"] < foretold["stable"].value["accuracy"] - 0.1
+    order = [foretold[method].value["accuracy"] for method in ("pooled", "stable", "adapted")]
+    assert order == sorted(order)
     assert "How good it is here, without labels" in render(case.facts)

@@ -45,11 +45,11 @@ def _prepare(
 ) -> tuple[TrainingTable, pa.Table | None]:
     domain = asked.domain
     # Names and codes are text, so that 01 stays 01.
-    id = asked.id
-    if id is not None and hold_out is None and id not in source.header and not similar(source.header, id):
-        id = None  # rows to learn from need none
-    names = (domain, *([] if id is None else [id]), *pick(source.header, asked.categorical))
+    names = (domain, *([] if asked.id is None else [asked.id]), *pick(source.header, asked.categorical))
     table = read(source, dict.fromkeys(names, pa.string()))
+    id, there = asked.id, table.column_names
+    if id is not None and hold_out is None and id not in there and not similar(there, id):
+        id = None  # rows to learn from need none
     codes = pick(table.column_names, asked.categorical)
     named = {asked.target, domain, asked.id}.union(*map(split, (asked.stable, asked.unstable, asked.drop)))
     index = [name for name in index_columns(table) if name not in named]
