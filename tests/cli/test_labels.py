@@ -130,7 +130,7 @@ def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
     ]
     assert told["gain"] == pytest.approx(np.mean([one["stable"] - one["adapted"] for one in gains]))
     said = sfboost("evaluate", files.train, *ROLES, "--metric", "balanced_accuracy")
-    assert said.stdout.startswith("balanced accuracy")
+    assert said.stdout.startswith("balanced  ")
     assert "changed balanced accuracy by" in said.output
     done = sfboost("evaluate", files.train, *ROLES, "--metric", "f1", code=2)
     assert "use one of accuracy" in " ".join(done.output.split())

@@ -117,13 +117,13 @@ class DomainEvaluation:
         metric = self.metric
         every = ("accuracy", "balanced_accuracy", "log_loss", *("auroc",) * skewed)
         more = tuple(name for name in every if name != metric)
-        lines = [_line(metric.replace("_", " "), "stable", "answer", "pooled", "labelled", "regret")]
+        lines = [_line(_short(metric), "stable", "answer", "pooled", "labelled", "regret")]
         for d in self.domains:
             scores = [d.scores[method][metric] for method in COMPARED]
             lines.append(_line(d.domain, *(_shown(metric, value) for value in (*scores, d.regret))))
         means = [self.mean(method, metric) for method in COMPARED]
         lines.append(_line("mean", *(_shown(metric, value) for value in (*means, self.regret))))
-        lines += ["", _line("the answer", *(m.replace("_accuracy", "").replace("_", " ") for m in more), "p")]
+        lines += ["", _line("the answer", *map(_short, more), "p")]
         lines[-1] += "  decision"
         for d in self.domains:
             cells = [_shown(metric, d.scores["adapted"][metric]) for metric in more]
@@ -138,6 +138,10 @@ def skipped(domain: Any, n_rows: int, reason: str, metric: str = "accuracy") -> 
     """What is said of a domain that could not be scored."""
     unknown = dict.fromkeys((*METRICS, metric), _UNKNOWN)
     return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown), metric=metric)
+
+
+def _short(metric: str) -> str:
+    return metric.replace("_accuracy", "").replace("_", " ")
 
 
 def _sign(metric: str) -> float:
