@@ -38,9 +38,9 @@ def measured(run, sets):
     """One record for each kind of change and answer."""
     fitted = suite._fit(run)
     model, made = fitted.model, []
-    sets = sets and len(np.unique(fitted.material.domain)) > 1
+    sets = sets and len(np.unique(fitted.domains.domain)) > 1
     if sets:
-        model.calibrate_sets(fitted.X, fitted.material.own.y, fitted.material.domain)
+        model.calibrate_sets(fitted.X, fitted.domains.own.y, fitted.domains.domain)
     for place, new in suite._places(run, fitted):
         X, y = new.rows.matrix(), new.rows.y
         adapted = model.adapt(X)
