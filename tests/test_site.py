@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -64,3 +66,40 @@ def test_every_claim_of_the_theory_page_has_a_test_that_exists():
         f"{path}::{name}" for path, name in named if f"def {name}(" not in (ROOT / path).read_text("utf-8")
     ]
     assert lost == []
+
+
+def docs(page):
+    return (ROOT / "docs" / page).read_text("utf-8")
+
+
+def test_what_is_public_is_on_the_page_of_the_api():
+    import sfboost
+
+    wanted = {f"::: sfboost.{name}" for name in sfboost.__all__ if name != "__version__"}
+    assert wanted - set(docs("api.md").splitlines()) == set()
+
+
+def test_tables_of_the_pages_name_all_that_the_registries_have():
+    pytest.importorskip("typer", reason="the command is an extra")
+    import typer
+
+    from sfboost.answers.choosing import WORDS
+    from sfboost.cli.app import app
+    from sfboost.diagnostics import CHECKS
+    from sfboost.lab.baselines import ADAPTERS, TRAINERS
+    from sfboost.lab.datasets import names
+    from sfboost.lab.experiments.shifts.kinds import KINDS
+
+    commands = typer.main.get_command(app).commands
+    registries = {
+        "diagnostics.md": [check.name.removesuffix(", new domain") for check in CHECKS],
+        "datasets.md": [f"`{name}`" for name in names()],
+        "methods.md": [f"`{name}`" for name in (*TRAINERS, *ADAPTERS)],
+        "shifts.md": [kind.replace("_", " ") for kind in KINDS if "_S" not in kind],
+        "glossary.md": list(WORDS),
+        "command-line.md": [f"sfboost {name}" for name in commands],
+    }
+    lost = {
+        page: [entry for entry in entries if entry not in docs(page)] for page, entries in registries.items()
+    }
+    assert {page: entries for page, entries in lost.items() if entries} == {}
