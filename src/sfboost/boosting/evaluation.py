@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
 _FEWEST_ROWS = 10
+# Of a domain's own labels, so that no row is predicted by a head that saw it.
+_FOLDS = 5
 
 
 def evaluate_domains(
@@ -244,12 +246,10 @@ def _used_columns(fitted: StableFeatureBoosting, X: Any) -> Any:
     return _safe_indexing(X, used, axis=1)
 
 
-def _labelled_proba(
-    fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any], n_folds: int = 5
-) -> FloatArray:
+def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) -> FloatArray:
     """Adapted with the domain's own labels; every row predicted by a head that did not see it."""
     rng = np.random.default_rng(0)
-    folds = rng.permutation(len(y)) % min(n_folds, len(y))
+    folds = rng.permutation(len(y)) % min(_FOLDS, len(y))
     log_stable, unstable = fitted.stable_and_unstable(X)
     stable, choices = np.exp(log_stable), fitted._choices(fitted.settings)
     proba = np.empty((len(y), len(fitted.classes_)))
