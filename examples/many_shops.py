@@ -10,7 +10,7 @@ rng = np.random.default_rng(0)
 
 
 def shop(n_rows, agreement):
-    """Does a customer come back? How often he came is stable; that he used a coupon agrees as the shop says."""
+    """Does a customer come back? How often he came is stable; a coupon agrees as the shop says."""
     y = rng.integers(0, 2, n_rows)
     visits = y + rng.normal(size=n_rows)
     coupon = np.where(rng.random(n_rows) < agreement, y, 1 - y)
