@@ -592,6 +592,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         sample_weight: Any = None,
         pooled: Any = None,
         answer: str = "best",
+        metric: str | None = None,
     ) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
 
@@ -607,6 +608,9 @@ class StableFeatureBoosting(AdaptableClassifier):
             What to fit to all features and rows for comparison; logistic regression by default.
         answer : {"best", "safe", "checked", "paper"}, default="best"
             As in `adapt`.
+        metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
+            By which answers, gain and regret are told. None is the cost if the settings have costs, else
+            accuracy. All of them are in the records.
 
         Returns
         -------
@@ -620,6 +624,7 @@ class StableFeatureBoosting(AdaptableClassifier):
             sample_weight=sample_weight,
             pooled=pooled,
             answer=answer,
+            metric=metric,
             n_jobs=self.n_jobs,
         )
 

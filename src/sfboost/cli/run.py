@@ -10,7 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
-from sfboost.cli.costs import Costs, read_costs
+from sfboost.cli.costs import Costs, with_costs
 from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
@@ -74,8 +74,7 @@ def run(
     training, held = read_training(train, columns, csv, hold_out)
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
-        project = learn(training, o.make_model(context), evaluate=evaluate)
-    matrix = read_costs(costs, project.model.classes_)
+        project = learn(training, with_costs(o.make_model(context), costs, training.y), evaluate=evaluate)
     rows = name = None
     if held is not None:
         rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
@@ -85,8 +84,8 @@ def run(
         domain = domain_of_rows(rows.table, project, name)
         if domain is not None:
             asked = split(show_domain)
-            each = EachDomain(project, rows, domain, name, train, training.remarks, others, matrix, asked)
-            each.answer(voice, adapting, output, kind)
+            each = EachDomain(project, rows, domain, name, train, training.remarks, others, asked)
+            each.answer(voice, adapting, output, kind, context.find_root().obj)
             return
     if show_domain is not None:
         raise ValueError("--show-domain is for a NEW of several domains, and this one is adapted to as one.")
@@ -106,6 +105,6 @@ def run(
             remarks=remarks,
         )
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, done.batches(), done.name, others, matrix):
+        for batch in predict_batches(project, done.batches(), done.name, others):
             write(batch)
     finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows, context.find_root().obj)
