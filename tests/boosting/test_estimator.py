@@ -1,5 +1,6 @@
 """`StableFeatureBoosting`: the scikit-learn contract, calibration, and what `fit` keeps."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -40,10 +41,15 @@ def hospitals(n=600, agreements=(0.95, 0.7), seed=0):
     return X, y, np.repeat([f"hospital {i}" for i in range(len(agreements))], n)
 
 
-@pytest.fixture
-def model():
+@pytest.fixture(scope="module")
+def fitted():
     X, y, domain = hospitals()
     return StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+
+
+@pytest.fixture
+def model(fitted):
+    return copy.deepcopy(fitted)
 
 
 @pytest.fixture
