@@ -13,6 +13,7 @@ import sfboost  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, trainer  # noqa: E402
 from sfboost.torch.candidates import Candidate, variants  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
+from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.plan import Goal  # noqa: E402
 from sfboost.torch.side_by_side import align_unstable  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork  # noqa: E402
@@ -109,7 +110,8 @@ def test_the_order_of_the_rows_of_different_domains_does_not_matter_and_a_seed_r
 @pytest.mark.parametrize(
     "fixed", [{"plan": Plan(budget=0)}, {"plan": Plan(steps=300)}, {"split": "shared"}, {"n_unstable": 2}]
 )
-def test_settings_that_are_given_are_not_searched_for(fixed):
+def test_settings_that_are_given_are_not_searched_for(fixed, monkeypatch):
+    monkeypatch.setattr(Learner, "learn", lambda self: None)  # how well it is learned does not matter
     X, y, d = _training(_table, 30)
     model = SFBClassifier("linear", **fixed)
     assert model.fit(X, y, sample_domain=d).search_ is None
@@ -214,6 +216,7 @@ def test_what_the_logits_of_all_classes_share_is_no_unstable_feature():
     torch.testing.assert_close(said(), before, atol=1e-5, rtol=0)
 
 
+@pytest.mark.long
 def test_with_three_domains_each_is_left_out_and_the_worse_of_two_risks_decides():
     X, y, d = _training(_table, 200, agreements=(0.95, 0.8, 0.3))
     model = SFBClassifier(plan=Plan(budget=4)).fit(X, y, sample_domain=d)

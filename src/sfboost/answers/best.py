@@ -10,6 +10,8 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.adaptation import Adaptation
+from sfboost.adaptation.costs import cheapest, check_costs
+from sfboost.adaptation.guard import expected_gain
 from sfboost.answers.candidates import Answer, BoostSettings, boost, fit_candidates
 from sfboost.answers.choosing import Choice, choose, with_labels
 from sfboost.answers.experience import Experience
@@ -66,8 +68,15 @@ def best_answer(
     # What cannot be trusted to be stable must not teach anything.
     trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
 
+    costs = settings.choices.costs if any(case.cost for case in experience.cases) else None
+    price = None if costs is None else check_costs(costs, len(experience.reference.prior))
+
     def believed_loss(answer: str, other: str) -> float:
         ours, theirs = (answers[name].log_proba(rows) for name in (answer, other))
+        if price is not None:
+            return -expected_gain(
+                np.exp(ours), np.exp(ours), cheapest(np.exp(theirs), price), rows.view.weight, price
+            )
         return float(rows.view.weight @ (np.exp(ours) * (ours - theirs)).sum(axis=1))
 
     choice = choose(change, experience.cases, trusted, experience.learner, believed_loss)

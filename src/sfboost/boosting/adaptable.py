@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Settings, Training
 from sfboost.adaptation.checks import check_known_labels
+from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
@@ -71,9 +72,13 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class by the stable features alone."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The most probable class by the stable features; the cheapest if the settings have costs."""
+        return self.classes_[decided(self.predict_proba(X), self._costs())]
+
+    def _costs(self) -> FloatArray | None:
+        """Of wrong decisions, where the settings have them."""
+        costs = None if self.settings is None else self.settings.costs
+        return None if costs is None else check_costs(costs, len(self.classes_))
 
     def adapt(
         self,

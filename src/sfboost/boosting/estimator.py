@@ -64,13 +64,14 @@ from sfboost.boosting.rows import (
     Splits,
     check_domain,
     check_frozen_classes,
+    enough_rows,
     make_splits,
 )
 from sfboost.boosting.scored_domains import DomainEvaluation
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
@@ -466,7 +467,13 @@ class StableFeatureBoosting(AdaptableClassifier):
     def _predict_fold(
         self, X: Any, y: IntArray, weight: FloatArray | None, inside: IntArray, outside: IntArray
     ) -> FloatArray:
-        return self._raw_log_proba(self._fit_on(X, y, weight, inside), _safe_indexing(X, outside))
+        return self._raw_log_proba(self._fit_without(X, y, weight, inside), _safe_indexing(X, outside))
+
+    def _fit_without(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
+        """Fit to `rows` a classifier that judges others, and is not kept."""
+        if self.stable is None and self.regression_ is None:
+            rows = enough_rows(rows, y, X.shape[1])
+        return self._fit_on(X, y, weight, rows)
 
     def _fit_on(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
         estimator = self._stable_estimator(X)
@@ -495,7 +502,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     ) -> Temperature:
         if self.calibration is None:
             return Temperature()
-        by_domain = domain[held_out].astype(str) if self.calibration_weights == "domain" else None
+        by_domain = domain_numbers(domain[held_out])[1] if self.calibration_weights == "domain" else None
         return fit_temperature(
             raw,
             y[held_out],
@@ -585,11 +592,14 @@ class StableFeatureBoosting(AdaptableClassifier):
         sample_weight: Any = None,
         pooled: Any = None,
         answer: str = "best",
+        metric: str | None = None,
     ) -> DomainEvaluation:
         """Answer: what would adapting have gained on my own domains.
 
         Each domain in turn plays the new one: a clone of this model is fitted on the others and adapted to
         it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
+        Where all learners are the default ones, at most 10 000 rows of each other domain are learned from
+        (more if a class is rare): more would not move the scores. Every row of the new one is scored.
 
         Parameters
         ----------
@@ -598,6 +608,9 @@ class StableFeatureBoosting(AdaptableClassifier):
             What to fit to all features and rows for comparison; logistic regression by default.
         answer : {"best", "safe", "checked", "paper"}, default="best"
             As in `adapt`.
+        metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
+            By which answers, gain and regret are told. None is the cost if the settings have costs, else
+            accuracy. All of them are in the records.
 
         Returns
         -------
@@ -611,6 +624,7 @@ class StableFeatureBoosting(AdaptableClassifier):
             sample_weight=sample_weight,
             pooled=pooled,
             answer=answer,
+            metric=metric,
             n_jobs=self.n_jobs,
         )
 

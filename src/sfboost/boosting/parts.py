@@ -28,7 +28,8 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
     # What is filled in is not told here: that would be once for every block of a long table.
     log_stable, columns = model._parts(model._check_input(as_fitted(model, X), reset=False))
     unstable = np.asarray(columns, dtype=np.float64)
-    if not np.isfinite(unstable.sum()):
+    # What was encoded is finite.
+    if model.unstable_columns_.encoder is None and not np.isfinite(unstable.sum()):
         require_finite_numbers(unstable, model.unstable_columns_.names, "unstable", "impute it first.")
     return np.exp(log_stable), unstable
 
