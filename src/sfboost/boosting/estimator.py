@@ -58,6 +58,7 @@ from sfboost.boosting.diagnosing import (
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
+from sfboost.boosting.parts import require_unstable
 from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
@@ -549,11 +550,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     def _checked_parts(self, X: Any) -> tuple[FloatArray, Any]:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
-        if not len(self.unstable_columns_):
-            raise ValueError(
-                "There is nothing to adapt: every column is stable. Name stable_features or "
-                "unstable_features before `fit`."
-            )
+        require_unstable(self)
         tell_filled(self, X, "new rows")
         stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
         self._check_numbers(stable_X, unstable_X)
