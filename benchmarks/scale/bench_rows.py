@@ -128,8 +128,10 @@ def read_and_multiply(n_rows: int) -> float:
 def one(n_rows: int, ray: bool) -> dict:
     fitted = model()
     engine = Timed(RayData(jobs=2) if ray else Here())
+    begun = time.perf_counter()
     if ray:
         adapt_stream(fitted, blocks(100_000), engine=RayData(jobs=2))  # Ray and its workers start
+    begun = time.perf_counter() - begun
     start, processor = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -140,6 +142,7 @@ def one(n_rows: int, ray: bool) -> dict:
     return {
         "rows": n_rows,
         "ray": ray,
+        "begun": begun,
         "total": total,
         "processor": processor,
         "peak": peak,
@@ -201,7 +204,12 @@ def main() -> None:
         f"peak memory {last['peak'] / first['peak']:.2f} times"
     )
     for here, there in zip(found[False], found[True], strict=False):
-        print(f"{here['rows']:>12,} rows: ray / here = {there['total'] / here['total']:.2f}")
+        saved = here["total"] - there["total"]
+        even = f"even at {there['begun'] / saved * here['rows']:,.0f} rows" if saved > 0.0 else "never even"
+        print(
+            f"{here['rows']:>12,} rows: ray / here = {there['total'] / here['total']:.2f} once it runs; it "
+            f"took {there['begun']:.1f} s to begin: {even}"
+        )
 
 
 if __name__ == "__main__":

@@ -140,7 +140,11 @@ class KillingEngine(RayData):
 
         yield from super().run(blocks, work)
         before = set(self.killed)
-        who = ray.remote(os.getpid)
+
+        @ray.remote
+        def who():
+            return os.getpid()
+
         for worker in set(ray.get([who.remote() for _ in range(20)])) - before:
             os.kill(worker, signal.SIGKILL)
             self.killed.append(worker)

@@ -53,8 +53,8 @@ def evaluate(
     voice.note(*training.remarks)
     if rows_to_learn(configure(training, model), training.y, training.domain) is not None:
         voice.note(
-            f"Of a domain with many more than {MOST_ROWS} rows some are learned from, drawn at random, when "
-            "another one plays the new one: more would not move the scores. Every row is scored."
+            f"Of a domain with more than {MOST_ROWS} rows about as many are learned from, drawn at random, "
+            "when another one plays the new one: more would not move the scores. Every row is scored."
         )
     with voice.waiting("Letting each domain play the new one"):
         evaluation = evaluate_domains(training, model, metric)
