@@ -14,8 +14,9 @@ EXTRAS ?= app,data,theory
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# One thread for each of the processes: more would only get in each other's way.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+# One thread for each of the processes: more would only get in each other's way. Each begins with one half of the tests, so that
+# what the tests of a file share is made once, and takes from the other what is left at the end.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 COVER  := marginal calibration heads adaptation
 # Fresh environments, and what is unpacked into them.
 TRIES  := build/tries
@@ -41,7 +42,7 @@ coverage: $(call stamp,$(EXTRAS)$(comma)dev)
 test-lowest: $(call stamp,release)
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(TRIES)/lowest
 	$(BIN)/uv pip install --quiet --python $(TRIES)/lowest --resolution lowest-direct --editable '.[app,data,theory,dev]'
-	OMP_NUM_THREADS=1 $(TRIES)/lowest/bin/python -m pytest -n auto -m 'not long' -W ignore::DeprecationWarning $(ARGS)
+	OMP_NUM_THREADS=1 $(TRIES)/lowest/bin/python -m pytest -n auto --dist worksteal -m 'not long' -W ignore::DeprecationWarning $(ARGS)
 
 dist-check: $(call stamp,release)
 	rm -rf dist $(TRIES)/sdist $(TRIES)/wheel

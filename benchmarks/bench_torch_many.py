@@ -14,9 +14,9 @@ import time
 import numpy as np
 import torch
 
+from sfboost.lab.baselines.learned.ensemble import learn_many
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import build_network
-from sfboost.torch.ensemble import learn_many
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import MLP
 from sfboost.torch.plan import Goal, Plan

@@ -21,12 +21,12 @@ import torch
 
 from sfboost import Settings, adapt
 from sfboost.calibration import fit_temperature
+from sfboost.lab.baselines.learned.ensemble import learn_many
 from sfboost.lab.datasets import load
 from sfboost.leakage.model import fit_leak_model
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import build_network, seed_of
-from sfboost.torch.ensemble import learn_many
 from sfboost.torch.networks import MLP
 from sfboost.torch.plan import Goal, Plan
 

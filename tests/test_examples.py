@@ -22,9 +22,9 @@ def test_the_gallery_lists_every_example():
     assert set(GALLERY) == {f"examples/{path.name}" for path in EXAMPLES}
 
 
-#: Those that need more than the core, and those that train a network.
+#: Those that need more than the core, and those that take more than a few seconds.
 NEEDS = {"own_network": "torch", "at_scale": "pyarrow"}
-LONG = {"own_network"}
+LONG = {"own_network", "how_good_here", "embeddings", "at_scale", "four_hospitals", "a_stream"}
 
 
 @pytest.mark.parametrize(

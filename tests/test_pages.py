@@ -35,6 +35,8 @@ LANGUAGES = {"python", "console", "text", "toml"}
 NOT_RUN = 8
 #: Pages whose blocks need the real files.
 NEEDS_DATA = {"tutorial.md", "datasets.md"}
+#: Pages that take more than a few seconds.
+LONG = {"tutorial.md", "diagnostics.md", "methods.md", "datasets.md", "reproduction.md"}
 #: What a block mentions → the package it needs.
 NEEDS = {"sfboost.torch": "torch", 'TRAINERS["irm"]': "torch", "CausalGraph": "networkx"}
 _FENCE = re.compile(
@@ -160,7 +162,15 @@ def missing(block):
     return {package for word, package in NEEDS.items() if word in block.text and find_spec(package) is None}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, marks=[pytest.mark.long] * (page.name in LONG), id=page.relative_to(ROOT).as_posix()
+        )
+        for page in PAGES
+    ],
+)
 def test_the_page_does_what_it_says(page, tmp_path, monkeypatch):
     if page.name in NEEDS_DATA and not os.environ.get("SFBOOST_DATA"):
         pytest.skip("SFBOOST_DATA is not set: this page needs the real files")

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -37,3 +39,67 @@ def test_links_to_elsewhere_are_whole_addresses():
             ):
                 odd.append(f"{page.name}: {''.join(target)}")
     assert odd == []
+
+
+def table_with(page, head):
+    """Rows of the first table of a page that has these columns and a method, by method and column."""
+    for part in re.findall(r"((?:^\|.*\|$\n?)+)", (ROOT / "docs" / page).read_text("utf-8"), re.M):
+        first, _, *rows = (
+            [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()
+        )
+        if first[0] == "method" and head <= set(first):
+            return {row[0]: dict(zip(first[1:], row[1:], strict=True)) for row in rows}
+    raise AssertionError(f"{page} has no such table")
+
+
+def test_the_figures_of_when_it_pays_are_those_of_the_suite():
+    shown = table_with("when-it-pays.md", {"as is", "other unit"})
+    measured = table_with("shifts.md", {"as is", "other unit"})
+    assert {name: {kind: measured[name][kind] for kind in row} for name, row in shown.items()} == shown
+
+
+def test_every_claim_of_the_theory_page_has_a_test_that_exists():
+    page = (ROOT / "docs" / "theory.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) >= 12
+    lost = [
+        f"{path}::{name}" for path, name in named if f"def {name}(" not in (ROOT / path).read_text("utf-8")
+    ]
+    assert lost == []
+
+
+def docs(page):
+    return (ROOT / "docs" / page).read_text("utf-8")
+
+
+def test_what_is_public_is_on_the_page_of_the_api():
+    import sfboost
+
+    wanted = {f"::: sfboost.{name}" for name in sfboost.__all__ if name != "__version__"}
+    assert wanted - set(docs("api.md").splitlines()) == set()
+
+
+def test_tables_of_the_pages_name_all_that_the_registries_have():
+    pytest.importorskip("typer", reason="the command is an extra")
+    import typer
+
+    from sfboost.answers.choosing import WORDS
+    from sfboost.cli.app import app
+    from sfboost.diagnostics import CHECKS
+    from sfboost.lab.baselines import ADAPTERS, TRAINERS
+    from sfboost.lab.datasets import names
+    from sfboost.lab.experiments.shifts.kinds import KINDS
+
+    commands = typer.main.get_command(app).commands
+    registries = {
+        "diagnostics.md": [check.name.removesuffix(", new domain") for check in CHECKS],
+        "datasets.md": [f"`{name}`" for name in names()],
+        "methods.md": [f"`{name}`" for name in (*TRAINERS, *ADAPTERS)],
+        "shifts.md": [kind.replace("_", " ") for kind in KINDS if "_S" not in kind],
+        "glossary.md": list(WORDS),
+        "command-line.md": [f"sfboost {name}" for name in commands],
+    }
+    lost = {
+        page: [entry for entry in entries if entry not in docs(page)] for page, entries in registries.items()
+    }
+    assert {page: entries for page, entries in lost.items() if entries} == {}

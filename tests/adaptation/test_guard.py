@@ -46,6 +46,42 @@ def test_what_the_guard_lets_through_is_whole(binary):
     )
 
 
+def guard_of(binary, costs):
+    stable, unstable = binary[:2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdaptationWarning)
+        return adapt(
+            stable, unstable, answer="safe", training=Training(leak=0.02), settings=Settings(costs=costs)
+        ).guard
+
+
+def test_an_error_that_costs_one_is_a_point_of_accuracy_and_other_units_change_nothing(binary):
+    plain, priced = binary[3].guard, guard_of(binary, [[0, 1], [1, 0]])
+    np.testing.assert_allclose(
+        [priced.gain, priced.gain_error, priced.break_even],
+        [plain.gain, plain.gain_error, plain.break_even],
+        rtol=1e-9,
+    )
+    cents = guard_of(binary, [[0, 100], [100, 0]])
+    np.testing.assert_allclose(
+        [cents.gain, cents.gain_error, cents.break_even],
+        [100 * plain.gain, 100 * plain.gain_error, plain.break_even],
+        rtol=1e-4,
+    )
+    assert "in cost a row" in cents.decision("Some rows").reason
+
+
+def test_the_guard_asks_what_is_saved_where_errors_have_a_price(binary):
+    stable, unstable, y, _ = binary
+    costs = np.array([[0.0, 1.0], [5.0, 0.0]])
+    guard = guard_of(binary, costs)
+    joint = adapt(stable, unstable).predict_proba(stable, unstable)
+    saved = np.mean(costs[y, (stable > 1 / 6).astype(int)] - costs[y, (joint[:, 1] > 1 / 6).astype(int)])
+    assert guard.gain == pytest.approx(saved, abs=0.05)
+    # Where one decision is right whatever the row, nothing is to be gained by knowing more of it.
+    assert not guard_of(binary, [[0.0, 1.0], [1e9, 0.0]]).accepts
+
+
 def test_f_u_is_used_exactly_where_the_leak_is_below_break_even(binary):
     stable, unstable, _, adaptation = binary
     limit = adaptation.guard.break_even

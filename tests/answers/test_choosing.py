@@ -16,7 +16,7 @@ NAMES = ["stable", "pooled", "boosted", "mended", "dropped"]
 def case(domain, kind, signature, **log_loss):
     losses = {"stable": 0.5, "pooled": 0.5, "boosted": 0.5, "mended": 0.5, "dropped": 0.5} | log_loss
     right = {name: 1.0 - loss for name, loss in losses.items()}
-    return Case(domain, kind, signature, 0.5, 100, losses, right, right, losses)
+    return Case(domain, kind, signature, 0.5, 100, losses, right, right, brier=losses)
 
 
 def change(p_value, verdict=None, signature=MIRRORED, power=5.0):
@@ -144,3 +144,12 @@ def test_labels_weigh_the_answers_and_rule_none_out(cases):
     few = with_labels(chosen, dict.fromkeys(NAMES, -1.0), 2, 1000)
     assert few.weights["pooled"] > 0.9
     assert with_labels(chosen, fits, 1000, 1000).weights == {"boosted": 1.0}
+
+
+def test_where_errors_have_a_price_own_domains_choose_by_it(cases):
+    dear = {"stable": 0.8, "pooled": 2.0, "boosted": 0.3, "mended": 0.7, "dropped": 0.8}
+    priced = [replace(one, cost=dear if one.kind != AS_IS else dear | {"pooled": 0.2}) for one in cases]
+    assert choose(change(1e-6), cases, NAMES).weights == {"mended": 1.0}
+    chosen = choose(change(1e-6), priced, NAMES)
+    assert chosen.weights == {"boosted": 1.0}
+    assert "0.500 ± 0.000 in cost a row" in chosen.reason

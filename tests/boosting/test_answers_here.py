@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from joints import draw_anticausal
+from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import StableFeatureBoosting, load
+from sfboost.answers.play import AS_IS
 from sfboost.boosting import calibrate_sets, performance_without_labels
+from sfboost.diagnostics import confidence_based
 from sfboost.diagnostics.prediction_sets import PredictionSets
 
 
@@ -43,7 +46,9 @@ def test_without_a_guard_the_intervals_allow_for_the_leak_of_training(hospitals)
     X_new = draw_anticausal(400, 0.1, seed=5)[0]
     adapted = fitted.adapt(X_new)
     assert adapted.leak_ is None  # answer="best" has no guard
-    found, without = (performance_without_labels(adapted, X_new, leak=leak) for leak in (None, 0.0))
+    found, without = (
+        performance_without_labels(adapted, X_new, leak=leak, labels_from="stable") for leak in (None, 0.0)
+    )
     for name, performance in found.items():
         assert performance.leak == 0.04
         widths = [each.upper["accuracy"] - each.lower["accuracy"] for each in (performance, without[name])]
@@ -175,3 +180,41 @@ def test_costs_decide_by_the_expected_cost_and_equal_ones_by_the_class(model, ho
     np.testing.assert_array_equal(adapted.predict(X, costs=[[2, 2], [2, 2]]), adapted.predict(X))
     with pytest.raises(ValueError, match="2 rows, one for each true class"):
         adapted.predict(X, costs=[1, 9])
+
+
+def test_the_answer_that_saw_the_change_tells_how_far_pooled_has_fallen(model):
+    X_new, y_new = draw_anticausal(3000, 0.1, seed=5)
+    adapted = model.adapt(X_new)
+    found = performance_without_labels(adapted, X_new)
+    pooled = np.exp(model.answer_rows(X_new).view.log_pooled)
+    true = {
+        "stable": model.score(X_new, y_new),
+        "adapted": adapted.score(X_new, y_new),
+        "pooled": np.mean(pooled.argmax(axis=1) == y_new),
+    }
+    assert confidence_based(pooled)["accuracy"] > true["pooled"] + 0.3
+    for name, performance in found.items():
+        assert performance.value["accuracy"] == pytest.approx(true[name], abs=0.05), name
+        assert performance.lower["accuracy"] <= true[name] <= performance.upper["accuracy"], name
+        assert "own domains" in str(performance)
+
+
+def test_own_domains_are_asked_only_where_they_have_played(model):
+    X_new = draw_anticausal(500, 0.1, seed=5)[0]
+    with pytest.raises(ValueError, match="No own domain has played"):
+        performance_without_labels(model.adapt(X_new, answer="paper"), X_new, labels_from="answer")
+    with pytest.raises(ValueError, match="neither 'answer' nor 'stable'"):
+        performance_without_labels(model.adapt(X_new), X_new, labels_from="truth")
+
+
+def test_the_interval_is_as_far_off_as_own_domains_were(model):
+    X_new = draw_anticausal(3000, 0.8, seed=5)[0]
+    adapted = model.adapt(X_new)
+    assert adapted.decision_ == "pooled"
+    told = performance_without_labels(adapted, X_new, level=0.8)["adapted"]
+    cases = [case for case in model.training_.experience.cases if case.kind == AS_IS]
+    off = np.sqrt(np.mean([case.surprises["pooled"]["accuracy"] ** 2 for case in cases]))
+    right = told.value["accuracy"]
+    noise = np.sqrt(np.mean((p := adapted.predict_proba(X_new).max(axis=1)) * (1 - p)) / 3000)
+    wanted = student.ppf(0.9, len(cases)) * np.hypot(off, noise)
+    assert right - told.lower["accuracy"] == pytest.approx(wanted, rel=0.1)

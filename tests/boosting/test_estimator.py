@@ -1,6 +1,8 @@
 """`StableFeatureBoosting`: the scikit-learn contract, calibration, and what `fit` keeps."""
 
+import copy
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfboost import AdaptedClassifier, Settings, StableFeatureBoosting, adapt, adapted_scorer
 from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning
+from sfboost.boosting.rows import enough_rows
 from sfboost.diagnostics import Dials, simulate
 
 # Many facts here need one domain alone; that this is said has a test of its own.
@@ -33,6 +36,10 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
+#: A model whose own domains do not play the new one: for facts in which the best answer has no part.
+unplayed = partial(StableFeatureBoosting, play=False)
+
+
 def hospitals(n=600, agreements=(0.95, 0.7), seed=0):
     """Training rows of several AC domains: X, y, domain."""
     parts = [draw_anticausal(n, agreement, seed + i) for i, agreement in enumerate(agreements)]
@@ -40,10 +47,15 @@ def hospitals(n=600, agreements=(0.95, 0.7), seed=0):
     return X, y, np.repeat([f"hospital {i}" for i in range(len(agreements))], n)
 
 
-@pytest.fixture
-def model():
+@pytest.fixture(scope="module")
+def fitted():
     X, y, domain = hospitals()
     return StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+
+
+@pytest.fixture
+def model(fitted):
+    return copy.deepcopy(fitted)
 
 
 @pytest.fixture
@@ -129,9 +141,7 @@ class TestEvidence:
         X, y, domain = hospitals()
         X[:, 0] = rng.normal(size=len(y))
         forest = RandomForestClassifier(30, random_state=0)  # confident about nothing
-        model = StableFeatureBoosting([0], [1], stable=forest, calibration=None).fit(
-            X, y, sample_domain=domain
-        )
+        model = unplayed([0], [1], stable=forest, calibration=None).fit(X, y, sample_domain=domain)
         assert not model.training_.evidence.convincing
         with pytest.warns(AdaptationRefused, match="not shown to be informative"):
             kept = model.adapt(new[0], answer="safe")
@@ -162,7 +172,7 @@ class TestWhatFitKeeps:
     def test_a_domain_with_one_class_has_no_head(self):
         X, y, domain = hospitals()
         domain = np.where((domain == "hospital 1") & (y == 1), "odd", domain)
-        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+        model = unplayed([0], [1]).fit(X, y, sample_domain=domain)
         heads = {d.name: d.head for d in model.domains_}
         assert heads["odd"] is None
         assert heads["hospital 0"] is not None
@@ -170,15 +180,15 @@ class TestWhatFitKeeps:
     def test_domains_may_be_integers_or_one(self):
         X, y, domain = hospitals()
         numbers = np.where(domain == "hospital 0", 7, 3)
-        assert [d.name for d in StableFeatureBoosting([0]).fit(X, y, sample_domain=numbers).domains_] == [
+        assert [d.name for d in unplayed([0]).fit(X, y, sample_domain=numbers).domains_] == [
             7,
             3,
         ]
         with pytest.warns(AdaptationWarning, match="sample_domain was not given"):
-            assert [d.name for d in StableFeatureBoosting([0]).fit(X, y).domains_] == ["all"]
+            assert [d.name for d in unplayed([0]).fit(X, y).domains_] == ["all"]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            named = StableFeatureBoosting([0]).fit(X, y, sample_domain=["north"] * len(y))
+            named = unplayed([0]).fit(X, y, sample_domain=["north"] * len(y))
         assert [d.name for d in named.domains_] == ["north"]
 
 
@@ -207,9 +217,7 @@ class TestCalibration:
 
     def test_a_named_validation_domain_is_left_out_of_training(self):
         X, y, domain = hospitals(agreements=(0.95, 0.7, 0.6))
-        model = StableFeatureBoosting([0], [1], validation_domain="hospital 2").fit(
-            X, y, sample_domain=domain
-        )
+        model = unplayed([0], [1], validation_domain="hospital 2").fit(X, y, sample_domain=domain)
         assert [d.name for d in model.domains_] == ["hospital 0", "hospital 1", "hospital 2"]
         assert [d.n_rows for d in model.domains_] == [600] * 3
         assert [d.calibration is None for d in model.domains_] == [True, True, False]
@@ -224,18 +232,18 @@ class TestCalibration:
 
     def test_bias_and_pooled_weights(self):
         X, y, domain = hospitals()
-        model = StableFeatureBoosting([0], [1], calibration_bias=True, calibration_weights="pooled")
+        model = unplayed([0], [1], calibration_bias=True, calibration_weights="pooled")
         assert model.fit(X, y, sample_domain=domain).temperature_.bias.shape == (2,)
 
     def test_whole_domains_can_be_held_out(self):
         X, y, domain = hospitals()
-        model = StableFeatureBoosting([0], [1], cv=LeaveOneGroupOut()).fit(X, y, sample_domain=domain)
+        model = unplayed([0], [1], cv=LeaveOneGroupOut()).fit(X, y, sample_domain=domain)
         assert model.training_.evidence.n_rows == 1200
 
     def test_a_row_that_a_splitter_holds_out_twice_is_judged_once(self):
         X, y, domain = hospitals(100)
         splitter = RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=0)
-        model = StableFeatureBoosting([0], [1], cv=splitter).fit(X, y, sample_domain=domain)
+        model = unplayed([0], [1], cv=splitter).fit(X, y, sample_domain=domain)
         assert model.training_.evidence.n_rows == 200
         assert [d.n_rows for d in model.domains_] == [100, 100]
 
@@ -247,7 +255,7 @@ class TestCalibration:
         y = (rng.random(4300) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
         domain = np.repeat(["large", "small"], [4000, 300])
         found = {
-            weights: StableFeatureBoosting([0], [1], calibration_weights=weights)
+            weights: unplayed([0], [1], calibration_weights=weights)
             .fit(X, y, sample_domain=domain)
             .temperature_.temperature
             for weights in ("domain", "pooled")
@@ -272,7 +280,7 @@ class TestScikitLearn:
     def test_grid_search_over_whole_domains_with_adaptation(self, routing):
         X, y, domain = hospitals(400, (0.95, 0.7, 0.2))
         with config_context(enable_metadata_routing=routing):
-            model = StableFeatureBoosting([0], [1], cv=2, settings=Settings())
+            model = unplayed([0], [1], cv=2, settings=Settings())
             splits = LeaveOneGroupOut()
             if routing:
                 model = model.set_fit_request(sample_domain=True, sample_weight=False)
@@ -314,8 +322,8 @@ class TestScikitLearn:
         weight = np.random.default_rng(0).integers(0, 3, 120)
         rows = np.repeat(np.arange(120), weight)
         options = {"calibration": None, "stable_features": [0]}
-        weighted = StableFeatureBoosting(**options).fit(X, y, sample_domain=domain, sample_weight=weight)
-        repeated = StableFeatureBoosting(**options).fit(X[rows], y[rows], sample_domain=domain[rows])
+        weighted = unplayed(**options).fit(X, y, sample_domain=domain, sample_weight=weight)
+        repeated = unplayed(**options).fit(X[rows], y[rows], sample_domain=domain[rows])
         np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-5)
         for one, other in zip(weighted.domains_, repeated.domains_, strict=True):
             np.testing.assert_allclose(one.class_balance, other.class_balance)
@@ -324,8 +332,8 @@ class TestScikitLearn:
     def test_sample_weight_reaches_the_stable_classifier(self):
         X, y, domain = hospitals()
         weight = np.where(y == 1, 3.0, 1.0)
-        heavy = StableFeatureBoosting([0]).fit(X, y, sample_domain=domain, sample_weight=weight)
-        plain = StableFeatureBoosting([0]).fit(X, y, sample_domain=domain)
+        heavy = unplayed([0]).fit(X, y, sample_domain=domain, sample_weight=weight)
+        plain = unplayed([0]).fit(X, y, sample_domain=domain)
         assert heavy.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.1
         np.testing.assert_allclose(heavy.domains_[0].class_balance[1], 0.75, atol=0.03)
 
@@ -356,7 +364,7 @@ class TestLabelsAndFrames:
     @pytest.mark.parametrize("selector", [[0], slice(0, 1), [True, False], lambda X: [0], 0, (0,)])
     def test_selectors_as_in_column_transformer(self, selector):
         X, y, domain = hospitals(100)
-        model = StableFeatureBoosting(selector).fit(X, y, sample_domain=domain)
+        model = unplayed(selector).fit(X, y, sample_domain=domain)
         assert model.stable_columns_.positions == (0,)
         assert model.unstable_columns_.positions == (1,)
 
@@ -428,7 +436,7 @@ class TestPipelinesOfTheUser:
         for words in (False, True):
             frame, y = self.leaking(3000, 0, words)
             head = make_pipeline(OneHotEncoder(), LogisticRegression())
-            model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
+            model = unplayed(["a"], ["colour"], unstable=head)
             model.fit(frame, y, sample_domain=np.arange(3000) % 2)
             with pytest.warns(AdaptationRefused, match="training domains"):
                 kept.append((model, model.adapt(self.leaking(2000, 1, words)[0], answer="safe")))
@@ -440,7 +448,7 @@ class TestPipelinesOfTheUser:
     def test_a_leak_that_cannot_be_measured_is_not_zero(self):
         frame, y = self.leaking(3000, 0, words=True)
         head = OwnEncoding()
-        model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
+        model = unplayed(["a"], ["colour"], unstable=head)
         model.fit(frame, y, sample_domain=np.arange(3000) % 2)
         assert model.leaks_ is None
         with pytest.warns(AdaptationRefused, match="could not be measured .*pass leak=δ"):
@@ -451,14 +459,14 @@ class TestPipelinesOfTheUser:
 
     def test_training_domains_too_small_to_measure_a_leak_are_not_taken_for_none(self):
         X, y = draw_anticausal(2000, 0.1, seed=0)
-        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=np.arange(2000) // 20)
+        model = unplayed([0], [1]).fit(X, y, sample_domain=np.arange(2000) // 20)
         with pytest.warns(AdaptationRefused, match="no training domain has 30 held-out rows"):
             model.adapt(X, answer="safe")
 
     def test_no_accuracy_is_claimed_where_the_new_rows_contradict_it(self):
         problem = simulate(Dials(n_rows=3000, new_violation=0.9, covariate_shift=0.3), seed=3)
         X, y, domain = problem.training_rows()
-        model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
+        model = unplayed(stable_features=[0, 1]).fit(X, y, domain)
         leaking = model.adapt(problem.new.X, answer="paper", uncertainty=True).adaptation.uncertainty
         assert leaking.accuracy is None
         assert leaking.stable_accuracy is None
@@ -588,3 +596,16 @@ def test_sparse_rows(new):
     bad.data[0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         StableFeatureBoosting([0], [1]).fit(bad, y)
+
+
+def test_a_logistic_regression_that_only_judges_others_needs_not_all_rows():
+    rng = np.random.default_rng(0)
+    y = (rng.random(200_000) < 0.3).astype(int)
+    rows = np.flatnonzero(rng.random(len(y)) < 0.9)
+    some = enough_rows(rows, y, 10)
+    assert len(some) == 50_000
+    assert np.isin(some, rows).all()
+    assert y[some].mean() == pytest.approx(y[rows].mean(), abs=0.01)
+    rare = (np.arange(len(y)) % 1000 == 0).astype(int)
+    assert len(enough_rows(rows, rare, 10)) == len(rows)  # 180 of the rarest class are not too many
+    np.testing.assert_array_equal(enough_rows(rows[:40_000], y, 10), rows[:40_000])

@@ -5,7 +5,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
-from sfboost import StableFeatureBoosting, adapted_scorer
+from sfboost import Settings, StableFeatureBoosting, adapted_scorer
 from sfboost.boosting import METRICS, DomainEvaluation, DomainScores, evaluation, score_predictions
 from sfboost.boosting.scored_domains import COMPARED
 from sfboost.encoding import Encoder
@@ -112,9 +112,9 @@ def scored(monkeypatch):
     """Every matrix of probabilities that is scored, in order."""
     seen = []
 
-    def record(y, proba):
+    def record(y, proba, *costs):
         seen.append(proba.tobytes())
-        return score_predictions(y, proba)
+        return score_predictions(y, proba, *costs)
 
     monkeypatch.setattr(evaluation, "score_predictions", record)
     return seen
@@ -129,13 +129,15 @@ def permute_within(y, rows):
 def test_permuted_labels_of_the_new_domain_change_no_byte_of_what_declares_no_labels(scored):
     X, y, domain = wards(n=400)
     last = np.flatnonzero(domain == "agreement 0.1")
+    runs = []
     for labels in (y, permute_within(y, last)):
-        StableFeatureBoosting([0], [1]).evaluate(X, labels, domain)
-    # Four methods by three domains; the permuted domain is the last one, and only it is compared.
-    first, second = (dict(zip(COMPARED, scored[run * 12 + 8 :][:4], strict=True)) for run in (0, 1))
-    for method in ("stable", "adapted", "pooled"):
-        assert first[method] == second[method]
-    assert first["labelled"] != second["labelled"]  # which shows that the comparison can fail
+        result = StableFeatureBoosting([0], [1]).evaluate(X, labels, domain)
+        # The permuted domain is the last one: its candidates, the answer and, last of all, with labels.
+        runs.append(scored[-len(result.domains[-1].candidates) - 2 :])
+    first, second = runs
+    assert len(first) >= len(COMPARED)
+    assert first[:-1] == second[:-1]
+    assert first[-1] != second[-1]  # which shows that the comparison can fail
 
 
 def test_the_scorer_does_not_pass_labels_on(scored):
@@ -220,3 +222,63 @@ def test_the_scorer_adapts_to_each_domain_and_negates_losses():
         adapted_scorer()(model, X[~rest], np.full((~rest).sum(), 7))
     with pytest.raises(ValueError, match="metric='luck' is not known"):
         adapted_scorer("luck")
+
+
+def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatch):
+    X, y, domain = wards(n=3000)
+    model = StableFeatureBoosting([0], [1], play=False)
+    whole = model.evaluate(X, y, domain, answer="paper")
+    monkeypatch.setattr(evaluation, "MOST_ROWS", 1000)
+    monkeypatch.setattr(evaluation, "_OF_RAREST", 300)
+    some = evaluation.rows_to_learn(model, y, domain)
+    assert [int((domain[some] == name).sum()) for name in np.unique(domain)] == [1000] * 3
+    few = model.evaluate(X, y, domain, answer="paper")
+    for here, there in zip(few.domains, whole.domains, strict=True):
+        assert (here.n_rows, here.decision) == (3000, there.decision)
+        for method in COMPARED:
+            assert here.scores[method]["accuracy"] == pytest.approx(
+                there.scores[method]["accuracy"], abs=0.01
+            )
+    # A rare class keeps its rows, and learners that may need all of them get them.
+    rare = (np.arange(len(y)) % 100 == 0).astype(int)
+    assert evaluation.rows_to_learn(model, rare, domain) is None
+    for other in ({"stable": LogisticRegression()}, {"stable_features": "auto"}):
+        assert evaluation.rows_to_learn(StableFeatureBoosting(**other), y, domain) is None
+
+
+def test_answers_are_compared_by_the_metric_that_is_asked_for():
+    X, y, domain = wards(n=400)
+    model = StableFeatureBoosting([0], [1])
+    result = model.evaluate(X, y, domain, metric="log_loss")
+    assert str(result).splitlines()[0].startswith("log loss")
+    for d in result.domains:
+        assert d.best == min(d.candidates, key=d.candidates.get)
+        assert d.regret == pytest.approx(d.scores["adapted"]["log_loss"] - d.candidates[d.best])
+    assert result.gain == pytest.approx(
+        result.mean("stable", "log_loss") - result.mean("adapted", "log_loss")
+    )
+    with pytest.raises(ValueError, match="cost needs costs"):
+        model.evaluate(X, y, domain, metric="cost")
+    with pytest.raises(ValueError, match="use one of accuracy, balanced_accuracy"):
+        model.evaluate(X, y, domain, metric="f1")
+
+
+def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
+    X, y, domain = wards(agreements=(0.9, 0.8, 0.85), n=400)
+    costs = np.array([[0.0, 1.0], [8.0, 0.0]])
+    model = StableFeatureBoosting([0], [1], settings=Settings(costs=costs)).fit(X, y, sample_domain=domain)
+    cases = model.training_.experience.cases
+    assert all(set(case.cost) == set(case.log_loss) for case in cases)
+    assert all(case.loss == case.cost for case in cases)
+    X_new, y_new = draw_anticausal(1000, 0.1, 9)
+    adapted = model.adapt(X_new)
+    for decides in (model, adapted):
+        wanted = (decides.predict_proba(X_new)[:, 1] > 1 / 9).astype(int)
+        np.testing.assert_array_equal(decides.predict(X_new), wanted)
+    result = model.evaluate(X, y, domain)
+    assert result.metric == "cost"
+    one = result.domains[0]
+    assert one.regret == pytest.approx(one.scores["adapted"]["cost"] - min(one.candidates.values()))
+    proba = adapted.predict_proba(X_new)
+    said = score_predictions(y_new, proba, costs)["cost"]
+    assert said == pytest.approx(costs[y_new, adapted.predict(X_new)].mean())

@@ -15,7 +15,7 @@ from sfboost.boosting.evaluation import default_classifier, fit_pooled
 from sfboost.encoding import Encoder, EncodingWarning
 
 nw = pytest.importorskip("narwhals")
-pytest.importorskip("pandas", reason="the [app] extra brings pandas")
+pd = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
 pytest.importorskip("pyarrow", reason="text is encoded with pyarrow, which the [app] extra brings")
 pytestmark = pytest.mark.filterwarnings("ignore::sfboost.encoding.EncodingWarning")
 
@@ -179,3 +179,21 @@ def test_a_saved_model_keeps_its_encoder(tmp_path):
     again = sfboost.load(tmp_path / "m.sfb")
     assert again.encoder_ == model.encoder_
     np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
+def test_a_category_is_explained_by_its_name_and_not_by_one_of_its_codes():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 900)
+    frame = pd.DataFrame(
+        {
+            "age": y + rng.normal(size=900),
+            "ward": np.where(rng.random(900) < 0.3, rng.choice(["A", "B", "C"], 900), np.where(y, "A", "B")),
+            "dose": y + rng.normal(size=900),
+        }
+    )
+    model = StableFeatureBoosting(["age"]).fit(frame, y, sample_domain=np.repeat(["a", "b", "c"], 300))
+    adapted = model.adapt(frame[:300])
+    told = str(adapted.explain(frame.iloc[0]))
+    assert "    ward  " in told
+    assert f"    dose = {frame['dose'][0]:.4g}" in told
+    assert str(adapted).startswith(f"AdaptedClassifier: {adapted.decision_}\n")

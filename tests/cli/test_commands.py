@@ -278,6 +278,19 @@ def test_an_explanation_sums_to_the_prediction(files, sfboost, tmp_path):
     assert "heart_rate" in sfboost("explain", files.adapted, files.new, "--row", 17).stdout
 
 
+def test_rows_to_learn_from_need_no_id(sfboost, tmp_path):
+    training().drop(columns="patient").to_csv(tmp_path / "train.csv", index=False)
+    new = reversed_hospital()
+    new.to_csv(tmp_path / "new.csv", index=False)
+    roles = (*ROLES[: ROLES.index("--id")], *ROLES[ROLES.index("--id") + 2 :], "--no-evaluate")
+    run = ("run", tmp_path / "train.csv", tmp_path / "new.csv", *roles, "-o", tmp_path / "p.csv")
+    told = sfboost.json(*run, "--id", "patient")
+    assert any("has no column 'patient': the new rows need one." in remark for remark in told["remarks"])
+    assert pd.read_csv(tmp_path / "p.csv")["patient"].tolist() == new["patient"].tolist()
+    said = sfboost(*run, "--id", "hospitals", code=2)  # a slip of the pen is told before the work
+    assert "did you mean 'hospital'?" in " ".join(said.stderr.split())
+
+
 def test_python_reads_the_model_file_too(files):
     adapted = library.load(files.adapted)
     assert adapted.decision_ == load_project(files.adapted).adapted.decision_

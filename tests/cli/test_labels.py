@@ -112,6 +112,30 @@ def test_costs_move_the_decision_and_not_the_probabilities(sfboost, files, tmp_p
     assert (plain["prediction"] != dear["prediction"]).any()
 
 
+def test_costs_of_the_fit_are_remembered(sfboost, files, tmp_path):
+    fit = ("fit", files.train, *ROLES, "--no-evaluate", "--costs", "yes>no=9", "-o", tmp_path / "m.sfb")
+    sfboost(*fit)
+    sfboost("adapt", tmp_path / "m.sfb", files.new, "-o", tmp_path / "a.sfb")
+    sfboost("predict", tmp_path / "a.sfb", files.new, "-o", tmp_path / "p.csv")
+    predicted = pd.read_csv(tmp_path / "p.csv")
+    assert (predicted["prediction"] == np.where(predicted["adapted_yes"] > 0.1, "yes", "no")).all()
+
+
+def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
+    told = sfboost.json("evaluate", files.train, *ROLES, "--costs", "yes>no=9")
+    assert told["metric"] == "cost"
+    gains = [
+        {row["method"]: row["cost"] for row in told["domains"] if row["domain"] == name}
+        for name in {row["domain"] for row in told["domains"]}
+    ]
+    assert told["gain"] == pytest.approx(np.mean([one["stable"] - one["adapted"] for one in gains]))
+    said = sfboost("evaluate", files.train, *ROLES, "--metric", "balanced_accuracy")
+    assert said.stdout.startswith("balanced  ")
+    assert "changed balanced accuracy by" in said.output
+    done = sfboost("evaluate", files.train, *ROLES, "--metric", "f1", code=2)
+    assert "use one of accuracy" in " ".join(done.output.split())
+
+
 @pytest.mark.parametrize("costs", ["yes=9", "yes>maybe=9", "yes>yes=1", "yes>no=-1", "yes>no=much"])
 def test_costs_that_are_none_are_told_in_a_sentence(sfboost, files, tmp_path, costs):
     done = sfboost("predict", files.adapted, files.new, "--costs", costs, "-o", tmp_path / "p.csv", code=2)

@@ -90,7 +90,7 @@ def test_labels_of_any_type_come_back(tmp_path, training, new, dtype):
     X, y, domain = training
     names = {object: ["ill", "höher"], str: ["ill", "well"], "datetime64[D]": ["2020-01-01", "2021-01-01"]}
     labels = np.array(names.get(dtype, [0, 1])).astype(dtype)[y]
-    model = StableFeatureBoosting([0], [1]).fit(X, labels, sample_domain=domain)
+    model = StableFeatureBoosting([0], [1], play=False).fit(X, labels, sample_domain=domain)
     loaded = again(model, tmp_path)
     assert loaded.classes_.dtype == model.classes_.dtype
     np.testing.assert_array_equal(loaded.predict(new), model.predict(new))
@@ -102,7 +102,7 @@ def test_four_classes_and_columns_that_were_searched_for_come_back(tmp_path):
     domain = np.repeat([2019, 2020], 2000)
     moved = (y + (domain == 2020)) % 4  # what the second column means changes
     X = np.column_stack([y == 1, y >= 2, y == 3, moved]) + rng.normal(size=(4000, 4))
-    model = StableFeatureBoosting("auto", [3]).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting("auto", [3], play=False).fit(X, y, sample_domain=domain)
     adapted = model.adapt(X[domain == 2020], answer="paper")
     loaded = again(adapted, tmp_path)
     assert loaded.model.selector_.selection_ == model.selector_.selection_
@@ -118,7 +118,7 @@ def test_an_unfitted_model_is_refused_with_the_next_call(tmp_path):
 
 def test_a_function_is_refused_when_saving(tmp_path, training):
     X, y, domain = training
-    model = StableFeatureBoosting(lambda X: [0], [1]).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting(lambda X: [0], [1], play=False).fit(X, y, sample_domain=domain)
     with pytest.raises(SavedModelError, match=r"stable_features is a function.*name columns"):
         model.save(tmp_path / "model.sfb")
 
@@ -130,7 +130,7 @@ def test_a_subclass_is_another_type(tmp_path, training):
         pass
 
     with pytest.raises(SavedModelError, match="Mine is not one of"):
-        Mine([0], [1]).fit(X, y, sample_domain=domain).save(tmp_path / "model.sfb")
+        Mine([0], [1], play=False).fit(X, y, sample_domain=domain).save(tmp_path / "model.sfb")
 
 
 def test_a_refused_model_leaves_the_old_file_alone(tmp_path, model, training):
@@ -138,7 +138,7 @@ def test_a_refused_model_leaves_the_old_file_alone(tmp_path, model, training):
     model.save(tmp_path / "model.sfb")
     before = (tmp_path / "model.sfb").read_bytes()
     with pytest.raises(SavedModelError):
-        StableFeatureBoosting(lambda X: [0]).fit(X, y, sample_domain=domain).save(tmp_path / "model.sfb")
+        StableFeatureBoosting(lambda X: [0], play=False).fit(X, y, domain).save(tmp_path / "model.sfb")
     assert (tmp_path / "model.sfb").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -148,7 +148,9 @@ def test_metadata_requests_come_back(tmp_path, training):
 
     X, y, domain = training
     with sklearn.config_context(enable_metadata_routing=True):
-        model = StableFeatureBoosting([0], [1]).set_fit_request(sample_domain=True, sample_weight="w")
+        model = StableFeatureBoosting([0], [1], play=False).set_fit_request(
+            sample_domain=True, sample_weight="w"
+        )
         loaded = again(model.fit(X, y, sample_domain=domain), tmp_path)
         for each in (loaded, clone(loaded)):
             assert str(each.get_metadata_routing()) == str(model.get_metadata_routing())

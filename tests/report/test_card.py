@@ -15,7 +15,9 @@ def test_the_card_has_every_domain_and_every_check_of_the_report(case):
     card = model_card(case.facts)
     assert len(rows_of(card, "Training data")) == 2 + len(case.facts.training.domains)
     assert len(rows_of(card, "Assumptions")) == 2 + len(case.facts.checks)
-    assert len(rows_of(card, "In the new domain")) == 2 + len(case.facts.scores.by_method)
+    # Two tables: what is foretold without labels, and what the labels say.
+    scores, foretold = case.facts.scores.by_method, case.facts.foretold
+    assert len(rows_of(card, "In the new domain")) == 2 + len(foretold) + 2 + len(scores)
     assert f"**{case.facts.headline.kind}.**" in card
 
 

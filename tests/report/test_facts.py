@@ -100,3 +100,13 @@ def test_keeping_the_stable_predictor_is_said_and_shown(case, new_features):
     page = render(facts)
     assert "Adapting was refused before the leak came into it." in page
     assert "None: every row gets the class" in page
+
+
+def test_scores_are_foretold_without_labels_and_the_pooled_fall_is_seen(case):
+    foretold, true = case.facts.foretold, case.facts.scores.by_method
+    for method, told in foretold.items():
+        for metric in ("accuracy", "log_loss"):
+            assert told.lower[metric] <= true[method][metric] <= told.upper[metric], (method, metric)
+    order = [foretold[method].value["accuracy"] for method in ("pooled", "stable", "adapted")]
+    assert order == sorted(order)
+    assert "How good it is here, without labels" in render(case.facts)

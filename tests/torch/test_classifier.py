@@ -61,6 +61,17 @@ def test_adaptation_without_labels_reaches_the_ceiling_where_the_feature_is_reve
     assert (getattr(learned, way)(X).predict(X) == y).mean() > 0.87
 
 
+def test_adapting_and_predicting_send_each_row_through_the_network_once(learned, monkeypatch):
+    X, _ = _anti_causal(0.1, 1000, np.random.default_rng(8))
+    passes = []
+    outputs = type(learned)._outputs
+    monkeypatch.setattr(
+        type(learned), "_outputs", lambda self, rows: passes.append(len(rows)) or outputs(self, rows)
+    )
+    learned.adapt(X).predict_proba(X[:10])
+    assert passes == [1000, 10]
+
+
 def test_the_guard_allows_for_the_leak_of_the_held_out_rows(learned):
     X, _ = _anti_causal(0.1, 4000, np.random.default_rng(8))
     guarded, given = learned.adapt(X, answer="safe"), learned.adapt(X, leak=0.001)

@@ -12,7 +12,7 @@ from torch import nn  # noqa: E402
 import sfboost  # noqa: E402
 import sfboost.torch  # noqa: E402
 from sfboost import SavedModelError  # noqa: E402
-from sfboost.torch import Plan, SFBClassifier  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier, members  # noqa: E402
 from sfboost.torch.building import reset_stable  # noqa: E402
 from sfboost.torch.networks import GivenTrunk  # noqa: E402
 from sfboost.torch.progress import shown_log  # noqa: E402
@@ -72,7 +72,8 @@ def test_it_comes_back_with_the_class_that_the_caller_gives(rows, tmp_path, plan
     np.testing.assert_array_equal(adapted.predict_proba(X), model.adapt(X, answer="paper").predict_proba(X))
 
 
-def test_a_searched_model_of_a_module_comes_back(rows, tmp_path):
+def test_a_searched_model_of_a_module_comes_back(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(members, "_PLAN", members._PLAN.changed(steps=10, unstable_steps=10, min_gain=-9.0))
     X, y, domain = (part[70:130] for part in rows)
     model = SFBClassifier(Trunk(), plan=Plan(budget=1, precision="float32")).fit(X, y, sample_domain=domain)
     model.save(tmp_path / "own.sfb")

@@ -11,7 +11,10 @@ from torch import nn  # noqa: E402
 
 import sfboost  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, trainer  # noqa: E402
+from sfboost.torch.candidates import Candidate, variants  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
+from sfboost.torch.learning import Learner  # noqa: E402
+from sfboost.torch.plan import Goal  # noqa: E402
 from sfboost.torch.side_by_side import align_unstable  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
@@ -107,7 +110,8 @@ def test_the_order_of_the_rows_of_different_domains_does_not_matter_and_a_seed_r
 @pytest.mark.parametrize(
     "fixed", [{"plan": Plan(budget=0)}, {"plan": Plan(steps=300)}, {"split": "shared"}, {"n_unstable": 2}]
 )
-def test_settings_that_are_given_are_not_searched_for(fixed):
+def test_settings_that_are_given_are_not_searched_for(fixed, monkeypatch):
+    monkeypatch.setattr(Learner, "learn", lambda self: None)  # how well it is learned does not matter
     X, y, d = _training(_table, 30)
     model = SFBClassifier("linear", **fixed)
     assert model.fit(X, y, sample_domain=d).search_ is None
@@ -210,3 +214,50 @@ def test_what_the_logits_of_all_classes_share_is_no_unstable_feature():
         shared = network.unstable_features(x).sum(1)
     assert shared.abs().max() < 1e-5
     torch.testing.assert_close(said(), before, atol=1e-5, rtol=0)
+
+
+@pytest.mark.long
+def test_with_three_domains_each_is_left_out_and_the_worse_of_two_risks_decides():
+    X, y, d = _training(_table, 200, agreements=(0.95, 0.8, 0.3))
+    model = SFBClassifier(plan=Plan(budget=4)).fit(X, y, sample_domain=d)
+    chosen, rivals = model.search_[0], model.search_[1:3]
+    assert chosen["candidate"] == "narrow, steady"
+    assert min(line["risk"] for line in rivals) < chosen["risk"]  # the guess alone would mislead
+    assert max(chosen["risk"], chosen["risk_left_out"]) < min(
+        max(line["risk"], line["risk_left_out"]) for line in rivals
+    )
+    for agreement in (0.9, 0.1):
+        X_new, y_new = _table(agreement, 800, np.random.default_rng(7))
+        assert model.score(X_new, y_new) > 0.69
+
+
+def test_a_head_on_steady_features_reads_no_feature_that_drifts(brief):
+    X, y, d = _training(_table, 300, agreements=(0.95, 0.3))
+    codes = np.unique(d, return_inverse=True)[1]
+    rows = members.Members(torch.from_numpy(X), y, codes, goal=Goal(), network="linear", seed=0)
+    candidate = Candidate(network="linear", steady=True)
+    network = rows.build(candidate, 0)
+    rows.learn_stable(network, 0, candidate, y, np.ones(len(y)))
+    assert network.trunk[-1].kept.tolist() == [1.0, 0.0, 1.0]
+    with torch.no_grad():
+        moved = torch.from_numpy(X + np.array([0.0, 9.0, 0.0]))
+        same = [network.stable_logits(network.stable_features(x)) for x in (torch.from_numpy(X), moved)]
+    assert torch.equal(*same)
+
+
+def test_a_frozen_trunk_keeps_its_weights():
+    trunk = nn.Linear(3, 8)
+    X, y, d = _training(_table, 60)
+    rows = members.Members(
+        torch.from_numpy(X).float(), y, np.unique(d, return_inverse=True)[1], Goal(), trunk, 0
+    )
+    frozen = next(c for c in variants(Candidate(network="own"), "own", (3,), Goal()) if c.frozen)
+    network = rows.build(frozen, 0)
+    head = network.stable_head.weight.detach().clone()
+    rows.learn_stable(network, 0, frozen, y, np.ones(len(y)))
+    assert torch.equal(network.trunk[1].module.weight, trunk.weight)
+    assert not torch.equal(network.stable_head.weight, head)
+
+
+def test_two_domains_leave_none_out(table):
+    assert {line["risk_left_out"] for line in table.search_} == {None}

@@ -61,7 +61,8 @@ class Explanation:
         lines = [head, _line("log stable", self.stable, width), _line("+ log unstable", self.unstable, width)]
         if self.features is not None and self.feature_values is not None and self.baseline is not None:
             for name, value, row in zip(self.feature_names, self.feature_values, self.features, strict=True):
-                lines.append(_line(f"    {name} = {value:.4g}", row, width))
+                told = f"    {name}" if np.isnan(value) else f"    {name} = {value:.4g}"
+                lines.append(_line(told, row, width))
             lines.append(_line("    baseline", self.baseline, width))
         lines.append(_line("- log prior", self.prior, width))
         lines.append(_line("= probability", np.exp(self.joint), width))

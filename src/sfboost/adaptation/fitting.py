@@ -79,7 +79,10 @@ class UnstableModel:
 
     def log_head(self, X: Any) -> FloatArray:
         """Log-probabilities of the head before the post-hoc correction."""
-        log_head = self.head.predict_log_proba(X)
+        if isinstance(self.head, SoftLogisticRegression):
+            log_head = log_proba_from_logits(self.head.logits_of(X))
+        else:
+            log_head = self.head.predict_log_proba(X)
         return log_head if self.temperature is None else self.temperature.apply(log_head)
 
 

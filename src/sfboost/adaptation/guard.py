@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
+from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.decision import Decision
 from sfboost.adaptation.earlier_band import EarlierBand
 from sfboost.adaptation.fitting import UnstableModel
@@ -60,6 +61,8 @@ class Guard:
         enough, infinity where no leak below one undoes the gain.
     head_covariance : array of shape (P, P) or None
         Of the head's parameters on standardised features, where its equations are known.
+    costs : array of shape (K, K) or None
+        Of wrong decisions: the gain is then what adapting saves, a row.
     band : EarlierBand or None
         In files of earlier versions, which drew f_U towards the prior row by row.
 
@@ -76,6 +79,7 @@ class Guard:
     break_even: float = float("nan")
     head_covariance: FloatArray | None = None
     band: EarlierBand | None = None
+    costs: FloatArray | None = None
 
     @property
     def accepts(self) -> bool:
@@ -85,13 +89,20 @@ class Guard:
     def __str__(self) -> str:
         return (
             f"guard: leak {self.leak:.4f} ({self.leak_source}), break-even {self.break_even:.4f}, "
-            f"gain {100 * self.gain:.2f} ± {100 * self.gain_error:.2f} points"
+            f"{self._told(2)}"
         )
+
+    def _told(self, digits: int) -> str:
+        """The gain in words."""
+        gain, error = self.gain, self.gain_error
+        if self.costs is None:
+            return f"gain of {100 * gain:.{digits}f} ± {100 * error:.{digits}f} points of accuracy"
+        return f"saving of {gain:.{digits + 1}f} ± {error:.{digits + 1}f} in cost a row"
 
     def decision(self, rows: str) -> Decision:
         """Whether f_U is used, and why; `rows` says what there was to learn from."""
         origin = f"leak {self.leak:.3f} ({self.leak_source}), break-even {self.break_even:.3f}"
-        gain = f"an estimated gain of {100 * self.gain:.1f} ± {100 * self.gain_error:.1f} points of accuracy"
+        gain = f"an estimated {self._told(1)}"
         if self.accepts:
             return Decision("adapted", f"{rows}; {origin}: {gain}")
         doubt = "what such a leak can do" if self.break_even else "sampling error"
@@ -112,10 +123,14 @@ def expected_gain(
     joint: FloatArray,
     adopted: npt.NDArray[np.intp],
     weight: FloatArray | None = None,
+    costs: FloatArray | None = None,
 ) -> float:
-    """Expected accuracy of the adopted classes minus that of the stable ones, if `joint` is the truth."""
-    rows = np.arange(len(stable))
-    return float(np.average(joint[rows, adopted] - joint[rows, stable.argmax(axis=1)], weights=weight))
+    """Expected accuracy of the adopted classes minus that of the stable ones, if `joint` is the truth.
+
+    With `costs` it is the expected cost that they save.
+    """
+    rows, worth = np.arange(len(stable)), joint if costs is None else -joint @ costs
+    return float(np.average(worth[rows, adopted] - worth[rows, decided(stable, costs)], weights=weight))
 
 
 def judge(
@@ -128,6 +143,7 @@ def judge(
     covariance: FloatArray | None,
     pseudo_error: float = 0.0,
     random_state: int = 0,
+    costs: Any = None,
 ) -> Guard:
     """Judge the gain of f_U on the rows of `problem`.
 
@@ -144,28 +160,32 @@ def judge(
     pseudo_error : float
         Standard error of the mean pseudo-label at a row, for heads without `covariance`: what rows show by
         chance looks like a leak of that size.
+    costs : array-like of shape (K, K), optional
+        Of wrong decisions, which the gain is then measured in.
     """
     stable, weight, divisor = problem.stable, problem.weight, problem.prior
+    costs = None if costs is None else check_costs(costs, stable.shape[1])
     log_head = model.log_head(problem.X)
     log_unstable = model.corrected(log_head)
     base, unstable = np.exp(log_head), np.exp(log_unstable)
     joint = np.exp(log_combine(stable, log_unstable, divisor))
-    adopted = joint.argmax(axis=1)
-    plain = expected_gain(stable, joint, adopted, weight)
+    adopted = decided(joint, costs)
+    plain = expected_gain(stable, joint, adopted, weight, costs)
     # The head of the post-hoc correction estimates Pr[Ŷ | u] itself; any other one is seen through ε.
     shown = base - prior if model.confusion is not None else (unstable - prior) @ confusion.T
     worst = worst_leak(shown, unstable, weight) @ np.linalg.pinv(confusion).T
 
     def loss(size: float) -> float:
         moved = floored_log(unstable - size * worst)
-        return plain - expected_gain(stable, np.exp(log_combine(stable, moved, divisor)), adopted, weight)
+        seen = np.exp(log_combine(stable, moved, divisor))
+        return plain - expected_gain(stable, seen, adopted, weight, costs)
 
     if covariance is None:
         chance, error = 0.0, loss(SAMPLING_REACH * pseudo_error) / SAMPLING_REACH
     else:
-        chance, error = _sampling(problem, model, covariance, joint, random_state)
+        chance, error = _sampling(problem, model, covariance, joint, random_state, costs)
     gain = plain - chance
-    return Guard(*leak, gain, error, _break_even(loss, gain, error), covariance)
+    return Guard(*leak, gain, error, _break_even(loss, gain, error), covariance, costs=costs)
 
 
 def allowed_leak(training: Training, statistics: PseudoLabelStatistics) -> tuple[float, str]:
@@ -199,7 +219,12 @@ def worst_leak(shown: FloatArray, unstable: FloatArray, weight: FloatArray) -> F
 
 
 def _sampling(
-    problem: Problem, model: UnstableModel, covariance: FloatArray, joint: FloatArray, random_state: int
+    problem: Problem,
+    model: UnstableModel,
+    covariance: FloatArray,
+    joint: FloatArray,
+    random_state: int,
+    costs: FloatArray | None,
 ) -> tuple[float, float]:
     """How much the gain owes to chance, and its standard error: a parametric bootstrap of the head.
 
@@ -216,8 +241,8 @@ def _sampling(
         logits = np.asarray(problem.X @ drawn[:, :-1].T) + drawn[:, -1]
         log_unstable = model.corrected(log_proba_from_logits(logits))
         own = np.exp(log_combine(stable, log_unstable, problem.prior))
-        adopted = own.argmax(axis=1)
-        errors.append(expected_gain(stable, own - joint, adopted, weight))
+        adopted = decided(own, costs)
+        errors.append(expected_gain(stable, own - joint, adopted, weight, costs))
     return float(np.mean(errors)), float(np.std(errors))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from sfboost.adaptation.checks import LARGEST
+from sfboost.adaptation.costs import check_costs
 from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLabelMixin, SoftLogisticRegression
 from sfboost.marginal import PSEUDO_LABELS
 
@@ -47,6 +48,10 @@ class Settings(BaseEstimator):
     standardize : "auto" or bool
         Centre and scale X_unstable with the statistics of the new rows. "auto": yes for our heads; a
         wrapped classifier or pipeline does its own preparation, fitted on these rows too.
+    costs : array-like of shape (K, K), optional
+        ``costs[y, j]`` of deciding j where the truth is y, classes in order. Own domains then choose among
+        answers by what wrong decisions cost there, the guard judges the cost that is saved, and `predict`
+        decides by it. None chooses by log loss and judges accuracy.
 
     Examples
     --------
@@ -66,6 +71,7 @@ class Settings(BaseEstimator):
         labelled_risk: str | None = None,
         calibrate_unstable: bool | None = None,
         standardize: bool | str = "auto",
+        costs: Any = None,
     ) -> None:
         self.method = method
         self.correction = correction
@@ -76,6 +82,7 @@ class Settings(BaseEstimator):
         self.labelled_risk = labelled_risk
         self.calibrate_unstable = calibrate_unstable
         self.standardize = standardize
+        self.costs = costs
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,7 @@ class Choices:
     transport : {"posterior", "likelihood"}
         What transports: P(Y | X_S), the paper, or P(X_S | Y), label shift.
     standardize : "auto" or bool
+    costs : tuple of tuples of float, or None
     """
 
     correction: str = "likelihood"
@@ -113,6 +121,7 @@ class Choices:
     transport: str = "posterior"
     random_state: int = 0
     standardize: bool | str = "auto"
+    costs: tuple[tuple[float, ...], ...] | None = None
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
@@ -169,6 +178,9 @@ def resolve(
     if settings.standardize not in (True, False, "auto"):
         raise ValueError(f'standardize={settings.standardize!r} is not known: use True, False or "auto".')
     choices = replace(choices, standardize=settings.standardize)
+    if settings.costs is not None:
+        costs = check_costs(settings.costs, len(settings.costs))
+        choices = replace(choices, costs=tuple(map(tuple, costs.tolist())))
     _check_names(choices)
     return _check_consistency(choices)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.adaptation import Adaptation
+from sfboost.adaptation.costs import check_costs
 from sfboost.answers.candidates import Answer, BoostSettings, believed_loss, boost, fit_candidates
 from sfboost.answers.choosing import ALSO_QUIET, Choice, choose, quiet_answer, with_labels
 from sfboost.answers.experience import Experience
@@ -68,12 +69,14 @@ def best_answer(
         answers[quiet] = experience.quiet.answer(quiet, rows, experience.habits, settings)
     # What cannot be trusted to be stable must not teach anything.
     trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
+    costs = settings.choices.costs if any(case.cost for case in experience.cases) else None
+    price = None if costs is None else check_costs(costs, len(experience.reference.prior))
     choice = choose(
         change,
         experience.cases,
         trusted,
         experience.learner,
-        lambda answer, other: believed_loss(answers[answer], answers[other], rows),
+        lambda answer, other: believed_loss(answers[answer], answers[other], rows, price),
     )
     if doubt is not None:
         choice = replace(choice, reason=f"{choice.reason} Nothing was learned anew: {doubt}.")

@@ -66,7 +66,7 @@ class Choice:
     reason : str
     gains : dict of str to tuple of float
         On own domains that look like the new one: what each candidate gains over the stable predictor, in
-        Brier score, and its standard error.
+        Brier score or cost for each row, and its standard error.
     """
 
     weights: dict[str, float]
@@ -84,8 +84,8 @@ def choose(
 ) -> Choice:
     """Weigh the available answers, given what the test says and how they did on own domains.
 
-    `learner` says what the pooled classifier is, for the reason. `believed_loss` is how much worse one answer
-    believes another to be on the new rows.
+    `learner` says what the pooled classifier is, for the reason. `believed_loss` is how much worse, in Brier
+    score or cost, one answer believes another to be on the new rows.
     """
     quiet = quiet_answer(cases, available)
     available = [name for name in available if name in WORDS]
@@ -111,7 +111,8 @@ def choose(
         weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
         weights = {name: part / sum(weights.values()) for name, part in weights.items()}
     same = quiet in weights and len(weights) == 1 and change.verdict != "changed"
-    reason = _unchanged(change, quiet, learner) if same else _changed(change, weights, best, gains)
+    unit = "in cost a row" if any(case.cost for case in cases) else "in Brier score"
+    reason = _unchanged(change, quiet, learner) if same else _changed(change, weights, best, gains, unit)
     return Choice(weights, _kind(weights), reason, gains)
 
 
@@ -148,7 +149,7 @@ def _doubt(p_value: float) -> float:
 
 def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
     """What an answer costs where nothing changed."""
-    losses = [case.brier.get(best, case.brier["stable"]) - case.brier[quiet] for case in untouched]
+    losses = [case.loss.get(best, case.loss["stable"]) - case.loss[quiet] for case in untouched]
     return max(float(np.mean(losses)) if losses else 0.0, _LEAST_COST)
 
 
@@ -182,10 +183,10 @@ def quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
     untouched = [case for case in cases if case.kind == AS_IS]
     best, lead = "pooled", 0.0
     for name in _QUIET:
-        known = name in available and all(name in case.brier for case in untouched)
+        known = name in available and all(name in case.loss for case in untouched)
         if not known or len(untouched) < 2:
             continue
-        gain = np.array([case.brier["pooled"] - case.brier[name] for case in untouched])
+        gain = np.array([case.loss["pooled"] - case.loss[name] for case in untouched])
         clearly = _CLEARLY if len(gain) > 2 else _CLEARLY_OF_TWO
         least = gain.mean() - clearly * gain.std(ddof=1) / np.sqrt(len(gain))
         if least > lead:
@@ -226,7 +227,7 @@ def _gains(
         if name == "stable":
             continue
         # What cannot be given to a case would have been its next best: all without the changed features.
-        gain = np.array([case.brier["stable"] - case.brier.get(name, case.brier["stable"]) for case in cases])
+        gain = np.array([case.loss["stable"] - case.loss.get(name, case.loss["stable"]) for case in cases])
         by_domain = (mine * alike) @ gain / weight
         mean = float(share @ by_domain)
         spread = float(share @ (by_domain - mean) ** 2) * count / max(count - 1.0, 0.5)
@@ -269,7 +270,7 @@ def _cannot_tell(change: Change, best: str) -> str:
 
 
 def _changed(
-    change: Change, weights: dict[str, float], best: str, gains: dict[str, tuple[float, float]]
+    change: Change, weights: dict[str, float], best: str, gains: dict[str, tuple[float, float]], unit: str
 ) -> str:
     features = [feature for feature in change.features if feature.name in change.suspects]
     features.sort(key=lambda feature: -feature.importance)
@@ -288,5 +289,5 @@ def _changed(
     gain, error = gains[best]
     return (
         f"Changed: {what} ({_p(change)}). The answer is {_WORDS[best]}: on your own domains, changed like "
-        f"this, its Brier score is better than that of the stable features by {gain:.3f} ± {error:.3f}."
+        f"this, it beats the stable features by {gain:.3f} ± {error:.3f} {unit}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,14 @@ from sfboost.answers.experience import Experience
 from sfboost.answers.rows import AnswerRows
 
 
-def explain_best(best: BestAnswer, row: AnswerRows, adaptation: Any, experience: Experience) -> Explanation:
-    """Terms of one prediction. A feature adds what the answer would lack if only the others told of it."""
+def explain_best(
+    best: BestAnswer, row: AnswerRows, adaptation: Any, experience: Experience, codes: Sequence[str] = ()
+) -> Explanation:
+    """Terms of one prediction. A feature adds what the answer would lack if only the others told of it.
+
+    `codes` are the names of the unstable columns. Those of a category ("ward=A") are one feature, which has
+    no number of its own.
+    """
     joint, stable, prior = best.log_proba(row)[0], row.view.log_stable[0], np.log(adaptation.prior)
     unstable = joint - stable + prior
     reference, habits = experience.reference, experience.habits
@@ -24,7 +31,9 @@ def explain_best(best: BestAnswer, row: AnswerRows, adaptation: Any, experience:
         without = [row.with_unstable(habits.expected(row.view, columns)) for columns in groups]
         features = np.array([joint - best.log_proba(other)[0] for other in without])
         names = tuple(reference.names[columns[0]] for columns in groups)
-        values = np.array([row.view.unstable[0, columns[0]] for columns in groups])
+        coded = [bool(codes) and "=" in codes[int(columns[0])] for columns in groups]
+        first = [row.view.unstable[0, columns[0]] for columns in groups]
+        values = np.where(coded, np.nan, first)
     return Explanation(
         classes=adaptation.classes,
         stable=stable,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.adaptation.costs import cheapest, check_costs
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
-from sfboost.answers.stress import kinds_of_stress, stressed
+from sfboost.answers.stress import SAME_BUT_FOR_UNITS, kinds_of_stress, stressed
 from sfboost.change import Reference, change_in
+from sfboost.diagnostics.performance import weighted_scores
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -39,8 +41,12 @@ class Case:
     n_rows : int
     log_loss, accuracy, balanced : dict of str to float
         Of each candidate.
+    surprises : dict of str to dict of str to float
+        Of each candidate, by score: its true one less the one that its own probabilities foretold.
+    cost : dict of str to float
+        Of each candidate's decisions, where wrong ones have a price.
     brier : dict of str to float
-        By which they are compared: unlike a log loss it has a bound, so that no single domain decides.
+        Of each candidate.
     """
 
     domain: str
@@ -51,12 +57,17 @@ class Case:
     log_loss: dict[str, float]
     accuracy: dict[str, float]
     balanced: dict[str, float]
-    brier: dict[str, float]
+    surprises: dict[str, dict[str, float]] = field(default_factory=dict)
+    cost: dict[str, float] = field(default_factory=dict)
+    brier: dict[str, float] = field(default_factory=dict)
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Files of before compared by log losses."""
-        return {"brier": state["log_loss"]} | state
+    @property
+    def loss(self) -> dict[str, float]:
+        """What answers are chosen by: their cost or, where nobody has said what is dear, their Brier score.
+
+        Unlike a log loss that has a bound, so that no single domain decides. Files of before lack it.
+        """
+        return self.cost or self.brier or self.log_loss
 
 
 def play(
@@ -92,21 +103,34 @@ def play(
     for place, part, y, also in zip(domains, rows, labels, further, strict=True):
         rng = np.random.default_rng([seed, len(cases)])
         found = settings
+        boosted: BoostedAnswer | None = None
         for name, kind, columns in kinds:
             here = part
             if kind != AS_IS:
                 here = part.with_unstable(stressed(kind, part.view.unstable, y, columns, rng))
             change = change_in(reference, here.view)
             # Classes that all features tell apart in another way are another problem, with its own penalty.
+            # SFB has units and signs of its own: in others it says what it said of the rows as they are.
             own = kind in ("permuted", "class means turned") and len(columns) == len(every)
-            answers = fit_candidates(here, change, habits, settings if own else found)
-            boosted = answers["boosted"]
-            if kind == AS_IS and isinstance(boosted, BoostedAnswer):
-                found = with_penalty(settings, boosted)
+            known = boosted if boosted is not None and kind in SAME_BUT_FOR_UNITS else None
+            answers = fit_candidates(
+                here,
+                change,
+                habits,
+                settings if own else found,
+                None if known is None else known.adaptation,
+            )
             said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
+            if known is not None:
+                said["boosted"] = known.log_proba(part)
             if kind == AS_IS:
                 said |= also
-            cases.append(_scored(str(place), name, change, said, y, here.view.weight))
+            first = answers["boosted"]
+            if kind == AS_IS and isinstance(first, BoostedAnswer):
+                found = with_penalty(settings, first)
+                ours = settings.choices.head is None and settings.choices.standardize is not False
+                boosted = first if ours else None
+            cases.append(_scored(str(place), name, change, said, y, here.view.weight, choices.costs))
         tick()
     return tuple(cases)
 
@@ -118,8 +142,18 @@ def settings_of_play(choices: Choices, reference: Reference) -> BoostSettings:
 
 
 def _scored(
-    domain: str, kind: str, change: Any, said: dict[str, FloatArray], y: IntArray, weight: FloatArray
+    domain: str,
+    kind: str,
+    change: Any,
+    said: dict[str, FloatArray],
+    y: IntArray,
+    weight: FloatArray,
+    costs: Any = None,
 ) -> Case:
+    cost = {}
+    if costs is not None:
+        price = check_costs(costs, next(iter(said.values())).shape[1])
+        cost = {name: float(weight @ price[y, cheapest(np.exp(lp), price)]) for name, lp in said.items()}
     right = {name: log_proba.argmax(axis=1) == y for name, log_proba in said.items()}
     return Case(
         domain=domain,
@@ -133,8 +167,17 @@ def _scored(
             name: float(np.mean([np.average(hit[y == c], weights=weight[y == c]) for c in np.unique(y)]))
             for name, hit in right.items()
         },
+        surprises={name: _surprise(np.exp(log_proba), y, weight) for name, log_proba in said.items()},
+        cost=cost,
         brier={
             name: float(weight @ ((np.exp(lp) - np.eye(lp.shape[1])[y]) ** 2).sum(axis=1))
             for name, lp in said.items()
         },
     )
+
+
+def _surprise(proba: FloatArray, y: IntArray, weight: FloatArray) -> dict[str, float]:
+    """True scores less foretold ones."""
+    true = weighted_scores(proba, weight[:, None] * np.eye(proba.shape[1])[y])
+    foretold = weighted_scores(proba, weight[:, None] * proba)
+    return {name: value - foretold[name] for name, value in true.items()}

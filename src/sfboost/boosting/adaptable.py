@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Settings, Training
 from sfboost.adaptation.checks import check_known_labels
+from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
@@ -71,9 +72,13 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class by the stable features alone."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        """The most probable class by the stable features; the cheapest if the settings have costs."""
+        return self.classes_[decided(self.predict_proba(X), self._costs())]
+
+    def _costs(self) -> FloatArray | None:
+        """Of wrong decisions, where the settings have them."""
+        costs = None if self.settings is None else self.settings.costs
+        return None if costs is None else check_costs(costs, len(self.classes_))
 
     def adapt(
         self,
@@ -160,7 +165,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         if answer == "best" and leak is not None:
             answer = "safe"  # the guard is what allows for a leak
         if answer == "best":
-            rows, note = self._rows_to_answer(X, sample_weight, log_stable)
+            rows, note = self._rows_to_answer(X, sample_weight, (log_stable, unstable))
             answer = "best" if rows is not None else self._without_best()
         if many:
             training = with_leak(self.training_, leak, answer)
@@ -185,19 +190,20 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """What answer="best" is where there are no rows for it."""
         return "safe"
 
-    def answer_rows(
-        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
-    ) -> AnswerRows | None:
-        """Rows as the candidates of answer="best" see them; None if there is no pooled classifier."""
+    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
+        """Rows as the candidates of answer="best" see them; None if there is no pooled classifier.
+
+        `parts` is `stable_and_unstable` of these rows, if it is at hand.
+        """
         return None
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, log_stable: FloatArray | None = None
+        self, X: Any, sample_weight: Any, parts: Any = None
     ) -> tuple[AnswerRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:
             return None, NO_EXPERIENCE
-        rows = self.answer_rows(X, sample_weight, log_stable)
+        rows = self.answer_rows(X, sample_weight, parts)
         return rows, None if rows is not None else NO_NUMBERS
 
     def _best(

@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation import Adaptation, Explanation
 from sfboost.adaptation.checks import check_unstable
+from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.answers import AnswerRows, BestAnswer
 from sfboost.answers.explaining import explain_best
 from sfboost.calibration import Temperature
 from sfboost.change import Change
-from sfboost.diagnostics.performance import cheapest, check_costs
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import FloatArray
@@ -80,6 +80,10 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         self.model: Any = model
         self.adaptation = adaptation
         self.best = best
+
+    def __str__(self) -> str:
+        shares = ", ".join(f"{name} {p:.3f}" for name, p in zip(self.classes_, self.prior_, strict=True))
+        return f"AdaptedClassifier: {self.decision_}\n{self.reason_}\nclass shares here: {shares}"
 
     def _saved_state(self) -> dict[str, Any]:
         # What was said of each row stays out of files.
@@ -144,12 +148,11 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         ----------
         X : rows of the new domain
         costs : array-like of shape (K, K), optional
-            ``costs[y, j]`` of deciding j where the truth is y, in the order of `classes_`.
+            ``costs[y, j]`` of deciding j where the truth is y, in the order of `classes_`. None is those of
+            the model's `Settings`, if it has any.
         """
-        log_proba = self.predict_log_proba(X)
-        if costs is None:
-            return self.classes_[log_proba.argmax(axis=1)]
-        return self.classes_[cheapest(np.exp(log_proba), check_costs(costs, len(self.classes_)))]
+        price = self.model._costs() if costs is None else check_costs(costs, len(self.classes_))
+        return self.classes_[decided(self.predict_proba(X), price)]
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.bool_]:
         """Whether each class belongs to the set of each row, of shape (n, K).
@@ -181,7 +184,8 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         """
         row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
         if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
-            return explain_best(self.best, self._rows(row), self.adaptation, self.model.training_.experience)
+            experience, codes = self.model.training_.experience, self.model.unstable_names_
+            return explain_best(self.best, self._rows(row), self.adaptation, experience, codes)
         explanation = self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
         scaling = self._scaling()
         return explanation if scaling is None else explanation.scaled(scaling.temperature)

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfboost.adaptation.checks import check_unstable
+from sfboost.adaptation.costs import decided
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.answers.choosing import WORDS
 from sfboost.answers.many import ManyAnswers
@@ -161,7 +162,7 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
 
         if self.best is None:
             return by_heads()
-        rows = self.model.answer_rows(X, None, log_stable)
+        rows = self.model.answer_rows(X, None, (log_stable, unstable))
         if rows is None:
             raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
         # Said once, so that rows of a domain are found among all without counting all of them again.
@@ -177,8 +178,8 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X, sample_domain))
 
     def predict(self, X: Any, sample_domain: Any) -> npt.NDArray[Any]:
-        """The most probable class of each row."""
-        return self.classes_[self.predict_log_proba(X, sample_domain).argmax(axis=1)]
+        """The most probable class of each row, or the cheapest if the model's settings have costs."""
+        return self.classes_[decided(self.predict_proba(X, sample_domain), self.model._costs())]
 
     def score(self, X: Any, y: Any, sample_domain: Any) -> float:
         """Accuracy."""

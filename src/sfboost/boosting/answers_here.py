@@ -1,24 +1,42 @@
-"""How good the answers are in one new domain, without labels."""
+"""How good the answers are in one new domain, without labels.
+
+Two ways. Where own domains have played the new one (answer="best"), the probabilities of the answer that was
+chosen stand for the labels: it has asked whether a meaning changed, which is what makes a classifier's own
+confidence wrong. How far off that was on own domains is the interval. Else labels come from f_S alone
+(`sfboost.diagnostics.performance`), which needs complementarity, and the interval allows for a leak.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student
 from sklearn.utils import _safe_indexing
 
+from sfboost.adaptation.costs import check_costs
+from sfboost.answers import BestAnswer, Case
+from sfboost.answers.play import AS_IS
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.components import NOT_APART
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.estimator import StableFeatureBoosting
+from sfboost.boosting.metrics import METRICS
 from sfboost.diagnostics.alarm import new_domain_alarm
-from sfboost.diagnostics.performance import Performance, estimate_performance
+from sfboost.diagnostics.performance import (
+    Performance,
+    estimate_performance,
+    weighted_scores,
+)
 from sfboost.encoding import is_frame
 from sfboost.marginal.probabilities import FloatArray
 
 # More rows than this say little more, and cost time.
 _MOST_ROWS = 5000
+# Labels drawn, to see how far scores of so few rows are from their mean.
+_DRAWS = 50
+_OFF = "as far off as such figures were on own domains that played the new one"
 
 
 def performance_without_labels(
@@ -29,6 +47,7 @@ def performance_without_labels(
     leak: float | None = None,
     cost: Any = None,
     level: float = 0.9,
+    labels_from: str | None = None,
     random_state: int = 0,
 ) -> dict[str, Performance]:
     """Scores of the stable, the adapted and the pooled answer in the new domain, from its unlabelled rows.
@@ -42,17 +61,34 @@ def performance_without_labels(
     pooled : fitted classifier of the columns of X, optional
         None is the model's own.
     leak : float, optional
-        δ that the intervals allow for. None is what the guard allowed for or, without one, the leak of the
-        training domains.
+        δ that the intervals allow for where labels come from f_S. None is what the guard allowed for or,
+        without one, the leak of the training domains.
     cost : array-like of shape (K, K), optional
         ``cost[y, j]`` of deciding j where the truth is y.
     level : float
+        Of the intervals.
+    labels_from : {"answer", "stable"}, optional
+        What stands for the labels: the answer, whose probabilities are held against those of own domains that
+        played the new one; or f_S alone. None is the answer where own domains have played and no `leak` is
+        given, else f_S.
 
     Returns
     -------
     dict of Performance
         By answer. Without figures, and with the reason, where the rows contradict the assumptions.
     """
+    if labels_from not in (None, "answer", "stable"):
+        raise ValueError(f"labels_from={labels_from!r} is neither 'answer' nor 'stable'.")
+    experience = adapted.model.training_.experience
+    played = adapted.best is not None and any(case.surprises for case in experience.cases)
+    if labels_from == "answer" and not played:
+        raise ValueError(
+            "No own domain has played the new one for this answer, so that nobody knows how far off its "
+            "probabilities are: adapt a model with answer='best' that this version has fitted to two domains "
+            "or more, or use labels_from='stable'."
+        )
+    if labels_from == "answer" or (labels_from is None and leak is None and played):
+        return _by_answer(adapted, X, pooled, cost, level, random_state)
     model, delta = adapted.model, leak
     if delta is None:
         delta = model.training_.leak if adapted.leak_ is None else adapted.leak_
@@ -80,6 +116,67 @@ def performance_without_labels(
         return {name: Performance({}, {}, {}, delta or 0.0, level, alarm) for name in answers}
     asked: dict[str, Any] = {"leak": delta or 0.0, "cost": cost, "level": level, "random_state": random_state}
     return {name: estimate_performance(stable, answer, **asked) for name, answer in answers.items()}
+
+
+def _by_answer(
+    adapted: AdaptedClassifier, X: Any, pooled: Any, cost: Any, level: float, random_state: int
+) -> dict[str, Performance]:
+    """Scores with the answer's probabilities for labels; intervals as far off as that was on own domains.
+
+    The stable predictor foretells itself: no change of X_U makes its probabilities wrong.
+    """
+    best: BestAnswer = adapted.best  # type: ignore[assignment]  # the caller has looked
+    cases = adapted.model.training_.experience.cases
+    stable, labels = adapted.model.predict_proba(X), adapted.predict_proba(X)
+    answers = {"stable": (stable, stable), "adapted": (labels, labels)}
+    if pooled is not None:
+        answers["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64), labels
+    else:
+        answers["pooled"] = np.exp(adapted.model.answer_rows(X).view.log_pooled), labels
+    verdict, weights = best.change.verdict, best.choice.weights
+    main = max(weights, key=lambda name: weights[name])
+    untouched = [case for case in cases if case.kind == AS_IS]
+    alike = {
+        "unchanged": untouched,
+        "changed": [case for case in cases if case.kind != AS_IS],
+        "cannot tell": cases,
+    }[verdict]
+    costs = None if cost is None else check_costs(cost, labels.shape[1])
+    made = {}
+    for name, (proba, truth) in answers.items():
+        value = weighted_scores(proba, truth / len(truth), costs)
+        like, giver = (untouched, "stable") if name == "stable" else (alike, main)
+        off, noise = _off(like, giver, costs), _label_noise(proba, truth, costs, random_state)
+        n_domains = max(len({case.domain for case in like}), 1)
+        far = float(student.ppf(0.5 + level / 2.0, n_domains))
+        reach = {score: far * float(np.hypot(off[score], noise[score])) for score in value}
+        made[name] = Performance.around(value, reach, 0.0, level, costs, _OFF)
+    return made
+
+
+def _off(cases: Sequence[Case], answer: str, costs: FloatArray | None) -> dict[str, float]:
+    """How far from the truth the foretold scores of an answer were on own domains, root mean square."""
+    known = [case.surprises[answer] for case in cases if answer in case.surprises]
+    if not known:  # no own domain has looked like this
+        return dict.fromkeys((*METRICS, "cost"), float("inf"))
+    off = {name: float(np.sqrt(np.nanmean([each[name] ** 2 for each in known]))) for name in METRICS}
+    # Own domains knew of no costs: so many more decisions may be wrong.
+    return off | {"cost": off["accuracy"] * (0.0 if costs is None else float(np.ptp(costs)))}
+
+
+def _label_noise(
+    proba: FloatArray, truth: FloatArray, costs: FloatArray | None, random_state: int
+) -> dict[str, float]:
+    """Standard deviation of each score if labels are drawn from their probabilities: rows are not many."""
+    rng, n_rows = np.random.default_rng(random_state), len(truth)
+    some = rng.choice(n_rows, _MOST_ROWS, replace=False) if n_rows > _MOST_ROWS else np.arange(n_rows)
+    below, one = truth[some].cumsum(axis=1)[:, :-1], np.eye(truth.shape[1]) / len(some)
+    drawn = [
+        weighted_scores(proba[some], one[(rng.random((len(some), 1)) > below).sum(axis=1)], costs)
+        for _ in range(_DRAWS)
+    ]
+    fewer = np.sqrt(len(some) / n_rows)
+    return {name: fewer * float(np.nanstd([scores[name] for scores in drawn])) for name in drawn[0]}
 
 
 def _mixer(model: StableFeatureBoosting, X: Any) -> Callable[[Any, Any], Any]:

@@ -20,17 +20,27 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.engine import adapt_rows
+from sfboost.boosting.columns import is_search
 from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
 from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
+from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.encoding.frames import names_of
-from sfboost.heads import fit_with_weight
+from sfboost.heads import SoftLogisticRegression, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
+IntArray = npt.NDArray[np.intp]
+
 _FEWEST_ROWS = 10
+#: Rows of each domain that a model of logistic regressions learns from where it is only to be scored, and of
+#: the rarest class.
+MOST_ROWS = 10_000
+_OF_RAREST = 1000
+# Of a domain's own labels, so that no row is predicted by a head that saw it.
+_FOLDS = 5
 
 
 def evaluate_domains(
@@ -42,6 +52,7 @@ def evaluate_domains(
     sample_weight: Any = None,
     pooled: Any = None,
     answer: str = "best",
+    metric: str | None = None,
     n_jobs: int | None = None,
 ) -> DomainEvaluation:
     """Leave each domain out in turn; see `StableFeatureBoosting.evaluate`."""
@@ -59,8 +70,10 @@ def evaluate_domains(
         raise ValueError(
             f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
         )
+    check_metric(model, metric)
     scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score_domain)(model, X, labels, domain, name, weight, pooled, answer) for name in names
+        delayed(_score_domain)(model, X, labels, domain, name, weight, pooled, answer, metric)
+        for name in names
     )
     return DomainEvaluation(tuple(scores))
 
@@ -74,6 +87,7 @@ def _score_domain(
     weight: FloatArray | None,
     pooled: Any,
     answer: str,
+    metric: str | None,
 ) -> DomainScores:
     new, rest = np.flatnonzero(domain == name), np.flatnonzero(domain != name)
     return score_as_new(
@@ -84,7 +98,20 @@ def _score_domain(
         weight=None if weight is None else weight[rest],
         pooled=pooled,
         answer=answer,
+        metric=metric,
     )
+
+
+def check_metric(model: StableFeatureBoosting, metric: str | None) -> str:
+    """By which answers are compared: the cost where the model's settings have costs, else accuracy."""
+    priced = model.settings is not None and model.settings.costs is not None
+    known = (*METRICS, "cost") if priced else METRICS
+    if metric is None:
+        return "cost" if priced else "accuracy"
+    if metric not in known:
+        need = " (cost needs costs: Settings(costs=...), or --costs)" if metric == "cost" else ""
+        raise ValueError(f"metric={metric!r} is not known{need}: use one of {', '.join(known)}.")
+    return metric
 
 
 def score_as_new(
@@ -96,29 +123,58 @@ def score_as_new(
     weight: FloatArray | None = None,
     pooled: Any = None,
     answer: str = "best",
+    metric: str | None = None,
 ) -> DomainScores:
     """Let the domain `name` play the new one: a clone of `model` learns from the rest, (X, y, domain)."""
     fitted = clone(model)
     if fitted.validation_domain is not None and fitted.validation_domain == name:
         fitted.set_params(validation_domain=None)  # it is the new domain now
     X, y, domain = rest
+    if pooled is None and (some := rows_to_learn(model, y, domain)) is not None:
+        X, y, domain = _safe_indexing(X, some), y[some], domain[some]
+        weight = None if weight is None else weight[some]
     fitted.fit(X, y, sample_domain=domain, sample_weight=weight)
     if pooled is not None or fitted.pooled_ is None:
         pooled = fit_pooled(fitted, X, y, weight, pooled)
-    return replace(compare_on_domain(fitted, pooled, *new, answer), domain=name)
+    return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
+
+
+def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray | None:
+    """Rows from which a model learns that is only to be scored: some of each very long domain; None is all.
+
+    More rows would not move the scores of logistic regressions, and other learners need them.
+    """
+    learners = (model.stable, model.unstable, model.pooled)
+    searched = is_search(model.stable_features) or model._along_components()
+    if searched or any(learner is not None for learner in learners):
+        return None
+    labels, rng = np.unique(y, return_inverse=True)[1].reshape(-1), np.random.default_rng(0)
+    kept = []
+    for _, rows in rows_by_domain(np.asarray(domain, dtype=object)):
+        counts = np.bincount(labels[rows])
+        most = max(MOST_ROWS, int(_OF_RAREST * len(rows) / counts[counts > 0].min()))
+        kept.append(rows if len(rows) <= most else rng.permutation(rows)[:most])
+    found = np.sort(np.concatenate(kept))
+    return None if len(found) == len(labels) else found
 
 
 def compare_on_domain(
-    fitted: StableFeatureBoosting, pooled: Any, X_new: Any, y_new: Any, answer: str = "best"
+    fitted: StableFeatureBoosting,
+    pooled: Any,
+    X_new: Any,
+    y_new: Any,
+    answer: str = "best",
+    metric: str | None = None,
 ) -> DomainScores:
     """Score every method of `COMPARED` in one new domain, with a fitted model.
 
     `pooled` is a fitted classifier of all features; None is the one that the model has. Only `labelled` is
     given labels of the new domain.
     """
-    y_new = np.asarray(y_new)
+    y_new, by = np.asarray(y_new), check_metric(fitted, metric)
     if len(y_new) < _FEWEST_ROWS:
-        return skipped(None, len(y_new), f"{len(y_new)} rows are too few to adapt to and to score")
+        return skipped(None, len(y_new), f"{len(y_new)} rows are too few to adapt to and to score", by)
+    price = fitted._costs()
     position = class_positions(fitted.classes_, y_new)
     with warnings.catch_warnings():
         # The decision is in the result; a warning per domain would say it twice.
@@ -133,15 +189,17 @@ def compare_on_domain(
     elif "pooled" not in answers:
         answers["pooled"] = pooled_proba(fitted, X_new)
     proba = answers | {"adapted": adapted.predict_proba(X_new), "labelled": labelled}
+    scores = {name: score_predictions(position, said, price) for name, said in proba.items()}
     return DomainScores(
         domain=None,
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
-        scores={method: score_predictions(position, proba[method]) for method in COMPARED},
+        scores={method: scores[method] for method in COMPARED},
         p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
-        candidates={name: float((said.argmax(axis=1) == position).mean()) for name, said in answers.items()},
+        candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
+        metric=by,
     )
 
 
@@ -218,12 +276,10 @@ def _used_columns(fitted: StableFeatureBoosting, X: Any) -> Any:
     return _safe_indexing(X, used, axis=1)
 
 
-def _labelled_proba(
-    fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any], n_folds: int = 5
-) -> FloatArray:
+def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) -> FloatArray:
     """Adapted with the domain's own labels; every row predicted by a head that did not see it."""
     rng = np.random.default_rng(0)
-    folds = rng.permutation(len(y)) % min(n_folds, len(y))
+    folds = rng.permutation(len(y)) % min(_FOLDS, len(y))
     log_stable, unstable = fitted.stable_and_unstable(X)
     stable, choices = np.exp(log_stable), fitted._choices(fitted.settings)
     proba = np.empty((len(y), len(fitted.classes_)))
@@ -241,6 +297,9 @@ def _labelled_proba(
             uncertainty=False,
         )
         proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
+        if len(y) > MOST_ROWS and head.cross_fit is not None and choices.head is None:
+            # Of so many rows any four fifths want the same penalty.
+            choices = replace(choices, l2=None, head=SoftLogisticRegression(l2=head.cross_fit.l2))
     return proba
 
 

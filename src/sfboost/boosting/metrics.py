@@ -8,23 +8,30 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import roc_auc_score
 
+from sfboost.adaptation.costs import cheapest
 from sfboost.calibration import expected_calibration_error
 from sfboost.marginal.probabilities import FloatArray
 
 #: Names of the scores, in the order in which they are shown.
 METRICS = ("accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece")
 #: Scores of which less is better.
-LOSSES = frozenset({"log_loss", "brier", "ece"})
+LOSSES = frozenset({"log_loss", "brier", "ece", "cost"})
+#: Scores in which a hundredth is a point.
+POINTS = frozenset({"accuracy", "balanced_accuracy", "auroc"})
 
 
-def score_predictions(y: npt.NDArray[np.intp], proba: FloatArray) -> dict[str, float]:
-    """Every metric of `METRICS`; AUROC is NaN where a class is missing.
+def score_predictions(
+    y: npt.NDArray[np.intp], proba: FloatArray, costs: FloatArray | None = None
+) -> dict[str, float]:
+    """Every metric of `METRICS` and, with costs, "cost"; AUROC is NaN where a class is missing.
 
     Parameters
     ----------
     y : integer array of shape (n,)
         Class positions 0..K-1.
     proba : array of shape (n, K)
+    costs : array of shape (K, K), optional
+        ``costs[y, j]`` of deciding j where the truth is y: decisions are then the cheapest ones.
 
     Examples
     --------
@@ -36,6 +43,7 @@ def score_predictions(y: npt.NDArray[np.intp], proba: FloatArray) -> dict[str, f
     present = np.unique(y)
     chosen = np.maximum(proba[np.arange(len(y)), y], np.finfo(np.float64).eps)
     squared = ((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1)
+    price = {} if costs is None else {"cost": float(costs[y, cheapest(proba, costs)].mean())}
     return {
         "accuracy": float(right.mean()),
         "balanced_accuracy": float(np.mean([right[y == k].mean() for k in present])),
@@ -44,6 +52,7 @@ def score_predictions(y: npt.NDArray[np.intp], proba: FloatArray) -> dict[str, f
         "brier": float(squared.mean() / 2.0),
         "auroc": _auroc(y, proba, present),
         "ece": expected_calibration_error(proba, y),
+        **price,
     }
 
 

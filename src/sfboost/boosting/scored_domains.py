@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sfboost.boosting.metrics import METRICS, is_skewed
+from sfboost.boosting.metrics import LOSSES, METRICS, POINTS, is_skewed
 
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", "adapted", "pooled", "labelled")
@@ -30,9 +30,11 @@ class DomainScores:
     p_value : float
         Of the test for a changed meaning; NaN where none was made.
     candidates : dict of str to float
-        Accuracy of each answer that could have been given without labels.
+        Score of each answer that could have been given without labels, in `metric`.
     shares : tuple of float
         Of the classes.
+    metric : str
+        By which candidates are compared.
     """
 
     domain: Any
@@ -43,16 +45,19 @@ class DomainScores:
     p_value: float = _UNKNOWN
     candidates: dict[str, float] = field(default_factory=dict)
     shares: tuple[float, ...] = ()
+    metric: str = "accuracy"
 
     @property
     def best(self) -> str:
         """The candidate that would have been best, which the labels alone tell; empty if none was scored."""
-        return max(self.candidates, key=lambda name: self.candidates[name], default="")
+        sign = _sign(self.metric)
+        return max(self.candidates, key=lambda name: sign * self.candidates[name], default="")
 
     @property
     def regret(self) -> float:
-        """Accuracy that the best candidate has beyond the answer."""
-        return self.candidates.get(self.best, _UNKNOWN) - self.scores["adapted"]["accuracy"]
+        """By how much the best candidate is better than the answer."""
+        ours = self.scores["adapted"].get(self.metric, _UNKNOWN)
+        return _sign(self.metric) * (self.candidates.get(self.best, _UNKNOWN) - ours)
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,13 +76,24 @@ class DomainEvaluation:
         return _mean([domain.scores[method][metric] for domain in self.domains])
 
     @property
+    def metric(self) -> str:
+        """By which answers are compared; accuracy unless another was asked for."""
+        return self.domains[0].metric if self.domains else "accuracy"
+
+    @property
+    def gains(self) -> list[float]:
+        """By how much `adapted` is better than `stable` in each domain."""
+        sign, metric = _sign(self.metric), self.metric
+        return [sign * (d.scores["adapted"][metric] - d.scores["stable"][metric]) for d in self.domains]
+
+    @property
     def gain(self) -> float:
-        """Mean accuracy of `adapted` minus that of `stable`."""
-        return self.mean("adapted") - self.mean("stable")
+        """By how much `adapted` is better than `stable`, the mean over the domains."""
+        return _mean(self.gains)
 
     @property
     def regret(self) -> float:
-        """Mean over the domains of the best candidate's accuracy minus that of `adapted`."""
+        """By how much the best candidate is better than `adapted`, the mean over the domains."""
         return _mean([domain.regret for domain in self.domains])
 
     def rows(self) -> list[dict[str, Any]]:
@@ -98,14 +114,16 @@ class DomainEvaluation:
 
     def __str__(self) -> str:
         skewed = is_skewed([domain.shares for domain in self.domains])
-        more = ("balanced_accuracy", "log_loss", "auroc")[: 3 if skewed else 2]
-        lines = [_line("accuracy", "stable", "answer", "pooled", "labelled", "regret")]
+        metric = self.metric
+        every = ("accuracy", "balanced_accuracy", "log_loss", *("auroc",) * skewed)
+        more = tuple(name for name in every if name != metric)
+        lines = [_line(_short(metric), "stable", "answer", "pooled", "labelled", "regret")]
         for d in self.domains:
-            accuracy = [d.scores[method]["accuracy"] for method in COMPARED]
-            lines.append(_line(d.domain, *map(_points, (*accuracy, d.regret))))
-        means = [self.mean(method) for method in COMPARED]
-        lines.append(_line("mean", *map(_points, (*means, self.regret))))
-        lines += ["", _line("the answer", *(m.replace("_accuracy", "").replace("_", " ") for m in more), "p")]
+            scores = [d.scores[method][metric] for method in COMPARED]
+            lines.append(_line(d.domain, *(_shown(metric, value) for value in (*scores, d.regret))))
+        means = [self.mean(method, metric) for method in COMPARED]
+        lines.append(_line("mean", *(_shown(metric, value) for value in (*means, self.regret))))
+        lines += ["", _line("the answer", *map(_short, more), "p")]
         lines[-1] += "  decision"
         for d in self.domains:
             cells = [_shown(metric, d.scores["adapted"][metric]) for metric in more]
@@ -116,10 +134,19 @@ class DomainEvaluation:
     __repr__ = __str__
 
 
-def skipped(domain: Any, n_rows: int, reason: str) -> DomainScores:
+def skipped(domain: Any, n_rows: int, reason: str, metric: str = "accuracy") -> DomainScores:
     """What is said of a domain that could not be scored."""
-    unknown = dict.fromkeys(METRICS, _UNKNOWN)
-    return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown))
+    unknown = dict.fromkeys((*METRICS, metric), _UNKNOWN)
+    return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown), metric=metric)
+
+
+def _short(metric: str) -> str:
+    return metric.replace("_accuracy", "").replace("_", " ")
+
+
+def _sign(metric: str) -> float:
+    """Of which way is better."""
+    return -1.0 if metric in LOSSES else 1.0
 
 
 def _mean(values: list[float]) -> float:
@@ -136,7 +163,7 @@ def _points(share: float) -> str:
 
 
 def _shown(metric: str, value: float) -> str:
-    return _points(value) if metric == "balanced_accuracy" else "–" if value != value else f"{value:.3f}"
+    return _points(value) if metric in POINTS - {"auroc"} else "–" if value != value else f"{value:.3f}"
 
 
 def _p(value: float) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr
 
 from sfboost.marginal.probabilities import FloatArray
 
@@ -88,9 +88,9 @@ def predict_new(
     spread = np.maximum(spread, np.finfo(np.float64).tiny)
     t = (new[0] - expected) / spread
     if sides == "both":
-        p = 2.0 * stats.t.sf(np.abs(t), freedom)
+        p = 2.0 * stdtr(freedom, -np.abs(t))
     else:
-        p = stats.t.cdf(t if sides == "below" else np.sign(expected) * t, freedom)
+        p = stdtr(freedom, t if sides == "below" else np.sign(expected) * t)
     ratio = new[0] / np.where(expected == 0.0, 1.0, expected)
     return Prediction(np.asarray(p), ratio, np.abs(expected) / spread, new[0], expected, spread, freedom)
 
@@ -113,4 +113,5 @@ def combine(p_values: FloatArray, share: FloatArray | None = None) -> FloatArray
     """
     # A moment that says more than expected must not outweigh one that says less.
     capped = np.clip(p_values, 1e-15, 0.5)
-    return np.asarray(stats.cauchy.sf(np.average(np.tan((0.5 - capped) * np.pi), axis=-1, weights=share)))
+    joined = np.average(np.tan((0.5 - capped) * np.pi), axis=-1, weights=share)
+    return np.asarray(np.arctan2(1.0, joined) / np.pi)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from sfboost.boosting import StableFeatureBoosting
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.tables.roles import split
 
@@ -16,9 +17,16 @@ Costs = Annotated[
     typer.Option(
         "--costs",
         help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Predictions "
-        "are then the classes of the least expected cost.",
+        "are then the classes of the least expected cost; where a model is fitted, answers are chosen by "
+        "what they cost on own domains, too.",
     ),
 ]
+
+
+def with_costs(model: StableFeatureBoosting, text: str | None, y: Any) -> StableFeatureBoosting:
+    """The model, unfitted, with the costs of wrong decisions among the classes of `y`."""
+    costs = read_costs(text, np.unique(y))
+    return model if costs is None else model.set_params(settings__costs=costs.tolist())
 
 
 def read_costs(text: str | None, classes: Any) -> FloatArray | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,6 @@ from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
 from sfboost.cli.predictions import BATCH_ROWS, predict_batches
 from sfboost.cli.project import Project
 from sfboost.encoding.cells import as_text
-from sfboost.marginal.probabilities import FloatArray
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.tables.dialect import Kind
 from sfboost.tables.preparing import NewTable
@@ -74,8 +74,8 @@ class EachDomain:
         On the training table.
     also : tuple of str
         Other answers that are to stand beside the predictions.
-    costs : array of shape (K, K) or None
-        Of each class that is said for each that is true.
+    shown : sequence of str
+        Domains that have a part in the report, beside the most unusual ones.
     """
 
     project: Project
@@ -85,9 +85,9 @@ class EachDomain:
     source: str
     remarks: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    costs: FloatArray | None = None
+    shown: Sequence[str] = ()
 
-    def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind) -> None:
+    def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind, command: str = "") -> None:
         """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
         rows, domain, written = self.rows, self.domain, {"predictions": output}
         if asked.labels is not None:
@@ -99,19 +99,23 @@ class EachDomain:
                 "A model card is of one new domain, and NEW holds several: leave --card out, or give the "
                 "rows of one."
             )
+        if unknown := sorted(set(self.shown) - set(domain.tolist())):
+            raise ValueError(
+                f"{self.name} has no domain {', '.join(unknown)}: --show-domain names what is there."
+            )
         with voice.waiting("Adapting"):
             many: AdaptedDomains = self.project.model.adapt(
                 rows.X, sample_domain=domain, answer=asked.answer.value, leak=asked.leak
             )
-            facts = domain_facts(many, rows.X, domain, rows.y)
+            facts = domain_facts(many, rows.X, domain, rows.y, self.shown)
         with open_table(output, kind) as write:
             batches = rows.table.to_batches(BATCH_ROWS)
-            for batch in predict_batches(self.project, batches, self.name, self.also, self.costs, many):
+            for batch in predict_batches(self.project, batches, self.name, self.also, many=many):
                 write(batch)
         if asked.report is not None:
             with whole_output(asked.report) as part:
                 title, today = f"The domains of {self.name}", datetime.now(UTC).strftime("%Y-%m-%d")
-                part.write_text(render_domains(facts, title, self.source, today), encoding="utf-8")
+                part.write_text(render_domains(facts, title, self.source, today, command), encoding="utf-8")
             written["report"] = str(asked.report)
         remarks = (*self.remarks, *rows.remarks)
         voice.note(*remarks)

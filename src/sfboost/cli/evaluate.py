@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 import typer
 
-from sfboost.boosting import DomainEvaluation
+from sfboost.boosting import METRICS, DomainEvaluation
+from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
+from sfboost.boosting.metrics import POINTS
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
+from sfboost.cli.costs import Costs, with_costs
 from sfboost.cli.inputs import read_training
-from sfboost.cli.project import evaluate_domains
+from sfboost.cli.project import configure, evaluate_domains
 from sfboost.report.training import evaluation_rows
 from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
+
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help=f"What to compare: {', '.join(METRICS)}, or cost (with --costs, where it is the default).",
+    ),
+]
 
 
 @speaking
@@ -23,6 +35,8 @@ def evaluate(
     context: typer.Context,
     train: o.TrainTable,
     columns: o.ColumnOptions,
+    metric: Metric = None,
+    costs: Costs = None,
     csv: o.CsvOptions,
     config: o.Config = None,
     talk: o.VoiceOptions,
@@ -35,10 +49,21 @@ def evaluate(
     """
     voice = talk.voice()
     training, _ = read_training(train, columns, csv)
+    model = with_costs(o.make_model(context), costs, training.y)
     voice.note(*training.remarks)
+    if rows_to_learn(configure(training, model), training.y, training.domain) is not None:
+        voice.note(
+            f"Of a domain with more than {MOST_ROWS} rows about as many are learned from, drawn at random, "
+            "when another one plays the new one: more would not move the scores. Every row is scored."
+        )
     with voice.waiting("Letting each domain play the new one"):
-        evaluation = evaluate_domains(training, o.make_model(context))
-    values = {"gain": evaluation.gain, "regret": evaluation.regret, "domains": evaluation_rows(evaluation)}
+        evaluation = evaluate_domains(training, model, metric)
+    values = {
+        "metric": evaluation.metric,
+        "gain": evaluation.gain,
+        "regret": evaluation.regret,
+        "domains": evaluation_rows(evaluation),
+    }
     voice.result(values, *_words(evaluation))
 
 
@@ -51,13 +76,18 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
         for domain in evaluation.domains
         if domain.decision in ("skipped", "kept stable")
     ]
-    points = 100 * evaluation.gain
-    gains = [d.scores["adapted"]["accuracy"] - d.scores["stable"]["accuracy"] for d in evaluation.domains]
-    worst = 100 * np.nanmin(gains)
-    told = f"Adapting would have changed accuracy by {points:+.1f} points on average, {worst:+.1f} at worst."
-    regrets = [domain.regret for domain in evaluation.domains]
+    metric = evaluation.metric
+    scale, digits, unit = (100, 1, " points") if metric in POINTS else (-1, 3, "")
+    gain, worst = (scale * value for value in (evaluation.gain, np.nanmin(evaluation.gains)))
+    told = (
+        f"Adapting would have changed {metric.replace('_', ' ')} by {gain:+.{digits}f}{unit} on average, "
+        f"{worst:+.{digits}f} at worst."
+    )
+    regret, most = (
+        abs(scale) * value for value in (evaluation.regret, np.nanmax([d.regret for d in evaluation.domains]))
+    )
     short = (
         "The best candidate of each domain, which only its labels tell, would have been "
-        f"{100 * evaluation.regret:.1f} points better on average, {100 * np.nanmax(regrets):.1f} at most."
+        f"{regret:.{digits}f}{unit} better on average, {most:.{digits}f} at most."
     )
     return [*lines, ((told, "bold"),), short]

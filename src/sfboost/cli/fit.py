@@ -10,6 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Line, speaking
+from sfboost.cli.costs import Costs, with_costs
 from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import Project, class_names, drift_lines, learn
@@ -23,6 +24,7 @@ def fit(
     columns: o.ColumnOptions,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. model.sfb.")],
     evaluate: o.Evaluate = True,
+    costs: Costs = None,
     csv: o.CsvOptions,
     config: o.Config = None,
     talk: o.VoiceOptions,
@@ -37,7 +39,7 @@ def fit(
     training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
     with voice.waiting("Fitting"):
-        project = learn(training, o.make_model(context), evaluate=evaluate)
+        project = learn(training, with_costs(o.make_model(context), costs, training.y), evaluate=evaluate)
         save_project(project, output)
     voice.result(_values(project, output), *_words(project, output))
 

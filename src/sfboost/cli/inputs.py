@@ -15,7 +15,7 @@ from sfboost.cli.sampling import sampled
 from sfboost.encoding.cells import as_text
 from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
 from sfboost.tables.reading import PIPE, Source, read
-from sfboost.tables.roles import assign, pick, require_columns, split
+from sfboost.tables.roles import assign, pick, require_columns, similar, split
 
 # What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
 _NAMELESS = re.compile(r"|Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
@@ -47,6 +47,9 @@ def _prepare(
     # Names and codes are text, so that 01 stays 01.
     names = (domain, *([] if asked.id is None else [asked.id]), *pick(source.header, asked.categorical))
     table = read(source, dict.fromkeys(names, pa.string()))
+    id, there = asked.id, table.column_names
+    if id is not None and hold_out is None and id not in there and not similar(there, id):
+        id = None  # rows to learn from need none
     codes = pick(table.column_names, asked.categorical)
     named = {asked.target, domain, asked.id}.union(*map(split, (asked.stable, asked.unstable, asked.drop)))
     index = [name for name in index_columns(table) if name not in named]
@@ -56,7 +59,7 @@ def _prepare(
         domain=domain,
         stable=asked.stable,
         unstable=asked.unstable,
-        id=asked.id,
+        id=id,
         drop=asked.drop,
     )
     require_columns(
@@ -73,8 +76,10 @@ def _prepare(
         table = table.filter(pc.fill_null(pc.invert(inside), True))
         if not table.num_rows:
             raise ValueError(f"{hold_out!r} is the only domain of {source.name}: none is left to train on.")
+    roles = replace(roles, id=asked.id)
     training = prepare_training(table, roles, codes, source.name)
     remarks = [
+        *([] if id == asked.id else [f"{source.name} has no column {asked.id!r}: the new rows need one."]),
         *(f"Column {name!r} looks like the index of a pandas table and is left out." for name in index),
         *(
             f"Column {column.name!r} is written with leading zeros, as codes are, and taken for amounts: say "

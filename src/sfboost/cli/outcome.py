@@ -58,10 +58,18 @@ def tell(
     if facts.scores is not None:
         for metric in ("accuracy", "balanced_accuracy", "auroc")[: 3 if is_skewed([facts.prior]) else 1]:
             scores = ", ".join(
-                f"{method} {100 * values[metric]:.1f} %" for method, values in facts.scores.by_method.items()
+                f"{_said(method)} {100 * values[metric]:.1f} %"
+                for method, values in facts.scores.by_method.items()
             )
             named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
             lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
+    if facts.foretold is not None:
+        told = ", ".join(
+            f"{_said(name)} {100 * one.value['accuracy']:.0f} % "
+            f"({100 * one.lower['accuracy']:.0f} to {100 * one.upper['accuracy']:.0f})"
+            for name, one in facts.foretold.items()
+        )
+        lines.append(f"accuracy to expect here, without labels: {told}")
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
@@ -69,6 +77,10 @@ def tell(
     lines += [f"{what}: {path}" for what, path in written.items()]
     values = as_values(project, facts) | {"files": written}
     voice.result(values if n_rows is None else values | {"rows": n_rows}, *lines)
+
+
+def _said(method: str) -> str:
+    return "answer" if method == "adapted" else method
 
 
 def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
@@ -89,6 +101,7 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
         "features": [vars(meaning) for meaning in facts.meanings],
         "reversed": [f.name for story in facts.stories for f in story.features if f.reversed],
         "checks": [vars(check) for check in facts.checks],
+        "foretold": None if facts.foretold is None else {k: vars(v) for k, v in facts.foretold.items()},
         "scores": None if facts.scores is None else {k: dict(v) for k, v in facts.scores.by_method.items()},
         "remarks": list(facts.remarks),
     }

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sfboost.adaptation.costs import decided
 from sfboost.boosting import AdaptedDomains
 from sfboost.cli.project import Project, check_id, prediction_columns
-from sfboost.diagnostics.performance import cheapest
 from sfboost.encoding.cells import as_text
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.tables.preparing import frame
@@ -31,7 +31,8 @@ def predict_batches(
     """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities.
 
     `also` names other answers whose probabilities are to stand beside them: see `check_also`. With `many`
-    each row is answered as its domain is, which is named beside the id.
+    each row is answered as its domain is, which is named beside the id. Without `costs` those count that the
+    model was fitted with, if it was.
     """
     check_id(project.roles.id, project.model.classes_, also)
     if many is not None:
@@ -90,14 +91,14 @@ def _predict(
     joint, decisions, domain = stable, [NOT_ADAPTED] * len(X), project.roles.domain
     if many is not None and domain is not None:
         names = as_text(batch.column(domain), domain).to_pylist()
-        joint, decided = many.predict_proba(X, np.array(names, dtype=object)), many.decision_
-        decisions = [decided[name] for name in names]
+        joint = many.predict_proba(X, np.array(names, dtype=object))
+        decisions = [many.decision_[name] for name in names]
     elif project.adapted is not None:
         joint, decisions = project.adapted.predict_proba(X), [project.adapted.decision_] * len(X)
     said = {"adapted": joint, "stable": stable}
     if "pooled" in also:
         said["pooled"] = project.pooled_proba(X)
-    best = joint.argmax(axis=1) if costs is None else cheapest(joint, costs)
+    best = decided(joint, project.model._costs() if costs is None else costs)
     columns: dict[str, Any] = {}
     if project.roles.id is None:
         columns["row"] = pa.array(np.arange(first, first + len(X)))

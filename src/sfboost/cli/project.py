@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, DomainScores, StableFeatureBoosting
-from sfboost.boosting.evaluation import default_classifier, pooled_proba, score_as_new
+from sfboost.boosting.evaluation import check_metric, default_classifier, pooled_proba, score_as_new
 from sfboost.boosting.scored_domains import skipped
 from sfboost.encoding import Encoder
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
@@ -20,6 +21,7 @@ from sfboost.selection import StableFeatureSelector
 from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import COMPONENTS, Roles
 
+_LOG = logging.getLogger(__name__)
 # Standard errors of the slopes are worth their time up to here.
 MOST_PARAMETERS = 100
 
@@ -162,26 +164,34 @@ def in_options(sentence: str) -> str:
     )
 
 
-def evaluate_domains(training: TrainingTable, settings: StableFeatureBoosting) -> DomainEvaluation:
+def evaluate_domains(
+    training: TrainingTable, settings: StableFeatureBoosting, metric: str | None = "accuracy"
+) -> DomainEvaluation:
     """Let each domain play the new one, from the table on: `sfboost run --hold-out` for all of them."""
     if len(training.domains) < 2:
         raise ValueError(
             f"Evaluating needs at least two domains, got {training.domains[0]!r} alone: with one there is "
             "none left to train on."
         )
-    scores = tuple(_score_domain(training, settings, name) for name in training.domains)
+    metric = check_metric(settings, metric)
+    scores = []
+    for done, name in enumerate(training.domains):
+        _LOG.info("Own domains as the new one: %d of %d done", done, len(training.domains))
+        scores.append(_score_domain(training, settings, name, metric))
     if all(score.decision == "skipped" for score in scores):
         raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
-    return DomainEvaluation(scores)
+    return DomainEvaluation(tuple(scores))
 
 
-def _score_domain(training: TrainingTable, settings: StableFeatureBoosting, name: str) -> DomainScores:
+def _score_domain(
+    training: TrainingTable, settings: StableFeatureBoosting, name: str, metric: str
+) -> DomainScores:
     rest, here = training.hold_out(name)
     try:
         rows, new = (rest.X, rest.y, rest.domain), (here.X, here.labels)
-        return score_as_new(configure(rest, settings), name, rows, new)
+        return score_as_new(configure(rest, settings), name, rows, new, metric=metric)
     except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
-        return skipped(name, len(here.X), str(error))
+        return skipped(name, len(here.X), str(error), metric)
 
 
 def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:

@@ -10,7 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
-from sfboost.cli.costs import Costs, read_costs
+from sfboost.cli.costs import Costs, with_costs
 from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many
 from sfboost.cli.inputs import read_new, read_training, take_new
 from sfboost.cli.outcome import finish
@@ -38,6 +38,13 @@ def run(
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
     also: o.Also = None,
+    show_domain: Annotated[
+        str | None,
+        typer.Option(
+            "--show-domain",
+            help="Domains of NEW, comma-separated, that have a part in the report, however usual they are.",
+        ),
+    ] = None,
     costs: Costs = None,
     format: Format = None,
     stream: o.StreamOptions,
@@ -67,8 +74,7 @@ def run(
     training, held = read_training(train, columns, csv, hold_out)
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
-        project = learn(training, o.make_model(context), evaluate=evaluate)
-    matrix = read_costs(costs, project.model.classes_)
+        project = learn(training, with_costs(o.make_model(context), costs, training.y), evaluate=evaluate)
     rows = name = None
     if held is not None:
         rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
@@ -77,9 +83,12 @@ def run(
         rows, name = read_new(str(new), project, csv, adapting.labels, each=True)
         domain = domain_of_rows(rows.table, project, name)
         if domain is not None:
-            each = EachDomain(project, rows, domain, name, train, training.remarks, others, matrix)
-            each.answer(voice, adapting, output, kind)
+            asked = split(show_domain)
+            each = EachDomain(project, rows, domain, name, train, training.remarks, others, asked)
+            each.answer(voice, adapting, output, kind, context.find_root().obj)
             return
+    if show_domain is not None:
+        raise ValueError("--show-domain is for a NEW of several domains, and this one is adapted to as one.")
     with voice.waiting("Adapting"):
         if rows is None or name is None:
             done = adapt_blocks(project, str(new), csv, stream, adapting)
@@ -96,6 +105,6 @@ def run(
             remarks=remarks,
         )
     with open_table(output, kind) as write:
-        for batch in predict_batches(project, done.batches(), done.name, others, matrix):
+        for batch in predict_batches(project, done.batches(), done.name, others):
             write(batch)
     finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows, context.find_root().obj)

@@ -74,26 +74,6 @@ def image_folder(
     )
 
 
-def load_image_folder(
-    *,
-    root: str | Path,
-    test: str | Iterable[str] = (),
-    validate: str | Iterable[str] = (),
-    size: int | None = None,
-    random_state: int = 0,
-    data_dir: Path | None = None,
-) -> Dataset:
-    """Return one's own pictures by name; a relative root is looked for in the data folder.
-
-    Examples
-    --------
-    >>> from sfboost.lab.datasets import load
-    >>> load("image_folder", root="photos", test="night")  # doctest: +SKIP
-    """
-    found = (data_dir or Path()) / root
-    return image_folder(found, name=found.stem, test=test, validate=validate, size=size)
-
-
 def unpacked(archive: Path) -> Path:
     """Return the folder an archive was unpacked into, doing so the first time.
 

@@ -100,42 +100,6 @@ def from_table(
     )
 
 
-def load_table(
-    *,
-    source: str | Path,
-    target: str,
-    domain: str,
-    test: str | Iterable[str] = (),
-    validate: str | Iterable[str] = (),
-    stable_features: Iterable[str] | None = None,
-    unstable_features: Iterable[str] | None = None,
-    drop: Iterable[str] = (),
-    encoded: bool = False,
-    random_state: int = 0,
-    data_dir: Path | None = None,
-) -> Dataset:
-    """Return one's own table by the name ``table``; a relative source is looked for in the data folder.
-
-    Examples
-    --------
-    >>> from sfboost.lab.datasets import load
-    >>> load("table", source="rows.csv", target="sick", domain="town", test="B")  # doctest: +SKIP
-    """
-    path = (data_dir or Path()) / source
-    dataset = from_table(
-        path,
-        target=target,
-        domain=domain,
-        test=test,
-        validate=validate,
-        stable_features=stable_features,
-        unstable_features=unstable_features,
-        drop=drop,
-        name=path.stem,
-    )
-    return encode(dataset) if encoded else dataset
-
-
 def encode(dataset: Dataset) -> Dataset:
     """Return the data set as numbers, by `sfboost.encoding.Encoder` fitted on its training domains.
 

@@ -49,7 +49,8 @@ def check_complementarity(inputs: CheckInputs) -> CheckResult:
             return CheckResult("complementarity", "cannot tell", found, remedy, *result)
         return CheckResult("complementarity", "holds", found, "", *result)
     remedy = (
-        "Adapt with the guard (the default), or drop the unstable columns that follow X_S within a class."
+        "Keep the default answer, which asks your own domains, or drop the unstable columns that follow X_S "
+        "within a class."
     )
     # The test looks at squares too: so must the size. An estimate that could be noise is a doubt at most.
     tested = training_leaks(training, squares=True)

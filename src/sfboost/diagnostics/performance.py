@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
+from sfboost.adaptation.costs import cheapest, check_costs
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix
 from sfboost.marginal.probabilities import FloatArray
 
@@ -45,6 +46,8 @@ class Performance:
     leak, level : float
     withheld : str
         Why there are no figures; empty if there are.
+    source : str
+        What the intervals rest on, if not on f_S alone.
     """
 
     value: Mapping[str, float]
@@ -53,11 +56,33 @@ class Performance:
     leak: float
     level: float
     withheld: str = ""
+    source: str = ""
+
+    @classmethod
+    def around(
+        cls,
+        value: Mapping[str, float],
+        reach: Mapping[str, float],
+        leak: float,
+        level: float,
+        costs: FloatArray | None = None,
+        source: str = "",
+    ) -> Self:
+        """Intervals of so far to either side, within what each score can be."""
+        ends = {name: (0.0, np.inf if name == "log_loss" else 1.0) for name in value}
+        if costs is not None:
+            ends["cost"] = (float(costs.min()), float(costs.max()))
+        lower, upper = (
+            {name: float(np.clip(value[name] + sign * reach[name], *ends[name])) for name in value}
+            for sign in (-1.0, 1.0)
+        )
+        return cls(value, lower, upper, leak, level, source=source)
 
     def __str__(self) -> str:
         if self.withheld:
             return f"no figures: {self.withheld}"
-        lines = [f"{100 * self.level:.0f} % intervals, which allow for a leak of {self.leak:.3f}"]
+        allowed = self.source or f"which allow for a leak of {self.leak:.3f}"
+        lines = [f"{100 * self.level:.0f} % intervals, {allowed}"]
         for name, value in self.value.items():
             lines.append(f"{name:<18} {value:.3f}  ({self.lower[name]:.3f} to {self.upper[name]:.3f})")
         return "\n".join(lines)
@@ -130,17 +155,7 @@ def estimate_performance(
     if leak > 0.0:
         bias = _leak_reach(proba, stable, weight, i, k, leak, costs)
         reach = {name: size + bias[name] for name, size in reach.items()}
-    lower, upper = ({n: value[n] + sign * reach[n] for n in value} for sign in (-1.0, 1.0))
-    ends = {name: (0.0, np.inf if name in ("log_loss", "cost") else 1.0) for name in value}
-    if costs is not None:
-        ends["cost"] = (float(costs.min()), float(costs.max()))
-    return Performance(
-        value,
-        {name: float(np.clip(lower[name], *ends[name])) for name in value},
-        {name: float(np.clip(upper[name], *ends[name])) for name in value},
-        leak,
-        level,
-    )
+    return Performance.around(value, reach, leak, level, costs)
 
 
 def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
@@ -153,33 +168,6 @@ def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
     """
     own = as_probability_matrix(proba)
     return weighted_scores(own, own / len(own), None if cost is None else check_costs(cost, own.shape[1]))
-
-
-def check_costs(costs: Any, n_classes: int) -> FloatArray:
-    """``costs[y, j]`` of deciding j where the truth is y, as K × K numbers."""
-    matrix = np.asarray(costs, dtype=np.float64)
-    if matrix.shape != (n_classes, n_classes) or not np.isfinite(matrix).all():
-        raise ValueError(
-            f"costs of shape {matrix.shape} are not one finite number for each truth and decision: pass "
-            f"{n_classes} rows, one for each true class, of {n_classes} numbers, one for each decision."
-        )
-    return matrix
-
-
-def cheapest(proba: FloatArray, costs: FloatArray) -> IntArray:
-    """The decision of the least expected cost in each row; of equal ones the likelier class.
-
-    Examples
-    --------
-    Missing the second class costs ten times a false alarm:
-
-    >>> cheapest(np.array([[0.95, 0.05], [0.85, 0.15]]), np.array([[0.0, 1.0], [10.0, 0.0]]))
-    array([0, 1])
-    """
-    expected = proba @ costs
-    least = expected.min(axis=1, keepdims=True)
-    equal = expected <= least + 1e-12 * np.abs(expected).max(axis=1, keepdims=True)
-    return np.where(equal, proba, -1.0).argmax(axis=1)
 
 
 def weighted_scores(proba: FloatArray, label: FloatArray, cost: FloatArray | None = None) -> dict[str, float]:

@@ -10,12 +10,14 @@ from typing import Any, Self
 import narwhals as nw
 import numpy as np
 
-from sfboost.encoding.cells import as_series
+from sfboost.encoding.cells import as_series, whole_numbers
 from sfboost.encoding.column import Column
 from sfboost.marginal.probabilities import FloatArray
 
 # A gap is a feature from this many rows on, and from this share of them.
 _FEWEST, _LEAST_SHARE = 10, 0.01
+# Columns that lack fewer of their cells are counted, not named.
+_HARDLY = 0.01
 
 
 @dataclass(frozen=True)
@@ -93,14 +95,20 @@ class Encoder:
         A column that is encoded already (`sex=f` is there, and no `sex`) stays as it is.
         """
         frame = _frame(rows)
+        there = set(frame.columns)
         # Column by column in memory, as tables are.
         numbers, first = np.empty((len(frame), len(self.names)), order="F"), 0
-        parts = [(self._encode, column) for column in self.columns]
-        parts += [(self._gap, column) for column in self._with_gaps]
-        for make, column in parts:
-            part = make(column, frame)
+
+        def put(part: FloatArray) -> None:
+            nonlocal first
             numbers[:, first : first + part.shape[1]] = part
             first += part.shape[1]
+
+        for column in self.columns:
+            whole = whole_numbers(rows, column.name) if column.is_number and column.name in there else None
+            put(self._encode(column, frame) if whole is None else column.filled(whole))
+        for column in self._with_gaps:
+            put(self._gap(column, frame))
         return numbers
 
     @property
@@ -127,14 +135,16 @@ class Encoder:
 
     def remarks(self, table: Any, what: str = "new rows") -> list[str]:
         """Sentences about every cell that had to be filled in."""
-        rows, remarks, missing = _frame(table), [], []
+        rows, remarks, missing, hardly = _frame(table), [], [], 0
         for column in self.columns:
             if column.name not in rows.columns:
                 continue  # encoded already
             if not column.is_number and not column.levels:
                 continue  # there was nothing in training, and nothing is made of it here
             values = as_series(rows[column.name])
-            if share := float(np.mean(column.missing(values))):
+            share = float(np.mean(column.missing(values)))
+            hardly += 0.0 < share < _HARDLY
+            if share >= _HARDLY:
                 fill = f"{column.fill:g}" if column.is_number else repr(column.levels[0])
                 much = "all" if share == 1.0 else f"{100 * share:.2g} %"
                 missing.append(f"{column.name!r} in {much} ({fill})")
@@ -145,6 +155,9 @@ class Encoder:
                     f"({', '.join(unseen[:5])}; {100 * share:.1f} % of rows): they are taken for the "
                     f"most frequent one, {column.levels[0]!r}."
                 )
+        if hardly:
+            others = " other" if missing else ""
+            missing.append(f"{hardly}{others} column{'s' if hardly > 1 else ''} in less than 1 %")
         if missing:
             remarks.append(
                 f"Missing in {what}; the median or most frequent category of training is put there: "

@@ -146,4 +146,8 @@ class SoftLogisticRegression(SoftLabelMixin):
     def _logits(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self.logits_of(X)
+
+    def logits_of(self, X: Any) -> FloatArray:
+        """Logits of clean rows, which are not checked again, of shape (n, columns)."""
         return np.asarray(X @ self.coef_.T) + self.intercept_

@@ -53,6 +53,9 @@ class Whitening:
         else:
             rows = rows - mean
             rows *= root
+            if rows.shape[1] <= _DIRECTIONS:  # all of them, at once
+                variances, directions = np.linalg.eigh(rows.T @ rows)
+                return cls(mean, directions, np.maximum(variances, 0.0), 0.0)
             total = float(np.vdot(rows, rows))
         rank = min(_DIRECTIONS, *rows.shape)
         _, sizes, directions = randomized_svd(rows, rank, n_iter=1, random_state=0)

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts
 from sfboost.report.own_domains import METHODS, mean_of, own_domains
 from sfboost.report.training import TrainingFacts
+from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
 
 # What Markdown would read as a sign of its own.
@@ -37,7 +39,7 @@ def model_card(facts: ReportFacts) -> str:
         "## Assumptions",
         _table(
             ("check", "where", "verdict", "number", "what to do"),
-            [(c.name, c.where, c.verdict, c.number, c.remedy or "–") for c in facts.checks],
+            [(c.name, c.where, c.verdict, c.number, in_words(c.remedy) or "–") for c in facts.checks],
         ),
         "## Limits",
         _limits(facts),
@@ -75,12 +77,29 @@ def _here(facts: ReportFacts) -> str:
     ]
     shares = zip(facts.classes, facts.prior, strict=True)
     lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {_percent(p)}' for name, p in shares)}.")
+    if facts.foretold is not None:
+        lines.append(
+            "Foretold without labels, in brackets as far off as such figures were on own domains, in nine of "
+            "ten:"
+        )
+        rows = [
+            ("answer" if name == "adapted" else name, *(_within(told, m) for m in ("accuracy", "log_loss")))
+            for name, told in facts.foretold.items()
+        ]
+        lines.append(_table(("method", "accuracy", "log loss"), rows))
     if facts.scores is not None:
         metrics, by_method = facts.scores.metrics, facts.scores.by_method
-        rows = [(name, *(f"{values[m]:.3f}" for m in metrics)) for name, values in by_method.items()]
+        rows = [
+            ("answer" if name == "adapted" else name, *(f"{values[m]:.3f}" for m in metrics))
+            for name, values in by_method.items()
+        ]
         lines.append(f"Scores on {facts.scores.n_rows} labels, which nothing was fitted to:")
-        lines.append(_table(("method", *metrics), rows))
+        lines.append(_table(("method", *(m.replace("_", " ") for m in metrics)), rows))
     return "\n\n".join(lines)
+
+
+def _within(told: Performance, metric: str) -> str:
+    return f"{told.value[metric]:.3f} ({told.lower[metric]:.3f} to {told.upper[metric]:.3f})"
 
 
 def _limits(facts: ReportFacts) -> str:

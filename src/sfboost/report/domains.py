@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from jinja2 import Environment, StrictUndefined
 
+import sfboost
 from sfboost.boosting import AdaptedDomains
 from sfboost.change import FeatureChange
 from sfboost.tables.foreign_text import plain
@@ -48,9 +50,16 @@ class DomainFact:
 
 
 def domain_facts(
-    many: AdaptedDomains, X: Any, domain: npt.NDArray[Any], y: npt.NDArray[Any] | None = None
+    many: AdaptedDomains,
+    X: Any,
+    domain: npt.NDArray[Any],
+    y: npt.NDArray[Any] | None = None,
+    asked: Collection[Any] = (),
 ) -> list[DomainFact]:
-    """What the page says of each domain, the most unusual ones first; `y` is for scores alone."""
+    """What the page says of each domain, the most unusual ones first; `y` is for scores alone.
+
+    Those that are `asked` for have a part of their own, too.
+    """
     stable, answer = many.model.predict(X), many.predict(X, domain)
     place = {name: number for number, name in enumerate(many.domains)}
     number = np.array([place[name] for name in domain.tolist()])
@@ -64,7 +73,7 @@ def domain_facts(
     changed = np.bincount(number, stable != answer)
     made = []
     for rank, row in enumerate(many.overview()):
-        at, shown = place[row.name], rank < _MOST_PARTS
+        at, shown = place[row.name], rank < _MOST_PARTS or row.name in asked
         made.append(
             DomainFact(
                 str(row.name),
@@ -83,25 +92,45 @@ def domain_facts(
     return made
 
 
-def render_domains(facts: Sequence[DomainFact], title: str, source: str = "", made: str = "") -> str:
-    """The page. Everything that came from a table is escaped, and only our own few lines of script run."""
+def render_domains(
+    facts: Sequence[DomainFact], title: str, source: str = "", made: str = "", command: str = ""
+) -> str:
+    """The page. Everything that came from a table is escaped, and only our own few lines of script run.
+
+    `made` is the date to show, and `command` what was typed to make it, if any.
+    """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["percent"] = lambda value: "–" if value is None else f"{100 * value:.1f} %"
+    environment.filters |= {
+        "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
+        "p": lambda value: "< 0.001" if value < 0.001 else f"{value:.3f}",
+    }
+    counts = Counter(fact.decision for fact in facts)
     return environment.from_string(_PAGE).render(
         facts=facts,
         title=title,
         source=source,
         made=made,
+        command=command,
+        version=sfboost.__version__,
+        advice=[(counts[kind], words) for kind, words in _ADVICE.items() if counts[kind]],
         script=_SORT,
         hash=b64encode(sha256(_SORT.encode()).digest()).decode(),
         style=files("sfboost.report").joinpath("page.css").read_text(encoding="utf-8"),
         scored=any(fact.answer is not None for fact in facts),
         tested=any(fact.verdict for fact in facts),
         changed=sum(fact.verdict == "changed" for fact in facts),
-        parts=[fact for fact in facts if fact.reason],
+        parts=[(number, fact) for number, fact in enumerate(facts, 1) if fact.reason],
     )
+
+
+_ADVICE = {
+    "pooled": "all features as trained: nothing changed there",
+    "adapted": "an answer that allows for a changed meaning",
+    "blended": "a blend: a meaning may have changed",
+    "kept stable": "the stable features alone: a meaning changed, and nothing better is known",
+}
 
 
 def _shown(value: Any) -> Any:
@@ -138,11 +167,17 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
   <p class="overline">sfboost report{% if source %} · {{ source }}{% endif %}</p>
   <h1>{{ title }}</h1>
   <p class="lead">{{ facts | length }} new domains, each with an answer of its own.</p>
+  <ul>
+{% for count, words in advice %}
+  <li><strong>{{ count }}</strong>: {{ words }}.</li>
+{% endfor %}
+  </ul>
 {% if tested %}
   <p>A meaning is called changed in {{ changed }} of them. At most one in twenty of these is expected not to
   be: p-values are adjusted for the number of domains.</p>
 {% endif %}
-  <p class="quiet">A click on a heading sorts.</p>
+  <p class="quiet">Unusual: standard errors by which the unstable features say something else than in the own
+  domains. A click on a heading sorts.</p>
 </header>
 <section>
 <div class="scroll" tabindex="0" role="region" aria-label="Overview">
@@ -157,8 +192,9 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 {% for fact in facts %}
 <tr><th scope="row">
 {%- if fact.reason %}<a href="#part{{ loop.index }}">{{ fact.name }}</a>{% else %}{{ fact.name }}{% endif -%}
-</th><td>{{ fact.n_rows }}</td><td>{{ fact.decision }}</td><td>{{ fact.verdict or "–" }}</td>
-<td data-key="{{ fact.adjusted if tested else 1 }}">{{ "%.3f" % fact.adjusted if tested else "–" }}</td>
+</th><td>{{ fact.n_rows }}</td><td>{{ fact.decision }}</td>
+<td{% if fact.verdict == "changed" %} class="changed"{% endif %}>{{ fact.verdict or "–" }}</td>
+<td data-key="{{ fact.adjusted if tested else 1 }}">{{ fact.adjusted | p if tested else "–" }}</td>
 <td>{{ "%.1f" % fact.unusual }}</td><td data-key="{{ fact.n_changed }}">{{ fact.n_changed }}</td>
 {% if scored %}
 <td data-key="{{ fact.stable if fact.stable is not none else -1 }}">{{ fact.stable | percent }}</td>
@@ -173,23 +209,29 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 <section>
 <h2>By domain</h2>
 {% if parts | length < facts | length %}
-<p class="quiet">The {{ parts | length }} most unusual ones.</p>
+<p class="quiet">The {{ parts | length }} most unusual ones, and those that were asked for.</p>
 {% endif %}
-{% for fact in parts %}
+{% for number, fact in parts %}
 <details><summary>{{ fact.name }}: {{ fact.decision }}</summary>
-<p id="part{{ loop.index }}">{{ fact.reason }}</p>
+<p id="part{{ number }}">{{ fact.reason }}</p>
 {% if fact.features %}
 <table class="parts"><tr><th>unstable feature</th><th>meaning left</th><th>p</th></tr>
 {% for feature in fact.features %}
 <tr><td>{{ feature.name }}</td><td>{{ "%.0f" % (100 * feature.left) }} %</td>
-<td>{{ "%.3f" % feature.p_value }}</td></tr>
+<td>{{ feature.p_value | p }}</td></tr>
 {% endfor %}
 </table>
 {% endif %}
 </details>
 {% endfor %}
 </section>
-<footer>{% if made %}Made on {{ made }}. {% endif %}This page loads nothing.</footer>
+<footer>
+  <p>Made{% if made %} on {{ made }}{% endif %} by sfboost {{ version }}: Stable Feature Boosting (Eastwood et
+  al., NeurIPS 2023). This page loads nothing.</p>
+{% if command %}
+  <div class="scroll" tabindex="0"><code>{{ command }}</code></div>
+{% endif %}
+</footer>
 <script>{{ script | safe }}</script>
 </body>
 </html>

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 import sfboost
-from sfboost.boosting import METRICS, AdaptedClassifier, score_predictions
+from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
 from sfboost.boosting.diagnosing import meanings_here, new_rows
 from sfboost.boosting.evaluation import class_positions, pooled_proba
 from sfboost.change.by_feature import FeatureMeaning
-from sfboost.diagnostics import diagnose
+from sfboost.diagnostics import Performance, diagnose
 from sfboost.report.changes import Changes, find_changes
 from sfboost.report.slopes import ClassStory, tell_slopes
 from sfboost.report.training import TrainingFacts
@@ -73,6 +73,7 @@ class ReportFacts:
     remarks: tuple[str, ...]
     missing: tuple[tuple[str, tuple[float, ...], float], ...] = ()
     meanings: tuple[FeatureMeaning, ...] = ()
+    foretold: Mapping[str, Performance] | None = None
 
 
 def make_facts(
@@ -137,7 +138,15 @@ def make_facts(
         remarks=(*remarks, *adapted.warnings_),
         missing=_missing(training, missing or {}),
         meanings=() if adapted.change_ is None else meanings_here(model, X, change=adapted.change_),
+        foretold=foretold(adapted, X),
     )
+
+
+def foretold(adapted: AdaptedClassifier, X: Any) -> Mapping[str, Performance] | None:
+    """Scores here without labels, where own domains say how far off such figures are."""
+    if adapted.best is None or not any(case.surprises for case in adapted.model.training_.experience.cases):
+        return None
+    return performance_without_labels(adapted, X, labels_from="answer", cost=adapted.model._costs())
 
 
 def all_checks(adapted: AdaptedClassifier, training: TrainingFacts, X: pd.DataFrame) -> tuple[CheckFact, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from sfboost.boosting.metrics import LOSSES, is_skewed
+from sfboost.boosting.metrics import LOSSES, POINTS, is_skewed
 from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts
 from sfboost.report.meaning_picture import draw_meanings
@@ -35,7 +36,11 @@ _METRIC_NAMES = {
     "brier": "Brier",
     "auroc": "AUROC",
     "ece": "ECE",
+    "cost": "cost",
 }
+_SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
+# What is foretold without labels.
+_FORETOLD = ("accuracy", "balanced_accuracy", "auroc", "log_loss", "cost")
 _SYMBOLS = (
     ("Y", "the class"),
     ("X_S, X_U", "the stable and the unstable features"),
@@ -71,6 +76,8 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
         metric_names=_METRIC_NAMES,
         losses=LOSSES,
+        points=POINTS - {"auroc"},
+        foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         symbols=_SYMBOLS,
         made=made,
@@ -91,7 +98,10 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
 
 
 def _shown(value: Any) -> Any:
-    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    # A number stays beside its sign where a line breaks.
+    return _SIGNED.sub("\u00a0\\1\u00a0", plain(value))
 
 
 def _p(value: float | None) -> str:

@@ -152,7 +152,7 @@ def draw_reliability(before: Mapping[str, list[float]], after: Mapping[str, list
     """How often a confidence was right, before and after calibration; the diagonal is as it should be."""
     size, left = 260.0, 40.0
     lowest = min([*before["confidence"], *after["confidence"], *before["accuracy"], *after["accuracy"], 0.5])
-    low = max(0.0, int(lowest * 10) / 10)
+    low = max(0.0, int(lowest * 5) / 5)
     canvas = Canvas(
         size + left + 14.0, size + 52.0, "Reliability of the stable predictor before and after calibration"
     )
@@ -161,8 +161,9 @@ def draw_reliability(before: Mapping[str, list[float]], after: Mapping[str, list
         span = 1.0 - low
         return left + size * (confidence - low) / span, 10.0 + size * (1.0 - (accuracy - low) / span)
 
-    for k in range(6):
-        value = low + k * (1.0 - low) / 5
+    step = 0.2 if low < 0.5 else 0.1
+    for k in range(round((1.0 - low) / step) + 1):
+        value = low + k * step
         canvas.line(*at(low, value), *at(1.0, value), "grid")
         canvas.text(left - 8.0, at(low, value)[1] + 4.0, f"{100 * value:.0f}", "small", "end")
         canvas.text(at(value, low)[0], size + 28.0, f"{100 * value:.0f}", "small", "middle")

@@ -1,9 +1,9 @@
 """Learning stable and complementary features with PyTorch (the ``torch`` extra).
 
 Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
-`networks` · `split_network`, `objective`, `batches`, `actir` · `building`, `trainer`, `stacking` ·
-`stages`, `course` · `learning`, `ensemble` · `views`, `candidates`, `folds`, `side_by_side`, `progress` ·
-`members`, `first_guess`, `search` · `inputs`, `verification`, `predictor`, `saved` · `classifier`, `drawing`.
+`networks` · `split_network`, `objective`, `batches` · `building`, `trainer` · `stages`, `course` ·
+`learning` · `views`, `candidates`, `folds`, `side_by_side`, `progress` · `members`, `first_guess`,
+`search` · `inputs`, `verification`, `predictor`, `saved` · `classifier`, `drawing`.
 """
 
 from __future__ import annotations

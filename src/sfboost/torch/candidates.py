@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import torch
 from torch import nn
 
+from sfboost.torch.building import trunk_width
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.plan import Goal
-from sfboost.torch.views import VIEWS, views_of
+from sfboost.torch.views import VIEWS, ColumnPart, views_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,10 @@ class Candidate:
     penalty : str
         The stability penalty; "own" is the module that was passed.
     penalty_weight, dropout, weight_decay : float
+    frozen : bool
+        Whether the trunk keeps the weights that it has: f_S is linear in what it makes of a row.
+    steady : bool
+        Whether f_S reads only those learned features that say the same of the class in every domain.
 
     Examples
     --------
@@ -43,6 +49,8 @@ class Candidate:
     penalty_weight: float = 0.0
     dropout: float = 0.0
     weight_decay: float = 0.0
+    frozen: bool = False
+    steady: bool = False
 
     def __str__(self) -> str:
         parts = [self.network, self.view if self.view != "whole" else ""]
@@ -50,6 +58,8 @@ class Candidate:
         parts.append(f"{self.penalty} {self.penalty_weight:g}" if self.penalty != "none" else "")
         parts.append(f"dropout {self.dropout:g}" if self.dropout else "")
         parts.append(f"decay {self.weight_decay:g}" if self.weight_decay else "")
+        parts.append("frozen" if self.frozen else "")
+        parts.append("steady features" if self.steady else "")
         return ", ".join(part for part in parts if part)
 
     def settings(self) -> dict[str, Any]:
@@ -64,7 +74,7 @@ def first_candidates(network: str, shape: Sequence[int]) -> list[Candidate]:
 
     Examples
     --------
-    >>> [str(c) for c in first_candidates("auto", (3,))]
+    >>> [str(c) for c in first_candidates("auto", (3,))][:3]
     ['narrow, balanced', 'narrow, columns', 'narrow, columns, balanced']
     """
     start = Candidate(network="narrow" if network == "auto" else network)
@@ -77,21 +87,32 @@ def variants(best: Candidate, network: str, shape: Sequence[int], goal: Goal) ->
 
     Examples
     --------
-    >>> [str(c) for c in variants(Candidate(), "mlp", (3,), Goal())]
-    ['narrow, dropout 0.5', 'narrow, decay 0.01', 'narrow, irm 10']
+    >>> for candidate in variants(Candidate(), "auto", (3,), Goal()):
+    ...     print(candidate)
+    narrow, dropout 0.5
+    narrow, decay 0.01
+    narrow, irm 10
+    narrow, vrex 10
+    narrow, steady features
+    linear
     """
-    changed = [replace(best, dropout=0.5)] if network != "own" else []
+    own = network == "own"
+    changed = [replace(best, frozen=True) if own else replace(best, dropout=0.5)]
     changed.append(replace(best, weight_decay=0.01))
     name = goal.penalty if isinstance(goal.penalty, str) else "own"
-    if name != "none":
-        changed.append(replace(best, penalty=name, penalty_weight=goal.penalty_weight))
+    # Beside IRM the penalty that asks for the same of the risks themselves.
+    names = {"none": [], "irm": ["irm", "vrex"]}.get(name, [name])
+    changed += [replace(best, penalty=each, penalty_weight=goal.penalty_weight) for each in names]
+    changed.append(replace(best, steady=True))
+    if network == "auto" and len(shape) == 1:
+        changed.append(replace(best, network="linear"))
     if network == "auto" and len(shape) == 3 and min(shape[1:]) >= 14:
         changed.append(replace(best, network="cnn"))
     return changed
 
 
 def trunk_maker(candidate: Candidate, own: nn.Module | None, shape: Sequence[int]) -> Callable[[], nn.Module]:
-    """Return what makes the trunk of a candidate for rows of a shape: a view, then a network.
+    """Return what makes the trunk of a candidate for rows of a shape: a view, a network, which features.
 
     Examples
     --------
@@ -105,6 +126,11 @@ def trunk_maker(candidate: Candidate, own: nn.Module | None, shape: Sequence[int
             trunk: nn.Module = GivenTrunk(own)
         else:
             trunk = make_network(candidate.network, shape, dropout=candidate.dropout)
-        return nn.Sequential(VIEWS[candidate.view](shape), trunk)
+        if candidate.frozen:
+            trunk.requires_grad_(False)
+        seen = nn.Sequential(VIEWS[candidate.view](shape), trunk)
+        if candidate.steady:
+            seen.append(ColumnPart(trunk_width(seen, torch.zeros(2, *shape))))
+        return seen
 
     return make

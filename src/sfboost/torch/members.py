@@ -19,7 +19,7 @@ from sfboost.torch.learning import Learner
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stages import Trial, trials, unstable_trial
-from sfboost.torch.views import ColumnPart
+from sfboost.torch.views import steady_columns
 
 Look = Callable[[], float]
 History = list[dict[str, Any]]
@@ -52,8 +52,8 @@ class Members:
     Attributes
     ----------
     folds : list of Fold
-    silent : array of bool, optional
-        ColumnPart that the view "columns" shows.
+    shown : dict of array of bool
+        Columns that a view of some columns shows.
     """
 
     x: Tensor
@@ -64,7 +64,7 @@ class Members:
     seed: int
     options: dict[str, Any] = field(default_factory=dict)
     checkpoint: Path | None = None
-    silent: np.ndarray | None = None
+    shown: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.own = self.network if isinstance(self.network, nn.Module) else None
@@ -99,10 +99,24 @@ class Members:
             seed=seed_of(self.seed, 0, k),
             make_unstable_trunk=trunk_maker(self.guess_candidate(), self.own, self.shape),
         )
-        for module in network.trunk.modules():
-            if isinstance(module, ColumnPart) and self.silent is not None:
-                module.kept.copy_(torch.from_numpy(self.silent))
+        if candidate.view in self.shown:
+            network.trunk[0].kept.copy_(torch.from_numpy(self.shown[candidate.view]))  # type: ignore[index]
         return network
+
+    def without(self, domains: np.ndarray) -> tuple[Members, np.ndarray] | None:
+        """Return the rows of the other domains, in one fold, and their positions; None if a class is lost."""
+        rows = np.flatnonzero(~np.isin(self.domain, domains))
+        if len(np.unique(self.y[rows])) < self.n_classes:
+            return None
+        others = replace(
+            self,
+            x=self.x[torch.from_numpy(rows).to(self.x.device)],
+            y=self.y[rows],
+            domain=np.unique(self.domain[rows], return_inverse=True)[1],
+            checkpoint=None if self.checkpoint is None else self.checkpoint / f"without {domains.tolist()}",
+        )
+        others.folds = others.folds[:1]
+        return others, rows
 
     def learn_guess(self, network: SplitNetwork, k: int, look: Look) -> None:
         """Train Φ_U alone, without f_S."""
@@ -123,10 +137,29 @@ class Members:
 
         trial = next(trial for trial in trials(Goal(), self.plan) if trial.name == "stable")
         phase = replace(trial.phases[-1], weight_decay=candidate.weight_decay)
-        penalty = self.goal.penalty if candidate.penalty != "none" else "none"
+        penalty = self.goal.penalty if candidate.penalty == "own" else candidate.penalty
         goal = replace(self.goal, penalty=penalty, penalty_weight=candidate.penalty_weight)
         balanced = guess if candidate.balance else None
-        return self._learn(network, k, replace(trial, phases=(phase,)), look, goal, candidate, balanced)
+        trial = replace(trial, phases=(phase,))
+        history = self._learn(network, k, trial, look, goal, candidate, balanced)
+        if candidate.steady and self._hide_drifting(network, k):
+            # A head of its own for what is left; the features stay as they were learned.
+            network.trunk.requires_grad_(False)
+            head = replace(trial, name="head", lowers=None)
+            history += self._learn(network, k, head, look, goal, candidate, balanced)
+            network.trunk.requires_grad_(True)
+        return history
+
+    def _hide_drifting(self, network: SplitNetwork, k: int) -> bool:
+        """Hide the learned features that drift between domains; say whether some are left."""
+        rows = self.folds[k].train
+        with torch.no_grad():
+            features = network.stable_features(self.source(rows).x).double().cpu().numpy()
+        steady = steady_columns(features, self.y[rows], self.domain[rows])
+        if not (steady & (features.std(axis=0) > 0)).any():
+            return False
+        network.trunk[-1].kept.copy_(torch.from_numpy(steady))  # type: ignore[index]
+        return True
 
     def learn_unstable(self, network: SplitNetwork, k: int, candidate: Candidate) -> History:
         """Train Φ_U beside f_S, stopped by the joint risk on the held-out rows."""

@@ -67,14 +67,12 @@ class FittedPredictor(AdaptableClassifier):
         experience = experience_of(proba, features, y, held_out.domain, weight, names)
         return replace(training, experience=experience)
 
-    def answer_rows(
-        self, X: Any, sample_weight: Any = None, log_stable: FloatArray | None = None
-    ) -> AnswerRows | None:
+    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
         experience = self.training_.experience
         if experience is None:
             return None
-        log_stable, unstable = self.stable_and_unstable(X)
+        log_stable, unstable = self.stable_and_unstable(X) if parts is None else parts
         return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
 
     @property

@@ -5,7 +5,9 @@
    weighted so that label and guess are independent. That is the risk in a domain where the guess says
    nothing; its minimum is the f_S that is wanted, and an f_S that reads what the guess reads is far from it.
    Every view of the rows first, on two folds; the best with one thing changed, on two folds; the three best
-   on all folds.
+   on all folds. With three domains or more each of the three is also trained without some domains and scored
+   there, and the worse of its two risks counts: what is unstable may be hard to learn, and the guess then
+   about something else.
 3. Φ_U beside the best, on the joint risk, stopped where that is lowest on held-out rows.
 
 What predicts is the mean of the folds' networks; what is said about it was measured on rows held out of each.
@@ -30,10 +32,11 @@ from sfboost.torch.members import History, Members
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
 from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.views import silent_columns
+from sfboost.torch.views import silent_columns, steady_columns
 
 _FIRST_FOLDS = 2
 _FINALISTS = 3
+_LEFT_OUT = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,7 @@ class _Tried:
     losses: dict[int, np.ndarray] = field(default_factory=dict)
     right: dict[int, np.ndarray] = field(default_factory=dict)
     history: History = field(default_factory=list)
+    left_out: float = math.nan
     seconds: float = 0.0
 
 
@@ -107,6 +111,8 @@ class Search:
         self.most, self.seconds = read_budget(budget)
         self.first = first_candidates(self.members.name, self.members.shape)
         self.few = range(len(self.members.folds))[:_FIRST_FOLDS]
+        n = self.members.n_domains
+        self.left_out = np.array_split(np.arange(n), min(n, _LEFT_OUT)) if n > 2 else []
         self.progress = TrainingProgress(self._expected(), shown=shown)
         self.tried: list[_Tried] = []
 
@@ -114,7 +120,7 @@ class Search:
         """Trainings there will be."""
         candidates = int(min(self.most, len(self.first) + len(self._variants(self.first[0]))))
         folds = len(self.members.folds)
-        last = min(_FINALISTS, candidates) * (folds - len(self.few))
+        last = min(_FINALISTS, candidates) * (folds - len(self.few) + len(self.left_out))
         return 2 * folds + candidates * len(self.few) + last
 
     def _variants(self, best: Candidate) -> list[Candidate]:
@@ -128,25 +134,28 @@ class Search:
         self.weight = balancing_weights(members.y, self.guess, members.domain)
         if len(members.shape) == 1:
             table = members.x.double().cpu().numpy()
-            members.silent = silent_columns(table, members.y, self.guess, members.domain)
+            members.shown["columns"] = silent_columns(table, members.y, self.guess, members.domain)
+            members.shown["steady"] = steady_columns(table, members.y, members.domain)
         self._try(self.first)
         self._try(self._variants(self._ranked()[0].candidate))
         finalists = self._ranked()[:_FINALISTS]
         for tried in finalists:
             self._train(tried, range(len(members.folds)))
-        best = min(finalists, key=self._score)
+            if len(finalists) > 1:
+                self._leave_out(tried)
+        best = min(finalists, key=self._worse)
         for k, network in best.networks.items():
             best.history += members.learn_unstable(network, k, best.candidate)
             self.progress.step("unstable part")
         return self._found(best)
 
     def _try(self, candidates: Sequence[Candidate]) -> None:
-        silent = self.members.silent
         for candidate in candidates:
             late = time.monotonic() - self._start > self.seconds
             if self.tried and (late or len(self.tried) >= self.most):
                 return
-            if candidate.view == "columns" and silent is not None and silent.all() | ~silent.any():
+            shown = self.members.shown.get(candidate.view)
+            if shown is not None and shown.all() | ~shown.any():
                 continue  # all columns, or none of them: that is no view
             self.tried.append(_Tried(candidate))
             self._train(self.tried[-1], self.few)
@@ -165,6 +174,28 @@ class Search:
             tried.right[k] = (logits.argmax(1) == held.target.argmax(1)).cpu().numpy()
             tried.seconds += time.monotonic() - began
             self.progress.step(str(tried.candidate))
+
+    def _leave_out(self, tried: _Tried) -> None:
+        """Train without some domains, as many times as it takes to score every one."""
+        began, risks = time.monotonic(), []
+        for domains in self.left_out:
+            self.progress.step(f"{tried.candidate}, left out")
+            others = self.members.without(domains)
+            if others is None:
+                continue
+            members, rows = others
+            network = members.build(tried.candidate, 0)
+            members.learn_stable(network, 0, tried.candidate, self.guess[rows], self.weight[rows])
+            for name in domains:
+                there = self.members.source(np.flatnonzero(self.members.domain == name))
+                losses = row_losses(stable_logits(network, there.x), there.target)
+                risks.append(float(losses.mean()))
+        tried.left_out = float(np.mean(risks)) if risks else math.nan
+        tried.seconds += time.monotonic() - began
+
+    def _worse(self, tried: _Tried) -> float:
+        """The worse of the risk where the guess says nothing and that in domains left out, if there are."""
+        return float(np.fmax(self._score(tried), tried.left_out))
 
     def _ranked(self) -> list[_Tried]:
         return sorted(self.tried, key=self._score)
@@ -210,6 +241,7 @@ class Search:
             "candidate": str(tried.candidate),
             "chosen": chosen,
             "risk": self._score(tried),
+            "risk_left_out": None if math.isnan(tried.left_out) else tried.left_out,
             "accuracy_guess_right": float(right[agree].mean()) if agree.any() else math.nan,
             "accuracy_guess_wrong": float(right[~agree].mean()) if not agree.all() else math.nan,
             "folds": len(tried.losses),

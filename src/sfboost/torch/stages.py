@@ -6,7 +6,7 @@ narrow Φ_U that is trained briefly on the joint risk. ``split="alternating"`` m
 same two stages, Φ_U without the independence penalty, and then f_S again under all penalties with Φ_U frozen,
 so that it is f_S that becomes independent (`docs/decisions` has the measurements behind this).
 
-One network (`learning`) and many at once (`ensemble`) go through the same list.
+One network (`learning`) and many at once (in the laboratory) go through the same list.
 """
 
 from __future__ import annotations

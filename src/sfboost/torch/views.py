@@ -15,8 +15,9 @@ from scipy.stats import chi2
 from torch import Tensor, nn
 from torch.nn import functional
 
-# A column that shows the guess within a class at this level is not shown to the stable part.
+# A column that is seen at this level to follow the guess, or to drift, is not shown to the stable part.
 _LEVEL = 0.01
+_FEWEST = 5
 
 
 class Whole(nn.Identity):
@@ -98,6 +99,7 @@ VIEWS: dict[str, Callable[[Sequence[int]], nn.Module]] = {
     "coarse": lambda shape: Coarse(),
     "edges": lambda shape: Edges(),
     "columns": lambda shape: ColumnPart(shape[0]),
+    "steady": lambda shape: ColumnPart(shape[0]),
 }
 """Every view by its name."""
 
@@ -108,10 +110,10 @@ def views_of(shape: Sequence[int]) -> list[str]:
     Examples
     --------
     >>> views_of((2, 8, 8)), views_of((5,)), views_of((5, 7))
-    (['whole', 'grey', 'coarse', 'edges'], ['whole', 'columns'], ['whole'])
+    (['whole', 'grey', 'coarse', 'edges'], ['whole', 'columns', 'steady'], ['whole'])
     """
     if len(shape) == 1 and shape[0] > 1:
-        return ["whole", "columns"]
+        return ["whole", "columns", "steady"]
     if len(shape) != 3 or min(shape[1:]) < 4:
         return ["whole"]
     return ["whole", *(["grey"] if shape[0] > 1 else []), "coarse", "edges"]
@@ -136,10 +138,41 @@ def silent_columns(X: np.ndarray, y: np.ndarray, guess: np.ndarray, domain: np.n
             rows = (domain == name) & (y == label)
             for value in np.unique(guess[rows])[1:]:
                 inside, outside = X[rows & (guess == value)], X[rows & (guess != value)]
-                if min(len(inside), len(outside)) < 5:
+                if min(len(inside), len(outside)) < _FEWEST:
                     continue
                 error = inside.var(0, ddof=1) / len(inside) + outside.var(0, ddof=1) / len(outside)
                 gap = inside.mean(0) - outside.mean(0)
                 total += np.where(error > 0, gap**2 / np.maximum(error, 1e-12), 1e6 * (gap != 0))
                 freedom += 1
+    return np.asarray(chi2.sf(total, max(freedom, 1)) > _LEVEL)
+
+
+def steady_columns(X: np.ndarray, y: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Return which columns are not seen to drift between domains (chi-square, 1 %).
+
+    A column drifts if its mean in a class is not as far from that in the others in every domain.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y, domain = rng.integers(0, 2, 500), np.repeat([0, 1], 250)
+    >>> turned = np.where(domain == 0, y, 1 - y)
+    >>> steady_columns(np.c_[y, turned] + rng.normal(size=(500, 2)), y, domain).tolist()
+    [True, False]
+    """
+    total, freedom = np.zeros(X.shape[1]), 0
+    for label in np.unique(y)[1:]:
+        gaps, errors = [], []
+        for name in np.unique(domain):
+            inside, outside = (X[(domain == name) & part] for part in (y == label, y != label))
+            if min(len(inside), len(outside)) < _FEWEST:
+                continue
+            gaps.append(inside.mean(0) - outside.mean(0))
+            error = inside.var(0, ddof=1) / len(inside) + outside.var(0, ddof=1) / len(outside)
+            errors.append(np.maximum(error, 1e-12))
+        if len(gaps) > 1:
+            weight = 1.0 / np.array(errors)
+            mean = (weight * gaps).sum(0) / weight.sum(0)
+            total += (weight * (np.array(gaps) - mean) ** 2).sum(0)
+            freedom += len(gaps) - 1
     return np.asarray(chi2.sf(total, max(freedom, 1)) > _LEVEL)

@@ -11,10 +11,10 @@ from torch.nn import functional as F  # noqa: N812
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.learned.actir import ACTIR
 from sfboost.lab.baselines.learned.in_order import fit_in_order
+from sfboost.lab.baselines.learned.stacking import _StackedRows
 from sfboost.lab.experiments.synthetic import baselines
 from sfboost.torch.batches import ArraySource, epoch_order
 from sfboost.torch.building import seed_of
-from sfboost.torch.stacking import _StackedRows
 
 STEPS, SIZE = 12, 32
 

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation import StableEvidence
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, Predictor
-from sfboost.lab.baselines.sfb import BoostingAdapter
+from sfboost.lab.baselines.sfb import BoostedPredictor, BoostingAdapter
 from sfboost.leakage.model import LeakModel, fit_leak_model
 
 _FOLDS = 5
@@ -120,39 +120,17 @@ class ColumnSFB(Method):
         return ColumnPredictor(model.fit(train.X, train.y, sample_domain=train.domain), train)
 
 
-@dataclass(frozen=True, eq=False)
-class AnsweredPredictor:
+class AnsweredPredictor(BoostedPredictor):
     """A predictor and the library's answer to the rows of one new domain."""
-
-    source: Predictor
-    adapted: Any
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The classes."""
-        return self.source.classes_
-
-    @property
-    def head(self) -> LinearHead | None:
-        """None: the answer is no linear function of the features."""
-        return None
 
     @property
     def decision_(self) -> str:
         """What was done."""
-        return str(self.adapted.decision_)
-
-    def features(self, X: Any) -> Floats:
-        """Return the features of the source."""
-        return self.source.features(X)
+        return str(self.adaptation.decision_)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the answer."""
-        return np.asarray(self.adapted.predict_proba(X))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.adapted.predict(X))
+        return np.asarray(self.adaptation.predict_proba(X))
 
 
 @dataclass(frozen=True)

@@ -127,9 +127,9 @@ def fit_many_small(
 def _train(members: Sequence[Run], load: Callable[[Run], RunRows]) -> dict[str, npt.NDArray[Any]]:
     import torch
 
+    from sfboost.lab.baselines.learned.ensemble import learn_many
     from sfboost.torch.batches import ArraySource
     from sfboost.torch.building import seed_of
-    from sfboost.torch.ensemble import learn_many
     from sfboost.torch.plan import Goal, grouped
 
     sources: dict[int, tuple[RunRows, ArraySource]] = {}

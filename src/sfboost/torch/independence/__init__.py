@@ -11,7 +11,7 @@ from torch import nn
 
 from sfboost.torch.independence.hsic import ConditionalHSIC
 from sfboost.torch.independence.proxy import FeatureProxy, LogitProxy
-from sfboost.torch.penalties.none import NoPenalty
+from sfboost.torch.penalties import NoPenalty, named_module
 
 INDEPENDENCE_PENALTIES: dict[str, Callable[..., nn.Module]] = {
     "proxy": LogitProxy,
@@ -30,15 +30,7 @@ def make_independence_penalty(penalty: str | nn.Module) -> nn.Module:
     >>> make_independence_penalty("proxy")
     LogitProxy()
     """
-    if isinstance(penalty, nn.Module):
-        return penalty
-    if penalty not in INDEPENDENCE_PENALTIES:
-        raise ValueError(
-            f"There is no independence penalty named {penalty!r}. Known names: "
-            f"{', '.join(INDEPENDENCE_PENALTIES)}; "
-            "or pass an nn.Module."
-        )
-    return INDEPENDENCE_PENALTIES[penalty]()
+    return named_module("independence penalty", INDEPENDENCE_PENALTIES, penalty)
 
 
 __all__ = [

@@ -12,7 +12,7 @@ if it can be computed for many networks at once (by `torch.func.vmap`: nothing d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from torch import nn
@@ -54,15 +54,20 @@ def make_stability_penalty(penalty: str | nn.Module) -> nn.Module:
     >>> make_stability_penalty("vrex")
     VREx()
     """
-    if isinstance(penalty, nn.Module):
-        return penalty
-    if penalty not in STABILITY_PENALTIES:
+    return named_module("stability penalty", STABILITY_PENALTIES, penalty)
+
+
+def named_module(
+    kind: str, listed: Mapping[str, Callable[..., nn.Module]], asked: str | nn.Module
+) -> nn.Module:
+    """Return the module of this name, or the module itself."""
+    if isinstance(asked, nn.Module):
+        return asked
+    if asked not in listed:
         raise ValueError(
-            f"There is no stability penalty named {penalty!r}. Known names: "
-            f"{', '.join(STABILITY_PENALTIES)}; "
-            "or pass an nn.Module."
+            f"There is no {kind} named {asked!r}. Known names: {', '.join(listed)}; or pass an nn.Module."
         )
-    return STABILITY_PENALTIES[penalty]()
+    return listed[asked]()
 
 
-__all__ = ["STABILITY_PENALTIES", "NoPenalty", "make_stability_penalty"]
+__all__ = ["STABILITY_PENALTIES", "NoPenalty", "make_stability_penalty", "named_module"]

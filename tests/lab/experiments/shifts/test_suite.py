@@ -11,8 +11,8 @@ from sfboost.lab.experiments.cache import Cache
 from sfboost.lab.experiments.grouped_runs import Group, Session
 from sfboost.lab.experiments.rendering import words
 from sfboost.lab.experiments.shifts.kinds import KINDS, Shifted
-from sfboost.lab.experiments.shifts.material import material
 from sfboost.lab.experiments.shifts.suite import EXPERIMENT, measure
+from sfboost.lab.experiments.shifts.suite_domains import suite_domains
 from sfboost.lab.experiments.shifts.summary import tables
 from sfboost.lab.experiments.shifts.systems import LEARNERS, SYSTEMS, WITH_SKADA, Fitted, strongest_name
 
@@ -23,16 +23,16 @@ HERE = [name for name in SYSTEMS if name not in WITH_SKADA]
 
 @pytest.fixture(scope="module")
 def fitted():
-    return Fitted(material(RUN), "logistic", RUN.hyper)
+    return Fitted(suite_domains(RUN), "logistic", RUN.hyper)
 
 
 def mirrored(fitted):
-    (rows,) = fitted.material.new.values()
+    (rows,) = fitted.domains.new.values()
     return KINDS["all mirrored"](rows, fitted.features, np.random.default_rng(0))
 
 
 def test_the_new_domain_is_none_of_the_own_and_no_domain_is_larger_than_it_may_be():
-    made = material(RUN)
+    made = suite_domains(RUN)
     assert set(made.new) == {"test-0.1"}
     assert len(set(made.domain)) == 3
     assert not set(made.new) & set(made.domain)
@@ -41,13 +41,13 @@ def test_the_new_domain_is_none_of_the_own_and_no_domain_is_larger_than_it_may_b
 
 
 def test_few_own_domains_are_some_of_all():
-    few = material(replace(RUN, data={**RUN.data, "own": 2}))
+    few = suite_domains(replace(RUN, data={**RUN.data, "own": 2}))
     assert len(set(few.domain)) == 2
-    assert set(few.domain) < set(material(RUN).domain)
+    assert set(few.domain) < set(suite_domains(RUN).domain)
 
 
 def test_colourings_are_new_one_by_one():
-    made = material(Run("colored_digits", "logistic", 0, "test", data={"most": 100}))
+    made = suite_domains(Run("colored_digits", "logistic", 0, "test", data={"most": 100}))
     assert set(made.domain) == {"train-0.9", "train-0.8"}
     assert list(made.new)[:2] == ["test-1.0", "test-0.9"]
 
@@ -74,7 +74,7 @@ def test_dropping_the_true_list_reads_none_of_it(fitted):
 
 
 def test_the_strongest_feature_is_the_one_the_pooled_model_listens_to():
-    made = material(Run("gaussian", "logistic", 0, "test", data={"new": 2, "most": 500}))
+    made = suite_domains(Run("gaussian", "logistic", 0, "test", data={"new": 2, "most": 500}))
     loud = replace(made.own, unstable=np.column_stack([made.own.unstable[:, 0], 3.0 * made.own.y]))
     known = replace(made, own=loud, groups=np.arange(2), names=("quiet", "loud"))
     assert strongest_name(Fitted(known, "logistic", {})) == "loud"
@@ -86,7 +86,7 @@ def test_a_run_measures_every_kind_that_the_table_can_undergo():
     assert set(made.metrics) == {f"test-{kind}" for kind in KINDS if kind != "category recoded"}
     assert set(made.diagnostics["decision"]) == set(made.metrics)
     assert made.metrics["test-as is"]["rows"] == 200
-    assert made.trained_on == tuple(sorted(set(material(run).domain)))
+    assert made.trained_on == tuple(sorted(set(suite_domains(run).domain)))
 
 
 def records(system, accuracy, p=0.5, data=None):

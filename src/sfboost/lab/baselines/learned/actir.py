@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from sfboost.lab.baselines.contract import LabelledRows, LinearHead, Method
+from sfboost.lab.baselines.learned.actir_network import ACTIRNetwork, ACTIRObjective
 from sfboost.lab.baselines.learned.generalisation import published
 from sfboost.lab.baselines.learned.network import NetworkPredictor, make_trunk
-from sfboost.torch.actir import ACTIRNetwork, ACTIRObjective
 from sfboost.torch.batches import Batch, Source
 from sfboost.torch.building import seed_of, trunk_width
 from sfboost.torch.inputs import check_training, make_source, read_rows

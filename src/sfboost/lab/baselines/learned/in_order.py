@@ -17,6 +17,7 @@ from torch.func import functional_call
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.learned.actir import ACTIR
 from sfboost.lab.baselines.learned.network import NetworkPredictor
+from sfboost.lab.baselines.learned.stacking import actir_loss, train_many
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
@@ -24,7 +25,6 @@ from sfboost.torch.objective import LossParts, NetworkObjective
 from sfboost.torch.outputs import DomainOutput
 from sfboost.torch.penalties import NoPenalty
 from sfboost.torch.penalties.irm import IRMMatrix
-from sfboost.torch.stacking import actir_loss, train_many
 
 
 def fit_in_order(

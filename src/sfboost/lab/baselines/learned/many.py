@@ -12,6 +12,7 @@ from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.learned.actir import ACTIR
 from sfboost.lab.baselines.learned.generalisation import DomainGeneralisation
 from sfboost.lab.baselines.learned.network import NetworkPredictor, NetworkProblem, predictor_of
+from sfboost.lab.baselines.learned.stacking import actir_loss, train_many
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
@@ -19,7 +20,6 @@ from sfboost.torch.objective import LossParts, NetworkObjective
 from sfboost.torch.outputs import DomainOutput
 from sfboost.torch.penalties import STABILITY_PENALTIES, NoPenalty
 from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.stacking import actir_loss, train_many
 
 
 def fit_many(

@@ -18,7 +18,7 @@ from sfboost.lab.experiments.grouped_runs import Group, Session
 from sfboost.lab.experiments.record import Measured, Records
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.shifts.kinds import KINDS, Shifted
-from sfboost.lab.experiments.shifts.material import material
+from sfboost.lab.experiments.shifts.suite_domains import suite_domains
 from sfboost.lab.experiments.shifts.summary import tables
 from sfboost.lab.experiments.shifts.systems import LEARNERS, SYSTEMS, WITH_SKADA, Fitted, strongest_name
 
@@ -120,26 +120,26 @@ def measure(run: Run, session: Session) -> Measured:
     return Measured(
         metrics,
         diagnostics={
-            "new": ", ".join(fitted.material.new),
+            "new": ", ".join(fitted.domains.new),
             "strongest": strongest_name(fitted),
             **({"decision": decisions} if decisions else {}),
         },
         timings={"rows": ready - start, "answering": time.perf_counter() - ready},
         test_access=system.test_access,
-        trained_on=tuple(sorted(set(fitted.material.domain.tolist()))),
+        trained_on=tuple(sorted(set(fitted.domains.domain.tolist()))),
     )
 
 
 def _fit(run: Run) -> Fitted:
-    return Fitted(material(run), run.trainer, run.hyper)
+    return Fitted(suite_domains(run), run.trainer, run.hyper)
 
 
 def _places(run: Run, fitted: Fitted) -> Iterable[tuple[str, Shifted]]:
     """The new domain after each kind of change, the same for every system and learner; or every colouring."""
     if "new" not in run.data:
-        yield from ((name, Shifted(rows)) for name, rows in fitted.material.new.items())
+        yield from ((name, Shifted(rows)) for name, rows in fitted.domains.new.items())
         return
-    (rows,) = fitted.material.new.values()
+    (rows,) = fitted.domains.new.values()
     for number, (kind, change) in enumerate(KINDS.items()):
         rng = np.random.default_rng([run.data_seed, run.data["new"], number])
         shifted = change(rows, fitted.features, rng)

@@ -18,7 +18,7 @@ from sfboost.adaptation.settings import Settings
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.experiments.shifts.kinds import Features, Floats, Shifted
-from sfboost.lab.experiments.shifts.material import Material
+from sfboost.lab.experiments.shifts.suite_domains import SuiteDomains
 from sfboost.marginal.shares import shifted as with_moved_shares
 
 #: SplitRows on which the importance of a feature is measured.
@@ -52,19 +52,19 @@ class Fitted:
 
     Parameters
     ----------
-    material : Material
+    domains : SuiteDomains
     learner : {"logistic", "boosting"}
         Of the stable predictor and of every classifier of all columns.
     hyper : mapping
         Of the learner.
     """
 
-    def __init__(self, material: Material, learner: str, hyper: Mapping[str, Any]) -> None:
-        self.material = material
-        self.X = material.own.matrix()
+    def __init__(self, domains: SuiteDomains, learner: str, hyper: Mapping[str, Any]) -> None:
+        self.domains = domains
+        self.X = domains.own.matrix()
         self.learner = partial(make_learner, learner, hyper)
-        self.n_stable = material.own.stable.shape[1]
-        self.n_unstable = material.own.unstable.shape[1]
+        self.n_stable = domains.own.stable.shape[1]
+        self.n_unstable = domains.own.unstable.shape[1]
         self._without: dict[tuple[int, ...], Any] = {}
 
     @cached_property
@@ -72,14 +72,14 @@ class Fitted:
         """SFB with the written split."""
         unstable = list(range(self.n_stable, self.n_stable + self.n_unstable))
         made = StableFeatureBoosting(list(range(self.n_stable)), unstable, stable=self.learner())
-        return made.fit(self.X, self.material.own.y, sample_domain=self.material.domain)
+        return made.fit(self.X, self.domains.own.y, sample_domain=self.domains.domain)
 
     def without(self, changed: tuple[int, ...] = ()) -> tuple[Any, list[int]]:
         """A classifier of all columns but some unstable ones, and the columns it reads."""
         left_out = {self.n_stable + column for column in changed}
         columns = [k for k in range(self.n_stable + self.n_unstable) if k not in left_out]
         if changed not in self._without:
-            self._without[changed] = self.learner().fit(self.X[:, columns], self.material.own.y)
+            self._without[changed] = self.learner().fit(self.X[:, columns], self.domains.own.y)
         return self._without[changed], columns
 
     @cached_property
@@ -87,7 +87,7 @@ class Fitted:
         """How much the pooled classifier moves when a feature is shuffled: mean change of its logs."""
         rng = np.random.default_rng(0)
         rows = rng.permutation(len(self.X))[:_IMPORTANCE_ROWS]
-        pooled, X, groups = self.without()[0], self.X[rows], self.material.groups
+        pooled, X, groups = self.without()[0], self.X[rows], self.domains.groups
         before, order = _log_proba(pooled, X), rng.permutation(len(rows))
         importance = []
         for feature in range(groups.max() + 1):
@@ -163,14 +163,14 @@ def _adapted(**options: Any) -> Callable[[Fitted, Shifted], SystemAnswer]:
 
 def _self_training(fitted: Fitted, new: Shifted) -> SystemAnswer:
     learner = SelfTrainingClassifier(fitted.learner(), **_SELF_TRAINING)
-    y = np.concatenate([fitted.material.own.y, np.full(len(new.rows), -1)])
+    y = np.concatenate([fitted.domains.own.y, np.full(len(new.rows), -1)])
     learner.fit(np.vstack([fitted.X, new.rows.matrix()]), y)
     return SystemAnswer(learner.predict_proba(new.rows.matrix()))
 
 
 def _label_shift(fitted: Fitted, new: Shifted) -> SystemAnswer:
     proba = np.maximum(_pooled(fitted, new).proba, 1e-6)
-    y = fitted.material.own.y
+    y = fitted.domains.own.y
     prior = np.bincount(y, minlength=proba.shape[1]) / len(y)
     return SystemAnswer(with_moved_shares(proba, prior, np.full(len(proba), 1.0 / len(proba))))
 
@@ -179,7 +179,7 @@ def _skada(method: str) -> Callable[[Fitted, Shifted], SystemAnswer]:
     def answer(fitted: Fitted, new: Shifted) -> SystemAnswer:
         from sfboost.lab.baselines.skada_methods import Skada
 
-        train = LabelledRows(fitted.X, fitted.material.own.y, fitted.material.domain)
+        train = LabelledRows(fitted.X, fitted.domains.own.y, fitted.domains.domain)
         estimator = fitted.learner()
         estimator = estimator[-1] if hasattr(estimator, "steps") else estimator
         made = Skada(method, estimator).fit(train, test=new.rows.matrix(), seed=0)
@@ -213,4 +213,4 @@ WITH_SKADA = ("skada-coral", "skada-subspace")
 
 def strongest_name(fitted: Fitted) -> str:
     """Name of the most important unstable feature."""
-    return fitted.material.names[int(fitted.features.importance.argmax())]
+    return fitted.domains.names[int(fitted.features.importance.argmax())]

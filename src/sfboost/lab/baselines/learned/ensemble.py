@@ -1,6 +1,6 @@
 """Many SFB networks at once: S seeds times H settings as one batched model.
 
-The counterpart of `Learner` for small networks; the batched loop itself is in `sfboost.torch.stacking`.
+The counterpart of `Learner` for small networks; the batched loop itself is in `stacking`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from sfboost.lab.baselines.learned.stacking import History, train_many
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import final_risk
 from sfboost.torch.course import Course
@@ -23,7 +24,6 @@ from sfboost.torch.objective import LossParts
 from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork, by_domain
-from sfboost.torch.stacking import History, train_many
 from sfboost.torch.stages import Phase, Trial, trials
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from sfboost.torch.actir import ACTIRObjective
+from sfboost.lab.baselines.learned.actir_network import ACTIRObjective
 from sfboost.torch.batches import ArraySource, epoch_order
 from sfboost.torch.objective import LossParts
 
@@ -131,7 +131,7 @@ def train_many(
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from sfboost.torch.actir import ACTIRNetwork
+    >>> from sfboost.lab.baselines.learned.actir_network import ACTIRNetwork
     >>> x, y, d = torch.randn(8, 2), np.arange(8) % 2, np.arange(8) // 4
     >>> nets = [ACTIRNetwork(torch.nn.Linear(2, 4), width=4, n_features=3, n_classes=2, n_domains=2)
     ...         for _ in "ab"]
@@ -192,7 +192,7 @@ def actir_loss(
     Examples
     --------
     >>> import torch
-    >>> from sfboost.torch.actir import ACTIRNetwork
+    >>> from sfboost.lab.baselines.learned.actir_network import ACTIRNetwork
     >>> net = ACTIRNetwork(torch.nn.Linear(2, 4), width=4, n_features=3, n_classes=2, n_domains=1)
     >>> weights = {"proxy": torch.tensor(1.0), "gradient": torch.tensor(1.0)}
     >>> parts = actir_loss(net, dict(net.named_parameters()), torch.zeros(2, 2), torch.eye(2), (2,), weights)

@@ -24,7 +24,7 @@ _COMPONENTS, _UNSTABLE = 50, 8
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class SuiteDomains:
     """What a group of runs learns from and is measured on.
 
     Attributes
@@ -47,12 +47,12 @@ class Material:
     names: tuple[str, ...]
 
 
-def material(run: Run) -> Material:
+def suite_domains(run: Run) -> SuiteDomains:
     """Return the rows of a run; `new` (a position) names the domain that is left out.
 
     Examples
     --------
-    >>> made = material(Run("colored_digits", "logistic", seed=0, protocol="doc", data={"most": 100}))
+    >>> made = suite_domains(Run("colored_digits", "logistic", seed=0, protocol="doc", data={"most": 100}))
     >>> made.own.matrix().shape, len(made.new), made.names
     ((200, 66), 11, ('x64', 'x65'))
     """
@@ -74,7 +74,7 @@ def material(run: Run) -> Material:
         np.concatenate([part.y for part in parts]),
     )
     domain = np.repeat(own, [len(part) for part in parts])
-    return Material(together, domain, {name: rows(name) for name in new}, groups, names)
+    return SuiteDomains(together, domain, {name: rows(name) for name in new}, groups, names)
 
 
 def _load(run: Run) -> Dataset:

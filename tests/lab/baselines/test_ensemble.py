@@ -7,16 +7,16 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
+from sfboost.lab.baselines.learned.actir_network import ACTIRNetwork, ACTIRObjective  # noqa: E402
+from sfboost.lab.baselines.learned.ensemble import learn_many  # noqa: E402
+from sfboost.lab.baselines.learned.stacking import actir_loss, train_many  # noqa: E402
 from sfboost.torch import SFBClassifier  # noqa: E402
-from sfboost.torch.actir import ACTIRNetwork, ACTIRObjective  # noqa: E402
 from sfboost.torch.batches import ArraySource  # noqa: E402
 from sfboost.torch.building import build_network  # noqa: E402
-from sfboost.torch.ensemble import learn_many  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty  # noqa: E402
 from sfboost.torch.plan import Goal, Plan  # noqa: E402
-from sfboost.torch.stacking import actir_loss, train_many  # noqa: E402
 from sfboost.torch.trainer import Stage, StageRunner  # noqa: E402
 
 
