@@ -6,7 +6,9 @@ OMP_NUM_THREADS=1 python studies/study_stream.py            # 30 years of daily 
 from __future__ import annotations
 
 import argparse
+import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -26,39 +28,66 @@ def begin(rng, rows):
     return model.adapt(draw(rows, 1.0, rng)[0], leak=0.0)
 
 
+def quiet_year(options, seed):
+    """A year in which nothing changes: its alarms, and the switches that they led to."""
+    rng = np.random.default_rng(seed)
+    stream = StreamingAdapter(begin(rng, 2000), half_life=options.half_life)
+    kinds = [stream.update(draw(options.rows, 1.0, rng)[0]).kind for _ in range(365)]
+    return {"alarms": kinds.count("alarm"), "switches": kinds.count("switched")}
+
+
+def one_change(options, seed, slope):
+    """Batches from a change to the alarm and to the new head; None if they do not come within 60."""
+    rng = np.random.default_rng(1000 + seed)
+    stream = StreamingAdapter(begin(rng, 2000), half_life=options.half_life)
+    for _ in range(20):
+        stream.update(draw(options.rows, 1.0, rng)[0])
+    kinds = [stream.update(draw(options.rows, slope, rng)[0]).kind for _ in range(60)]
+    return {kind: kinds.index(kind) + 1 if kind in kinds else None for kind in ("alarm", "switched")}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--years", type=int, default=30)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--half-life", type=float, default=10_000)
     parser.add_argument("--changes", type=int, default=40)
+    parser.add_argument("--out", type=Path, help="JSON lines, one a stream; a rerun goes on from there")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    alarms = kept = 0
-    for year in range(options.years):
-        rng = np.random.default_rng(year)
-        stream = StreamingAdapter(begin(rng, 2000), half_life=options.half_life)
-        kinds = [stream.update(draw(options.rows, 1.0, rng)[0]).kind for _ in range(365)]
-        alarms += kinds.count("alarm")
-        kept += kinds.count("switched")
+    known = {}
+    if options.out and options.out.exists():
+        known = dict(map(json.loads, options.out.read_text().splitlines()))
+
+    def done(name, work):
+        name = f"{name}, {options.rows} rows, half-life {options.half_life:g}"
+        if name not in known:
+            known[name] = work()
+            if options.out:
+                with options.out.open("a") as file:
+                    file.write(json.dumps([name, known[name]]) + "\n")
+        return known[name]
+
+    years = [done(f"year {i}", lambda i=i: quiet_year(options, i)) for i in range(options.years)]
+    alarms, switches = (sum(year[kind] for year in years) / len(years) for kind in ("alarms", "switches"))
     print(
         f"{options.years} years of daily batches of {options.rows} rows, nothing changes, one false alarm "
-        f"a year accepted: {alarms / options.years:.2f} a year, {kept / options.years:.2f} needless switches"
+        f"a year accepted: {alarms:.2f} a year, {switches:.2f} needless switches",
+        flush=True,
     )
     for slope in (-1.0, 0.0, 0.5):
-        delays, switches = [], []
-        for seed in range(options.changes):
-            rng = np.random.default_rng(1000 + seed)
-            stream = StreamingAdapter(begin(rng, 2000), half_life=options.half_life)
-            for _ in range(20):
-                stream.update(draw(options.rows, 1.0, rng)[0])
-            kinds = [stream.update(draw(options.rows, slope, rng)[0]).kind for _ in range(60)]
-            delays.append(kinds.index("alarm") + 1 if "alarm" in kinds else np.nan)
-            switches.append(kinds.index("switched") + 1 if "switched" in kinds else np.nan)
+        found = [
+            done(f"change {i} to {slope:g}", lambda i=i, slope=slope: one_change(options, i, slope))
+            for i in range(options.changes)
+        ]
+        alarm, switched = (
+            np.array([one[kind] for one in found], dtype=float) for kind in ("alarm", "switched")
+        )
         print(
-            f"meaning goes from 1 to {slope:g}: alarm after {np.nanmedian(delays):g} batches (median; in "
-            f"{100 * np.isfinite(delays).mean():.0f} % within 60), new head after {np.nanmedian(switches):g} "
-            f"({100 * np.isfinite(switches).mean():.0f} %)"
+            f"meaning goes from 1 to {slope:g}: alarm after {np.nanmedian(alarm):g} batches (median; in "
+            f"{100 * np.isfinite(alarm).mean():.0f} % within 60), new head after {np.nanmedian(switched):g} "
+            f"({100 * np.isfinite(switched).mean():.0f} %)",
+            flush=True,
         )
 
 

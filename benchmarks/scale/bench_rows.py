@@ -8,6 +8,8 @@ with Ray it is the time on the wall. One run, ratios.
 
     OMP_NUM_THREADS=1 python benchmarks/scale/bench_rows.py --rows 1000000 10000000 100000000
     OMP_NUM_THREADS=1 python benchmarks/scale/bench_rows.py --rows 1000000 3000000 --ray   # two real workers
+
+With `--out FILE` each length is written down when it is done, and not done again.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -125,8 +128,10 @@ def read_and_multiply(n_rows: int) -> float:
 def one(n_rows: int, ray: bool) -> dict:
     fitted = model()
     engine = Timed(RayData(jobs=2) if ray else Here())
+    begun = time.perf_counter()
     if ray:
         adapt_stream(fitted, blocks(100_000), engine=RayData(jobs=2))  # Ray and its workers start
+    begun = time.perf_counter() - begun
     start, processor = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -136,6 +141,8 @@ def one(n_rows: int, ray: bool) -> dict:
     base = 0.0 if ray else read_and_multiply(n_rows)
     return {
         "rows": n_rows,
+        "ray": ray,
+        "begun": begun,
         "total": total,
         "processor": processor,
         "peak": peak,
@@ -145,24 +152,40 @@ def one(n_rows: int, ray: bool) -> dict:
     }
 
 
+def measured(n_rows: int, ray: bool) -> dict:
+    """What `one` says, in a process of its own."""
+    call = [sys.executable, __file__, "--one", str(n_rows), *(["--ray"] if ray else [])]
+    out = subprocess.run(call, capture_output=True, text=True, check=False)
+    if out.returncode:
+        sys.exit(out.stderr[-3000:])
+    line = next(line for line in out.stdout.splitlines() if line.startswith("RESULT"))
+    return json.loads(line.removeprefix("RESULT "))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 4_000_000])
     parser.add_argument("--ray", action="store_true", help="also Ray Data with two workers")
+    parser.add_argument(
+        "--out", type=Path, help="JSON lines of what was measured, a rerun goes on from there"
+    )
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print("RESULT", json.dumps(one(options.one, options.ray)))
         return
+    known = []
+    if options.out and options.out.exists():
+        known = [json.loads(line) for line in options.out.read_text().splitlines()]
     found: dict[bool, list[dict]] = {False: [], True: []}
     for n_rows in options.rows:
         for ray in (False, True) if options.ray else (False,):
-            call = [sys.executable, __file__, "--one", str(n_rows), *(["--ray"] if ray else [])]
-            out = subprocess.run(call, capture_output=True, text=True, check=False)
-            if out.returncode:
-                sys.exit(out.stderr[-3000:])
-            line = next(line for line in out.stdout.splitlines() if line.startswith("RESULT"))
-            result = json.loads(line.removeprefix("RESULT "))
+            result = next((r for r in known if (r["rows"], r["ray"]) == (n_rows, ray)), None)
+            if result is None:
+                result = measured(n_rows, ray)
+                if options.out:
+                    with options.out.open("a") as file:
+                        file.write(json.dumps(result) + "\n")
             found[ray].append(result)
             name = "ray, 2 workers" if ray else "here"
             print(
@@ -181,7 +204,12 @@ def main() -> None:
         f"peak memory {last['peak'] / first['peak']:.2f} times"
     )
     for here, there in zip(found[False], found[True], strict=False):
-        print(f"{here['rows']:>12,} rows: ray / here = {there['total'] / here['total']:.2f}")
+        saved = here["total"] - there["total"]
+        even = f"even at {there['begun'] / saved * here['rows']:,.0f} rows" if saved > 0.0 else "never even"
+        print(
+            f"{here['rows']:>12,} rows: ray / here = {there['total'] / here['total']:.2f} once it runs; it "
+            f"took {there['begun']:.1f} s to begin: {even}"
+        )
 
 
 if __name__ == "__main__":

@@ -82,6 +82,10 @@ def note_stream(name: str) -> None:
     _note(Placement(Path(name), None))
 
 
+# A full disk, a quota, a limit of the size of files.
+_NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+
+
 @contextmanager
 def whole_file(target: str | Path) -> Iterator[Path]:
     """A path to write to, with the ending of `target`, which is put in place at the end.
@@ -116,7 +120,12 @@ def whole_file(target: str | Path) -> Iterator[Path]:
     with _part_in(target.parent, target.suffix) as part:
         if there is not None:  # nobody sees more of the part than of the file
             part.chmod(stat.S_IMODE(there.st_mode) | _PRIVATE)
-        yield part
+        try:
+            yield part
+        except OSError as error:
+            if error.errno in _NO_ROOM and error.filename is None:
+                error.filename = str(target)  # the system does not say where
+            raise
         if there is not None:
             _keep_owner_and_mode(part, there)
         with part.open("rb") as file:

@@ -9,11 +9,14 @@ import pytest
 from sfboost import Settings, Training
 from sfboost.adaptation import AdaptationRefused, adapt
 from sfboost.adaptation.fitting import START_ROWS
+from sfboost.adaptation.likelihood_sums import Point, likelihood_sums
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import resolve
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.summed import Overview, adapt_summed
-from sfboost.marginal import PseudoLabelStatistics
+from sfboost.heads.objectives import log_proba_from_logits
+from sfboost.marginal import PseudoLabelStatistics, log_weights
+from sfboost.marginal.likelihood import log_likelihood_rows
 
 
 def draw(n_rows, n_features, n_classes, seed=0):
@@ -93,3 +96,22 @@ def test_other_heads_are_refused_in_a_sentence():
     stable, X = draw(300, 2, 2)
     with pytest.raises(ValueError, match="default head"):
         summed(stable, X, size=100, settings=Settings(correction="posthoc"))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_where_both_predictors_are_certain_and_contradict_each_other_count_too(n_classes):
+    rng = np.random.default_rng(0)
+    X = 40.0 * rng.normal(size=(60, 2))
+    stable = np.eye(n_classes)[rng.integers(0, n_classes, 60)]
+    stable[30:] = rng.dirichlet(np.ones(n_classes), 30)
+    theta = 20.0 * rng.normal(size=(1 if n_classes == 2 else n_classes, 3))
+    prior = stable.mean(axis=0)
+    sums = likelihood_sums(stable, X, Point(theta, prior, Standardizer(np.zeros(2), np.ones(2))))
+    logits = np.column_stack([X, np.ones(60)]) @ theta.T
+    log_unstable = log_proba_from_logits(logits)
+    rows = log_likelihood_rows(log_unstable, log_weights(stable, prior))
+    assert sums.value == pytest.approx(-rows.sum(), rel=1e-12)
+    assert rows.min() < -600.0
+    joint = np.exp(log_unstable + log_weights(stable, prior) - rows[:, None])
+    np.testing.assert_allclose(sums.joint, stable.T @ joint, atol=1e-9)
+    assert all(np.isfinite(np.asarray(getattr(sums, part))).all() for part in vars(sums))

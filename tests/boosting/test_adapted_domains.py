@@ -1,11 +1,15 @@
 """`adapt(X, sample_domain=shop)`: an answer for each of many new domains."""
 
+import json
+import zipfile
+
 import numpy as np
 import pytest
 
 import sfboost
 from sfboost import StableFeatureBoosting
 from sfboost.adaptation import AdaptationRefused
+from sfboost.answers.candidates import MendedAnswer
 
 
 def draw(n_rows, slopes, rng):
@@ -118,6 +122,24 @@ def test_it_is_saved_and_loaded(turned, tmp_path, answer):
     loaded = sfboost.load(tmp_path / "shops.sfb")
     np.testing.assert_array_equal(loaded.predict_proba(X, shop), many.predict_proba(X, shop))
     assert dict(loaded.reasons_) == dict(many.reasons_)
+
+
+def test_a_file_has_the_habits_of_training_once_and_not_in_every_mended_domain(turned, tmp_path):
+    model, X, _, shop, mirrored = turned
+    many, habits = model.adapt(X, sample_domain=shop), model.training_.experience.habits
+    for name in mirrored:
+        rows = model.answer_rows(X[shop == name])
+        mended = MendedAnswer(habits.mend(rows.view, [0, 1], [-1.0, -1.0]))
+        many.best.fitted[many.domains.index(name)] = {"mended": mended}
+    many.save(tmp_path / "shops.sfb")
+    with zipfile.ZipFile(tmp_path / "shops.sfb") as file:
+        tree = json.loads(file.read("model.json"))
+    # In the model's experience, and once for all domains.
+    assert json.dumps(tree).count('"object": "Habits"') == 2
+    loaded = sfboost.load(tmp_path / "shops.sfb")
+    for number, made in many.best.fitted.items():
+        again = loaded.best.fitted[number]["mended"]
+        np.testing.assert_array_equal(again.log_proba(rows), made["mended"].log_proba(rows))
 
 
 def test_without_experience_the_answer_is_the_safe_one_and_says_so(turned):

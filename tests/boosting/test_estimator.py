@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfboost import AdaptedClassifier, Settings, StableFeatureBoosting, adapt, adapted_scorer
 from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning
+from sfboost.boosting.rows import enough_rows
 from sfboost.diagnostics import Dials, simulate
 
 # Many facts here need one domain alone; that this is said has a test of its own.
@@ -595,3 +596,16 @@ def test_sparse_rows(new):
     bad.data[0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         StableFeatureBoosting([0], [1]).fit(bad, y)
+
+
+def test_a_logistic_regression_that_only_judges_others_needs_not_all_rows():
+    rng = np.random.default_rng(0)
+    y = (rng.random(200_000) < 0.3).astype(int)
+    rows = np.flatnonzero(rng.random(len(y)) < 0.9)
+    some = enough_rows(rows, y, 10)
+    assert len(some) == 50_000
+    assert np.isin(some, rows).all()
+    assert y[some].mean() == pytest.approx(y[rows].mean(), abs=0.01)
+    rare = (np.arange(len(y)) % 1000 == 0).astype(int)
+    assert len(enough_rows(rows, rare, 10)) == len(rows)  # 180 of the rarest class are not too many
+    np.testing.assert_array_equal(enough_rows(rows[:40_000], y, 10), rows[:40_000])

@@ -224,6 +224,28 @@ def test_the_scorer_adapts_to_each_domain_and_negates_losses():
         adapted_scorer("luck")
 
 
+def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatch):
+    X, y, domain = wards(n=3000)
+    model = StableFeatureBoosting([0], [1], play=False)
+    whole = model.evaluate(X, y, domain, answer="paper")
+    monkeypatch.setattr(evaluation, "MOST_ROWS", 1000)
+    monkeypatch.setattr(evaluation, "_OF_RAREST", 300)
+    some = evaluation.rows_to_learn(model, y, domain)
+    assert [int((domain[some] == name).sum()) for name in np.unique(domain)] == [1000] * 3
+    few = model.evaluate(X, y, domain, answer="paper")
+    for here, there in zip(few.domains, whole.domains, strict=True):
+        assert (here.n_rows, here.decision) == (3000, there.decision)
+        for method in COMPARED:
+            assert here.scores[method]["accuracy"] == pytest.approx(
+                there.scores[method]["accuracy"], abs=0.01
+            )
+    # A rare class keeps its rows, and learners that may need all of them get them.
+    rare = (np.arange(len(y)) % 100 == 0).astype(int)
+    assert evaluation.rows_to_learn(model, rare, domain) is None
+    for other in ({"stable": LogisticRegression()}, {"stable_features": "auto"}):
+        assert evaluation.rows_to_learn(StableFeatureBoosting(**other), y, domain) is None
+
+
 def test_answers_are_compared_by_the_metric_that_is_asked_for():
     X, y, domain = wards(n=400)
     model = StableFeatureBoosting([0], [1])

@@ -125,6 +125,24 @@ def test_the_order_of_rows_in_a_batch_does_not_matter_and_what_was_handed_out_st
     np.testing.assert_array_equal(handed.predict_proba(X), before)
 
 
+def held(thing):
+    """Bytes of all arrays that an object holds, directly or not."""
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    if isinstance(thing, tuple | list):
+        return sum(map(held, thing))
+    return sum(map(held, vars(thing).values())) if hasattr(thing, "__dict__") else 0
+
+
+def test_what_is_kept_does_not_grow(start):
+    rng = np.random.default_rng(10)
+    stream, sizes = StreamingAdapter(start, half_life=2000), []
+    for number in range(60):
+        stream.update(draw(100, 1.0 if number < 30 else -1.0, rng)[0])
+        sizes.append(held(stream))
+    assert max(sizes[40:]) <= max(sizes[12:25])
+
+
 def test_an_e_value_of_chance_is_one_on_average():
     # With p = e^-t; beyond t = 600 lies one part in 600.
     whole, _ = quad(lambda t: evidence(np.exp(-t)) * np.exp(-t), 0.0, 600.0, limit=500)

@@ -61,6 +61,25 @@ def test_the_page_runs_no_script_but_its_own_and_has_a_part_for_each_domain(done
     assert all(f'id="{link}"' in page for link in links)
 
 
+def test_a_usual_domain_has_a_part_if_it_is_asked_for(done, sfboost, tmp_path, monkeypatch):
+    monkeypatch.setattr("sfboost.report.domains._MOST_PARTS", 1)
+    run = ("run", done[0] / "train.csv", done[0] / "new.csv", *ROLES, "--no-evaluate")
+    rest = ("-o", tmp_path / "out.csv", "--report", tmp_path / "page.html")
+    last = done[2]["domains"][-1]["name"]
+    last = "new 1" if last == HOSTILE else last
+    told = sfboost.json(*run, *rest, "--show-domain", last)["domains"]
+    assert {part["name"] for part in told if part["reason"]} == {"new 2", last}
+    page = (tmp_path / "page.html").read_text()
+    links = dict(re.findall(r'href="#(part\d+)">([^<]*)</a>', page))
+    assert set(links.values()) == {"new 2", last}
+    assert all(
+        re.search(f'<summary>{name}:[^<]*</summary>\n<p id="{link}"', page) for link, name in links.items()
+    )
+    assert "has no domain mars" in sfboost(*run, *rest, "--show-domain", "mars", code=2).output
+    one = ("run", done[0] / "train.csv", *ROLES, "--no-evaluate", "--hold-out", "north", *rest)
+    assert "of several domains" in sfboost(*one, "--show-domain", "north", code=2).output
+
+
 def test_what_cannot_be_done_for_many_domains_is_said(done, sfboost, tmp_path):
     folder, new, _ = done
     run = ("run", folder / "train.csv")

@@ -89,6 +89,44 @@ def test_what_is_said_to_be_written_is_written_and_nothing_else_is(folder, momen
     assert sorted(entry.name for entry in folder.iterdir()) == ["a.sfb", "model.sfb", "new.csv", "r.html"]
 
 
+@pytest.fixture
+def parts(files, tmp_path):
+    """The new hospital in three files of a folder."""
+    lines = files.new.read_text().splitlines(keepends=True)
+    (tmp_path / "new").mkdir()
+    for i in range(3):
+        (tmp_path / "new" / f"{i}.csv").write_text(lines[0] + "".join(lines[1 + i :: 3]))
+    return tmp_path
+
+
+def test_adapting_to_a_folder_goes_on_from_finished_blocks(files, parts, sfboost):
+    command = ("adapt", files.model, parts / "new", "-o")
+    said = interrupted(("open", "2.csv", 4), *command, parts / "a.sfb")
+    where = f"finished blocks are in {parts / '.a.sfb.parts'}: the same command goes on from there"
+    assert said.splitlines()[-1] == f"error: Interrupted; no file was changed; {where}."
+    kept = {path: path.stat().st_mtime_ns for path in (parts / ".a.sfb.parts").iterdir()}
+    assert len(kept) > 3  # a pass, and more
+    said = interrupted(("os.rename", "a.sfb", 1), *command, parts / "a.sfb")
+    assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
+    sfboost(*command, parts / "a.sfb")
+    assert sorted(path.name for path in parts.iterdir()) == ["a.sfb", "new"]
+    for name, model in (("one", parts / "a.sfb"), ("other", parts / "b.sfb")):
+        if name == "other":
+            sfboost(*command, model)
+        sfboost("predict", model, files.new, "-o", parts / f"{name}.csv")
+    assert (parts / "one.csv").read_text() == (parts / "other.csv").read_text()
+
+
+def test_predicting_a_folder_goes_on_from_finished_blocks(files, parts, sfboost):
+    command = ("predict", files.adapted, parts / "new", "-o", f"{parts}/out/")
+    interrupted(("open", "2.csv", 2), *command)
+    assert not (parts / "out").exists()
+    assert len(list((parts / ".out.parts").iterdir())) == 2
+    rows = len((parts / "new" / "2.csv").read_text().splitlines()) - 1
+    assert sfboost.json(*command)["rows"] == rows
+    assert len(list((parts / "out").iterdir())) == 3
+
+
 @pytest.mark.long
 def test_a_figure_and_an_export_are_told_as_well(tmp_path):
     for arguments, out in ((("data", "export", "ac"), "ac.parquet"), (("data", "show", "ac"), "ac.png")):

@@ -1,5 +1,8 @@
 """Long tables and folders go through the command block by block, with the same results."""
 
+import subprocess
+import sys
+
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -89,3 +92,31 @@ def test_an_unreadable_file_is_left_out_if_that_is_asked_for(sfboost, files, fol
 def test_an_engine_that_is_not_there_is_a_sentence(sfboost, files, folder, tmp_path):
     failed = sfboost("adapt", files.model, folder, "-o", tmp_path / "a.sfb", "--engine", "spark", code=2)
     assert "use one of here, ray" in failed.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are another matter there")
+@pytest.mark.parametrize("command", ["adapt", "predict", "predict a folder"])
+def test_on_a_full_disk_outputs_are_not_there_and_those_of_before_are(files, folder, tmp_path, command):
+    """No file may be longer than 4 kB, which the system says as it says that the disk is full."""
+    output = tmp_path / ("out" if command == "predict a folder" else "out.bin")
+    if command != "predict a folder":
+        output.write_text("old")
+    words = ["adapt", files.model, folder, "-o", output]
+    if command != "adapt":
+        # CSV is written as it comes; the limit is reached in the middle of it.
+        words = ["predict", files.adapted, folder, "-o", output, "--format", "csv"]
+        words[4] = f"{output}/" if command == "predict a folder" else output
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)); "
+        "from sfboost.cli import main; main()"
+    )
+    call = [sys.executable, "-B", "-c", code, *map(str, words)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "File too large" in done.stderr
+    assert str(tmp_path) in done.stderr  # where
+    assert "Traceback" not in done.stderr
+    if command == "predict a folder":
+        assert not output.exists()
+    else:
+        assert output.read_text() == "old"

@@ -222,7 +222,14 @@ def test_two_features_of_one_name_are_refused(sfboost, tmp_path):
     assert "Two features would both be called 'ward=B'" in done.stderr
 
 
-@pytest.mark.parametrize("values", [["B", "A"], [True, False], ["3", "7"]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["B", "A"],
+        pytest.param([True, False], marks=pytest.mark.long),
+        pytest.param(["3", "7"], marks=pytest.mark.long),
+    ],
+)
 def test_a_column_that_one_domain_alone_has_does_not_stop_the_others(sfboost, tmp_path, values):
     """Where that domain is held out, nothing of the column is left, and its type is still known."""
     rows = with_column(training(120), values)

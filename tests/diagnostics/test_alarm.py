@@ -50,7 +50,10 @@ def new_rows(learner, seed, **changes):
 
 
 @pytest.mark.parametrize("base", [0.0, -3.7], ids=["balanced", "five percent positive"])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in ("forest", "boosting"))) for name in LEARNERS],
+)
 def test_with_exact_complementarity_no_learner_raises_the_alarm(name, base):
     """30 draws: more than 6 rejections at level .05, or one at .001, have a chance of 4 in 10 000."""
     rows = [new_rows(LEARNERS[name], seed, base=base) for seed in range(30)]

@@ -85,6 +85,7 @@ def test_costs_are_those_of_the_cheapest_decisions():
     assert found.value["cost"] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.long
 def test_the_intervals_cover_the_truth_as_often_as_they_say():
     law, hits = LAWS["reversed colour"], []
     believed = answers(law)["pooled"]

@@ -14,7 +14,10 @@ def table(named, unstable, rng):
     return pd.DataFrame(np.column_stack([named, unstable]) + noise, columns=["age", "ward"])
 
 
-@pytest.mark.parametrize("name", BINARY)
+# One is enough before each change; the others are asked with the long tests.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (i > 0)) for i, name in enumerate(BINARY)]
+)
 def test_the_page_tells_the_rare_class_its_share_and_the_reversed_feature(name):
     family, rng = Family(PRIORS[name], accuracy=0.9), np.random.default_rng(0)
     named, unstable, y, domain = family.training(3000, rng)

@@ -67,6 +67,7 @@ def test_information_is_the_curvature_of_the_log_likelihood():
     np.testing.assert_allclose(information(design, np.exp(log_proba(theta.reshape(-1)))), hessian, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [60, 400])
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_a_cause_with_covariate_shift_is_called_changed_at_the_nominal_rate_only(n, shift):
@@ -95,6 +96,7 @@ def test_each_kind_accepts_its_own_world_and_rejects_the_other(kind, other):
     assert elsewhere == 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [600, 2500])
 def test_a_drift_of_the_tolerance_is_called_stable_at_most_at_the_nominal_rate(n):
     def make(rng):
@@ -167,6 +169,7 @@ def test_perfectly_separated_classes_are_stable():
     assert result.p_drift < 0.05
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n_columns", "n"), [(6, 450), (12, 450)])
 def test_large_sets_without_drift_are_called_changed_at_the_nominal_rate(n_columns, n):
     rng, changed = np.random.default_rng(0), []

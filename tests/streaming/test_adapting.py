@@ -41,6 +41,22 @@ def test_streams_that_are_read_once(hospital):
     assert differs(hospital, polars.from_pandas(hospital.new)) < 1e-6
 
 
+def test_what_duckdb_hands_over_is_read(hospital):
+    duckdb = pytest.importorskip("duckdb", reason="comes with the dev extra")
+    query = f"SELECT * FROM '{hospital.folder}/*.parquet' ORDER BY chol"
+    with duckdb.connect() as database:
+        assert differs(hospital, database.sql(query)) < 1e-6
+
+
+@pytest.mark.parametrize("size", [137, 600, 2999])
+def test_however_the_rows_are_cut_into_blocks(hospital, tmp_path, size):
+    shuffled = hospital.new.sample(frac=1.0, random_state=size)
+    for first in range(0, len(shuffled), size):
+        part = shuffled.iloc[first : first + size]
+        part.to_parquet(tmp_path / f"{first:04}.parquet", row_group_size=50)
+    assert differs(hospital, tmp_path) < 1e-6
+
+
 def test_a_model_of_an_array_reads_columns_by_their_place(hospital):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 4000)
@@ -67,7 +83,7 @@ def test_a_long_parquet_file_is_several_blocks_with_all_its_rows(hospital, tmp_p
 
 def test_what_travels_between_machines_comes_back_whole(hospital):
     batch = next(find_blocks(hospital.folder)[0].batches())
-    looked = Look(hospital.model)(batch)
+    looked = Look(hospital.model)(batch).fewest()
     again = unpack(pack(looked))
     np.testing.assert_array_equal(again.keys, looked.keys)
     np.testing.assert_array_equal(again.statistics.cross, looked.statistics.cross)

@@ -1,8 +1,9 @@
 """Blocks that cannot be read, runs that are stopped, workers that are killed."""
 
 import os
+import signal
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,6 @@ def test_a_file_that_changed_meanwhile_is_read_again(hospital, tmp_path):
 
 def test_a_full_disk_leaves_no_result_that_is_cut_short(hospital, tmp_path):
     import resource
-    import signal
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -124,6 +124,40 @@ def test_a_worker_that_is_killed_in_any_pass_changes_nothing(hospital, tmp_path,
     there = adapt_stream(hospital.model, blocks, engine=RayData())
     readings = len((tmp_path / "readings").read_bytes())
     assert readings == there.n_passes + 1
+    np.testing.assert_array_equal(
+        there.adapted.predict_proba(hospital.X), here.adapted.predict_proba(hospital.X)
+    )
+
+
+@dataclass(frozen=True)
+class KillingEngine(RayData):
+    """Kills every worker that did something in a pass when that pass is over."""
+
+    killed: list = field(default_factory=list)
+
+    def run(self, blocks, work):
+        import ray
+
+        yield from super().run(blocks, work)
+        before = set(self.killed)
+
+        @ray.remote
+        def who():
+            return os.getpid()
+
+        for worker in set(ray.get([who.remote() for _ in range(20)])) - before:
+            os.kill(worker, signal.SIGKILL)
+            self.killed.append(worker)
+
+
+@pytest.mark.long
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_are_killed_between_passes_change_nothing(hospital, two_workers):
+    here = adapt_stream(hospital.model, hospital.folder)
+    engine = KillingEngine()
+    there = adapt_stream(hospital.model, hospital.folder, engine=engine)
+    assert len(engine.killed) >= there.n_passes
     np.testing.assert_array_equal(
         there.adapted.predict_proba(hospital.X), here.adapted.predict_proba(hospital.X)
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dgemm
 
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.heads.objectives import log_sum_and_softmax, n_logit_columns
@@ -18,6 +19,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 # Rows at a time: their numbers stay in the processor's cache.
 _ROWS = 2048
+# A sum of products below this has lost digits.
+_LEAST_SUM = 1e-250
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,96 +90,104 @@ class LikelihoodSums:
 
 def likelihood_sums(stable: FloatArray, X: FloatArray, point: Point) -> LikelihoodSums:
     """The sums of some rows: f_S of shape (n, K), raw unstable features of shape (n, d)."""
-    parts = [
-        _block(stable[first : first + _ROWS], X[first : first + _ROWS], point)
-        for first in range(0, len(stable), _ROWS)
-    ]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
+    total = _block(stable[:_ROWS], X[:_ROWS], point)
+    for first in range(_ROWS, len(stable), _ROWS):
+        total = total + _block(stable[first : first + _ROWS], X[first : first + _ROWS], point)
     return total
 
 
 def _block(stable: FloatArray, X: FloatArray, point: Point) -> LikelihoodSums:
     n_rows, n_classes = stable.shape
-    columns = n_logit_columns(n_classes)
-    width = X.shape[1] + 1
+    columns, width = n_logit_columns(n_classes), X.shape[1] + 1
     # Rows run along the last axis from here on.
+    f = np.ascontiguousarray(stable.T)
     design = np.empty((width, n_rows))
     np.subtract(X.T, point.standardizer.mean[:, None], out=design[:-1])
-    design[:-1] /= point.standardizer.scale[:, None]
+    design[:-1] *= 1.0 / point.standardizer.scale[:, None]
     design[-1] = 1.0
     z = np.zeros((n_classes, n_rows))
     np.matmul(point.theta, design, out=z[-columns:])
-    log_w = log_weights(stable, point.prior).T
-    log_sum, unstable = log_sum_and_softmax(z)
-    log_joint, joint = log_sum_and_softmax(z + log_w)
-    value = float((log_sum - log_joint).sum())
+    value, unstable, joint = _both_laws(z, f, point.prior)
     by_logit = (unstable - joint)[-columns:]
-    gradient = by_logit @ design.T
+    crossed, shares, no = f @ joint.T, unstable.sum(axis=1), np.zeros(0)
     if not point.curved:
-        no = np.zeros(0)
-        crossed, shares = stable.T @ joint.T, unstable.sum(axis=1)
+        gradient = by_logit @ design.T
         return LikelihoodSums(float(n_rows), value, gradient, no, no, no, no, no, crossed, shares)
     size = columns * width
     hessian = np.empty((columns, width, columns, width))
+    bent = np.empty_like(design)
     for k in range(columns):
         for m in range(k + 1):
             i, j = k + n_classes - columns, m + n_classes - columns
             curvature = joint[i] * joint[j] - unstable[i] * unstable[j]
             if k == m:
-                curvature += unstable[i] - joint[i]
-            hessian[k, :, m, :] = (design * curvature) @ design.T
+                curvature += by_logit[k]
+            np.multiply(design, curvature, out=bent)
+            hessian[k, :, m, :] = bent @ design.T
             hessian[m, :, k, :] = hessian[k, :, m, :].T
+    square = hessian.reshape(size, size)
     if not point.errors:
-        no, crossed, shares = np.zeros(0), stable.T @ joint.T, unstable.sum(axis=1)
-        square = hessian.reshape(size, size)
+        gradient = by_logit @ design.T
         return LikelihoodSums(float(n_rows), value, gradient, square, no, no, no, no, crossed, shares)
-    best, chosen = _largest(joint), _largest(stable.T)
-    rows = np.arange(n_rows)
     v = np.empty((size + 2 * n_classes + 3, n_rows))
-    np.multiply(-by_logit[:, None, :], design[None], out=v[:size].reshape(columns, width, n_rows))
-    v[size : size + n_classes] = stable.T
-    np.square(stable.T, out=v[size + n_classes : size + 2 * n_classes])
-    v[-3], v[-2], v[-1] = joint[best, rows], joint[chosen, rows], 1.0
-    slopes = np.empty((2, size))
-    for i, answer in enumerate((best, chosen)):
-        change = -joint * v[i - 3]
-        change[answer, rows] += v[i - 3]
-        slopes[i] = (change[-columns:] @ design.T).ravel()
-    squared = v[size + n_classes : size + 2 * n_classes]
+    np.multiply(by_logit[:, None, :], -design, out=v[:size].reshape(columns, width, n_rows))
+    v[size : size + n_classes] = f
+    squared = np.square(f, out=v[size + n_classes : size + 2 * n_classes])
+    # How likely each of two answers is, the adapted and the stable one, and how that moves with the logits.
+    answers = [np.arange(n_classes)[:, None] == _largest(by_class) for by_class in (joint, f)]
+    moves = np.empty((2, n_classes, n_rows))
+    for i, answer in enumerate(answers):
+        likely = np.einsum("ij,ij->j", answer, joint, out=v[i - 3])  # of that answer
+        np.multiply(answer - joint, likely, out=moves[i])
+    v[-1] = 1.0
+    # All that is summed with the design, in one product.
+    by_class = -joint[:, None, :] * joint[None, -columns:, :]
+    for k in range(columns):
+        by_class[k - columns, k] += joint[k - columns]
+    linear = np.concatenate([by_logit, moves[:, -columns:].reshape(-1, n_rows), by_class.reshape(-1, n_rows)])
+    sums = linear @ design.T
+    gradient, slopes = sums[:columns], sums[columns : 3 * columns].reshape(2, size)
+    # ∂q_k/∂p_y = −q_k (δ_ky − q_y) / p_y, of the scores and of both accuracies.
+    by_prior = np.zeros((size + 2, n_classes))
+    there = point.prior > 0.0
+    scores = sums[3 * columns :].reshape(n_classes, size).T
+    moved = np.vstack([scores, moves.sum(axis=2)])
+    by_prior[:, there] = -moved[:, there] / point.prior[there]
     return LikelihoodSums(
         float(n_rows),
         value,
         gradient,
-        hessian.reshape(size, size),
-        v @ v.T,
-        _by_prior(joint, design, point.prior, (best, chosen), columns),
+        square,
+        dgemm(1.0, v.T, v.T, trans_a=True),  # of a matrix and itself NumPy's product takes twice as long
+        by_prior,
         slopes,
-        np.array([stable.T @ squared.T, squared @ squared.T]),
-        stable.T @ joint.T,
-        unstable.sum(axis=1),
+        np.array([f @ squared.T, squared @ squared.T]),
+        crossed,
+        shares,
     )
+
+
+def _both_laws(z: FloatArray, f: FloatArray, prior: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """−ℓ, f_U and the posterior ∝ f_U f_S / p; `z` is written to. One exponential serves all three."""
+    weights = f / np.where(prior > 0.0, prior, 1.0)[:, None]
+    weights[prior == 0.0] = 1.0
+    z -= z.max(axis=0)
+    odds = np.exp(z)
+    joint = odds * weights
+    total, both = odds.sum(axis=0), joint.sum(axis=0)
+    lost = np.flatnonzero(both < _LEAST_SUM)
+    both[lost] = 1.0
+    joint /= both
+    value = float(np.log(total / both).sum())
+    if len(lost):  # f_U and f_S contradict each other: only their logarithms can be added
+        log_joint, joint[:, lost] = log_sum_and_softmax(z[:, lost] + log_weights(f[:, lost].T, prior).T)
+        value -= float(log_joint.sum())
+    odds /= total
+    return value, odds, joint
 
 
 def _largest(by_class: FloatArray) -> Any:
     """The class with the largest number; the first of equal ones."""
     if len(by_class) == 2:
-        return (by_class[1] > by_class[0]).astype(np.intp)
+        return by_class[1] > by_class[0]
     return by_class.argmax(axis=0)
-
-
-def _by_prior(
-    joint: FloatArray, design: FloatArray, prior: FloatArray, answers: tuple[Any, Any], columns: int
-) -> FloatArray:
-    """How the sums of the scores and of both accuracies move with p: ∂q_k/∂p_y = −q_k (δ_ky − q_y) / p_y."""
-    n_classes, n_rows = joint.shape
-    rows = np.arange(n_rows)
-    moved = np.zeros((columns * len(design) + 2, n_classes))
-    for y in np.flatnonzero(prior > 0.0):
-        change = joint * joint[y]
-        change[y] -= joint[y]
-        change /= prior[y]
-        moved[:-2, y] = (change[-columns:] @ design.T).ravel()
-        moved[-2:, y] = [change[answer, rows].sum() for answer in answers]
-    return moved

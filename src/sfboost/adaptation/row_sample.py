@@ -41,8 +41,11 @@ def row_keys(stable: FloatArray, X: Any, known: IntArray, weight: FloatArray) ->
         np.add.at(keys, rows.row, _bits(rows.data) * multipliers[rows.col])
     else:
         size = max(1, _BLOCK // max(X.shape[1], 1))
-        blocks = [_bits(X[first : first + size]) @ multipliers[:-1] for first in range(0, len(X), size)]
-        keys = np.concatenate(blocks)
+        # Columns lie together in memory, as tables have them: they are multiplied as they lie.
+        across = X.flags.f_contiguous
+        blocks = (X[first : first + size] for first in range(0, len(X), size))
+        factors = multipliers[:-1]
+        keys = np.concatenate([factors @ _bits(b.T) if across else _bits(b) @ factors for b in blocks])
     coarse = np.floor(stable[:, 1:] * _STEPS + _SHIFT)
     content = np.column_stack([coarse, known, weight])
     ours = np.random.default_rng(1).integers(1, 2**63, content.shape[1], dtype=np.uint64) | np.uint64(1)
@@ -60,15 +63,6 @@ def _mixed(keys: KeyArray) -> KeyArray:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
     return np.asarray(keys ^ (keys >> np.uint64(31)))
-
-
-def _lowest(keys: KeyArray, most: int) -> IntArray:
-    """Places of the lowest keys and all their copies, `most` different ones or more: few to be sorted."""
-    if len(keys) > 4 * most:
-        low = np.flatnonzero(keys <= np.partition(keys, 2 * most)[2 * most])
-        if len(np.unique(keys[low])) >= most:
-            return low
-    return np.arange(len(keys))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +84,14 @@ class RowSketch:
     @classmethod
     def of(cls, keys: KeyArray, most: int, counts: IntArray | None = None) -> RowSketch:
         """The `most` lowest keys that differ."""
-        low = _lowest(keys, most)
-        unique, places, inverse = np.unique(keys[low], return_index=True, return_inverse=True)
+        low, asked = np.arange(len(keys)), most
+        while True:
+            if 2 * asked < len(keys):  # few are sorted; of copies there may be more
+                low = np.flatnonzero(keys <= np.partition(keys, asked)[asked])
+            unique, places, inverse = np.unique(keys[low], return_index=True, return_inverse=True)
+            if len(unique) >= most or len(low) == len(keys):
+                break
+            low, asked = np.arange(len(keys)), 4 * asked
         total = np.bincount(inverse.reshape(-1), None if counts is None else counts[low]).astype(np.intp)
         return cls(unique[:most], total[:most], low[places[:most]])
 

@@ -7,20 +7,21 @@ fitted where a meaning may have changed, and there only those that are chosen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
 
-from sfboost.answers.candidates import Answer, BoostSettings, MendedAnswer, boost
+from sfboost.answers.candidates import Answer, BoostedAnswer, BoostSettings, MendedAnswer, boost
 from sfboost.answers.choosing import FIRST_DOUBT, WORDS, Choice, choose, portfolio
 from sfboost.answers.experience import Experience
+from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change
 from sfboost.change.many import ManyChanges
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -114,6 +115,20 @@ class ManyAnswers:
             self.fitted[number] = made
         return choice
 
+    def _saved_state(self) -> dict[str, Any]:
+        """What a file keeps: the habits of training once, and not in every domain that was mended."""
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        known = [habits for made in self.fitted.values() for habits in map(_habits_of, made.values())]
+        state["habits"] = next((habits for habits in known if habits is not None), None)
+        state["fitted"] = _each(self.fitted, None)
+        return state
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        state = dict(state)
+        habits = state.pop("habits", None)  # files of before have them in every domain
+        return state if habits is None else state | {"fitted": _each(state["fitted"], habits)}
+
     def change(self, number: int, experience: Experience) -> Change:
         """The test in one domain."""
         return self.changes.change(experience.reference, number)
@@ -146,3 +161,21 @@ class ManyAnswers:
             for name, answer in self.fitted.get(one, {}).items():
                 mixed[mine] += weights[name][mine, None] * answer.log_proba(rows.take(mine))
         return np.asarray(log_softmax(mixed, axis=1))
+
+
+def _habits_of(answer: Any) -> Habits | None:
+    """The habits in an answer, or in what it is on top of."""
+    if isinstance(answer, MendedAnswer):
+        return answer.mending.habits
+    return _habits_of(answer.base) if isinstance(answer, BoostedAnswer) else None
+
+
+def _each(fitted: dict[int, dict[str, Answer]], habits: Any) -> dict[int, dict[str, Answer]]:
+    """The same answers with these habits."""
+
+    def put(answer: Any) -> Any:
+        if isinstance(answer, MendedAnswer):
+            return replace(answer, mending=replace(answer.mending, habits=habits))
+        return replace(answer, base=put(answer.base)) if isinstance(answer, BoostedAnswer) else answer
+
+    return {number: {name: put(one) for name, one in made.items()} for number, made in fitted.items()}

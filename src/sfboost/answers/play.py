@@ -14,7 +14,7 @@ from sfboost.adaptation.settings import Choices
 from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
-from sfboost.answers.stress import kinds_of_stress, stressed
+from sfboost.answers.stress import SAME_BUT_FOR_UNITS, kinds_of_stress, stressed
 from sfboost.change import Reference, change_in
 from sfboost.diagnostics.performance import weighted_scores
 from sfboost.marginal.probabilities import FloatArray
@@ -94,17 +94,30 @@ def play(
     for place, part, y in zip(domains, rows, labels, strict=True):
         rng = np.random.default_rng([seed, len(cases)])
         found = settings
+        boosted: BoostedAnswer | None = None
         for name, kind, columns in kinds:
             here = part
             if kind != AS_IS:
                 here = part.with_unstable(stressed(kind, part.view.unstable, y, columns, rng))
             change = change_in(reference, here.view)
             # Permuted classes are another problem than these rows as they are, with a penalty of its own.
-            answers = fit_candidates(here, change, habits, settings if kind == "permuted" else found)
-            boosted = answers["boosted"]
-            if kind == AS_IS and isinstance(boosted, BoostedAnswer):
-                found = with_penalty(settings, boosted)
+            # SFB has units and signs of its own: in others it says what it said of the rows as they are.
+            known = boosted if boosted is not None and kind in SAME_BUT_FOR_UNITS else None
+            answers = fit_candidates(
+                here,
+                change,
+                habits,
+                settings if kind == "permuted" else found,
+                None if known is None else known.adaptation,
+            )
             said = {answer: fitted.log_proba(here) for answer, fitted in answers.items()}
+            if known is not None:
+                said["boosted"] = known.log_proba(part)
+            first = answers["boosted"]
+            if kind == AS_IS and isinstance(first, BoostedAnswer):
+                found = with_penalty(settings, first)
+                ours = settings.choices.head is None and settings.choices.standardize is not False
+                boosted = first if ours else None
             cases.append(_scored(str(place), name, change, said, y, here.view.weight, choices.costs))
         tick()
     return tuple(cases)

@@ -75,6 +75,9 @@ STRESSES: dict[str, Stress] = {
     "permuted": _permuted,
 }
 
+#: Those that change the unit, the sign and the zero of features, and nothing else.
+SAME_BUT_FOR_UNITS = ("mirrored", "rescaled")
+
 
 def kinds_of_stress(n_classes: int) -> list[str]:
     """What can happen where there are so many classes: two that trade places are mirrored."""

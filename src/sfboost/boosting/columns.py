@@ -87,7 +87,7 @@ def choose_columns(
         found = find_stable(X, labels, domain, stable, unstable)
         chosen, selector = (stable, None) if found is None else found
         return *resolve_columns(X, chosen, unstable), selector
-    if _is_search(stable) and all(encoded):
+    if is_search(stable) and all(encoded):
         encoder = Encoder.fit(X, names_of(X))
         # The codes of a category are stable together, or not at all.
         whole = [column.name for column in encoder.columns for _ in column.outputs]
@@ -121,7 +121,8 @@ def _encoded(columns: Columns, X: Any, gaps: tuple[str, ...] = ()) -> Columns:
     return Columns(columns.positions, encoder.names, encoder)
 
 
-def _is_search(stable: Any) -> bool:
+def is_search(stable: Any) -> bool:
+    """Whether stable features are to be searched for."""
     return isinstance(stable, StableFeatureSelector) or (isinstance(stable, str) and stable == "auto")
 
 
@@ -152,7 +153,7 @@ def find_stable(
     Refused where the training domains cannot show any column to be stable: a guess would undo what the
     stable predictor is for. `groups` names what each column belongs to and is chosen with.
     """
-    if not _is_search(stable):
+    if not is_search(stable):
         return None
     selector = StableFeatureSelector() if isinstance(stable, str) else clone(stable)
     named = set(_positions(X, unstable, "unstable_features") or ())

@@ -73,7 +73,9 @@ def held_out_calibration(
     rows: IntArray,
 ) -> HeldOutCalibration | None:
     """Calibration on those of the held-out rows (log-probabilities `raw`, `calibrated`) in `rows`."""
-    inside = np.flatnonzero(np.isin(held_out, rows))
+    mine = np.zeros(len(y), dtype=bool)
+    mine[rows] = True
+    inside = np.flatnonzero(mine[held_out])
     if not len(inside):
         return None
     y, weight, raw, calibrated = (

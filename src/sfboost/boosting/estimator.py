@@ -58,19 +58,21 @@ from sfboost.boosting.diagnosing import (
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
+from sfboost.boosting.parts import require_unstable
 from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
     Splits,
     check_domain,
     check_frozen_classes,
+    enough_rows,
     make_splits,
 )
 from sfboost.boosting.scored_domains import DomainEvaluation
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import Encoder, is_frame
 from sfboost.heads import fit_with_weight
@@ -466,7 +468,13 @@ class StableFeatureBoosting(AdaptableClassifier):
     def _predict_fold(
         self, X: Any, y: IntArray, weight: FloatArray | None, inside: IntArray, outside: IntArray
     ) -> FloatArray:
-        return self._raw_log_proba(self._fit_on(X, y, weight, inside), _safe_indexing(X, outside))
+        return self._raw_log_proba(self._fit_without(X, y, weight, inside), _safe_indexing(X, outside))
+
+    def _fit_without(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
+        """Fit to `rows` a classifier that judges others, and is not kept."""
+        if self.stable is None and self.regression_ is None:
+            rows = enough_rows(rows, y, X.shape[1])
+        return self._fit_on(X, y, weight, rows)
 
     def _fit_on(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
         estimator = self._stable_estimator(X)
@@ -495,7 +503,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     ) -> Temperature:
         if self.calibration is None:
             return Temperature()
-        by_domain = domain[held_out].astype(str) if self.calibration_weights == "domain" else None
+        by_domain = domain_numbers(domain[held_out])[1] if self.calibration_weights == "domain" else None
         return fit_temperature(
             raw,
             y[held_out],
@@ -542,11 +550,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     def _checked_parts(self, X: Any) -> tuple[FloatArray, Any]:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
-        if not len(self.unstable_columns_):
-            raise ValueError(
-                "There is nothing to adapt: every column is stable. Name stable_features or "
-                "unstable_features before `fit`."
-            )
+        require_unstable(self)
         tell_filled(self, X, "new rows")
         stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
         self._check_numbers(stable_X, unstable_X)
@@ -591,6 +595,8 @@ class StableFeatureBoosting(AdaptableClassifier):
 
         Each domain in turn plays the new one: a clone of this model is fitted on the others and adapted to
         it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
+        Where all learners are the default ones, at most 10 000 rows of each other domain are learned from
+        (more if a class is rare): more would not move the scores. Every row of the new one is scored.
 
         Parameters
         ----------

@@ -20,17 +20,25 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.engine import adapt_rows
+from sfboost.boosting.columns import is_search
 from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
 from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
+from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.encoding.frames import names_of
-from sfboost.heads import fit_with_weight
+from sfboost.heads import SoftLogisticRegression, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
+IntArray = npt.NDArray[np.intp]
+
 _FEWEST_ROWS = 10
+#: Rows of each domain that a model of logistic regressions learns from where it is only to be scored, and of
+#: the rarest class.
+MOST_ROWS = 10_000
+_OF_RAREST = 1000
 # Of a domain's own labels, so that no row is predicted by a head that saw it.
 _FOLDS = 5
 
@@ -122,10 +130,32 @@ def score_as_new(
     if fitted.validation_domain is not None and fitted.validation_domain == name:
         fitted.set_params(validation_domain=None)  # it is the new domain now
     X, y, domain = rest
+    if pooled is None and (some := rows_to_learn(model, y, domain)) is not None:
+        X, y, domain = _safe_indexing(X, some), y[some], domain[some]
+        weight = None if weight is None else weight[some]
     fitted.fit(X, y, sample_domain=domain, sample_weight=weight)
     if pooled is not None or fitted.pooled_ is None:
         pooled = fit_pooled(fitted, X, y, weight, pooled)
     return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
+
+
+def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray | None:
+    """Rows from which a model learns that is only to be scored: some of each very long domain; None is all.
+
+    More rows would not move the scores of logistic regressions, and other learners need them.
+    """
+    learners = (model.stable, model.unstable, model.pooled)
+    searched = is_search(model.stable_features) or model._along_components()
+    if searched or any(learner is not None for learner in learners):
+        return None
+    labels, rng = np.unique(y, return_inverse=True)[1].reshape(-1), np.random.default_rng(0)
+    kept = []
+    for _, rows in rows_by_domain(np.asarray(domain, dtype=object)):
+        counts = np.bincount(labels[rows])
+        most = max(MOST_ROWS, int(_OF_RAREST * len(rows) / counts[counts > 0].min()))
+        kept.append(rows if len(rows) <= most else rng.permutation(rows)[:most])
+    found = np.sort(np.concatenate(kept))
+    return None if len(found) == len(labels) else found
 
 
 def compare_on_domain(
@@ -267,6 +297,9 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
             uncertainty=False,
         )
         proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
+        if len(y) > MOST_ROWS and head.cross_fit is not None and choices.head is None:
+            # Of so many rows any four fifths want the same penalty.
+            choices = replace(choices, l2=None, head=SoftLogisticRegression(l2=head.cross_fit.l2))
     return proba
 
 

@@ -18,7 +18,7 @@ from sfboost.answers.candidates import BoostSettings
 from sfboost.answers.many import ManyAnswers
 from sfboost.boosting.adapted_domains import AdaptedDomains
 from sfboost.boosting.rows import check_domain
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn

@@ -28,7 +28,8 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
     # What is filled in is not told here: that would be once for every block of a long table.
     log_stable, columns = model._parts(model._check_input(as_fitted(model, X), reset=False))
     unstable = np.asarray(columns, dtype=np.float64)
-    if not np.isfinite(unstable.sum()):
+    # What was encoded is finite.
+    if model.unstable_columns_.encoder is None and not np.isfinite(unstable.sum()):
         require_finite_numbers(unstable, model.unstable_columns_.names, "unstable", "impute it first.")
     return np.exp(log_stable), unstable
 
@@ -41,13 +42,18 @@ def is_summable(model: StableFeatureBoosting) -> bool:
     return choices.head is None and choices.direct and choices.standardize is not False
 
 
-def require_summable(model: StableFeatureBoosting) -> None:
-    """Refuse a model whose unstable features no sum can stand for."""
+def require_unstable(model: StableFeatureBoosting) -> None:
+    """Refuse a model that has no unstable features."""
     if not len(model.unstable_columns_):
         raise ValueError(
             "There is nothing to adapt: every column is stable. Name stable_features or "
             "unstable_features before `fit`."
         )
+
+
+def require_summable(model: StableFeatureBoosting) -> None:
+    """Refuse a model whose unstable features no sum can stand for."""
+    require_unstable(model)
     if not is_summable(model):
         raise ValueError(
             "Components, and a head or settings of your own (but l2), need all rows at once: leave them out "

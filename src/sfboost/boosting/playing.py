@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy import sparse
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
@@ -22,9 +24,10 @@ from sfboost.adaptation.settings import Choices
 from sfboost.answers import AnswerRows, Experience
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
+from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.change import View
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
 from sfboost.encoding import is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -40,6 +43,7 @@ _MOST_GROUPS = 5
 _MOST_ROWS, _FEWEST_ROWS = 5000, 10
 #: A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
 LEAST_PROBABILITY = 1e-6
+_DEFAULT = "logistic regression"
 # Beyond so many columns second moments are no longer cheap.
 _MOST_COLUMNS = 1000
 
@@ -111,10 +115,32 @@ class _Played:
 
 def raw_log_proba(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArray:
     """Log-probabilities in the order of `classes`; a class unseen by the estimator gets the floor."""
-    given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    given = _two_classes(estimator, X)
+    if given is None:
+        given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
     proba = np.zeros((given.shape[0], len(classes)))
     proba[:, np.searchsorted(classes, estimator.classes_)] = given
     return np.log(np.maximum(proba, LEAST_PROBABILITY))
+
+
+def _two_classes(estimator: Any, X: Any) -> FloatArray | None:
+    """What a logistic regression of scaled numbers says, or None if it is not that.
+
+    It is asked about so many small sets of rows that scikit-learn's checks would take most of the time.
+    """
+    steps = [step for _, step in estimator.steps] if type(estimator) is Pipeline else []
+    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+        return None
+    scaler, last = steps
+    plain = getattr(last, "multi_class", "deprecated") in ("auto", "deprecated") and len(last.classes_) == 2
+    if not plain or type(X) is not np.ndarray or scaler.mean_ is None or scaler.scale_ is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        logits = (X - scaler.mean_) @ (last.coef_[0] / scaler.scale_) + last.intercept_
+    if not np.isfinite(logits).all():
+        return None  # it has something to say about such rows
+    second = expit(logits)
+    return np.column_stack([1.0 - second, second])
 
 
 def numeric_parts(taken_parts: Iterable[Any]) -> tuple[FloatArray, FloatArray] | None:
@@ -139,7 +165,7 @@ def pooled_learner(model: StableFeatureBoosting, X: Any) -> tuple[Any, str]:
         return clone(model.pooled), f"your pooled {_name(model.pooled)}"
     learner = model.stable
     if learner is None or isinstance(learner, FrozenEstimator):
-        return default_classifier(np.empty(0)), "logistic regression"
+        return default_classifier(np.empty(0)), _DEFAULT
     if is_frame(X) or _names_columns(learner):
         # Its own preparation is of other columns; scaling hurts none, and helps linear ones.
         last = learner[-1] if isinstance(learner, Pipeline) else learner
@@ -187,6 +213,8 @@ def learn_answers(
     learner, words = pooled_learner(model, X)
 
     def pooled_on(rows: IntArray) -> Any:
+        if len(rows) < len(y) and words == _DEFAULT:
+            rows = enough_rows(rows, y, both.shape[1])
         part = None if weight is None else weight[rows]
         return fit_with_weight(clone(learner), both[rows], model.classes_[y[rows]], part)
 
@@ -196,7 +224,7 @@ def learn_answers(
         if model.pooled is not None:
             raise
         # The user's learner is made for the stable columns alone.
-        learner, words = default_classifier(both), "logistic regression"
+        learner, words = default_classifier(both), _DEFAULT
         everywhere = pooled_on(np.arange(len(y)))
     plain = PooledClassifier(everywhere, columns, model.classes_, Temperature(), words)
     places = [(name, rows) for name, rows in rows_by_domain(domain) if len(rows) >= _FEWEST_ROWS]
@@ -205,10 +233,12 @@ def learn_answers(
     stable_X = taken[0]
 
     def play_group(group: list[tuple[Any, IntArray]]) -> list[_Played]:
-        rest = np.setdiff1d(np.arange(len(y)), np.concatenate([rows for _, rows in group]))
+        others = np.ones(len(y), dtype=bool)
+        others[np.concatenate([rows for _, rows in group])] = False
+        rest = np.flatnonzero(others)
         if len(np.unique(y[rest])) < 2:
             return []
-        stable, pooled = model._fit_on(stable_X, y, weight, rest), pooled_on(rest)
+        stable, pooled = model._fit_without(stable_X, y, weight, rest), pooled_on(rest)
         made = []
         for name, rows in group:
             some = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:_MOST_ROWS])
@@ -228,7 +258,7 @@ def learn_answers(
     temperature = fit_temperature(
         np.concatenate([one.log_pooled for one in made]),
         y[some],
-        domain=domain[some].astype(str),
+        domain=domain_numbers(domain[some])[1],
         sample_weight=row_weight[some],
     )
     S, U = parts

@@ -11,11 +11,13 @@ from sklearn.model_selection import check_cv
 from sklearn.model_selection._split import GroupsConsumerMixin
 
 from sfboost.adaptation.checks import is_missing
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import rows_by_domain
 
 IntArray = npt.NDArray[np.intp]
 Splits = list[tuple[IntArray, IntArray]]
-
+# Rows that a logistic regression is fitted to, where it only judges others: of all, for each feature, and of
+# the rarest class.
+_ENOUGH, _ENOUGH_PER_FEATURE, _ENOUGH_OF_CLASS = 50_000, 500, 2000
 
 ONE_DOMAIN = (
     "sample_domain was not given, so all rows count as one training domain, and what differs between domains "
@@ -47,6 +49,19 @@ def check_frozen_classes(estimator: Any, classes: npt.NDArray[Any]) -> None:
             f"The prefit stable classifier knows the classes {list(estimator.classes_)}, but y holds "
             f"{list(classes)}: fit with labels of the same classes."
         )
+
+
+def enough_rows(rows: IntArray, y: IntArray, n_features: int) -> IntArray:
+    """Of very many rows those that a logistic regression needs: with more, its error hardly falls.
+
+    Drawn at random, so that the rarest class keeps its share.
+    """
+    counts = np.bincount(y[rows])
+    rarest = counts[counts > 0].min() / len(rows)
+    most = max(_ENOUGH, _ENOUGH_PER_FEATURE * n_features, int(_ENOUGH_OF_CLASS / rarest))
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng(len(rows)).permutation(rows)[:most])
 
 
 def make_splits(

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.boosting.evaluation import class_positions
 from sfboost.boosting.rows import check_domain
-from sfboost.diagnostics.inputs import rows_by_domain
+from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
 
 if TYPE_CHECKING:

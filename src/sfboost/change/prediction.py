@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr
 
 from sfboost.marginal.probabilities import FloatArray
 
@@ -88,9 +88,9 @@ def predict_new(
     spread = np.maximum(spread, np.finfo(np.float64).tiny)
     t = (new[0] - expected) / spread
     if sides == "both":
-        p = 2.0 * stats.t.sf(np.abs(t), freedom)
+        p = 2.0 * stdtr(freedom, -np.abs(t))
     else:
-        p = stats.t.cdf(t if sides == "below" else np.sign(expected) * t, freedom)
+        p = stdtr(freedom, t if sides == "below" else np.sign(expected) * t)
     ratio = new[0] / np.where(expected == 0.0, 1.0, expected)
     return Prediction(np.asarray(p), ratio, np.abs(expected) / spread, new[0], expected, spread, freedom)
 
@@ -111,7 +111,7 @@ def combine(p_values: FloatArray) -> float:
     """
     # A moment that says more than expected must not outweigh one that says less.
     capped = np.clip(p_values, 1e-15, 0.5)
-    return float(stats.cauchy.sf(np.tan((0.5 - capped) * np.pi).mean()))
+    return float(np.arctan2(1.0, np.tan((0.5 - capped) * np.pi).mean()) / np.pi)
 
 
 def holm(p_values: FloatArray) -> FloatArray:

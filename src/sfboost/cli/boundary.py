@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -65,9 +66,14 @@ def farewell(placed: Sequence[Placement]) -> str:
     >>> farewell([])
     'Interrupted; no file was changed.'
     """
-    whole = [str(placement.target) for placement in placed if placement.part and placement.happened()]
+    there = [Path(placement.target) for placement in placed if placement.part and placement.happened()]
+    whole = [str(target) for target in there if target.parent.suffix != ".parts"]
+    blocks = [str(target.parent) for target in there if target.parent.suffix == ".parts"]
     begun = [str(placement.target) for placement in placed if placement.part is None]
     told = [f"written before that: {_named(whole)}"] if whole else ["no file was changed"]
+    told += (
+        [f"finished blocks are in {_named(blocks)}: the same command goes on from there"] if blocks else []
+    )
     told += [f"what went to {_named(begun)} may be cut short"] if begun else []
     return f"Interrupted; {'; '.join(told)}."
 

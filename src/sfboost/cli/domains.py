@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,6 +74,8 @@ class EachDomain:
         On the training table.
     also : tuple of str
         Other answers that are to stand beside the predictions.
+    shown : sequence of str
+        Domains that have a part in the report, beside the most unusual ones.
     """
 
     project: Project
@@ -82,6 +85,7 @@ class EachDomain:
     source: str
     remarks: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    shown: Sequence[str] = ()
 
     def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind, command: str = "") -> None:
         """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
@@ -95,11 +99,15 @@ class EachDomain:
                 "A model card is of one new domain, and NEW holds several: leave --card out, or give the "
                 "rows of one."
             )
+        if unknown := sorted(set(self.shown) - set(domain.tolist())):
+            raise ValueError(
+                f"{self.name} has no domain {', '.join(unknown)}: --show-domain names what is there."
+            )
         with voice.waiting("Adapting"):
             many: AdaptedDomains = self.project.model.adapt(
                 rows.X, sample_domain=domain, answer=asked.answer.value, leak=asked.leak
             )
-            facts = domain_facts(many, rows.X, domain, rows.y)
+            facts = domain_facts(many, rows.X, domain, rows.y, self.shown)
         with open_table(output, kind) as write:
             batches = rows.table.to_batches(BATCH_ROWS)
             for batch in predict_batches(self.project, batches, self.name, self.also, many=many):

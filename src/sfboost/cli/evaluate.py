@@ -9,12 +9,13 @@ import numpy as np
 import typer
 
 from sfboost.boosting import METRICS, DomainEvaluation
+from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
 from sfboost.boosting.metrics import POINTS
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.costs import Costs, with_costs
 from sfboost.cli.inputs import read_training
-from sfboost.cli.project import evaluate_domains
+from sfboost.cli.project import configure, evaluate_domains
 from sfboost.report.training import evaluation_rows
 from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
@@ -48,9 +49,14 @@ def evaluate(
     """
     voice = talk.voice()
     training, _ = read_training(train, columns, csv)
+    model = with_costs(o.make_model(context), costs, training.y)
     voice.note(*training.remarks)
+    if rows_to_learn(configure(training, model), training.y, training.domain) is not None:
+        voice.note(
+            f"Of a domain with more than {MOST_ROWS} rows about as many are learned from, drawn at random, "
+            "when another one plays the new one: more would not move the scores. Every row is scored."
+        )
     with voice.waiting("Letting each domain play the new one"):
-        model = with_costs(o.make_model(context), costs, training.y)
         evaluation = evaluate_domains(training, model, metric)
     values = {
         "metric": evaluation.metric,

@@ -197,6 +197,7 @@ FILE_OPTIONS = {
     **_kinds(StreamOptions),
     **dict.fromkeys(("evaluate", "quiet"), FLAG),
     "also": NAMES,
+    "show_domain": NAMES,
 }
 
 

@@ -38,6 +38,13 @@ def run(
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
     also: o.Also = None,
+    show_domain: Annotated[
+        str | None,
+        typer.Option(
+            "--show-domain",
+            help="Domains of NEW, comma-separated, that have a part in the report, however usual they are.",
+        ),
+    ] = None,
     costs: Costs = None,
     format: Format = None,
     stream: o.StreamOptions,
@@ -78,9 +85,12 @@ def run(
         rows, name = read_new(str(new), project, csv, adapting.labels, each=True)
         domain = domain_of_rows(rows.table, project, name)
         if domain is not None:
-            each = EachDomain(project, rows, domain, name, train, training.remarks, others)
+            asked = split(show_domain)
+            each = EachDomain(project, rows, domain, name, train, training.remarks, others, asked)
             each.answer(voice, adapting, output, kind, context.find_root().obj)
             return
+    if show_domain is not None:
+        raise ValueError("--show-domain is for a NEW of several domains, and this one is adapted to as one.")
     with voice.waiting("Adapting"):
         if rows is None or name is None:
             done = adapt_blocks(project, str(new), csv, stream, adapting)

@@ -193,6 +193,8 @@ def predict_folder(
         raise ValueError(f"The folder {target} is not empty: name one that is not there yet.")
     parts = target.parent / f".{target.name}.parts"
     parts.mkdir(parents=True, exist_ok=True)
+    for named in parts.glob("part-*"):  # of a run that was stopped at its very end, perhaps of other blocks
+        named.unlink()
     work = PredictBlock(project, str(parts.resolve()), kind, label, also, costs)
     todo = [block for block in blocks if not work.place(block).exists()]
     rows, lost = 0, []

@@ -10,20 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.adaptation.checks import check_unstable
+from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.diagnostics.recalibration import Recalibration
 from sfboost.marginal import as_probability_matrix
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 Part = TypeVar("Part")
-
-
-def rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
-    """Rows of each domain, domains in order of first appearance."""
-    place: dict[Any, int] = {}
-    numbers = np.array([place.setdefault(name, len(place)) for name in domain.tolist()], dtype=np.intp)
-    ends = np.cumsum(np.bincount(numbers, minlength=len(place)))[:-1]
-    return list(zip(place, np.split(np.argsort(numbers, kind="stable"), ends), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.diagnostics.by_domain import domain_numbers
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -58,7 +59,7 @@ class Recalibration:
         weight = np.ones(len(y)) if weight is None else weight
         columns, thresholds = _halve(stable)
         cell = _cell_of(stable, columns, thresholds)
-        names = np.unique(domain.astype(str), return_inverse=True)[1]
+        names = domain_numbers(domain)[1]
         n_cells, n_classes = len(columns) + 1, stable.shape[1]
         miss = np.eye(n_classes)[y] - stable
         place = names * n_cells + cell

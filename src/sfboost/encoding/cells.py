@@ -61,6 +61,15 @@ def as_numbers(values: Any, name: str) -> FloatArray:
         ) from None
 
 
+def whole_numbers(frame: Any, name: str) -> FloatArray | None:
+    """A column of floats of an Arrow table that has no gaps, as it lies there; None of any other."""
+    column = frame.column(name) if hasattr(frame, "column_names") else None
+    if column is None or column.null_count or column.type not in (arrow().float64(), arrow().float32()):
+        return None
+    # May be a view of the user's memory, and is not written to.
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
 def as_text(values: Any, name: str = "") -> Any:
     """Arrow cells as text: 3, 3.0 and "3.0" are the same category; NaN is missing."""
     pa = arrow()

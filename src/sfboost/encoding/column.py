@@ -97,13 +97,20 @@ class Column:
             # What is missing, or was never seen, is none of the levels.
             code = np.asarray(pc.fill_null(place, -1))
             return np.column_stack([code == j for j in range(1, len(self.levels))]).astype(np.float64)
-        numbers = as_numbers(values, self.name)
+        return self.filled(as_numbers(values, self.name))
+
+    def filled(self, numbers: FloatArray) -> FloatArray:
+        """Numbers, NaN among them, as `encode` gives them."""
         assert self.fill is not None
-        with np.errstate(over="ignore", invalid="ignore"):
-            # The sum is finite only if every value is: most columns need no copy.
-            whole = bool(np.isfinite(numbers.sum()))
-        filled = numbers if whole else np.where(np.isfinite(numbers), numbers, self.fill)
-        if len(filled) and max(filled.max(), -filled.min()) > LARGEST:
+        if not len(numbers):
+            return numbers[:, None]
+        # Both are finite only if every value is: most columns need no copy.
+        largest = max(numbers.max(), -numbers.min())
+        filled = numbers
+        if not np.isfinite(largest):
+            filled = np.where(np.isfinite(numbers), numbers, self.fill)
+            largest = max(filled.max(), -filled.min())
+        if largest > LARGEST:
             raise ValueError(
                 f"Column {self.name!r} holds {filled[np.abs(filled).argmax()]:g}: numbers beyond {LARGEST:g} "
                 "cannot be computed with. Mend such cells, or express the column in another unit."

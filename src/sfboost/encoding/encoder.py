@@ -10,7 +10,7 @@ from typing import Any, Self
 import narwhals as nw
 import numpy as np
 
-from sfboost.encoding.cells import as_series
+from sfboost.encoding.cells import as_series, whole_numbers
 from sfboost.encoding.column import Column
 from sfboost.marginal.probabilities import FloatArray
 
@@ -95,14 +95,20 @@ class Encoder:
         A column that is encoded already (`sex=f` is there, and no `sex`) stays as it is.
         """
         frame = _frame(rows)
+        there = set(frame.columns)
         # Column by column in memory, as tables are.
         numbers, first = np.empty((len(frame), len(self.names)), order="F"), 0
-        parts = [(self._encode, column) for column in self.columns]
-        parts += [(self._gap, column) for column in self._with_gaps]
-        for make, column in parts:
-            part = make(column, frame)
+
+        def put(part: FloatArray) -> None:
+            nonlocal first
             numbers[:, first : first + part.shape[1]] = part
             first += part.shape[1]
+
+        for column in self.columns:
+            whole = whole_numbers(rows, column.name) if column.is_number and column.name in there else None
+            put(self._encode(column, frame) if whole is None else column.filled(whole))
+        for column in self._with_gaps:
+            put(self._gap(column, frame))
         return numbers
 
     @property

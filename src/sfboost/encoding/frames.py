@@ -31,5 +31,7 @@ def names_of(X: Any) -> list[str]:
 
 
 def _labels(X: Any) -> list[Any]:
+    if hasattr(X, "column_names"):  # an Arrow table, perhaps one of very many batches: no detour
+        return list(X.column_names)
     # Narwhals refuses pandas frames with two columns of one name.
     return list(X.columns) if hasattr(X, "iloc") else list(nw.from_native(X, eager_only=True).columns)

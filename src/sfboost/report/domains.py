@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
@@ -50,9 +50,16 @@ class DomainFact:
 
 
 def domain_facts(
-    many: AdaptedDomains, X: Any, domain: npt.NDArray[Any], y: npt.NDArray[Any] | None = None
+    many: AdaptedDomains,
+    X: Any,
+    domain: npt.NDArray[Any],
+    y: npt.NDArray[Any] | None = None,
+    asked: Collection[Any] = (),
 ) -> list[DomainFact]:
-    """What the page says of each domain, the most unusual ones first; `y` is for scores alone."""
+    """What the page says of each domain, the most unusual ones first; `y` is for scores alone.
+
+    Those that are `asked` for have a part of their own, too.
+    """
     stable, answer = many.model.predict(X), many.predict(X, domain)
     place = {name: number for number, name in enumerate(many.domains)}
     number = np.array([place[name] for name in domain.tolist()])
@@ -66,7 +73,7 @@ def domain_facts(
     changed = np.bincount(number, stable != answer)
     made = []
     for rank, row in enumerate(many.overview()):
-        at, shown = place[row.name], rank < _MOST_PARTS
+        at, shown = place[row.name], rank < _MOST_PARTS or row.name in asked
         made.append(
             DomainFact(
                 str(row.name),
@@ -114,7 +121,7 @@ def render_domains(
         scored=any(fact.answer is not None for fact in facts),
         tested=any(fact.verdict for fact in facts),
         changed=sum(fact.verdict == "changed" for fact in facts),
-        parts=[fact for fact in facts if fact.reason],
+        parts=[(number, fact) for number, fact in enumerate(facts, 1) if fact.reason],
     )
 
 
@@ -202,11 +209,11 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 <section>
 <h2>By domain</h2>
 {% if parts | length < facts | length %}
-<p class="quiet">The {{ parts | length }} most unusual ones.</p>
+<p class="quiet">The {{ parts | length }} most unusual ones, and those that were asked for.</p>
 {% endif %}
-{% for fact in parts %}
+{% for number, fact in parts %}
 <details><summary>{{ fact.name }}: {{ fact.decision }}</summary>
-<p id="part{{ loop.index }}">{{ fact.reason }}</p>
+<p id="part{{ number }}">{{ fact.reason }}</p>
 {% if fact.features %}
 <table class="parts"><tr><th>unstable feature</th><th>meaning left</th><th>p</th></tr>
 {% for feature in fact.features %}

@@ -93,7 +93,7 @@ def adapt_stream(
             )
     passes = Passes(engine or Here(), list(source), None if resume is None else Path(resume), skip_unreadable)
     marks = (label, fingerprint(model.temperature_), model.unstable_columns_.names)
-    looked: Looked = passes(Look(model), fingerprint("look", *marks) if resume else "")
+    looked: Looked = passes(Look(model), fingerprint("looked", *marks) if resume else "")
     settings = model.settings
     drawn, choices = looked.drawn, model._choices(settings)
     if settings is not None and settings.method == "paper" and answer in ("best", "safe") and leak is None:

@@ -22,6 +22,8 @@ def pack(total: Any) -> bytes:
     """Bytes of a sum; of None, none."""
     if total is None:
         return b""
+    if isinstance(total, Looked):
+        total = total.fewest()
     parts = {type(total).__name__: np.zeros(0)}
     for part in fields(total):
         value = getattr(total, part.name)
@@ -54,6 +56,7 @@ def unpack(data: bytes) -> Any:
             parts["keys"],
             parts["counts"],
             ipc.open_stream(parts["rows"].tobytes()).read_all(),
+            int(parts["bound"]),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 #: What is made of one record batch, given the sum so far, which may spare work; results add up.
 BatchFunction = Callable[[pa.RecordBatch, Any], Any]
+
+_LARGEST_KEY = 2**64 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +49,11 @@ class Looked:
     largest : array of shape (d,)
     all_certain : bool
     keys, counts : arrays
-        Of the sampled rows; see `RowSketch`.
+        Of the sampled rows and perhaps some more; see `RowSketch` and `fewest`.
     rows : Table
-        The sampled rows as they were given.
+        Those rows as they were given.
+    bound : int
+        No row with a larger key will be sampled.
     """
 
     statistics: PseudoLabelStatistics
@@ -60,26 +64,31 @@ class Looked:
     keys: KeyArray
     counts: IntArray
     rows: pa.Table
+    bound: int = _LARGEST_KEY
 
     def __add__(self, other: Looked) -> Looked:
         n, m = self.statistics.weight, other.statistics.weight
         step = other.mean - self.mean
-        sketch = RowSketch.of(
-            np.concatenate([self.keys, other.keys]),
-            START_ROWS,
-            np.concatenate([self.counts, other.counts]),
-        )
-        both = pa.concat_tables([self.rows, other.rows], promote_options="permissive")
-        return Looked(
+        both = Looked(
             self.statistics + other.statistics,
             self.mean + step * (m / (n + m)),
             self.spread + other.spread + step**2 * (n * m / (n + m)),
             np.maximum(self.largest, other.largest),
             self.all_certain and other.all_certain,
-            sketch.keys,
-            sketch.counts,
-            both.take(sketch.places).combine_chunks(),
+            np.concatenate([self.keys, other.keys]),
+            np.concatenate([self.counts, other.counts]),
+            pa.concat_tables([self.rows, other.rows], promote_options="permissive"),
+            min(self.bound, other.bound),
         )
+        # To sort them after every batch would take longer than the batch.
+        return both.fewest() if len(both.keys) > 2 * START_ROWS else both
+
+    def fewest(self) -> Looked:
+        """The same with no more rows than are sampled, in order of key."""
+        sketch = RowSketch.of(self.keys, START_ROWS, self.counts)
+        bound = int(sketch.keys[-1]) if len(sketch.keys) == START_ROWS else self.bound
+        rows = self.rows.combine_chunks().take(sketch.places)
+        return replace(self, keys=sketch.keys, counts=sketch.counts, rows=rows, bound=bound)
 
     @property
     def standardizer(self) -> Standardizer:
@@ -97,8 +106,9 @@ class Looked:
     @property
     def drawn(self) -> pa.Table:
         """The sample with its copies, in order of key."""
-        sketch = RowSketch(self.keys, self.counts, np.arange(len(self.keys)))
-        return self.rows.take(sketch.draw(START_ROWS))
+        few = self.fewest()
+        sketch = RowSketch(few.keys, few.counts, np.arange(len(few.keys)))
+        return few.rows.take(sketch.draw(START_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,21 +123,21 @@ class Look:
         stable, X = both_parts(self.model, table)
         known, weight = np.full(len(X), UNKNOWN, dtype=np.intp), np.ones(len(X))
         keys = row_keys(stable, X, known, weight)
-        low = np.arange(len(keys))
-        if so_far is not None and len(so_far.keys) == START_ROWS:
-            low = np.flatnonzero(keys <= so_far.keys[-1])
-        sketch = RowSketch.of(keys[low], START_ROWS)
+        bound = _LARGEST_KEY if so_far is None else so_far.bound
+        low = np.flatnonzero(keys <= np.uint64(bound))
         mean = X.mean(axis=0)
-        return Looked(
+        looked = Looked(
             PseudoLabelStatistics.from_proba(stable),
             mean,
             ((X - mean) ** 2).sum(axis=0),
-            np.abs(X).max(axis=0),
+            np.maximum(X.max(axis=0), -X.min(axis=0)),
             bool((stable.max(axis=1) == 1.0).all()),
-            sketch.keys,
-            sketch.counts,
-            table.take(low[sketch.places]),
+            keys[low],
+            np.ones(len(low), dtype=np.intp),
+            table if len(low) == len(keys) else table.take(low),
+            bound,
         )
+        return looked.fewest() if len(low) > START_ROWS else looked
 
 
 def add_up(batches: Iterable[pa.RecordBatch], function: BatchFunction) -> Any:

@@ -104,9 +104,10 @@ def test_writing_to_the_rows_fails():
         TRAINER_CHECKS[3](Writes())
 
 
-def test_the_kit_runs_without_torch_and_without_pytest():
+def test_the_kit_runs_without_torch_and_without_pytest(pytestconfig, monkeypatch):
+    told = pytestconfig.getoption("pythonwarnings") or ()  # with -W, as here
+    monkeypatch.setenv("PYTHONWARNINGS", ",".join(["error", *told]))
     code = (
-        "import warnings; warnings.simplefilter('error')\n"
         "from sfboost.lab.testing import check_adapter, check_trainer\n"
         "from sfboost.lab.baselines import ADAPTERS, TRAINERS\n"
         "check_trainer(TRAINERS['pooled']()); check_adapter(ADAPTERS['tent']())"

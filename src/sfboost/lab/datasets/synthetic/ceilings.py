@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import trapezoid
 from scipy.stats import multivariate_normal
 
 Floats = NDArray[np.float64]
@@ -118,7 +119,7 @@ def _by_quadrature(means: Floats, covariance: Floats, priors: Floats) -> Ceiling
     def integral(step: int) -> float:
         value = best[(slice(None, None, step),) * len(axes)]
         for axis in reversed(axes):
-            value = np.trapezoid(value, axis[::step], axis=-1)
+            value = trapezoid(value, axis[::step], axis=-1)
         return float(value)
 
     fine = integral(1)
