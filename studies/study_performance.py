@@ -86,7 +86,7 @@ def show(records):
         true = rows[f"true_{score}"].astype(float)
         rows["cbpe"] = unit * (rows[f"cbpe_{score}"] - true).abs()
         shown = ["cbpe"]
-        for way, prefix in (("answer", "best_"), ("f_S", "")):
+        for way, prefix in (("by answer", "best_"), ("by f_S", "")):
             value = rows[f"{'best' if prefix else 'ours'}_{score}"].astype(float)
             low, high = (rows[f"{prefix}{end}_{score}"].astype(float) for end in ("low", "high"))
             rows[way] = unit * (value - true).abs()

@@ -8,7 +8,7 @@ from joints import draw_anticausal
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
-from sfboost import StableFeatureBoosting, load
+from sfboost import Settings, StableFeatureBoosting, load
 from sfboost.answers.play import AS_IS
 from sfboost.boosting import calibrate_sets, performance_without_labels
 from sfboost.diagnostics import confidence_based
@@ -218,3 +218,18 @@ def test_the_interval_is_as_far_off_as_own_domains_were(model):
     noise = np.sqrt(np.mean((p := adapted.predict_proba(X_new).max(axis=1)) * (1 - p)) / 3000)
     wanted = student.ppf(0.9, len(cases)) * np.hypot(off, noise)
     assert right - told.lower["accuracy"] == pytest.approx(wanted, rel=0.1)
+
+
+def test_costs_are_foretold_as_far_off_as_they_were_where_own_domains_knew_them(hospitals):
+    X, y, domain = hospitals
+    costs = np.array([[0.0, 1.0], [4.0, 0.0]])
+    priced = StableFeatureBoosting([0], [1], settings=Settings(costs=costs)).fit(X, y, sample_domain=domain)
+    X_new, y_new = draw_anticausal(3000, 0.8, seed=5)
+    adapted = priced.adapt(X_new)
+    told, other = (
+        performance_without_labels(adapted, X_new, cost=c)["adapted"] for c in (costs, costs + 1e-9)
+    )
+    true = costs[y_new, adapted.predict(X_new)].mean()
+    assert told.lower["cost"] <= true <= told.upper["cost"]
+    # Of costs that nobody has played for only the number of wrong decisions is known.
+    assert other.upper["cost"] - other.lower["cost"] > told.upper["cost"] - told.lower["cost"]

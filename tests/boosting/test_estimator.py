@@ -187,7 +187,7 @@ class TestWhatFitKeeps:
         with pytest.warns(AdaptationWarning, match="sample_domain was not given"):
             assert [d.name for d in unplayed([0]).fit(X, y).domains_] == ["all"]
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("error", AdaptationWarning)
             named = unplayed([0]).fit(X, y, sample_domain=["north"] * len(y))
         assert [d.name for d in named.domains_] == ["north"]
 

@@ -287,8 +287,8 @@ def test_rows_to_learn_from_need_no_id(sfboost, tmp_path):
     told = sfboost.json(*run, "--id", "patient")
     assert any("has no column 'patient': the new rows need one." in remark for remark in told["remarks"])
     assert pd.read_csv(tmp_path / "p.csv")["patient"].tolist() == new["patient"].tolist()
-    said = sfboost(*run, "--id", "hospitals", code=2)  # a slip of the pen is told before the work
-    assert "did you mean 'hospital'?" in " ".join(said.stderr.split())
+    said = sfboost(*run, "--id", "patents", code=2)  # a slip of the pen is told before the work
+    assert "new.csv has no column 'patents' (did you mean 'patient'?)" in " ".join(said.stderr.split())
 
 
 def test_python_reads_the_model_file_too(files):

@@ -150,9 +150,9 @@ def _scored(
     weight: FloatArray,
     costs: Any = None,
 ) -> Case:
+    price = None if costs is None else check_costs(costs, len(costs))
     cost = {}
-    if costs is not None:
-        price = check_costs(costs, next(iter(said.values())).shape[1])
+    if price is not None:
         cost = {name: float(weight @ price[y, cheapest(np.exp(lp), price)]) for name, lp in said.items()}
     right = {name: log_proba.argmax(axis=1) == y for name, log_proba in said.items()}
     return Case(
@@ -167,7 +167,7 @@ def _scored(
             name: float(np.mean([np.average(hit[y == c], weights=weight[y == c]) for c in np.unique(y)]))
             for name, hit in right.items()
         },
-        surprises={name: _surprise(np.exp(log_proba), y, weight) for name, log_proba in said.items()},
+        surprises={name: _surprise(np.exp(lp), y, weight, price) for name, lp in said.items()},
         cost=cost,
         brier={
             name: float(weight @ ((np.exp(lp) - np.eye(lp.shape[1])[y]) ** 2).sum(axis=1))
@@ -176,8 +176,10 @@ def _scored(
     )
 
 
-def _surprise(proba: FloatArray, y: IntArray, weight: FloatArray) -> dict[str, float]:
+def _surprise(
+    proba: FloatArray, y: IntArray, weight: FloatArray, price: FloatArray | None
+) -> dict[str, float]:
     """True scores less foretold ones."""
-    true = weighted_scores(proba, weight[:, None] * np.eye(proba.shape[1])[y])
-    foretold = weighted_scores(proba, weight[:, None] * proba)
+    true = weighted_scores(proba, weight[:, None] * np.eye(proba.shape[1])[y], price)
+    foretold = weighted_scores(proba, weight[:, None] * proba, price)
     return {name: value - foretold[name] for name, value in true.items()}

@@ -73,7 +73,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class by the stable features; the cheapest if the settings have costs."""
-        return self.classes_[decided(self.predict_proba(X), self._costs())]
+        proba = self.predict_proba(X)  # first: it says what is wrong with a model that is not fitted
+        return self.classes_[decided(proba, self._costs())]
 
     def _costs(self) -> FloatArray | None:
         """Of wrong decisions, where the settings have them."""

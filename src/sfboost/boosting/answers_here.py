@@ -142,11 +142,12 @@ def _by_answer(
         "cannot tell": cases,
     }[verdict]
     costs = None if cost is None else check_costs(cost, labels.shape[1])
-    made = {}
+    own, made = adapted.model._costs(), {}
+    played_for = costs is not None and own is not None and np.array_equal(costs, own)
     for name, (proba, truth) in answers.items():
         value = weighted_scores(proba, truth / len(truth), costs)
         like, giver = (untouched, "stable") if name == "stable" else (alike, main)
-        off, noise = _off(like, giver, costs), _label_noise(proba, truth, costs, random_state)
+        off, noise = _off(like, giver, costs, played_for), _label_noise(proba, truth, costs, random_state)
         n_domains = max(len({case.domain for case in like}), 1)
         far = float(student.ppf(0.5 + level / 2.0, n_domains))
         reach = {score: far * float(np.hypot(off[score], noise[score])) for score in value}
@@ -154,14 +155,18 @@ def _by_answer(
     return made
 
 
-def _off(cases: Sequence[Case], answer: str, costs: FloatArray | None) -> dict[str, float]:
-    """How far from the truth the foretold scores of an answer were on own domains, root mean square."""
+def _off(cases: Sequence[Case], answer: str, costs: FloatArray | None, played_for: bool) -> dict[str, float]:
+    """How far from the truth the foretold scores of an answer were on own domains, root mean square.
+
+    `played_for` says that these were the costs there, too. Else so many more decisions may be wrong.
+    """
     known = [case.surprises[answer] for case in cases if answer in case.surprises]
     if not known:  # no own domain has looked like this
         return dict.fromkeys((*METRICS, "cost"), float("inf"))
-    off = {name: float(np.sqrt(np.nanmean([each[name] ** 2 for each in known]))) for name in METRICS}
-    # Own domains knew of no costs: so many more decisions may be wrong.
-    return off | {"cost": off["accuracy"] * (0.0 if costs is None else float(np.ptp(costs)))}
+    off = {name: float(np.sqrt(np.nanmean([each[name] ** 2 for each in known]))) for name in known[0]}
+    if costs is not None and not played_for:  # own domains knew of other costs, or none
+        off["cost"] = off["accuracy"] * float(np.ptp(costs))
+    return off
 
 
 def _label_noise(

@@ -15,7 +15,7 @@ from sfboost.cli.sampling import sampled
 from sfboost.encoding.cells import as_text
 from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
 from sfboost.tables.reading import PIPE, Source, read
-from sfboost.tables.roles import assign, pick, require_columns, similar, split
+from sfboost.tables.roles import assign, pick, require_columns, split
 
 # What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
 _NAMELESS = re.compile(r"|Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
@@ -47,9 +47,8 @@ def _prepare(
     # Names and codes are text, so that 01 stays 01.
     names = (domain, *([] if asked.id is None else [asked.id]), *pick(source.header, asked.categorical))
     table = read(source, dict.fromkeys(names, pa.string()))
-    id, there = asked.id, table.column_names
-    if id is not None and hold_out is None and id not in there and not similar(there, id):
-        id = None  # rows to learn from need none
+    # Rows to learn from need no id.
+    id = asked.id if hold_out is not None or asked.id in table.column_names else None
     codes = pick(table.column_names, asked.categorical)
     named = {asked.target, domain, asked.id}.union(*map(split, (asked.stable, asked.unstable, asked.drop)))
     index = [name for name in index_columns(table) if name not in named]
@@ -89,6 +88,14 @@ def _prepare(
         ),
     ]
     return replace(training, remarks=(*remarks, *training.remarks)), held
+
+
+def require_id(where: str, id: str | None, csv: CsvOptions) -> None:
+    """Refuse an id that a CSV file has not, before the work; what else is read says so when it is."""
+    if id is not None and where != PIPE and not Path(where).is_dir():
+        source = csv.find(where)
+        if source.header:
+            require_columns(source.header, [id], source.name)
 
 
 def index_columns(table: pa.Table) -> list[str]:

@@ -55,21 +55,25 @@ def tell(
         facts.headline.because,
     ]
     lines += drift_lines(facts.training)
-    if facts.scores is not None:
-        for metric in ("accuracy", "balanced_accuracy", "auroc")[: 3 if is_skewed([facts.prior]) else 1]:
+    metrics = ["accuracy", "balanced_accuracy", "auroc"][: 3 if is_skewed([facts.prior]) else 1]
+    if facts.foretold is not None and "cost" in facts.foretold["adapted"].value:
+        metrics = ["cost", *metrics]
+    for metric in metrics:
+        named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
+        if facts.scores is not None and metric in facts.scores.metrics:
             scores = ", ".join(
-                f"{_said(method)} {100 * values[metric]:.1f} %"
+                f"{_said(method)} {_figure(metric, values[metric])}"
                 for method, values in facts.scores.by_method.items()
             )
-            named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
             lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
-    if facts.foretold is not None:
-        told = ", ".join(
-            f"{_said(name)} {100 * one.value['accuracy']:.0f} % "
-            f"({100 * one.lower['accuracy']:.0f} to {100 * one.upper['accuracy']:.0f})"
-            for name, one in facts.foretold.items()
-        )
-        lines.append(f"accuracy to expect here, without labels: {told}")
+        if facts.foretold is not None:
+            told = ", ".join(
+                f"{_said(name)} {_figure(metric, one.value[metric], 0)} ("
+                + " to ".join(_figure(metric, end[metric], 0, "") for end in (one.lower, one.upper))
+                + ")"
+                for name, one in facts.foretold.items()
+            )
+            lines.append(f"{named} to expect here, without labels: {told}")
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
@@ -77,6 +81,10 @@ def tell(
     lines += [f"{what}: {path}" for what, path in written.items()]
     values = as_values(project, facts) | {"files": written}
     voice.result(values if n_rows is None else values | {"rows": n_rows}, *lines)
+
+
+def _figure(metric: str, value: float, digits: int = 1, unit: str = " %") -> str:
+    return f"{value:.2f}" if metric == "cost" else f"{100 * value:.{digits}f}{unit}"
 
 
 def _said(method: str) -> str:

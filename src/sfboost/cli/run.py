@@ -12,7 +12,7 @@ from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
 from sfboost.cli.costs import Costs, with_costs
 from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many
-from sfboost.cli.inputs import read_new, read_training, take_new
+from sfboost.cli.inputs import read_new, read_training, require_id, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
 from sfboost.cli.predictions import check_also, predict_batches
@@ -71,6 +71,8 @@ def run(
         )
     if train == new == PIPE:
         raise ValueError("Standard input is one table: name the other one as a file.")
+    if new is not None:
+        require_id(new, columns.id, csv)
     training, held = read_training(train, columns, csv, hold_out)
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sfboost.adaptation.costs import decided
 from sfboost.marginal.probabilities import FloatArray
 
 MOST_EXAMPLES = 8
@@ -52,6 +53,7 @@ def find_changes(
     stable: FloatArray,
     adapted: FloatArray,
     cells: Sequence[Mapping[str, Any]] | None,
+    costs: FloatArray | None = None,
 ) -> Changes:
     """Compare two predictions of the same rows.
 
@@ -59,8 +61,10 @@ def find_changes(
     ----------
     stable, adapted : arrays of shape (n, K)
     cells : the rows as they were given, or None to show none of them
+    costs : array of shape (K, K), optional
+        Of wrong decisions: predicted classes are then the cheapest ones.
     """
-    before, after = stable.argmax(axis=1), adapted.argmax(axis=1)
+    before, after = decided(stable, costs), decided(adapted, costs)
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, (before, after), 1)
     changed = np.flatnonzero(before != after)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sfboost
+from sfboost.adaptation.costs import decided
 from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
 from sfboost.boosting.diagnosing import meanings_here, new_rows
 from sfboost.boosting.evaluation import class_positions, pooled_proba
@@ -110,7 +111,8 @@ def make_facts(
     model = adapted.model
     stable, joint = model.predict_proba(X), adapted.predict_proba(X)
     classes = tuple(str(name) for name in adapted.classes_)
-    changes = find_changes(classes, stable, joint, cells)
+    costs = model._costs()
+    changes = find_changes(classes, stable, joint, cells, costs)
     stories = tell_slopes(adapted, training)
     guard = adapted.adaptation.guard
     return ReportFacts(
@@ -122,8 +124,8 @@ def make_facts(
         unstable_features=model.unstable_columns_.names,
         headline=headline(adapted, changes, stories),
         prior=tuple(adapted.prior_.tolist()),
-        stable_shares=_shares(stable),
-        adapted_shares=_shares(joint),
+        stable_shares=_shares(stable, costs),
+        adapted_shares=_shares(joint, costs),
         confusion=tuple(map(tuple, adapted.confusion_.tolist())),
         informativeness=adapted.informativeness_,
         stories=stories,
@@ -200,8 +202,10 @@ def _missing(
     return tuple(sorted(rows, key=lambda row: -abs(row[2] - np.mean(row[1] or 0.0))))
 
 
-def _shares(proba: npt.NDArray[np.float64]) -> tuple[float, ...]:
-    counts = np.bincount(proba.argmax(axis=1), minlength=proba.shape[1])
+def _shares(
+    proba: npt.NDArray[np.float64], costs: npt.NDArray[np.float64] | None = None
+) -> tuple[float, ...]:
+    counts = np.bincount(decided(proba, costs), minlength=proba.shape[1])
     return tuple((counts / len(proba)).tolist())
 
 
@@ -222,5 +226,6 @@ def _scores(
         proba["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64)
     elif getattr(adapted.model, "pooled_", None) is not None:  # files of earlier versions have none
         proba["pooled"] = pooled_proba(adapted.model, X)
-    scores = {method: score_predictions(position, values[known]) for method, values in proba.items()}
-    return Scores(int(known.sum()), METRICS, scores)
+    costs = adapted.model._costs()
+    scores = {method: score_predictions(position, values[known], costs) for method, values in proba.items()}
+    return Scores(int(known.sum()), (*METRICS, *(["cost"] if costs is not None else [])), scores)

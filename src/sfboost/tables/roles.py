@@ -130,23 +130,17 @@ def split(names: str | None) -> tuple[str, ...]:
     return tuple(part for name in (names or "").split(",") if (part := name.strip()))
 
 
-def similar(columns: Iterable[str], name: str) -> list[str]:
-    """Columns whose names look like this one."""
-    by_plain_name = {column.strip().casefold(): column for column in columns}
-    near = get_close_matches(name.casefold(), list(by_plain_name), n=2, cutoff=0.6)
-    return [by_plain_name[one] for one in near]
-
-
 def require_columns(columns: Iterable[str], wanted: Iterable[str], where: str = "The table") -> None:
     """Refuse names that are not there, with the nearest that are."""
     there = list(columns)
     missing = list(dict.fromkeys(name for name in wanted if name not in there))
     if not missing:
         return
+    by_plain_name = {name.strip().casefold(): name for name in there}
     sentences = []
     for name in missing:
-        near = similar(there, name)
-        hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+        near = get_close_matches(name.casefold(), list(by_plain_name), n=2, cutoff=0.6)
+        hint = f" (did you mean {' or '.join(repr(by_plain_name[n]) for n in near)}?)" if near else ""
         sentences.append(f"{name!r}{hint}")
     shown = ", ".join(there[:30]) + (" …" if len(there) > 30 else "")
     raise ValueError(f"{where} has no column {', '.join(sentences)}. It has: {shown}.")
