@@ -159,11 +159,11 @@ def _line(name: Any, *cells: str) -> str:
 
 
 def _points(share: float) -> str:
-    return "–" if share != share else f"{100 * share:.1f}"
+    return "–" if share != share else f"{100 * share:z.1f}"
 
 
 def _shown(metric: str, value: float) -> str:
-    return _points(value) if metric in POINTS - {"auroc"} else "–" if value != value else f"{value:.3f}"
+    return _points(value) if metric in POINTS - {"auroc"} else "–" if value != value else f"{value:z.3f}"
 
 
 def _p(value: float) -> str:

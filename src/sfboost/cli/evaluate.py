@@ -88,6 +88,6 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
     )
     short = (
         "The best candidate of each domain, which only its labels tell, would have been "
-        f"{regret:.{digits}f}{unit} better on average, {most:.{digits}f} at most."
+        f"{regret:z.{digits}f}{unit} better on average, {most:z.{digits}f} at most."
     )
     return [*lines, ((told, "bold"),), short]
