@@ -52,8 +52,8 @@ class Members:
     Attributes
     ----------
     folds : list of Fold
-    shown : dict of array of bool
-        Columns that a view of some columns shows.
+    found : dict of dict of array
+        Buffers of the views that depend on the rows, by view.
     """
 
     x: Tensor
@@ -64,7 +64,7 @@ class Members:
     seed: int
     options: dict[str, Any] = field(default_factory=dict)
     checkpoint: Path | None = None
-    shown: dict[str, np.ndarray] = field(default_factory=dict)
+    found: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.own = self.network if isinstance(self.network, nn.Module) else None
@@ -89,7 +89,7 @@ class Members:
     def build(self, candidate: Candidate, k: int) -> SplitNetwork:
         """Return a new network for fold k; its weights depend on the seed and the fold."""
         network = build_network(
-            trunk_maker(candidate, self.own, self.shape),
+            self._trunk_maker(candidate),
             self.x[:2],
             split="separate",
             n_classes=self.n_classes,
@@ -97,11 +97,14 @@ class Members:
             n_stable=None,
             n_unstable=1 if self.n_classes == 2 else self.n_classes,
             seed=seed_of(self.seed, 0, k),
-            make_unstable_trunk=trunk_maker(self.guess_candidate(), self.own, self.shape),
+            make_unstable_trunk=self._trunk_maker(self.guess_candidate()),
         )
-        if candidate.view in self.shown:
-            network.trunk[0].kept.copy_(torch.from_numpy(self.shown[candidate.view]))  # type: ignore[index]
+        for name, values in self.found.get(candidate.view, {}).items():
+            network.trunk[0].get_buffer(name).copy_(torch.from_numpy(values))  # type: ignore[index]
         return network
+
+    def _trunk_maker(self, candidate: Candidate) -> Callable[[], nn.Module]:
+        return trunk_maker(candidate, self.own, self.shape, self.n_classes)
 
     def without(self, domains: np.ndarray) -> tuple[Members, np.ndarray] | None:
         """Return the rows of the other domains, in one fold, and their positions; None if a class is lost."""

@@ -32,7 +32,7 @@ from sfboost.torch.members import History, Members
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
 from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.views import silent_columns, steady_columns
+from sfboost.torch.views import depends_on_rows, found_views, views_of
 
 _FIRST_FOLDS = 2
 _FINALISTS = 3
@@ -132,10 +132,8 @@ class Search:
         members = self.members
         self.guess = first_guess(members, self.progress)
         self.weight = balancing_weights(members.y, self.guess, members.domain)
-        if len(members.shape) == 1:
-            table = members.x.double().cpu().numpy()
-            members.shown["columns"] = silent_columns(table, members.y, self.guess, members.domain)
-            members.shown["steady"] = steady_columns(table, members.y, members.domain)
+        names, x = views_of(members.shape), members.x.double().cpu().numpy()
+        members.found.update(found_views(x, members.y, self.guess, members.domain, names))
         self._try(self.first)
         self._try(self._variants(self._ranked()[0].candidate))
         finalists = self._ranked()[:_FINALISTS]
@@ -154,9 +152,8 @@ class Search:
             late = time.monotonic() - self._start > self.seconds
             if self.tried and (late or len(self.tried) >= self.most):
                 return
-            shown = self.members.shown.get(candidate.view)
-            if shown is not None and shown.all() | ~shown.any():
-                continue  # all columns, or none of them: that is no view
+            if depends_on_rows(candidate.view) and candidate.view not in self.members.found:
+                continue  # it would hide everything, or nothing
             self.tried.append(_Tried(candidate))
             self._train(self.tried[-1], self.few)
 
