@@ -77,6 +77,14 @@ class Members:
         if self.own is not None:  # weights that are worth something must not be thrown about
             self.plan = self.plan.changed(learning_rate=Plan.learning_rate)
 
+    def saved_in(self, folder: str) -> Members:
+        """Return the same rows and folds, with checkpoints in a folder of their own."""
+        return replace(self, checkpoint=None if self.checkpoint is None else self.checkpoint / folder)
+
+    def named(self, k: int) -> np.ndarray:
+        """Return the rows that a guess by fold k names: those held out; all of them if there is one fold."""
+        return np.arange(len(self.y)) if len(self.folds) == 1 else self.folds[k].held
+
     def guess_candidate(self) -> Candidate:
         """Return the network of the first guess and of Φ_U."""
         return Candidate(network="narrow" if self.name == "auto" else self.name)
