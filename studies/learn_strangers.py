@@ -5,9 +5,9 @@
 
 One line a case and seed; those that the file has are not run again. Each case draws labelled domains in which
 a cue agrees with a noisy label more or less often, and new domains in which it agrees nine times in ten, by
-chance, and one time in ten. Beside the stable part and the answer of `adapt`: a forest on all numbers, one that was
-trained and tested on the same rows without the cue (CLEAN, what a stable part can have), and ORACLE, which
-adapts with the labels of the test domain. Scores are balanced accuracies.
+chance, and one time in ten. Beside the stable part and the answer of `adapt`: a forest on all numbers, one
+that was trained and tested on the same rows without the cue (CLEAN, what a stable part can have), and ORACLE,
+which adapts with the labels of the test domain. Scores are balanced accuracies.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from sfboost.torch import SFBClassifier
 
 NEW = (0.9, 0.5, 0.1)
 TITLES = ("forest", "CLEAN", "stable", "answer", "without guard", "ORACLE")
-Rows = tuple[np.ndarray, np.ndarray]
-Draw = Callable[[np.random.Generator, float, int], tuple[np.ndarray, np.ndarray, np.ndarray]]
+#: Generator, agreement, number → rows, rows without the cue, labels.
+Draw = Callable[[np.random.Generator, float, int], tuple[np.ndarray, ...]]
 
 
 def stripes(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
@@ -87,7 +87,7 @@ def backdrop(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
     return np.maximum(X, np.where(channel, 0.6, 0.1))
 
 
-def noisy(rng: np.random.Generator, truth: np.ndarray, n: int, right: float, prior: Any = None) -> np.ndarray:
+def noisy(rng: np.random.Generator, truth: np.ndarray, n: int, right: float) -> np.ndarray:
     """Another value than the truth in a share of the rows."""
     other = (truth + rng.integers(1, n, len(truth))) % n
     return np.where(rng.random(len(truth)) < right, truth, other)
@@ -184,7 +184,9 @@ def run(case: str, seed: int) -> dict[str, Any]:
     model = SFBClassifier(random_state=seed).fit(X, y, sample_domain=domain)
     seconds = time.process_time() - began
     forests = [RandomForestClassifier(300, min_samples_leaf=5, random_state=seed) for _ in range(2)]
-    pooled, best = (forest.fit(part.reshape(len(y), -1), y) for forest, part in zip(forests, (X, clean), strict=True))
+    pooled, best = (
+        forest.fit(part.reshape(len(y), -1), y) for forest, part in zip(forests, (X, clean), strict=True)
+    )
     scores: dict[str, list[float]] = {title: [] for title in TITLES}
     decisions = []
     for agreement in NEW:

@@ -1,4 +1,4 @@
-"""A frozen network of which nothing is stable: components take the place of the learned split, if own domains say so."""
+"""A frozen network of which nothing is stable: components take the place of the learned split."""
 
 import numpy as np
 import pytest
@@ -44,11 +44,15 @@ def test_own_domains_prefer_components_where_no_part_of_ten_turned_digits_is_sta
     assert not model.verification_.stable
     assert model.preference_.domains == ("a", "b", "c")
     assert model.preference_.components_win
-    along = StableFeatureBoosting(unstable_features="components").fit(X.astype(float), y, sample_domain=domain)
+    along = StableFeatureBoosting(unstable_features="components").fit(
+        X.astype(float), y, sample_domain=domain
+    )
     np.testing.assert_allclose(model.predict_proba(X_new), along.predict_proba(X_new), atol=1e-6)
     mine, theirs = model.adapt(X_new), along.adapt(X_new.astype(float))
     assert (mine.decision_, mine.reason_) == (theirs.decision_, theirs.reason_)
-    np.testing.assert_allclose(mine.predict_proba(X_new), theirs.predict_proba(X_new.astype(float)), atol=1e-6)
+    np.testing.assert_allclose(
+        mine.predict_proba(X_new), theirs.predict_proba(X_new.astype(float)), atol=1e-6
+    )
     alone = SFBClassifier(nn.Identity(), plan=PLAN, components=False).fit(X, y, sample_domain=domain)
     assert alone.embedded_ is None
     assert mine.score(X_new, y_new) > alone.adapt(X_new).score(X_new, y_new) + 0.02
@@ -67,7 +71,9 @@ def test_it_is_saved_and_explains_a_row(model, turned, tmp_path):
 def test_with_two_domains_none_can_be_left_out_and_the_learned_split_stays(turned):
     X, y, domain = (part[:898] for part in turned[0])
     assert len(np.unique(domain)) == 2
-    model = SFBClassifier(nn.Identity(), plan=PLAN.changed(steps=5, unstable_steps=5)).fit(X, y, sample_domain=domain)
+    model = SFBClassifier(nn.Identity(), plan=PLAN.changed(steps=5, unstable_steps=5)).fit(
+        X, y, sample_domain=domain
+    )
     assert model.embedded_ is model.preference_ is None
 
 

@@ -53,7 +53,9 @@ def test_after_erasing_no_linear_score_of_a_row_follows_the_guess_within_a_class
     for label in (0, 1):
         mine = y == label
         before, after = (
-            LogisticRegression(max_iter=1000).fit(Z[mine][::2], cue[mine][::2]).score(Z[mine][1::2], cue[mine][1::2])
+            LogisticRegression(max_iter=1000)
+            .fit(Z[mine][::2], cue[mine][::2])
+            .score(Z[mine][1::2], cue[mine][1::2])
             for Z in (X.reshape(len(X), -1), seen)
         )
         usual = max(cue[mine].mean(), 1 - cue[mine].mean())

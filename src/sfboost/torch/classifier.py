@@ -99,8 +99,8 @@ class SFBClassifier(FittedPredictor):
         did better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
     components : bool, default=True
         With a frozen network and three domains or more: whether components of what it makes of the rows
-        (`StableFeatureBoosting(unstable_features="components")`) may take the place of the learned split. They
-        do where f_S is not shown to be stable and own domains, each left out in turn, clearly prefer them.
+        (`StableFeatureBoosting(unstable_features="components")`) may take the place of the learned split.
+        They do where f_S is not shown to be stable and own domains, each left out, clearly prefer them.
     device : str
         "cpu", "cuda" ...
     random_state : int, optional

@@ -1,7 +1,7 @@
 """A frozen network of which nothing is stable by itself: own domains say whether components do better.
 
-`StableFeatureBoosting(unstable_features="components")` on what the network makes of a row reads all of it, and
-adapts along directions of the new rows. The theorem does not cover that, so it takes the place of the learned
+`StableFeatureBoosting(unstable_features="components")` on what the network makes of a row reads all of it,
+and adapts along directions of the new rows. The theorem does not cover that: it takes the place of the learned
 split only where f_S is not shown to be stable and own domains, each left out in turn with its labels hidden,
 clearly prefer it.
 """
@@ -78,7 +78,11 @@ def embedded(
 
 
 def preference(
-    features: FloatArray, y: npt.NDArray[Any], domain: npt.NDArray[Any], model: StableFeatureBoosting, learn: Fit
+    features: FloatArray,
+    y: npt.NDArray[Any],
+    domain: npt.NDArray[Any],
+    model: StableFeatureBoosting,
+    learn: Fit,
 ) -> Preference | None:
     """Compare the learned split with components on own domains; None if none could be left out.
 

@@ -19,8 +19,8 @@ from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.arrays import experience_of, rows_of
-from sfboost.boosting.diagnosing import know_training, numbers
 from sfboost.boosting.components import PlayedComponents
+from sfboost.boosting.diagnosing import know_training, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature

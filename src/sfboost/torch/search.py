@@ -168,8 +168,8 @@ class Search:
     def _second_guess(self) -> np.ndarray | None:
         """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
 
-        Of the views the one beside which the guess is right most unequally often in the training domains. If that
-        is clearly less unequal than the first guess was, f_S has taken the unstable part.
+        Of the views the one beside which the guess is right most unequally often in the training domains. If
+        that is clearly less unequal than the first guess was, f_S has taken the unstable part.
         """
         late = time.monotonic() - self._start > self.seconds
         if late or self.most < math.inf or self.members.n_domains < 2:
