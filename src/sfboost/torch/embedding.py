@@ -1,9 +1,9 @@
 """A frozen network of which nothing is stable by itself: own domains say whether components do better.
 
 `StableFeatureBoosting(unstable_features="components")` on what the network makes of a row reads all of it,
-and adapts along directions of the new rows. The theorem does not cover that: it takes the place of the learned
-split only where f_S is not shown to be stable and own domains, each left out in turn with its labels hidden,
-clearly prefer it.
+and adapts along directions of the new rows. The theorem does not cover that: it takes the place of the
+learned split only where f_S is not shown to be stable and own domains, each left out in turn with its labels
+hidden, clearly prefer it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from sfboost.torch.learning import Learner
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stages import Trial, trials, unstable_trial
-from sfboost.torch.views import steady_columns
+from sfboost.torch.views import depends_on_rows, found_views, steady_columns, views_of
 
 Look = Callable[[], float]
 History = list[dict[str, Any]]
@@ -52,8 +52,8 @@ class Members:
     Attributes
     ----------
     folds : list of Fold
-    found : dict of dict of array
-        Buffers of the views that depend on the rows, by view.
+    found : list of dict of dict of array
+        Buffers of the views that depend on the rows, by fold and view.
     """
 
     x: Tensor
@@ -64,7 +64,7 @@ class Members:
     seed: int
     options: dict[str, Any] = field(default_factory=dict)
     checkpoint: Path | None = None
-    found: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    found: list[dict[str, dict[str, np.ndarray]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.own = self.network if isinstance(self.network, nn.Module) else None
@@ -76,6 +76,17 @@ class Members:
         self.plan = _PLAN.changed(batch_size=_BATCH if large else None)
         if self.own is not None:  # weights that are worth something must not be thrown about
             self.plan = self.plan.changed(learning_rate=Plan.learning_rate)
+
+    def find_views(self, guess: np.ndarray) -> None:
+        """Find the views that depend on the rows and on Û, for each fold without what it holds out."""
+        names, x = views_of(self.shape), self.x.double().cpu().numpy()
+        every = [fold.train for fold in self.folds]
+        parts = [(x[rows], self.y[rows], guess[rows], self.domain[rows]) for rows in every]
+        self.found = [found_views(*part, names) for part in parts]
+
+    def offers(self, view: str) -> bool:
+        """Return whether a view is one in every fold: it hides something, and not everything."""
+        return not depends_on_rows(view) or all(view in found for found in self.found)
 
     def saved_in(self, folder: str) -> Members:
         """Return the same rows and folds, with checkpoints in a folder of their own."""
@@ -107,7 +118,7 @@ class Members:
             seed=seed_of(self.seed, 0, k),
             make_unstable_trunk=self._trunk_maker(self.guess_candidate()),
         )
-        for name, values in self.found.get(candidate.view, {}).items():
+        for name, values in self.found[k].get(candidate.view, {}).items() if self.found else ():
             network.trunk[0].get_buffer(name).copy_(torch.from_numpy(values))  # type: ignore[index]
         return network
 

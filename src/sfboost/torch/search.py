@@ -34,7 +34,6 @@ from sfboost.torch.members import History, Members
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
 from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.views import depends_on_rows, found_views, views_of
 
 _FIRST_FOLDS = 2
 # A second guess must be right about as unequally often in the domains as the first, and is not worth it where
@@ -162,8 +161,7 @@ class Search:
         """Take Û for granted: weights of the rows, and views that hide it."""
         self.guess, members = guess, self.members
         self.weight = balancing_weights(members.y, guess, members.domain)
-        names, x = views_of(members.shape), members.x.double().cpu().numpy()
-        members.found = found_views(x, members.y, guess, members.domain, names)
+        members.find_views(guess)
 
     def _second_guess(self) -> np.ndarray | None:
         """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
@@ -207,8 +205,8 @@ class Search:
             late = time.monotonic() - self._start > self.seconds
             if self.tried and (late or len(self.tried) >= self.most):
                 return
-            if depends_on_rows(candidate.view) and candidate.view not in self.members.found:
-                continue  # it would hide everything, or nothing
+            if not self.members.offers(candidate.view):
+                continue
             self.tried.append(_Tried(candidate))
             self._train(self.tried[-1], self.few)
 
