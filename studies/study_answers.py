@@ -6,8 +6,8 @@
 Rows, kinds of change and models are those of `sfboost reproduce shifts`. A new domain is adapted to once for
 each kind; the candidates (`adapted.answers_`) are scored beside the answer. Finished domains are in the file
 and are not done again. Labels of the new domain are used for scores alone. Prints means over the domains of
-each table. With `--split` stable and unstable columns are drawn at random in place of the written ones: splits
-that nothing was built on.
+each table. With `--split` stable and unstable columns are drawn at random in place of the written ones:
+splits that nothing was built on.
 """
 
 import argparse

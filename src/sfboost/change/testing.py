@@ -126,10 +126,10 @@ def change_of(
 
 
 def still_says(reference: Reference, view: View, share: float) -> float:
-    """Probability that U would say so little, or less, if features of a share in the evidence had been dropped.
+    """Probability that what is left of U says so little, or less, by chance.
 
-    `view` are the rows after they were dropped. If what is left says less than its own share, the change was
-    not theirs alone.
+    `view` are rows without some features that had this share in the evidence. If the others say less than
+    theirs, the change was not of those features alone.
     """
     here = measure_domain("new", reference.coordinates, view, reference.prior)
     found = [reading.evidence for reading in compare(reference, here)]
