@@ -689,9 +689,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         """Class positions of the labels; sets `classes_`."""
         self.classes_, position = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y holds one class only ({self.classes_[0]!r}): at least two classes are needed."
-            )
+            raise ValueError(f"y holds one class only ({self.classes_[0]}): at least two classes are needed.")
         return position.reshape(-1)
 
     @property

@@ -37,6 +37,8 @@ _WORTH = {
 _RESCALED = 0.01
 #: Below this power a loss of all meaning would hardly be seen.
 LEAST_POWER = 2.0
+#: Fewer rows, for each class, have no standard error to speak of.
+FEWEST_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +104,8 @@ def change_of(
     p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.evidence.power[0])
+    if here.n_rows < FEWEST_ROWS * len(reference.prior):
+        p_value, power = 1.0, 0.0
     features = _features(reference, chosen)
     suspects = tuple(feature.name for feature in features if everywhere or feature.same < 0.5) or (
         min(features, key=lambda feature: feature.same).name,
