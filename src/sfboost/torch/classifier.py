@@ -297,7 +297,7 @@ class SFBClassifier(FittedPredictor):
             plan__verbose=0,
         )
 
-        def learn(inside: npt.NDArray[np.intp]) -> Self:
+        def learn(inside: npt.NDArray[np.intp]) -> SFBClassifier:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what is tried on the way is no one's answer
                 return clone(alone).fit(features[inside], rows.y[inside], sample_domain=rows.domain[inside])
