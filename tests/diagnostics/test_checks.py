@@ -8,7 +8,6 @@ from sfboost import AdaptationRefused, StableFeatureBoosting, adapt
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import (
     CheckInputs,
-    Dials,
     conditional_independence,
     diagnose,
     domain_leak,
@@ -16,7 +15,6 @@ from sfboost.diagnostics import (
     make_new_rows,
     make_training_rows,
     new_domain_alarm,
-    simulate,
 )
 from sfboost.diagnostics.calibration import check_calibration, delta_rows
 from sfboost.diagnostics.complementarity import check_complementarity
@@ -34,6 +32,7 @@ from sfboost.diagnostics.moments import holm, zero_mean_test
 from sfboost.diagnostics.prior import check_prior_drift
 from sfboost.diagnostics.stability import check_stability
 from sfboost.diagnostics.support import check_support
+from sfboost.lab.testing import Dials, simulate
 
 
 def inputs(dials, seed=0, stable=lambda f: f):

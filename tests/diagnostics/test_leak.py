@@ -6,7 +6,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import StableFeatureBoosting
-from sfboost.diagnostics import Dials, DomainLeak, domain_leak, simulate, training_leak
+from sfboost.diagnostics import DomainLeak, domain_leak, training_leak
+from sfboost.lab.testing import Dials, simulate
 
 
 @pytest.fixture(scope="module")
