@@ -92,7 +92,7 @@ def test_with_a_prior_given_it_is_the_posterior_at_that_prior(prior):
 
 
 @cache
-def fitted(prior, leak, n=6000):
+def fitted(prior, leak, n=12_000):
     family, k = Family(prior), len(prior)
     named, unstable, y, domain = family.training(n, np.random.default_rng(0))
     score = family.leaky(named, unstable, leak)
