@@ -11,8 +11,9 @@ from sfboost.adaptation import adapt
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain, worst_leak
 from sfboost.adaptation.settings import resolve
-from sfboost.diagnostics import Dials, random_dials, simulate, training_leak
+from sfboost.diagnostics import training_leak
 from sfboost.heads import SoftLogisticRegression
+from sfboost.lab.testing import Dials, random_dials, simulate
 from sfboost.marginal import log_combine
 
 

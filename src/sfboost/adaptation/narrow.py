@@ -77,7 +77,7 @@ class Narrow:
         """The head of each, from where its start is or else from the soft-label head; None if not found."""
         n_heads, n_classes, _ = self.pseudo.shape
         columns, width = n_logit_columns(n_classes), self.stack.design.shape[1]
-        theta = np.zeros((n_heads, columns, width))
+        theta: FloatArray = np.zeros((n_heads, columns, width))
         for at, start in zip(theta, starts, strict=True):
             if start is not None:
                 at[:, :-1], at[:, -1] = start.coef.T, start.intercept

@@ -225,6 +225,17 @@ def require_finite_numbers(X: Any, names: tuple[str, ...], what: str, remedy: st
         )
 
 
+def require_numbers(model: StableFeatureBoosting, stable_X: Any, unstable_X: Any) -> None:
+    """Text and NaN are refused by name where a default estimator would meet them."""
+    for part, columns, estimator, what in (
+        (stable_X, model.stable_columns_, model.stable, "stable"),
+        (unstable_X, model.unstable_columns_, model.unstable, "unstable"),
+    ):
+        if reads_numbers(estimator) and len(columns):
+            remedy = f"impute or encode it first, or pass a pipeline that does as `{what}`."
+            require_finite_numbers(part, columns.names, what, remedy)
+
+
 def reads_numbers(estimator: Any) -> bool:
     """Whether an estimator is one of ours, which wants numbers; a user's own may read anything."""
     ours = isinstance(estimator, SoftLabelMixin) and not isinstance(estimator, SoftLabelClassifier)
