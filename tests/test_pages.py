@@ -24,6 +24,7 @@ pytest.importorskip("pandas", reason="the pages show tables: pip install 'sfboos
 pytest.importorskip("typer", reason="the pages show commands: pip install 'sfboost[app]'")
 
 import pandas as pd
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from sfboost.cli.app import app
@@ -206,6 +207,27 @@ def test_every_block_has_a_language_and_those_that_are_not_run_a_reason():
     assert len([block for _, block in every if block.why]) == NOT_RUN
     fences = sum(len(re.findall("^```", page.read_text(encoding="utf-8"), re.M)) for page in PAGES)
     assert fences == 2 * len(every)
+
+
+def commands_that_are_not_run():
+    """Words of every sfboost command in a block that says why it is not run."""
+    for page in PAGES:
+        for block in (block for block in blocks(page) if block.why):
+            for command in re.findall(r"^\$ (sfboost .*)$", block.text.replace("\\\n", " "), re.MULTILINE):
+                yield shlex.split(command, comments=True)[1:]
+
+
+@pytest.mark.parametrize("words", list(commands_that_are_not_run()), ids=lambda words: " ".join(words)[:60])
+def test_a_command_that_is_not_run_is_one_that_could_be(words):
+    """Its name and options exist, and what it names in this repository is there."""
+    command, context = get_command(app), None
+    while hasattr(command, "resolve_command"):
+        context = command.make_context(command.name or "sfboost", words, parent=context)
+        _, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+    command.make_context(command.name, list(words), parent=context)
+    assert [
+        word for word in words if word.startswith(("src/", "records/")) and not (ROOT / word).exists()
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
