@@ -3,7 +3,8 @@
 A page's Python blocks run in order in one namespace, in a folder of its own. Names that a page takes as given
 (X, y, hospital, …) and files (train.csv, …) are in `given`. A `text` block right after a Python block is what
 that one prints; in `console` blocks the lines after each `$ command` are. `...` stands for any number of
-lines. A block that cannot run here stands right after a comment `<!-- not run: the reason -->`.
+lines. A `toml` block is the file of a `sfboost fit`. A block that cannot run here stands after a comment
+`<!-- not run: the reason -->`.
 """
 
 import contextlib
@@ -176,7 +177,7 @@ def test_the_page_does_what_it_says(page, tmp_path, monkeypatch):
     if page.name in NEEDS_DATA and not os.environ.get("SFBOOST_DATA"):
         pytest.skip("SFBOOST_DATA is not set: this page needs the real files")
     found = blocks(page)
-    if all(block.why or block.language == "toml" for block in found):
+    if all(block.why for block in found):
         return
     monkeypatch.chdir(tmp_path)
     names, printed, left_out = given(tmp_path) | GIVEN.get(page.name, dict)(), None, set()
@@ -195,6 +196,11 @@ def test_the_page_does_what_it_says(page, tmp_path, monkeypatch):
             assert agrees(printed, block.text.splitlines()), f"{where}\n" + "\n".join(printed)
         elif block.language == "console":
             run_console(block.text, where)
+        elif block.language == "toml":
+            (tmp_path / "sfboost.toml").write_text(block.text, encoding="utf-8")
+            run_console(
+                "$ sfboost fit train.csv --config sfboost.toml --no-evaluate -q -o by_toml.sfb\n", where
+            )
     for check in CHECKS.get(page.name, ()):
         check(tmp_path)
     if left_out:
