@@ -595,7 +595,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
         Each domain in turn plays the new one: a clone of this model is fitted on the others and adapted to
         it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
-        Where all learners are the default ones, at most 10 000 rows of each other domain are learned from
+        Where all learners are the default ones, at most 5000 rows of each other domain are learned from
         (more if a class is rare): more would not move the scores. Every row of the new one is scored.
 
         Parameters
