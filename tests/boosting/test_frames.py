@@ -80,6 +80,20 @@ def test_extra_and_reordered_columns_change_nothing(library):
         model.adapt(rows.drop("colour").to_native())
 
 
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_two_columns_of_one_name_are_refused(library):
+    frame, y = draw(100, 0.9, 0, library)
+    twice = ["id", "colour", "stable", "stable"]
+    twins = frame.set_axis(twice, axis=1) if library == "pandas" else frame.rename_columns(twice)
+    for use in (
+        lambda: StableFeatureBoosting(["stable"], ["colour"]).fit(twins, y, sample_domain=np.arange(100) % 2),
+        lambda: fitted().adapt(twins),
+        lambda: fitted().predict(twins),
+    ):
+        with pytest.raises(ValueError, match=r"several columns named \['stable'\]"):
+            use()
+
+
 def test_an_array_of_numbers_is_fitted_as_ever():
     X, y = draw_anticausal(1000, 0.9, 0)
     model = StableFeatureBoosting([0]).fit(X, y, sample_domain=np.arange(1000) % 2)

@@ -69,7 +69,7 @@ from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
-from sfboost.encoding import Encoder, is_frame
+from sfboost.encoding import Encoder, is_frame, refuse_twins
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 
@@ -549,6 +549,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def _check_input(self, X: Any, *, reset: bool) -> Any:
         """Arrays are validated; DataFrames stay what they are, so that pipelines find their columns."""
+        refuse_twins(X)
         if hasattr(X, "iloc") or is_frame(X):
             if X.shape[0] == 0:
                 raise ValueError("Found array with 0 sample(s): X is empty, pass at least one row.")
