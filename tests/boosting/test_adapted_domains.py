@@ -153,7 +153,7 @@ def test_shops_that_are_too_small_to_be_asked_are_asked_together(turned, tmp_pat
     assert {change.verdict for change in many.changes_.values()} == {"cannot tell"}
     assert len(set(many.decision_.values())) == 1
     assert many.reasons_["shop 0"].startswith(
-        f"Too few rows to tell by itself. Of all 100 domains like that as one: {starts}"
+        f"Cannot tell by itself. Of all 100 domains like that as one: {starts}"
     )
     # As a model that is told that they are one domain, but for heads that lean on each other.
     one = model.adapt(X)
