@@ -123,12 +123,11 @@ class ManyAnswers:
         # The same for all domains where nothing changed.
         some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)
         usual = choose(some, experience.cases, available)
+        doubtful = (changes.verdicts == "cannot tell") | (changes.adjusted < FIRST_DOUBT)
+        doubtful[list(made.silent)] = False  # they get another answer below
         choices = [
-            usual
-            if number in made._silent
-            or not (verdict == "cannot tell" or changes.adjusted[number] < FIRST_DOUBT)
-            else made._fit(number, parts[number], experience, settings)
-            for number, verdict in enumerate(changes.verdicts.tolist())
+            made._fit(number, part, experience, settings) if doubtful[number] else usual
+            for number, part in enumerate(parts)
         ]
         choices.append(portfolio(experience.cases, available))
         made.decisions.extend(choice.decision for choice in choices)
