@@ -67,7 +67,7 @@ def adapt_domains(
             rows,
             [mine for _, mine in by_domain],
             experience,
-            BoostSettings(choices, experience.reference.prior, model.classes_),
+            BoostSettings(replace(choices, together=True), experience.reference.prior, model.classes_),
             can_boost=not reason,
             doubt=model._doubt(),
         )
