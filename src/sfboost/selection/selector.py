@@ -16,8 +16,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from sfboost.selection.basis import normal_scores
 from sfboost.selection.invariance import TrainingDomains
 from sfboost.selection.result import ColumnVerdict, Selection
-from sfboost.selection.search import Rules, Screening, add_company, confirm, screen
+from sfboost.selection.search import Rules, Screening, add_company, confirm, holm, screen
 
+BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
 
 
@@ -131,7 +132,7 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
             self.support_[list(members[unit])] = verdicts[unit].selected
         return self
 
-    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
+    def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)
         return self.support_
 
@@ -196,7 +197,7 @@ def _select(
     status = "selected" if chosen else "cannot tell" if "cannot tell" in verdicts else "none"
     sentence = _sentence(status, columns, rules, evidence is None or evidence.p_drift <= rules.alpha)
     if not chosen:
-        sentence += _other_kind(data, names, rules)
+        sentence += _other_kind(data, names, informative, rules)
     return Selection(status, sentence, columns, evidence, rules.kind, rules.tolerance, rules.alpha)
 
 
@@ -256,15 +257,15 @@ def _sentence(status: str, columns: tuple[ColumnVerdict, ...], rules: Rules, con
     )
 
 
-def _other_kind(data: TrainingDomains, names: tuple[str, ...], rules: Rules) -> str:
-    other = {"posterior": "likelihood", "likelihood": "posterior"}[rules.kind]
-    screening = screen(data, Rules(other, rules.tolerance, rules.alpha))
+def _other_kind(data: TrainingDomains, names: tuple[str, ...], informative: BoolArray, rules: Rules) -> str:
+    other = Rules(
+        {"posterior": "likelihood", "likelihood": "posterior"}[rules.kind], rules.tolerance, rules.alpha
+    )
+    p_drift = holm(np.array([other.measure(data, (j,)).p_drift for j in range(len(names))]))
     good = [
-        name
-        for j, name in enumerate(names)
-        if screening.p_drift[j] <= rules.alpha and screening.p_uninformative[j] <= rules.alpha
+        name for name, p, says in zip(names, p_drift, informative, strict=True) if p <= rules.alpha and says
     ]
-    return f" With kind={other!r} {good} would be stable." if good else ""
+    return f" With kind={other.kind!r} {good} would be stable." if good else ""
 
 
 def _nothing_to_compare(names: tuple[str, ...], rules: Rules, n_classes: int) -> Selection:
