@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sfboost.report import make_facts, render
+from sfboost.report.card import model_card
 from sfboost.report.svg import key_mark
 
 
@@ -101,6 +102,24 @@ def test_the_table_of_own_domains_ends_with_the_means(page, case):
     assert f"{100 * np.mean(answers):.1f}" in cells[-1]
     regrets = [row["regret"] for row in case.training.evaluation if row["method"] == "adapted"]
     assert f"{100 * np.mean(regrets):.1f}" in cells[-1]
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "balanced_accuracy"])
+def test_own_domains_are_compared_by_what_was_asked_for(case, metric):
+    records = [record | {"metric": metric} for record in case.training.evaluation]
+    page = render(replace(case.facts, training=replace(case.training, evaluation=records)))
+    table = page.partition("What it would have meant on your own domains")[2].partition("</table>")[0]
+    north = {r["method"]: r[metric] for r in records if r["domain"] == "north"}
+    best = (min if metric == "log_loss" else max)(north[m] for m in ("adapted", "stable", "pooled"))
+    row = table.partition(">north<")[2].partition("</tr>")[0]
+    shown = f"{best:.3f}" if metric == "log_loss" else f"{100 * best:.1f} %"
+    assert f'class="best">{shown}<' in row
+    assert f"Compared by <strong>{metric.replace('_', ' ')}</strong>" in table
+    heads = re.findall(r"<th>([^<]*?) [↑↓]</th>", table)
+    assert metric.replace("_", " ") not in heads
+    assert "accuracy" in heads
+    card = model_card(replace(case.facts, training=replace(case.training, evaluation=records)))
+    assert f"by {metric.replace('_', ' ')} ({'less' if metric == 'log_loss' else 'more'} is better)" in card
 
 
 def test_records_of_an_earlier_evaluation_are_shown_without_what_they_lack(case):

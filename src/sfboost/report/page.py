@@ -39,6 +39,9 @@ _METRIC_NAMES = {
     "cost": "cost",
 }
 _SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
+_IN_PERCENT = POINTS - {"auroc"}
+# What is shown of the answer beside that by which answers are compared; AUROC where a class is rare.
+_BESIDE = ("accuracy", "balanced_accuracy", "log_loss", "auroc")
 # What is foretold without labels.
 _FORETOLD = ("accuracy", "balanced_accuracy", "auroc", "log_loss", "cost")
 _SYMBOLS = (
@@ -59,7 +62,13 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     environment = Environment(
         autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"percent": _percent, "number": _number, "p": _p, "words": in_words}
+    environment.filters |= {
+        "percent": _percent,
+        "number": _number,
+        "p": _p,
+        "words": in_words,
+        "score": _score,
+    }
     environment.globals |= {"key_mark": key_mark}
     room = files("sfboost.report")
     template = environment.from_string(room.joinpath("page.html.j2").read_text(encoding="utf-8"))
@@ -69,6 +78,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     shares.append(("here (estimated)", list(facts.prior), True))
     curves = training.before is not None and training.after is not None
     own = own_domains(training.evaluation)
+    skewed = is_skewed([domain.shares for domain in training.domains])
     shown = facts.meanings[:MOST_SHOWN]
     guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
     return template.render(
@@ -76,7 +86,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
         metric_names=_METRIC_NAMES,
         losses=LOSSES,
-        points=POINTS - {"auroc"},
+        points=_IN_PERCENT,
         foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         symbols=_SYMBOLS,
@@ -86,7 +96,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         n_unshown=len(facts.meanings) - len(shown),
         own=own,
         own_mean=mean_of(own) if own else None,
-        skewed=is_skewed([domain.shares for domain in training.domains]),
+        own_metrics=[m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
         versions=", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy")),
         shares=shares,
         shares_drawing=draw_shares(shares, facts.classes),
@@ -110,6 +120,10 @@ def _p(value: float | None) -> str:
 
 def _percent(value: float | None, digits: int = 1) -> str:
     return "–" if value is None or value != value else f"{100 * value:.{digits}f} %"
+
+
+def _score(value: float | None, metric: str) -> str:
+    return _percent(value) if metric in _IN_PERCENT else _number(value)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

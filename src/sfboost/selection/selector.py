@@ -240,20 +240,20 @@ def _sentence(status: str, columns: tuple[ColumnVerdict, ...], rules: Rules, con
     if status == "selected":
         chosen = [c.name for c in columns if c.selected]
         text = (
-            f"{chosen} are informative and drift by less than {rules.tolerance:g} between training domains."
+            f"{', '.join(chosen)} are informative and drift by less than {rules.tolerance:g} between "
+            "training domains."
         )
         if not confirmed:
             text += " As a set they are not shown to drift, nor shown not to: more rows would tell."
         if open_ones:
-            text += f" Of {open_ones} the rows cannot tell."
+            text += f" Of {', '.join(open_ones)} the rows cannot tell."
         return text
     if status == "none":
         return "No informative column keeps its relation to the label: name stable_features by knowledge."
-    best = min(c.drift_upper for c in columns)
     return (
-        f"The rows cannot tell whether {open_ones} are stable: at best drifts above {best:.2g} are "
-        f"excluded, and {rules.tolerance:g} is asked for. Pass more rows or domains, raise tolerance, "
-        "or name stable_features by knowledge."
+        f"The rows cannot tell whether {', '.join(open_ones)} are stable: a drift of {rules.tolerance:g} in "
+        f"some domain is not excluded where {len(columns)} columns are tested at once. Pass more rows or "
+        "domains, raise tolerance, or name stable_features by knowledge."
     )
 
 
@@ -265,7 +265,7 @@ def _other_kind(data: TrainingDomains, names: tuple[str, ...], informative: Bool
     good = [
         name for name, p, says in zip(names, p_drift, informative, strict=True) if p <= rules.alpha and says
     ]
-    return f" With kind={other.kind!r} {good} would be stable." if good else ""
+    return f" With kind={other.kind!r} {', '.join(good)} would be stable." if good else ""
 
 
 def _nothing_to_compare(names: tuple[str, ...], rules: Rules, n_classes: int) -> Selection:
