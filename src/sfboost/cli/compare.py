@@ -86,7 +86,7 @@ def compare(
         raise ValueError(
             f"Learned systems need {error.name}: install sfboost[torch], or name others."
         ) from None
-    with watching("compare", Store(out)) as told, stopped_politely():
+    with watching("compare", Store(out)) as told, stopped_politely(out):
         engine = InProcessEngine() if jobs == 1 else make_engine("joblib", jobs=jobs)
         contents = sweep(groups, out, engine, on_start=told)
     done = {name: record for name, record in contents.records.items() if record.ok}

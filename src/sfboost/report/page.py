@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sfboost.boosting.metrics import LOSSES, POINTS, is_skewed
 from sfboost.diagnostics import CHECKS
-from sfboost.report.facts import ReportFacts
+from sfboost.report.facts import ReportFacts, Scores
 from sfboost.report.meaning_picture import draw_meanings
 from sfboost.report.own_domains import mean_of, own_domains
 from sfboost.report.slopes import MOST_SHOWN
@@ -89,6 +89,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         points=_IN_PERCENT,
         foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
+        best_scores=_best(facts.scores),
         symbols=_SYMBOLS,
         made=made,
         command=command,
@@ -105,6 +106,14 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
         leak_drawing=draw_leak(facts.leak, facts.break_even) if guarded else None,  # type: ignore[arg-type]
     )
+
+
+def _best(scores: Scores | None) -> dict[str, float]:
+    """The best value of each score."""
+    if scores is None:
+        return {}
+    by_metric = {metric: [said[metric] for said in scores.by_method.values()] for metric in scores.metrics}
+    return {metric: (min if metric in LOSSES else max)(values) for metric, values in by_metric.items()}
 
 
 def _shown(value: Any) -> Any:
