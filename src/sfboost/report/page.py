@@ -98,7 +98,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         own=own,
         own_mean=mean_of(own) if own else None,
         own_metrics=[m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
-        versions=", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy")),
+        versions=library_versions(),
         shares=shares,
         shares_drawing=draw_shares(shares, facts.classes),
         drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
@@ -106,6 +106,11 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
         leak_drawing=draw_leak(facts.leak, facts.break_even) if guarded else None,  # type: ignore[arg-type]
     )
+
+
+def library_versions() -> str:
+    """The libraries that figures depend on."""
+    return ", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy"))
 
 
 def _best(scores: Scores | None) -> dict[str, float]:
