@@ -112,7 +112,7 @@ def test_own_domains_are_compared_by_what_was_asked_for(case, metric):
     north = {r["method"]: r[metric] for r in records if r["domain"] == "north"}
     best = (min if metric == "log_loss" else max)(north[m] for m in ("adapted", "stable", "pooled"))
     row = table.partition(">north<")[2].partition("</tr>")[0]
-    shown = f"{best:.3f}" if metric == "log_loss" else f"{100 * best:.1f} %"
+    shown = f"{best:.3f}" if metric == "log_loss" else f"{100 * best:.1f}\u00a0%"
     assert f'class="best">{shown}<' in row
     assert f"Compared by <strong>{metric.replace('_', ' ')}</strong>" in table
     heads = re.findall(r"<th>([^<]*?) [↑↓]</th>", table)

@@ -228,8 +228,8 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 {% endfor %}
 </section>
 <footer>
-  <p>Made{% if made %} on {{ made }}{% endif %} by sfboost {{ version }} ({{ versions }}): Stable Feature Boosting
-  (Eastwood et al., NeurIPS 2023). This page loads nothing.</p>
+  <p>Made{% if made %} on {{ made }}{% endif %} by sfboost {{ version }} ({{ versions }}):
+  Stable Feature Boosting (Eastwood et al., NeurIPS 2023). This page loads nothing.</p>
 {% if command %}
   <div class="scroll" tabindex="0"><code>{{ command }}</code></div>
 {% endif %}

@@ -39,6 +39,7 @@ _METRIC_NAMES = {
     "cost": "cost",
 }
 _SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
+_UNIT = re.compile(r"(?<=\d) %")
 _IN_PERCENT = POINTS - {"auroc"}
 # What is shown of the answer beside that by which answers are compared; AUROC where a class is rare.
 _BESIDE = ("accuracy", "balanced_accuracy", "log_loss", "auroc")
@@ -124,8 +125,8 @@ def _best(scores: Scores | None) -> dict[str, float]:
 def _shown(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    # A number stays beside its sign where a line breaks.
-    return _SIGNED.sub("\u00a0\\1\u00a0", plain(value))
+    # A number stays beside its sign and its unit where a line breaks.
+    return _UNIT.sub("\u00a0%", _SIGNED.sub("\u00a0\\1\u00a0", plain(value)))
 
 
 def _p(value: float | None) -> str:
