@@ -1,16 +1,19 @@
 """What the best answer is worth on real tables, beside its own candidates: a short way to the shift suite.
 
     python studies/study_answers.py --out answers.jsonl [--tables impact tv16] [--learner boosting] [--own 3]
+    python studies/study_answers.py --out splits.jsonl --split 0
 
 Rows, kinds of change and models are those of `sfboost reproduce shifts`. A new domain is adapted to once for
 each kind; the candidates (`adapted.answers_`) are scored beside the answer. Finished domains are in the file
 and are not done again. Labels of the new domain are used for scores alone. Prints means over the domains of
-each table.
+each table. With `--split` stable and unstable columns are drawn at random in place of the written ones:
+splits that nothing was built on.
 """
 
 import argparse
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +25,14 @@ from sfboost.lab.experiments.shifts.kinds import KINDS
 SHOWN = ("pooled", "stable", "boosted", "mended", "dropped", "best")
 
 
-def study(name, n_domains, learner, own):
+def study(name, n_domains, learner, own, split):
     """One list of records for each new domain."""
     groups = suite._in_turn(name, n_domains, learner, 0, False, ("best",))
-    wanted = [g.runs[0] for g in groups if g.runs[0].data.get("own") == own]
-    for run in wanted:
-        yield run.data["new"], lambda run=run: measured(run)
+    drawn = {} if split is None else {"split": split}
+    runs = [replace(g.runs[0], data=g.runs[0].data | drawn) for g in groups]
+    for run in runs:
+        if run.data.get("own") == own:
+            yield run.data["new"], lambda run=run: measured(run)
 
 
 def measured(run):
@@ -43,7 +48,7 @@ def measured(run):
             {
                 "kind": place.removeprefix("test-"),
                 "rows": len(y),
-                "own": len(set(fitted.material.domain.tolist())),
+                "own": len(set(fitted.domains.domain.tolist())),
                 "decision": adapted.decision_,
                 "weights": adapted.weights_,
                 "p": None if change is None else change.p_value,
@@ -61,15 +66,23 @@ def main():
     parser.add_argument("--tables", nargs="+", default=list(suite.TABLES))
     parser.add_argument("--learner", choices=["logistic", "boosting"], default="logistic")
     parser.add_argument("--own", type=int, default=None, help="Own domains; all by default.")
+    parser.add_argument("--split", type=int, default=None, help="Seed of a random split of the columns.")
+    parser.add_argument("--most", type=int, default=None, help="New domains of each table; all by default.")
     parser.add_argument("--out", type=Path, required=True, help="Records, one line each; resumable.")
     told = parser.parse_args()
     known = [json.loads(line) for line in told.out.read_text().splitlines()] if told.out.exists() else []
-    done = {(r["table"], r["new"], r["learner"], r["asked"]) for r in known}
+    done = {(r["table"], r["new"], r["learner"], r["asked"], r.get("split")) for r in known}
     warnings.simplefilter("ignore")
     for table in told.tables:
-        for new, measure in study(table, suite.TABLES[table], told.learner, told.own):
-            key = {"table": table, "new": new, "learner": told.learner, "asked": told.own}
-            if tuple(key.values()) in done:
+        for new, measure in study(table, suite.TABLES[table], told.learner, told.own, told.split):
+            key = {
+                "table": table,
+                "new": new,
+                "learner": told.learner,
+                "asked": told.own,
+                "split": told.split,
+            }
+            if tuple(key.values()) in done or (told.most is not None and new >= told.most):
                 continue
             made = [key | record for record in measure()]
             with told.out.open("a") as file:

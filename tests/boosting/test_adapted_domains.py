@@ -142,6 +142,29 @@ def test_a_file_has_the_habits_of_training_once_and_not_in_every_mended_domain(t
         np.testing.assert_array_equal(again.log_proba(rows), made["mended"].log_proba(rows))
 
 
+@pytest.mark.parametrize(("slope", "starts"), [(1.0, "Nothing changed"), (-1.0, "Changed")])
+def test_shops_that_are_too_small_to_be_asked_are_asked_together(turned, tmp_path, slope, starts):
+    model = turned[0]
+    rng = np.random.default_rng(2)
+    X, y, shop = draw(6, [slope] * 100, rng)
+    kept = np.flatnonzero(~np.isin(shop, ["shop 0", "shop 1"]) | (np.arange(len(shop)) % 6 == 0))
+    X, y, shop = X[kept], y[kept], shop[kept]  # two of them have one row
+    many = model.adapt(X, sample_domain=shop)
+    assert {change.verdict for change in many.changes_.values()} == {"cannot tell"}
+    assert len(set(many.decision_.values())) == 1
+    assert many.reasons_["shop 0"].startswith(
+        f"Too few rows to tell by itself. Of all 100 domains like that as one: {starts}"
+    )
+    # As a model that is told that they are one domain, but for heads that lean on each other.
+    one = model.adapt(X)
+    assert many.weights_["shop 7"] == one.weights_
+    assert many.score(X, y, shop) > max(one.score(X, y) - 0.02, model.score(X, y) + 0.05)
+    many.save(tmp_path / "shops.sfb")
+    loaded = sfboost.load(tmp_path / "shops.sfb")
+    np.testing.assert_array_equal(loaded.predict_proba(X, shop), many.predict_proba(X, shop))
+    assert dict(loaded.reasons_) == dict(many.reasons_)
+
+
 def test_without_experience_the_answer_is_the_safe_one_and_says_so(turned):
     _, X, y, shop, _ = turned
     plain = StableFeatureBoosting([0, 1], play=False).fit(X, y, sample_domain=shop)

@@ -603,9 +603,9 @@ def test_a_logistic_regression_that_only_judges_others_needs_not_all_rows():
     y = (rng.random(200_000) < 0.3).astype(int)
     rows = np.flatnonzero(rng.random(len(y)) < 0.9)
     some = enough_rows(rows, y, 10)
-    assert len(some) == 50_000
+    assert len(some) == 20_000
     assert np.isin(some, rows).all()
     assert y[some].mean() == pytest.approx(y[rows].mean(), abs=0.01)
     rare = (np.arange(len(y)) % 1000 == 0).astype(int)
     assert len(enough_rows(rows, rare, 10)) == len(rows)  # 180 of the rarest class are not too many
-    np.testing.assert_array_equal(enough_rows(rows[:40_000], y, 10), rows[:40_000])
+    np.testing.assert_array_equal(enough_rows(rows[:19_000], y, 10), rows[:19_000])

@@ -122,6 +122,15 @@ def test_one_own_domain_or_few_rows_cannot_tell():
     assert change_in(reference(rng, 5), rows(rng, 20)[0]).verdict == "cannot tell"
 
 
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 50])
+@pytest.mark.parametrize("prior", [PRIOR, (0.9, 0.1)])
+def test_few_untouched_rows_raise_no_more_alarms_than_many(n, prior):
+    """Two rows fit two class means exactly: their error, zero, is no error."""
+    rng = np.random.default_rng(7)
+    own = reference(rng, 5, prior=prior)
+    assert np.mean([change_in(own, rows(rng, n, prior=prior)[0]).p_value < 0.05 for _ in range(100)]) <= 0.1
+
+
 def test_columns_of_one_feature_are_judged_together():
     rng = np.random.default_rng(7)
     drawn = [rows(rng, 500) for _ in range(4)]

@@ -34,7 +34,7 @@ def fit(sfboost, table, tmp_path, *options, code=0, roles=ROLES):
         (lambda rows: rows.rename(columns={"chol": "Chol"}), "did you mean 'Chol'"),
         (lambda rows: rows.iloc[:0], "a header but no rows"),
         (lambda rows: rows.assign(sick=None), "lacks its 'sick'"),
-        (lambda rows: rows.assign(sick="yes"), "one class only"),
+        (lambda rows: rows.assign(sick="yes"), r"one class only \(yes\)"),
         (lambda rows: rows.assign(sick=rows["age"] / 7), "holds numbers such as"),
         (
             lambda rows: rows.assign(hospital=rows["hospital"].where(rows.index > 2)),

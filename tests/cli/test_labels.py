@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, reversed_hospital, training
 
+from sfboost.cli.costs import read_costs
+
 
 def some_labels(table, target, n_known, seed=0):
     """The label of some rows, drawn without regard to it; empty elsewhere."""
@@ -138,6 +140,17 @@ def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
     assert {row["metric"] for row in told["evaluation"]} == {"auroc"}
     done = sfboost("evaluate", files.train, *ROLES, "--metric", "f1", code=2)
     assert "use one of accuracy" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [("no", "yes"), ("a", "a=b"), ("a,b>c=1", ">=,")],
+    ids=" ".join,
+)
+def test_costs_are_read_whatever_signs_the_classes_hold(classes):
+    first, second = classes
+    text = f"{first}>{second}=3, {second} > {first} = 0.5,"
+    assert read_costs(text, classes).tolist() == [[0.0, 3.0], [0.5, 0.0]]
 
 
 @pytest.mark.parametrize("costs", ["yes=9", "yes>maybe=9", "yes>yes=1", "yes>no=-1", "yes>no=much"])

@@ -1,7 +1,10 @@
 """Readers that leave early: `sfboost … | head -1` is no failure, and work that was asked for is done."""
 
+import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hospitals import ROLES
@@ -33,6 +36,17 @@ def test_a_reader_that_has_had_enough_is_no_error(files, arguments):
     code, complaints = unread([part.format(**vars(files)) for part in arguments])
     assert code == 0
     assert [line for line in complaints.splitlines() if not line.startswith(b"note:")] == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell of Unix closes streams")
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&-"])
+def test_the_work_is_done_although_streams_are_closed(files, tmp_path, closed):
+    command = shlex.join(
+        [*COMMAND, "predict", str(files.adapted), str(files.new), "-o", str(tmp_path / "p.csv")]
+    )
+    done = subprocess.run(f"{command} {closed}", shell=True, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == len(Path(files.new).read_text().splitlines())
 
 
 def test_the_work_is_done_although_nobody_reads_the_notes(files, tmp_path):

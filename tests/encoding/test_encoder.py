@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -45,6 +46,18 @@ def test_encoded_numbers_are_finite_and_known_ones_are_kept(values):
     assert [e for e, v in zip(encoded, values, strict=True) if v is not None] == [
         v for v in values if v is not None
     ]
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_whole_numbers_beyond_what_a_float_holds_are_rounded_alike_everywhere(kind):
+    values = np.array([2**60 + 1, 2**60 + 10**6, 2**61], dtype=kind)
+    frames = [
+        pd.DataFrame({"n": values}),
+        pa.table({"n": values}),
+        pa.table({"n": pa.array(values, pa.uint64())}),
+    ]
+    made = [Encoder.fit(frame, ["n"]).encode(frame) for frame in frames]
+    assert all(np.array_equal(one, values.astype(float)[:, None]) for one in made)
 
 
 def test_the_recipe_survives_json():

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import pickle
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
@@ -70,6 +72,26 @@ def test_a_foreign_zip_is_refused():
     refused(pack({"model.json": b"{}"}), "no manifest of sfboost")
     refused(pack({"manifest.json": b'{"format": "other"}'}), "no manifest of sfboost")
     refused(pack({"manifest.json": b"not json"}), "malformed")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
+def test_what_does_not_begin_like_a_model_is_not_read_to_its_end(tmp_path):
+    """A device such as /dev/zero has none."""
+    pipe = tmp_path / "endless.sfb"
+    os.mkfifo(pipe)
+    written = []
+
+    def write():
+        with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as file:
+            for _ in range(64):
+                written.append(file.write(bytes(1 << 20)))
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(write)
+        with pytest.raises(SavedModelError, match="does not begin like"):
+            sfboost.load(pipe)
+        done.result(timeout=60)
+    assert sum(written) < 1 << 22
 
 
 def test_a_pickle_is_refused_and_not_run(tmp_path, capsys):

@@ -105,6 +105,8 @@ def test_parquet_batches_hold_the_wanted_columns_only(tmp_path):
         (b"", "is empty"),
         (b" \n\n", "is empty"),
         (b"age,sex\n", "a header but no rows"),
+        (b"age,sex", "a header but no rows"),
+        (b"age,sex\n1,f\n2," + b"m" * 3_000_000 + b"\n", "longer than a million bytes: shorten its cells"),
         (b"age,age\n1,2\n", "several columns named"),
         (b"age,sex\n1,f\n2,m,3\n", "has 3 cells where the header has 2, and begins with 2,m,3"),
         (b"\x89PNG\x00\x00\x00", "no table we can read"),

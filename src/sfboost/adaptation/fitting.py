@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sfboost.adaptation.narrow import START_TOLERANCE, Narrow, narrow
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import Choices
@@ -39,8 +40,6 @@ from sfboost.marginal.probabilities import FloatArray
 START_ROWS = 20_000
 #: Largest entry of the gradient where ℓ is said to be at its maximum: within 1e-6 in probability.
 FINE = 1e-8
-# A start needs fewer digits than what is fitted from it.
-_START_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +181,10 @@ def _maximise_likelihood(
     head = settings.make_head(l2, tol)
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
     n_rows = len(problem.stable)
+    if narrow(problem, settings):
+        (found,) = Narrow.of([problem]).fit(head.l2, [start], head.tol)
+        if found is not None:
+            return UnstableModel(head.take(found), history=(_penalty(found, head.l2) - found.value,))
     whitening = whitening or Whitening.of(problem.X, problem.weight)
     share = problem.weight / problem.weight.sum()
     if problem.centre is not None:
@@ -200,8 +203,11 @@ def _maximise_likelihood(
     if below is not None:
         return _with_history(UnstableModel(head), problem)
     # The objective is −ℓ plus the penalty: no second pass over the rows is needed.
-    penalty = 0.5 * head.l2 * float(np.vdot(head.coef_, head.coef_))
-    return UnstableModel(head, history=(penalty - head.objective_,))
+    return UnstableModel(head, history=(_penalty(head.linear_fit_, head.l2) - head.objective_,))
+
+
+def _penalty(fit: LinearFit, l2: float) -> float:
+    return 0.5 * l2 * float(np.vdot(fit.coef, fit.coef))
 
 
 def _maximise_around(
@@ -220,7 +226,7 @@ def _maximise_around(
         problem.X, LogLikelihood(problem.class_evidence + given, share, given), start, whitening
     )
     moved = head.linear_fit_
-    value = 0.5 * head.l2 * float(np.vdot(moved.coef, moved.coef)) - moved.value
+    value = _penalty(moved, head.l2) - moved.value
     head.take(replace(moved, coef=moved.coef + centre[:, :-1].T, intercept=moved.intercept + centre[:, -1]))
     return UnstableModel(head, history=(value,))
 
@@ -231,7 +237,7 @@ def _soft_start(
     """The head that fits the pseudo-labels as they are; its arrays are gone before the likelihood's come."""
     share = problem.weight / problem.weight.sum()
     soft = CrossEntropy(problem.fix_labels(problem.stable, np.eye(problem.n_classes)), share)
-    head = settings.make_head(l2, max(tol, _START_TOLERANCE))
+    head = settings.make_head(l2, max(tol, START_TOLERANCE))
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
     return head.fit_objective(problem.X, soft, None, whitening).linear_fit_
 

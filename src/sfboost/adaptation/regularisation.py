@@ -9,10 +9,12 @@ from itertools import pairwise
 import numpy as np
 
 from sfboost.adaptation.fitting import fit_unstable
+from sfboost.adaptation.narrow import Narrow, narrow
 from sfboost.adaptation.problem import IntArray, Problem
 from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import Choices
 from sfboost.heads.linear import LinearFit
+from sfboost.heads.objectives import log_proba_from_logits
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import log_likelihood_rows
 from sfboost.marginal.probabilities import FloatArray
@@ -146,14 +148,19 @@ def _held_out(
         ring.take(slice(first, first + n_rows - (fold.stop - fold.start)))
         for first, fold in zip(after, outside, strict=True)
     ]
-    whitening = Whitening.of(part.X, part.weight)
+    together = Narrow.of(inside) if all(narrow(fold, settings) for fold in inside) else None
+    whitening = None if together is not None else Whitening.of(part.X, part.weight)
     starts: list[LinearFit | None] = [None] * len(outside)
     for penalty in penalties:
         scores = np.empty(n_rows)
+        found = starts if together is None else together.fit(penalty, starts, _TOLERANCE)
         for i, rows in enumerate(outside):
-            model = fit_unstable(
-                inside[i], settings, penalty, start=starts[i], tol=_TOLERANCE, whitening=whitening
-            )
-            starts[i] = model.linear_fit
-            scores[rows] = log_likelihood_rows(model.log_proba(part.X[rows]), part.class_evidence[rows])
+            if together is not None and (fit := found[i]) is not None:
+                starts[i], log_unstable = fit, log_proba_from_logits(fit.logits(part.X[rows]))
+            else:
+                model = fit_unstable(
+                    inside[i], settings, penalty, start=starts[i], tol=_TOLERANCE, whitening=whitening
+                )
+                starts[i], log_unstable = model.linear_fit, model.log_proba(part.X[rows])
+            scores[rows] = log_likelihood_rows(log_unstable, part.class_evidence[rows])
         yield scores

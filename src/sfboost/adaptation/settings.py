@@ -109,6 +109,10 @@ class Choices:
         What transports: P(Y | X_S), the paper, or P(X_S | Y), label shift.
     standardize : "auto" or bool
     costs : tuple of tuples of float, or None
+    together : bool
+        Whether narrow heads are fitted by Newton's method, those of a cross-fit at once: for play, which fits
+        hundreds. Heads are the same to 1e-6; a cross-fit, which stops early, may choose another of two
+        penalties that are as good.
     """
 
     correction: str = "likelihood"
@@ -122,6 +126,7 @@ class Choices:
     random_state: int = 0
     standardize: bool | str = "auto"
     costs: tuple[tuple[float, ...], ...] | None = None
+    together: bool = False
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:

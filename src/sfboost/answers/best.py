@@ -15,7 +15,8 @@ from sfboost.answers.candidates import Answer, BoostSettings, believed_loss, boo
 from sfboost.answers.choosing import ALSO_QUIET, Choice, choose, quiet_answer, with_labels
 from sfboost.answers.experience import Experience
 from sfboost.answers.rows import AnswerRows
-from sfboost.change import Change, change_in
+from sfboost.answers.suspecting import change_of_rows
+from sfboost.change import Change
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -62,7 +63,7 @@ def best_answer(
     if there are any, they weigh the candidates too. `doubt` says why f_S is not to be trusted, if it is not.
     """
     rows = rows.beside(experience.reference.neutral)
-    change = change_in(experience.reference, rows.view)
+    change = change_of_rows(experience.reference, experience.habits, rows)
     answers = dict(fit_candidates(rows, change, experience.habits, settings, adaptation))
     quiet = quiet_answer(experience.cases, [*answers, *ALSO_QUIET])
     if quiet in ALSO_QUIET and experience.quiet is not None and experience.habits is not None:

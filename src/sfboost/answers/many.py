@@ -1,14 +1,15 @@
 """The best answer to each of many new domains: chosen as for one, with the change test held over all of them.
 
 Most domains are like the own ones, and for them the test's moments are all that is worked out. Candidates are
-fitted where a meaning may have changed, and there only those that are chosen.
+fitted where a meaning may have changed, and there only those that are chosen. Domains that are too small to
+be asked are asked together: they get the answer to all of them as one domain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change
 from sfboost.change.many import ManyChanges
+from sfboost.change.testing import FEWEST_ROWS
 from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.marginal.probabilities import FloatArray
 
@@ -39,6 +41,8 @@ IntArray = npt.NDArray[np.intp]
 
 # Candidates that are fitted to one domain at a time.
 _BY_DOMAIN = ("mended", "dropped", "grafted")
+# Number of all domains that are too small to be asked alone.
+_AS_ONE = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,10 @@ class ManyAnswers:
         Candidates that a domain can have.
     believed : dict of int to float
         What is believed to be at stake in a domain; see `choose`.
+    few : tuple of int
+        Domains with too few rows to be asked alone, if there are several.
+    together : ManyAnswers or None
+        What was chosen for all of these as one domain, whose number is 0.
     """
 
     changes: ManyChanges
@@ -69,19 +77,26 @@ class ManyAnswers:
     without: list[int]
     available: tuple[str, ...]
     believed: dict[int, float] = field(default_factory=dict)
+    few: tuple[int, ...] = ()
+    together: ManyAnswers | None = None
 
     @classmethod
     def choose(
         cls,
-        parts: list[AnswerRows],
+        rows: AnswerRows,
+        domains: Sequence[IntArray],
         experience: Experience,
         settings: BoostSettings,
         *,
         can_boost: bool,
         doubt: str | None = None,
     ) -> Self:
-        """Choose for each domain; `can_boost` if heads can be learned, `doubt` is why f_S is not trusted."""
-        can_mend = experience.habits is not None and parts[0].log_pooled is not None
+        """Choose for each of `domains`, positions among the rows.
+
+        `can_boost` says whether heads can be learned, `doubt` why f_S is not trusted.
+        """
+        parts = [rows.take(mine) for mine in domains]
+        can_mend = experience.habits is not None and rows.log_pooled is not None
         able = {
             "boosted": can_boost,
             "mended": can_mend,
@@ -91,20 +106,42 @@ class ManyAnswers:
         available = ("stable", "pooled", *(name for name in able if able[name] and doubt is None))
         reference = experience.reference
         changes = ManyChanges.measure(reference, (part.beside(reference.neutral).view for part in parts))
-        made = cls(changes, [], np.zeros((len(parts) + 1, len(WORDS))), {}, [], available)
+        few = np.flatnonzero(changes.n_rows < FEWEST_ROWS * len(reference.prior)).tolist()
+        together = None
+        if len(few) > 1:
+            whole = np.concatenate([domains[number] for number in few])
+            together = cls.choose(rows, [whole], experience, settings, can_boost=can_boost, doubt=doubt)
+        made = cls(
+            changes,
+            [],
+            np.zeros((len(parts) + 1, len(WORDS))),
+            {},
+            [],
+            available,
+            few=() if together is None else tuple(few),
+            together=together,
+        )
         # The same for all domains where nothing changed.
         some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)
         usual = choose(some, experience.cases, available)
         choices = [
-            made._fit(number, parts[number], experience, settings)
-            if verdict == "cannot tell" or changes.adjusted[number] < FIRST_DOUBT
-            else usual
+            usual
+            if number in made._few or not (verdict == "cannot tell" or changes.adjusted[number] < FIRST_DOUBT)
+            else made._fit(number, parts[number], experience, settings)
             for number, verdict in enumerate(changes.verdicts.tolist())
         ]
         choices.append(portfolio(experience.cases, available))
         made.decisions.extend(choice.decision for choice in choices)
         made.weights[:] = [[choice.weights.get(name, 0.0) for name in WORDS] for choice in choices]
+        if together is not None:
+            made.weights[few] = together.weights[0]
+            for number in few:
+                made.decisions[number] = together.decisions[0]
         return made
+
+    @cached_property
+    def _few(self) -> frozenset[int]:
+        return frozenset(self.few)
 
     def _fit(self, number: int, rows: AnswerRows, experience: Experience, settings: BoostSettings) -> Choice:
         """Choose for a domain that may have changed, and fit what is chosen."""
@@ -167,6 +204,10 @@ class ManyAnswers:
 
     def choice(self, number: int, experience: Experience) -> Choice:
         """Weights of one domain, and why; p-values are those that are adjusted for the number of domains."""
+        if self.together is not None and number in self._few:
+            choice = self.together.choice(0, experience)
+            why = f"Too few rows to tell by itself. Of all {len(self.few)} domains like that as one: "
+            return replace(choice, reason=why + choice.reason)
         return self._choice(number, self.change(number, experience), experience)
 
     def _choice(
@@ -197,8 +238,12 @@ class ManyAnswers:
         mixed += weights["pooled"][:, None] * rows.view.log_pooled
         if weights["boosted"].any():
             mixed += weights["boosted"][:, None] * boosted()
+        fitted = self.fitted
+        if self.together is not None:
+            number = np.where(np.isin(number, self.few), _AS_ONE, number)
+            fitted = fitted | {_AS_ONE: self.together.fitted.get(0, {})}
         for one, mine in rows_by_domain(number):
-            for name, answer in self.fitted.get(one, {}).items():
+            for name, answer in fitted.get(one, {}).items():
                 mixed[mine] += weights[name][mine, None] * answer.log_proba(rows.take(mine))
         return np.asarray(log_softmax(mixed, axis=1))
 

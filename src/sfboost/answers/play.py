@@ -15,7 +15,8 @@ from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candida
 from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
 from sfboost.answers.stress import SAME_BUT_FOR_UNITS, kinds_of_stress, stressed
-from sfboost.change import Reference, change_in
+from sfboost.answers.suspecting import change_of_rows
+from sfboost.change import Reference
 from sfboost.diagnostics.performance import weighted_scores
 from sfboost.marginal.probabilities import FloatArray
 
@@ -108,7 +109,7 @@ def play(
             here = part
             if kind != AS_IS:
                 here = part.with_unstable(stressed(kind, part.view.unstable, y, columns, rng))
-            change = change_in(reference, here.view)
+            change = change_of_rows(reference, habits, here)
             # Classes that all features tell apart in another way are another problem, with its own penalty.
             # SFB has units and signs of its own: in others it says what it said of the rows as they are.
             own = kind in ("permuted", "class means turned") and len(columns) == len(every)

@@ -595,7 +595,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
         Each domain in turn plays the new one: a clone of this model is fitted on the others and adapted to
         it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
-        Where all learners are the default ones, at most 10 000 rows of each other domain are learned from
+        Where all learners are the default ones, at most 5000 rows of each other domain are learned from
         (more if a class is rare): more would not move the scores. Every row of the new one is scored.
 
         Parameters
@@ -689,9 +689,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         """Class positions of the labels; sets `classes_`."""
         self.classes_, position = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y holds one class only ({self.classes_[0]!r}): at least two classes are needed."
-            )
+            raise ValueError(f"y holds one class only ({self.classes_[0]}): at least two classes are needed.")
         return position.reshape(-1)
 
     @property

@@ -37,7 +37,7 @@ IntArray = npt.NDArray[np.intp]
 _FEWEST_ROWS = 10
 #: Rows of each domain that a model of logistic regressions learns from where it is only to be scored, and of
 #: the rarest class.
-MOST_ROWS = 10_000
+MOST_ROWS = 5000
 _OF_RAREST = 1000
 # Of a domain's own labels, so that no row is predicted by a head that saw it.
 _FOLDS = 5
@@ -284,7 +284,7 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
     rng = np.random.default_rng(0)
     folds = rng.permutation(len(y)) % min(_FOLDS, len(y))
     log_stable, unstable = fitted.stable_and_unstable(X)
-    stable, choices = np.exp(log_stable), fitted._choices(fitted.settings)
+    stable, choices = np.exp(log_stable), replace(fitted._choices(fitted.settings), together=True)
     proba = np.empty((len(y), len(fitted.classes_)))
     for fold in np.unique(folds):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

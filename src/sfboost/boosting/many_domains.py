@@ -66,7 +66,8 @@ def adapt_domains(
         rows = replace(rows, positions=np.arange(len(names)))
         experience = training.experience
         best = ManyAnswers.choose(
-            [rows.take(mine) for _, mine in by_domain],
+            rows,
+            [mine for _, mine in by_domain],
             experience,
             BoostSettings(choices, experience.reference.prior, model.classes_),
             can_boost=not reason,

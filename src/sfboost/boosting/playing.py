@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -276,16 +276,17 @@ def learn_answers(
         for one in made
     ]
     names, numbers = feature_groups(columns[1])
+    pooled = PooledClassifier(everywhere, columns, model.classes_, temperature, words)
     experience = Experience.learn(
         rows,
         [y[one.rows] for one in made],
         [one.name for one in made],
-        choices,
+        replace(choices, together=True),
         names=names,
         groups=numbers,
         learner=words,
     )
-    return PooledClassifier(everywhere, columns, model.classes_, temperature, words), experience
+    return pooled, experience
 
 
 def new_rows_of(

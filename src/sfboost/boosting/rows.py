@@ -17,7 +17,7 @@ IntArray = npt.NDArray[np.intp]
 Splits = list[tuple[IntArray, IntArray]]
 # Rows that a logistic regression is fitted to, where it only judges others: of all, for each feature, and of
 # the rarest class.
-_ENOUGH, _ENOUGH_PER_FEATURE, _ENOUGH_OF_CLASS = 50_000, 500, 2000
+_ENOUGH, _ENOUGH_PER_FEATURE, _ENOUGH_OF_CLASS = 20_000, 500, 2000
 
 ONE_DOMAIN = (
     "sample_domain was not given, so all rows count as one training domain, and what differs between domains "

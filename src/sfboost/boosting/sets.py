@@ -42,7 +42,7 @@ def calibrate_sets(
     parts = rows_by_domain(domain)
     if len(parts) < 2:
         raise ValueError(
-            f"Sets are calibrated on domains that are left out, and there is {parts[0][0]!r} alone: pass "
+            f"Sets are calibrated on domains that are left out, and there is {parts[0][0]} alone: pass "
             "rows of two domains or more."
         )
     probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)

@@ -17,12 +17,9 @@ from scipy.stats import false_discovery_control
 from sfboost.change.moments import Moments
 from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, Verdict
-from sfboost.change.testing import LEAST_POWER, change_of, compare
+from sfboost.change.testing import FEWEST_ROWS, LEAST_POWER, change_of, compare
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
-
-# Fewer rows, for each class, have no standard error to speak of.
-_FEWEST_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +64,7 @@ class ManyChanges:
         p_value = by_reading.max(axis=0)
         power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]
         n_rows = np.array([one.n_rows for one in every])
-        silent = n_rows < _FEWEST_ROWS * len(reference.prior)
+        silent = n_rows < FEWEST_ROWS * len(reference.prior)
         silent |= len(reference.domains) < 2
         p_value, power = np.where(silent, 1.0, p_value), np.where(silent, 0.0, power)
         return cls(moments, p_value, false_discovery_control(p_value), power, n_rows, level)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtr
 
 from sfboost.change.attribution import LEFT, attribute
 from sfboost.change.moments import Moments
@@ -36,6 +37,8 @@ _WORTH = {
 _RESCALED = 0.01
 #: Below this power a loss of all meaning would hardly be seen.
 LEAST_POWER = 2.0
+#: Fewer rows, for each class, have no standard error to speak of.
+FEWEST_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,7 @@ class Comparison:
         return combine(np.stack(parts, axis=-1))
 
 
-def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Change:
+def change_in(reference: Reference, view: View, *, level: float = 0.05, everywhere: bool = False) -> Change:
     """Compare a new domain with the own ones.
 
     Labels would show whether a feature still means what it meant. Without them its meaning is measured
@@ -76,6 +79,8 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
 
     It is called changed only if it is so under both readings of stability, P(Y | X_S) and P(X_S | Y): rows
     whose X_S or class shares moved are not rows whose features changed their meaning.
+
+    With `everywhere` a change is put down to all features, whatever each of them says.
 
     References
     ----------
@@ -88,17 +93,21 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05) -> Chang
             f"{len(reference.names)}: pass the same columns in the same order."
         )
     here = measure_domain("new", reference.coordinates, view, reference.prior)
-    return change_of(reference, here, level=level)
+    return change_of(reference, here, level=level, everywhere=everywhere)
 
 
-def change_of(reference: Reference, here: BlindDomain, *, level: float = 0.05) -> Change:
+def change_of(
+    reference: Reference, here: BlindDomain, *, level: float = 0.05, everywhere: bool = False
+) -> Change:
     """`change_in` of a domain that was measured before."""
     readings = compare(reference, here)
     p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.evidence.power[0])
+    if here.n_rows < FEWEST_ROWS * len(reference.prior):
+        p_value, power = 1.0, 0.0
     features = _features(reference, chosen)
-    suspects = tuple(feature.name for feature in features if feature.same < 0.5) or (
+    suspects = tuple(feature.name for feature in features if everywhere or feature.same < 0.5) or (
         min(features, key=lambda feature: feature.same).name,
     )
     verdict: Verdict = "changed" if p_value < level else "unchanged"
@@ -118,6 +127,17 @@ def change_of(reference: Reference, here: BlindDomain, *, level: float = 0.05) -
         signature=_signature(reference, here, chosen, features, suspects),
         n_rows=here.n_rows,
     )
+
+
+def still_says(reference: Reference, view: View, share: float) -> float:
+    """Probability that what is left of U says so little, or less, by chance.
+
+    `view` are rows without some features that had this share in the evidence. If the others say less than
+    theirs, the change was not of those features alone.
+    """
+    here = measure_domain("new", reference.coordinates, view, reference.prior)
+    found = [reading.evidence for reading in compare(reference, here)]
+    return max(float(stdtr(one.freedom, (one.ratio[0] - (1.0 - share)) * one.power[0])) for one in found)
 
 
 def compare(reference: Reference, here: BlindDomain) -> list[Comparison]:

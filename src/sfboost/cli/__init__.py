@@ -3,6 +3,7 @@
 Layer 8: words in, words out; the work is done in the rooms below.
 """
 
+import os
 import sys
 
 from sfboost.cli.interruption import INTERRUPTED, Interrupted, catch_signals, was_interrupted
@@ -12,6 +13,7 @@ def main() -> None:
     """Run the command, or say which extra it needs."""
     try:
         catch_signals()
+        _open_closed_streams()
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # a letter that the terminal does not have is no error
                 stream.reconfigure(errors="backslashreplace")
@@ -28,6 +30,17 @@ def main() -> None:
         if not was_interrupted():
             raise
         _leave(INTERRUPTED)
+
+
+def _open_closed_streams() -> None:
+    """Let a stream that was closed (`>&-`) lead nowhere, or the next file that is opened takes its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  # it stays open, as its like
 
 
 def _leave(code: int) -> None:

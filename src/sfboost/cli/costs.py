@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import typer
 
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.tables.roles import split
 
 Costs = Annotated[
     str | None,
@@ -42,17 +42,26 @@ def read_costs(text: str | None, classes: Any) -> FloatArray | None:
         return None
     names = [str(name) for name in np.asarray(classes).tolist()]
     costs = 1.0 - np.eye(len(names))
-    for part in split(text):
-        pair, _, number = part.rpartition("=")
-        truth, _, decision = (name.strip() for name in pair.partition(">"))
-        try:
-            cost = float(number)
-        except ValueError:
-            cost = math.nan
-        if truth not in names or decision not in names or truth == decision or not 0.0 <= cost < math.inf:
+    # By the names themselves, which may hold any of the signs between them.
+    name = f"({'|'.join(re.escape(name) for name in names)})"
+    cost_of_error = re.compile(rf"\s*{name}\s*>\s*{name}\s*=\s*([0-9.eE+-]+)\s*(?:,|$)")
+    start = 0
+    while start < len(text):
+        part = cost_of_error.match(text, start)
+        cost = _number(part[3]) if part is not None else math.nan
+        if part is None or part[1] == part[2] or not 0.0 <= cost < math.inf:
             raise ValueError(
-                f"--costs {part!r} is not TRUTH>DECISION=COST with two of the classes {', '.join(names)} and "
-                f"a number from 0 on: write for example '{names[-1]}>{names[0]}=10', between quotes."
+                f"--costs {text[start:]!r} is not TRUTH>DECISION=COST with two of the classes "
+                f"{', '.join(names)} and a number from 0 on: write for example "
+                f"'{names[-1]}>{names[0]}=10', between quotes."
             )
-        costs[names.index(truth), names.index(decision)] = cost
+        costs[names.index(part[1]), names.index(part[2])] = cost
+        start = part.end()
     return costs
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

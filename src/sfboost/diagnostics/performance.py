@@ -179,12 +179,13 @@ def weighted_scores(proba: FloatArray, label: FloatArray, cost: FloatArray | Non
     label : array of shape (m, K)
         Weight of the row with each class as its label; sums to one over all.
     """
-    mass, n_classes = label.sum(axis=1), proba.shape[1]
+    n_classes = proba.shape[1]
+    mass, added = label @ np.ones(n_classes), _by_label(proba, label, cost)
     ranked = range(1, 2) if n_classes == 2 else range(n_classes)
-    scores = {name: float((label * each).sum()) for name, each in _by_label(proba, label, cost).items()}
+    scores = {name: float(np.einsum("ij,ij->", label, each)) for name, each in added.items()}
     scores["auroc"] = float(np.mean([_auroc(proba[:, c], label[:, c], mass - label[:, c]) for c in ranked]))
-    right = (label * _decided(proba)).sum(axis=1)
-    confidence = proba.max(axis=1)
+    right = np.einsum("ij,ij->i", label, added["accuracy"])
+    confidence = np.ascontiguousarray(proba.T).max(axis=0)  # along rows: many times as fast for few classes
     bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
     scores["ece"] = float(np.abs(np.bincount(bins, right - mass * confidence, _BINS)).sum())
     return scores
@@ -194,7 +195,7 @@ def _by_label(proba: FloatArray, label: FloatArray, cost: FloatArray | None) -> 
     """What each row adds to each score with each class as its label, of shape (m, K)."""
     n_classes, decided = proba.shape[1], _decided(proba)
     prior = np.maximum(label.sum(axis=0), np.finfo(np.float64).tiny)
-    squared = (proba**2).sum(axis=1, keepdims=True) - 2.0 * proba + 1.0
+    squared = np.einsum("ij,ij->i", proba, proba)[:, None] - 2.0 * proba + 1.0
     added = {
         "accuracy": decided,
         "balanced_accuracy": decided / (n_classes * prior),

@@ -44,8 +44,9 @@ def as_series(column: Any) -> Any:
 
 
 def as_numbers(values: Any, name: str) -> FloatArray:
-    """Numbers with NaN for what is missing."""
-    if values.dtype == nw.Boolean or values.dtype.is_numeric():
+    """Numbers with NaN for what is missing; whole ones beyond 2^53 are rounded."""
+    in_arrow = values.implementation.is_pyarrow()  # whose own cast refuses them
+    if not in_arrow and (values.dtype == nw.Boolean or values.dtype.is_numeric()):
         numbers = values.cast(nw.Float64).to_numpy()
         # May be a view of the user's memory, and is not written to.
         return np.asarray(numbers, dtype=np.float64)

@@ -40,7 +40,7 @@ class SoftLabelMixin(ClassifierMixin, BaseEstimator):
         check_consistent_length(X, targets)
         if len(classes) < 2:
             raise ValueError(
-                f"{type(self).__name__} got one class only ({classes[0]!r}): it needs at least two classes."
+                f"{type(self).__name__} got one class only ({classes[0]}): it needs at least two classes."
             )
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_ = classes

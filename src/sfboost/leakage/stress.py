@@ -63,7 +63,7 @@ def domain_heads(X_unstable: Any, y: IntArray, domain: npt.NDArray[Any]) -> list
         rows = domain == name
         if len(np.unique(y[rows])) < 2:
             raise ValueError(
-                f"Domain {name!r} has one class only, so it does not show what the unstable "
+                f"Domain {name} has one class only, so it does not show what the unstable "
                 "features mean there. "
                 "Leave it out, or pass more of its rows."
             )

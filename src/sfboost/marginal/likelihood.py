@@ -11,7 +11,6 @@ largest value per row is, in the population, the mutual information I(X_S; X_U).
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from sfboost.marginal.probabilities import FloatArray, floored_log
 
@@ -40,4 +39,6 @@ def log_likelihood_rows(log_unstable: FloatArray, log_w: FloatArray) -> FloatArr
     .. [1] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
        via the EM Algorithm. Journal of the Royal Statistical Society B 39.
     """
-    return logsumexp(log_unstable + log_w, axis=1)
+    both = np.ascontiguousarray((log_unstable + log_w).T)
+    largest = both.max(axis=0)
+    return np.asarray(largest + np.log(np.exp(both - largest).sum(axis=0)))

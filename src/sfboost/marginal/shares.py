@@ -46,7 +46,7 @@ class LabelShift:
     def apply(self, proba: Any) -> FloatArray:
         """Probabilities for rows of the new domain: each class times its new share over its old one."""
         given = as_probability_matrix(proba, n_classes=len(self.prior))
-        return _moved(given, self.prior, self.source_prior)
+        return _moved(given.T, self.prior, self.source_prior).T
 
 
 def label_shift(proba: Any, source_prior: Any, *, sample_weight: Any = None) -> LabelShift:
@@ -115,17 +115,20 @@ def shifted(
        New a Priori Probabilities: A Simple Procedure. Neural Computation 14.
     """
     shares = source_prior
+    by_class = np.ascontiguousarray(proba.T)  # sums over classes then run along contiguous rows
     for _ in range(rounds):
-        moved = _moved(proba, shares, source_prior)
-        before, shares = shares, weight @ moved
+        moved = _moved(by_class, shares, source_prior)
+        before, shares = shares, moved @ weight
         if np.abs(shares - before).max() < settled:
             break
+    return moved.T
+
+
+def _moved(by_class: FloatArray, shares: FloatArray, source_prior: FloatArray) -> FloatArray:
+    """Of shape (K, n), as it is given."""
+    moved = by_class * (shares / source_prior)[:, None]
+    moved /= moved.sum(axis=0)
     return moved
-
-
-def _moved(proba: FloatArray, shares: FloatArray, source_prior: FloatArray) -> FloatArray:
-    moved = proba * (shares / source_prior)
-    return moved / moved.sum(axis=1, keepdims=True)
 
 
 def _standard_error(

@@ -17,7 +17,8 @@ from reprlib import repr as shortened
 from sfboost.persistence.errors import SavedModelError
 
 _SEAL = 64  # hexadecimal digits of SHA-256
-_HEAD = b"PK\x03\x04"
+#: How a file begins.
+HEAD = b"PK\x03\x04"
 _NAME = re.compile(r"[a-z]+(/[0-9]+)?\.[a-z]+")
 _ENTRY = b"PK\x01\x02"  # begins each entry of the list of members
 _MOST_PARTS = 100_000
@@ -50,7 +51,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
     SavedModelError
         If the seal is broken, or if the archive is not one that `pack` could have written.
     """
-    if not data.startswith(_HEAD):
+    if not data.startswith(HEAD):
         raise SavedModelError("it does not begin like a saved model")
     if len(data) < _SEAL or data[-_SEAL:] != _seal(data[:-_SEAL]):
         raise SavedModelError(

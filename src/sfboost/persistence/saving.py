@@ -14,7 +14,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from sfboost.notices import warn
-from sfboost.persistence.archive import pack, unpack
+from sfboost.persistence.archive import HEAD, pack, unpack
 from sfboost.persistence.decode import Decoder
 from sfboost.persistence.encode import ModelEncoder
 from sfboost.persistence.errors import SavedModelError, SavedModelWarning
@@ -89,7 +89,7 @@ def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:
     """
     names = type_names(trusted)
     try:
-        return from_bytes(Path(path).read_bytes(), names)
+        return from_bytes(_bytes_of(path), names)
     except SavedModelError as error:
         raise SavedModelError(f"{path} is not loaded: {error}.") from error.__cause__
 
@@ -97,7 +97,7 @@ def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:
 def read_manifest(path: str | Path) -> dict[str, Any]:
     """What a file says of itself: its kind, and the versions that wrote it. Nothing in it is made."""
     try:
-        return _take_manifest(unpack(Path(path).read_bytes()))
+        return _take_manifest(unpack(_bytes_of(path)))
     except SavedModelError as error:
         raise SavedModelError(f"{path} is not read: {error}.") from error.__cause__
 
@@ -138,6 +138,13 @@ def from_bytes(data: bytes, trusted: Collection[str] = ()) -> Any:
         raise SavedModelError(f"it is malformed ({type(error).__name__}: {str(error)[:200]})") from error
     _warn_of_versions(manifest["versions"])
     return model
+
+
+def _bytes_of(path: str | Path) -> bytes:
+    """All bytes of a file that begins like ours; of any other, which may have no end, a few."""
+    with Path(path).open("rb") as file:
+        head = file.read(len(HEAD))
+        return head + file.read() if head == HEAD else head
 
 
 def _take_manifest(parts: dict[str, bytes]) -> dict[str, Any]:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from sfboost.heads.objectives import n_logit_columns
+from sfboost.heads.stacked import Curved, Stack, likelihood
 from sfboost.marginal.probabilities import FloatArray, floored_log
 from sfboost.pooling.grouping import DomainStack
 
 _STEPS = 12
 # Largest step in any parameter at which a domain is at its maximum.
 _CLOSE = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class Curved:
-    """−ℓ of each domain of a stack, and its derivatives in θ of shape (D, P)."""
-
-    value: FloatArray
-    gradient: FloatArray
-    hessian: FloatArray
 
 
 def log_evidence(stack: DomainStack, shares: FloatArray) -> FloatArray:
@@ -32,36 +21,7 @@ def log_evidence(stack: DomainStack, shares: FloatArray) -> FloatArray:
 
 def curve(stack: DomainStack, evidence: FloatArray, theta: FloatArray) -> Curved:
     """−ℓ and its derivatives at theta of shape (D, columns · (d + 1))."""
-    n_domains, n_classes, n_places = evidence.shape
-    columns, width = n_logit_columns(n_classes), stack.design.shape[1]
-    z = np.zeros((n_domains, n_classes, n_places))
-    np.matmul(theta.reshape(n_domains, columns, width), stack.design, out=z[:, -columns:])
-    log_sum, unstable = _softmax(z)
-    log_joint, joint = _softmax(z + evidence)
-    value = ((log_sum - log_joint) * stack.weight).sum(axis=1)
-    turned = stack.design.transpose(0, 2, 1)
-    by_logit = (unstable - joint)[:, -columns:]
-    gradient = (by_logit @ turned).reshape(n_domains, -1)
-    hessian = np.empty((n_domains, columns, width, columns, width))
-    for k in range(columns):
-        for m in range(k + 1):
-            i, j = k + n_classes - columns, m + n_classes - columns
-            curvature = joint[:, i] * joint[:, j] - unstable[:, i] * unstable[:, j]
-            if k == m:
-                curvature += unstable[:, i] - joint[:, i]
-            block = (stack.design * curvature[:, None]) @ turned
-            hessian[:, k, :, m, :] = block
-            hessian[:, m, :, k, :] = block.transpose(0, 2, 1)
-    size = columns * width
-    return Curved(value, gradient, hessian.reshape(n_domains, size, size))
-
-
-def _softmax(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    largest = z.max(axis=1)
-    proba = np.exp(z - largest[:, None])
-    total = proba.sum(axis=1)
-    proba /= total[:, None]
-    return largest + np.log(total), proba
+    return Stack(stack.design, stack.weight).curve(likelihood(evidence), theta, evidence.shape[1])
 
 
 def climb(

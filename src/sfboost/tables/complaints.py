@@ -25,6 +25,10 @@ def explain_arrow(complaint: str, name: str, kind: str, header: Sequence[str] = 
             f"A line of {name} has {cells} cells where the header has {columns}, and begins with "
             f"{line[:_SHOWN]}: mend that line."
         )
+    if "straddles two block" in complaint:
+        return f"A line of {name} is longer than a million bytes: shorten its cells, or pass Parquet."
+    if "Empty CSV" in complaint:  # a header that does not even end
+        return f"{name} has a header but no rows: at least one row is needed."
     spoilt = _SPOILT.search(complaint)
     if spoilt and int(spoilt[1]) < len(header) and spoilt[2] in _HELD:
         column, held = header[int(spoilt[1])], _HELD[spoilt[2]]

@@ -99,10 +99,10 @@ def check_training(rows: Rows, *, penalised: bool, batch_size: int | None) -> No
     """
     classes, domains = np.unique(rows.y), np.unique(rows.domain)
     if len(classes) < 2:
-        raise ValueError(f"The labels have one class only, {classes[0]!r}; a classifier needs two or more.")
+        raise ValueError(f"The labels have one class only, {classes[0]}; a classifier needs two or more.")
     if penalised and len(domains) < 2:
         raise ValueError(
-            f"A stability penalty compares domains, and there is one only ({domains[0]!r}). Pass "
+            f"A stability penalty compares domains, and there is one only ({domains[0]}). Pass "
             "sample_domain "
             "with two or more domains, or penalty='none'."
         )
@@ -110,7 +110,7 @@ def check_training(rows: Rows, *, penalised: bool, batch_size: int | None) -> No
         present = np.unique(rows.y[rows.domain == name])
         if len(present) < 2:
             raise ValueError(
-                f"Domain {name!r} has one class only ({present[0]!r}): nothing can be learned about what its "
+                f"Domain {name} has one class only ({present[0]}): nothing can be learned about what its "
                 "features mean. Leave it out, or join it with another domain."
             )
     if batch_size is not None and batch_size < len(classes):

@@ -1,13 +1,14 @@
 """The rows of the suite: own domains, and a new one as numbers, from tables, colourings or embeddings.
 
 A domain has at most `most` rows, drawn by the seed; own domains are all others, or `own` of them, also drawn.
+With `split` stable and unstable columns are drawn too, in place of those that the loader names.
 Categories become numbers by recipes of the own domains alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,20 @@ def _load(run: Run) -> Dataset:
     if run.dataset in ("colored_digits", "colored_mnist"):
         return load(run.dataset, view="table", random_state=run.data_seed)
     if run.dataset != "pacs":
-        return load(run.dataset)
+        written = load(run.dataset)
+        return _split_at_random(written, run.data["split"]) if "split" in run.data else written
     from sfboost.datasets.features import EfficientNetFeatures, with_features
 
     return with_features(load("pacs"), EfficientNetFeatures(160))
+
+
+def _split_at_random(dataset: Dataset, seed: int) -> Dataset:
+    """Half of the columns are called stable, whichever they are: a split that nobody has thought about."""
+    names = [*(dataset.stable_features or ()), *(dataset.unstable_features or ())]
+    order = np.random.default_rng(seed).permutation(len(names))
+    half = len(names) // 2
+    stable, unstable = (tuple(names[k] for k in np.sort(part)) for part in (order[:half], order[half:]))
+    return replace(dataset, stable_features=stable, unstable_features=unstable)
 
 
 def _roles(dataset: Dataset, run: Run, rng: np.random.Generator) -> tuple[list[str], list[str]]:
