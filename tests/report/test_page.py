@@ -143,3 +143,16 @@ def test_the_page_says_when_and_with_what_it_was_made(case):
     assert "sfboost run &#39;a &lt;b&gt;.csv&#39;" in page.partition("<footer>")[2]
     assert "Made on 2026-01-02 by sfboost" in page
     assert "scikit-learn " in page.partition("<footer>")[2]
+
+
+def test_the_best_scores_are_bold_and_what_looks_alike_is_marked_alike(case):
+    by_method = {
+        "stable": {"accuracy": 0.9001, "log_loss": 0.2, "auroc": np.nan},
+        "adapted": {"accuracy": 0.9004, "log_loss": 0.3, "auroc": np.nan},
+        "pooled": {"accuracy": 0.8, "log_loss": 0.4, "auroc": np.nan},
+    }
+    scores = replace(case.facts.scores, metrics=("accuracy", "log_loss", "auroc"), by_method=by_method)
+    page = render(replace(case.facts, scores=scores))
+    table = page.partition("With the labels of the new domain")[2].partition("</table>")[0]
+    bold = re.findall(r'class="best">([^<]+)<', table)
+    assert bold == ["90.0\u00a0%", "0.200", "90.0\u00a0%"]

@@ -73,7 +73,11 @@ def compare(
     and paired differences from the first system. Stop it with Ctrl-C; the same command goes on.
     """
     if names:
-        say("trainers: " + ", ".join(TRAINERS), "adapters: " + ", ".join(ADAPTERS))
+        say(
+            "trainers: " + ", ".join(TRAINERS),
+            "adapters: " + ", ".join(ADAPTERS),
+            "What each is, what it sees of the new domain, and which to choose: docs/methods.md.",
+        )
         return
     if data is None or numbers or rows is not None:
         raise ValueError(_MOVED)
