@@ -158,9 +158,9 @@ class _Parts:
             "stable": self._base(answer if boosted is None else boosted.base, name),
             "least_probability": LEAST_PROBABILITY,
         }
-        if boosted is None or boosted.adaptation.unstable is None:
+        known = None if boosted is None else boosted.adaptation
+        if boosted is None or known is None or known.unstable is None:
             return LinearScorer(**shared, unstable=None, divisor=np.ones(len(classes)), posthoc=None)
-        known = boosted.adaptation
         if known.guard is not None and known.guard.band is not None:
             raise ValueError(
                 "This adaptation was saved by an earlier version, whose guard is no linear map: adapt the "

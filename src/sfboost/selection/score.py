@@ -142,7 +142,7 @@ class NullRegression:
 
     @cached_property
     def _inverse(self) -> FloatArray:
-        return np.linalg.pinv(information(self.nuisance, self.proba), hermitian=True)
+        return np.asarray(np.linalg.pinv(information(self.nuisance, self.proba), hermitian=True))
 
 
 def judge(
