@@ -122,6 +122,10 @@ def _comparison(
             raise ValueError(
                 "A table needs --target and --domain: which columns hold the class and the domain?"
             )
+        if stable == ("auto",):
+            raise ValueError(
+                "compare wants stable columns by name: `sfboost fit … --stable auto` searches for them."
+            )
         name, path = "table", Path(data)
         named = {"stable_features": stable, "unstable_features": unstable, "drop": drop}
         options = table_options(path, target, domain, **named)
