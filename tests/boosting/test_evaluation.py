@@ -248,6 +248,16 @@ def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatc
         assert evaluation.rows_to_learn(StableFeatureBoosting(**other), y, domain) is None
 
 
+def test_without_play_the_adapted_answer_is_a_candidate_too():
+    X, y, domain = wards(n=1500)
+    result = StableFeatureBoosting([0], [1], play=False).evaluate(X, y, domain, answer="paper")
+    assert {d.decision for d in result.domains} == {"adapted"}
+    for d in result.domains:
+        assert set(d.candidates) == {"stable", "pooled", "boosted"}
+        assert d.regret >= 0.0
+    assert min(d.regret for d in result.domains) == 0.0
+
+
 def test_answers_are_compared_by_the_metric_that_is_asked_for():
     X, y, domain = wards(n=400)
     model = StableFeatureBoosting([0], [1])

@@ -170,8 +170,8 @@ def find_stable(
     if not selector.support_.any():
         least = [f"{c.name} up to {c.drift_upper:.2f}" for c in selector.selection_.in_order[:5]]
         raise ValueError(
-            f"No stable feature was found. {selector.selection_.sentence} Drift, the least first: "
-            f"{', '.join(least)}; below {selector.tolerance:g} is asked for."
+            f"No stable feature was found. {selector.selection_.sentence} Drift of a column by itself, the "
+            f"least first: {', '.join(least)}."
         )
     return [free[j] for j in np.flatnonzero(selector.support_)], selector
 
