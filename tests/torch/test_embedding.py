@@ -53,7 +53,7 @@ def test_own_domains_prefer_components_where_no_part_of_ten_turned_digits_is_sta
     np.testing.assert_allclose(
         mine.predict_proba(X_new), theirs.predict_proba(X_new.astype(float)), atol=1e-6
     )
-    alone = SFBClassifier(nn.Identity(), plan=PLAN, components=False).fit(X, y, sample_domain=domain)
+    alone = SFBClassifier(nn.Identity(), plan=PLAN.changed(components=False)).fit(X, y, sample_domain=domain)
     assert alone.embedded_ is None
     assert mine.score(X_new, y_new) > alone.adapt(X_new).score(X_new, y_new) + 0.02
 

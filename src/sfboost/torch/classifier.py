@@ -47,11 +47,11 @@ _NOT_IDENTITY = (
     "plan__budget",
     "plan__checkpoint",
     "plan__checkpoint_every",
+    "plan__components",
     "plan__verbose",
     "device",
     "transport",
     "settings",
-    "components",
 )
 # Fields of a plan that say nothing about training.
 _NOT_TRAINING = ("budget", "checkpoint", "checkpoint_every", "verbose", "precision")
@@ -97,10 +97,6 @@ class SFBClassifier(FittedPredictor):
     settings : Settings, default=None
         How `adapt` fits Φ_U. None is `Settings(correction="posthoc")`: on learned features, which leak, it
         did better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
-    components : bool, default=True
-        With a frozen network and three domains or more: whether components of what it makes of the rows
-        (`StableFeatureBoosting(unstable_features="components")`) may take the place of the learned split.
-        They do where f_S is not shown to be stable and own domains, each left out, clearly prefer them.
     device : str
         "cpu", "cuda" ...
     random_state : int, optional
@@ -165,7 +161,6 @@ class SFBClassifier(FittedPredictor):
         flatten: bool | str = "auto",
         transport: str = "posterior",
         settings: Settings | None = None,
-        components: bool = True,
         device: str = "cpu",
         random_state: int | None = 0,
     ) -> None:
@@ -182,7 +177,6 @@ class SFBClassifier(FittedPredictor):
         self.flatten = flatten
         self.transport = transport
         self.settings = settings
-        self.components = components
         self.device = device
         self.random_state = random_state
 
@@ -280,7 +274,7 @@ class SFBClassifier(FittedPredictor):
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.domain for part in parts]),
         )
-        if self.backbone_ is not None and self.components and not self.verification_.stable:
+        if self.backbone_ is not None and self.plan.components and not self.verification_.stable:
             self._prefer(self._embedded_rows(rows.x), rows)
 
     def _prefer(self, features: FloatArray, rows: Rows) -> None:
@@ -291,7 +285,7 @@ class SFBClassifier(FittedPredictor):
             return
         alone = clone(self).set_params(
             network=nn.Identity(),
-            components=False,
+            plan__components=False,
             plan__checkpoint=None,
             plan__validation_domain=None,
             plan__verbose=0,

@@ -67,6 +67,10 @@ class Plan:
         Divide the loss by the penalty's weight where that is above 1.
     freeze_trunk : bool
         Do not train the network; run it once and train on its cached output.
+    components : bool
+        With a frozen network and three domains or more: whether components of what it makes of the rows
+        (`StableFeatureBoosting(unstable_features="components")`) may take the place of the learned split.
+        They do where f_S is not shown to be stable and own domains, each left out, clearly prefer them.
     trunk_learning_rate : float, optional
         Adam's rate for the network itself, where what stands on it has `learning_rate`: a small one
         fine-tunes a pretrained network. None is one rate for all.
@@ -114,6 +118,7 @@ class Plan:
     detach_stable: bool = False
     rescale: bool = True
     freeze_trunk: bool = False
+    components: bool = True
     trunk_learning_rate: float | None = None
     validation_fraction: float = 0.1
     validation_domain: str | int | None = None

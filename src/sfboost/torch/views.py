@@ -164,11 +164,12 @@ def views_of(shape: Sequence[int]) -> list[str]:
     >>> views_of((2, 8, 8))
     ['whole', 'grey', 'coarse', 'edges', 'levelled', 'pixels', 'erased']
     >>> views_of((5,)), views_of((5, 7))
-    (['whole', 'columns', 'steady', 'erased'], ['whole', 'erased'])
+    (['whole', 'columns', 'steady'], ['whole', 'erased'])
     """
-    erased = ["erased"] if 1 < math.prod(shape) <= _MOST_ERASED else []
     if len(shape) == 1 and shape[0] > 1:
-        return ["whole", "columns", "steady", *erased]
+        # Columns that are left out leave nothing behind; of codes an erased direction does.
+        return ["whole", "columns", "steady"]
+    erased = ["erased"] if 1 < math.prod(shape) <= _MOST_ERASED else []
     if len(shape) != 3 or min(shape[1:]) < 4:
         return ["whole", *erased]
     grey = ["grey"] if shape[0] > 1 else []
