@@ -170,7 +170,9 @@ class Search:
         that is clearly less unequal than the first guess was, f_S has taken the unstable part.
         """
         late = time.monotonic() - self._start > self.seconds
-        if late or self.most < math.inf or self.members.n_domains < 2:
+        # What a column says is read at once: the first guess about a table is as good as it gets.
+        table = len(self.members.shape) == 1
+        if late or table or self.most < math.inf or self.members.n_domains < 2:
             return None
         beside = [tried for tried in self.tried if not tried.candidate.balance]
         guesses = [self._guess_beside(tried, self.few) for tried in beside]
