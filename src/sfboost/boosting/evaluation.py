@@ -189,19 +189,18 @@ def compare_on_domain(
     elif "pooled" not in answers:
         answers["pooled"] = pooled_proba(fitted, X_new)
     proba = answers | {"adapted": adapted.predict_proba(X_new), "labelled": labelled}
-    scores = {name: score_predictions(position, proba[name], price) for name in COMPARED}
-    candidates = {
-        name: scores[name][by] if name in scores else score_predictions(position, said, price, by)[by]
-        for name, said in answers.items()
+    scores = {
+        name: score_predictions(position, said, price, None if name in COMPARED else by)
+        for name, said in proba.items()
     }
     return DomainScores(
         domain=None,
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
-        scores=scores,
+        scores={method: scores[method] for method in COMPARED},
         p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
-        candidates=candidates,
+        candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
         metric=by,
     )
