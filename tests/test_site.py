@@ -25,6 +25,18 @@ def test_links_between_pages_lead_somewhere():
     assert broken == []
 
 
+def test_an_empty_line_stands_before_every_list_that_follows_text():
+    """Else the site shows its entries as one paragraph."""
+    entry, run_on = re.compile(r"(?:[-*]|\d+\.) "), []
+    for page in (ROOT / "docs").rglob("*.md"):
+        text = re.sub(r"```.*?```", "```", page.read_text("utf-8"), flags=re.S)
+        for paragraph in re.split(r"\n\s*\n", text):
+            first, *lines = paragraph.strip("\n").splitlines() or [""]
+            if not entry.match(first) and not first.startswith(("#", " ", "<!--", "```")):
+                run_on += [f"{page.name}: {line[:40]}" for line in lines if entry.match(line)]
+    assert run_on == []
+
+
 def test_links_to_elsewhere_are_whole_addresses():
     """Whether anybody answers there is not asked: tests need no network."""
     odd = []

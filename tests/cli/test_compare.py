@@ -110,6 +110,12 @@ def test_what_is_wrong_is_one_sentence(words, said):
     assert "Traceback" not in result.output
 
 
+def test_stable_columns_are_not_searched_for(table):
+    result = compare(table, "--target", "sick", "--domain", "town", "--stable", "auto")
+    assert result.exit_code == 2
+    assert "sfboost fit … --stable auto" in " ".join(result.output.split())
+
+
 def test_a_table_needs_its_two_columns(table):
     result = compare(table)
     assert result.exit_code != 0

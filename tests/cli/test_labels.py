@@ -134,6 +134,10 @@ def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
     said = sfboost("evaluate", files.train, *ROLES, "--metric", "balanced_accuracy")
     assert said.stdout.startswith("balanced  ")
     assert "changed balanced accuracy by" in said.output
+    told = sfboost.json(
+        "fit", files.train, *ROLES, "--metric", "auroc", "-o", files.train.parent / "auroc.sfb"
+    )
+    assert {row["metric"] for row in told["evaluation"]} == {"auroc"}
     done = sfboost("evaluate", files.train, *ROLES, "--metric", "f1", code=2)
     assert "use one of accuracy" in " ".join(done.output.split())
 

@@ -66,12 +66,48 @@ def test_the_pooled_answer_is_one_linear_map(tmp_path):
     agree(adapted, same, tmp_path)
 
 
-def test_a_mixture_of_answers_is_refused():
-    adapted = hospitals().adapt(NEW)
-    weights = {"stable": 0.5, "boosted": 0.5}
-    mixed = replace(adapted.best, choice=replace(adapted.best.choice, weights=weights))
-    with pytest.raises(ValueError, match="stable and boosted, which is more than two linear maps"):
-        to_json(type(adapted)(adapted.model, adapted.adaptation, mixed))
+@pytest.fixture(scope="module")
+def played():
+    """Every candidate, of rows with three stable and four unstable columns, two of which are reversed."""
+    rng, parts = np.random.default_rng(0), []
+    for turn in (1.0, 0.8, 1.2, -1.0):
+        y = rng.integers(0, 2, 800)
+        shift = np.array([0.5, 0.4, 0.3, 1.0 * turn, 0.9 * turn, 0.4, 0.2])
+        parts.append((10.0 + 3.0 * (y[:, None] * shift + rng.normal(size=(800, 7))), y))
+    X, y = (np.concatenate([part[i] for part in parts[:3]]) for i in (0, 1))
+    model = StableFeatureBoosting([0, 1, 2]).fit(X, y, sample_domain=np.repeat(["a", "b", "c"], 800))
+    return model.adapt(parts[3][0]), parts[3][0]
+
+
+def answering(adapted, weights):
+    """The same with other weights of its candidates."""
+    best = replace(adapted.best, choice=replace(adapted.best.choice, weights=weights))
+    return type(adapted)(adapted.model, adapted.adaptation, best)
+
+
+@pytest.mark.parametrize("name", ["stable", "pooled", "boosted", "mended", "dropped", "grafted"])
+def test_every_linear_candidate_is_exported(played, name, tmp_path):
+    adapted, new = played
+    assert name in adapted.best.answers
+    agree(answering(adapted, {name: 1.0}), new, tmp_path)
+
+
+def test_a_blend_of_answers_is_exported(played, tmp_path):
+    adapted, new = played
+    blend = answering(adapted, {"mended": 0.5, "stable": 0.3, "boosted": 0.2})
+    agree(blend, new, tmp_path)
+    told = json.loads(to_json(blend))
+    assert told["version"] == 2
+    assert [part["weight"] for part in (told, *told["mixed_with"])] == [0.5, 0.3, 0.2]
+    assert json.loads(to_json(answering(adapted, {"mended": 1.0})))["version"] == 1
+
+
+def test_an_answer_that_is_not_linear_is_refused_by_name(played):
+    adapted, _ = played
+    best = replace(adapted.best, answers={**adapted.best.answers, "averaged": object()})
+    odd = answering(type(adapted)(adapted.model, adapted.adaptation, best), {"averaged": 1.0})
+    with pytest.raises(ValueError, match='"averaged", which is not linear'):
+        to_json(odd)
 
 
 def test_onnxruntime_says_what_the_stable_predictor_says(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sfboost.report import make_facts, render
+from sfboost.report.card import model_card
 from sfboost.report.svg import key_mark
 
 
@@ -103,6 +104,24 @@ def test_the_table_of_own_domains_ends_with_the_means(page, case):
     assert f"{100 * np.mean(regrets):.1f}" in cells[-1]
 
 
+@pytest.mark.parametrize("metric", ["log_loss", "balanced_accuracy"])
+def test_own_domains_are_compared_by_what_was_asked_for(case, metric):
+    records = [record | {"metric": metric} for record in case.training.evaluation]
+    page = render(replace(case.facts, training=replace(case.training, evaluation=records)))
+    table = page.partition("What it would have meant on your own domains")[2].partition("</table>")[0]
+    north = {r["method"]: r[metric] for r in records if r["domain"] == "north"}
+    best = (min if metric == "log_loss" else max)(north[m] for m in ("adapted", "stable", "pooled"))
+    row = table.partition(">north<")[2].partition("</tr>")[0]
+    shown = f"{best:.3f}" if metric == "log_loss" else f"{100 * best:.1f}\u00a0%"
+    assert f'class="best">{shown}<' in row
+    assert f"Compared by <strong>{metric.replace('_', ' ')}</strong>" in table
+    heads = re.findall(r"<th>([^<]*?) [↑↓]</th>", table)
+    assert metric.replace("_", " ") not in heads
+    assert "accuracy" in heads
+    card = model_card(replace(case.facts, training=replace(case.training, evaluation=records)))
+    assert f"by {metric.replace('_', ' ')} ({'less' if metric == 'log_loss' else 'more'} is better)" in card
+
+
 def test_records_of_an_earlier_evaluation_are_shown_without_what_they_lack(case):
     old = [{k: v for k, v in r.items() if k not in ("p_value", "regret")} for r in case.training.evaluation]
     page = render(replace(case.facts, training=replace(case.training, evaluation=old)))
@@ -124,3 +143,16 @@ def test_the_page_says_when_and_with_what_it_was_made(case):
     assert "sfboost run &#39;a &lt;b&gt;.csv&#39;" in page.partition("<footer>")[2]
     assert "Made on 2026-01-02 by sfboost" in page
     assert "scikit-learn " in page.partition("<footer>")[2]
+
+
+def test_the_best_scores_are_bold_and_what_looks_alike_is_marked_alike(case):
+    by_method = {
+        "stable": {"accuracy": 0.9001, "log_loss": 0.2, "auroc": np.nan},
+        "adapted": {"accuracy": 0.9004, "log_loss": 0.3, "auroc": np.nan},
+        "pooled": {"accuracy": 0.8, "log_loss": 0.4, "auroc": np.nan},
+    }
+    scores = replace(case.facts.scores, metrics=("accuracy", "log_loss", "auroc"), by_method=by_method)
+    page = render(replace(case.facts, scores=scores))
+    table = page.partition("With the labels of the new domain")[2].partition("</table>")[0]
+    bold = re.findall(r'class="best">([^<]+)<', table)
+    assert bold == ["90.0\u00a0%", "0.200", "90.0\u00a0%"]

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sfboost.selection.basis import drift_basis, normal_scores, orthonormal, set_basis, smooth_basis
 from sfboost.selection.invariance import TrainingDomains, measure_invariance, p_uninformative
-from sfboost.selection.score import ScoreTest, fit_null, information, score_test
+from sfboost.selection.score import NullRegression, ScoreTest, fit_null, information
 from sfboost.selection.search import holm
 
 
@@ -32,7 +32,7 @@ def test_the_score_test_agrees_with_the_likelihood_ratio_test():
         logits = np.column_stack([0.5 * nuisance[:, 1], 0.1 * tested[:, 0], np.zeros(n)])
         y = (logits + rng.gumbel(size=(n, 3))).argmax(axis=1)
         outcome = np.eye(3)[y]
-        result = score_test(outcome, fit_null(outcome, nuisance), nuisance, tested)
+        result = NullRegression.fit(outcome, nuisance).test(tested)
 
         def deviance(design, labels=y):
             fit = LogisticRegression(C=1e6, fit_intercept=False, tol=1e-8, max_iter=500).fit(design, labels)
@@ -43,6 +43,44 @@ def test_the_score_test_agrees_with_the_likelihood_ratio_test():
         statistics.append((result.statistic, ratio))
     score, ratio = np.array(statistics).T
     np.testing.assert_allclose(score, ratio, rtol=0.05, atol=0.3)
+
+
+def test_terms_of_some_rows_are_tested_as_if_they_were_zero_elsewhere():
+    rng = np.random.default_rng(2)
+    outcome, inside = np.eye(3)[rng.integers(0, 3, 300)], rng.random(300) < 0.2
+    nuisance = np.column_stack([np.ones(300), rng.standard_normal(300)])
+    terms, metric = rng.standard_normal((300, 2)), np.eye(4)
+    null = NullRegression.fit(outcome, nuisance)
+    some, all_rows = (
+        null.test(terms, metric, np.flatnonzero(inside)),
+        null.test(terms * inside[:, None], metric),
+    )
+    np.testing.assert_allclose(
+        [some.statistic, some.degrees, some.inflation, some.drift],
+        [all_rows.statistic, all_rows.degrees, all_rows.inflation, all_rows.drift],
+        rtol=1e-10,
+    )
+
+
+def test_given_the_label_a_domain_is_judged_as_by_a_regression_of_it_on_the_label_and_the_column():
+    rng = np.random.default_rng(3)
+    y, domain = rng.integers(0, 2, 900), rng.integers(0, 3, 900)
+    data = one_column(y + domain * y * 0.3 + rng.standard_normal(900), y, domain)
+    by_domain = []
+    for member in data.contrasts:
+        outcome, terms = np.column_stack([member, 1.0 - member]), drift_basis(data.columns((0,)))
+        within = np.column_stack([(terms - terms[y == k].mean(axis=0)) * (y == k)[:, None] for k in (0, 1)])
+        by_domain.append(NullRegression.fit(outcome, data.label).test(orthonormal(within)).p_change)
+    result = measure_invariance(data, (0,), "likelihood", 0.1, 0.05)
+    assert result.p_change == pytest.approx(3 * min(by_domain), rel=1e-4)
+
+
+def test_shares_of_domains_are_what_a_regression_on_the_domain_fits():
+    rng = np.random.default_rng(4)
+    data = one_column(rng.standard_normal(400), rng.integers(0, 3, 400), rng.integers(0, 4, 400))
+    null = data.shares_of_domains
+    np.testing.assert_allclose(null.proba, fit_null(data.label, data.domain), atol=1e-3)
+    np.testing.assert_allclose(null.nuisance.T @ null.nuisance, 400 * np.eye(4), atol=1e-9)
 
 
 def test_information_is_the_curvature_of_the_log_likelihood():

@@ -85,6 +85,8 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         shares = ", ".join(f"{name} {p:.3f}" for name, p in zip(self.classes_, self.prior_, strict=True))
         return f"AdaptedClassifier: {self.decision_}\n{self.reason_}\nclass shares here: {shares}"
 
+    __repr__ = __str__  # all parameters spelled out would be pages of numbers
+
     def _saved_state(self) -> dict[str, Any]:
         # What was said of each row stays out of files.
         return {"model": self.model, "adaptation": self.adaptation, "best": self.best}

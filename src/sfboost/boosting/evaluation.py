@@ -188,7 +188,10 @@ def compare_on_domain(
         answers["pooled"] = np.asarray(pooled.predict_proba(_used_columns(fitted, X_new)), dtype=np.float64)
     elif "pooled" not in answers:
         answers["pooled"] = pooled_proba(fitted, X_new)
-    proba = answers | {"adapted": adapted.predict_proba(X_new), "labelled": labelled}
+    given = adapted.predict_proba(X_new)
+    if adapted.best is None and adapted.head_ is not None:
+        answers["boosted"] = given
+    proba = answers | {"adapted": given, "labelled": labelled}
     scores = {
         name: score_predictions(position, said, price, None if name in COMPARED else by)
         for name, said in proba.items()

@@ -97,10 +97,10 @@ class DomainEvaluation:
         return _mean([domain.regret for domain in self.domains])
 
     def rows(self) -> list[dict[str, Any]]:
-        """One flat record per domain and method; p-value, best candidate and regret are the domain's."""
+        """One flat record per domain and method; p-value, best candidate, regret are the domain's."""
         return [
             {"domain": d.domain, "n_rows": d.n_rows, "method": method, "decision": d.decision}
-            | {"p_value": d.p_value, "best": d.best, "regret": d.regret}
+            | {"p_value": d.p_value, "best": d.best, "regret": d.regret, "metric": d.metric}
             | d.scores[method]
             for d in self.domains
             for method in COMPARED

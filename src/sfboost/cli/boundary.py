@@ -29,7 +29,7 @@ class Boundary(TyperGroup):
                 code = self._run(sys.argv[1:] if args is None else list(args), prog_name or "sfboost")
                 let_go()
             except KeyboardInterrupt as stop:
-                complain(farewell(placed))
+                complain(farewell(placed, getattr(stop, "kept", None)))
                 code = stop.code if isinstance(stop, Interrupted) else INTERRUPTED
         sys.exit(code)
 
@@ -58,19 +58,23 @@ class Boundary(TyperGroup):
         return 0
 
 
-def farewell(placed: Sequence[Placement]) -> str:
-    """What an interruption leaves behind, read off the disk.
+def farewell(placed: Sequence[Placement], kept: Path | None = None) -> str:
+    """What an interruption leaves behind, read off the disk; `kept` is a folder of finished runs.
 
     Examples
     --------
     >>> farewell([])
     'Interrupted; no file was changed.'
+    >>> farewell([], Path("results"))
+    'Interrupted; finished runs are in results: the same command goes on from there.'
     """
     there = [Path(placement.target) for placement in placed if placement.part and placement.happened()]
     whole = [str(target) for target in there if target.parent.suffix != ".parts"]
     blocks = [str(target.parent) for target in there if target.parent.suffix == ".parts"]
     begun = [str(placement.target) for placement in placed if placement.part is None]
-    told = [f"written before that: {_named(whole)}"] if whole else ["no file was changed"]
+    told = [f"written before that: {_named(whole)}"] if whole else []
+    told += [f"finished runs are in {kept}: the same command goes on from there"] if kept else []
+    told = told or ["no file was changed"]
     told += (
         [f"finished blocks are in {_named(blocks)}: the same command goes on from there"] if blocks else []
     )

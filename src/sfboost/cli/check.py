@@ -80,6 +80,6 @@ def _words(diagnosis: Diagnosis) -> list[Line]:
             lines.append(f"  → {result.remedy}")
     if diagnosis.skipped:
         lines.append(
-            f"not run without rows of a new domain: {', '.join(name for name, _ in diagnosis.skipped)}"
+            f"not run without rows of a new domain: {'; '.join(name for name, _ in diagnosis.skipped)}"
         )
     return lines

@@ -73,7 +73,11 @@ def compare(
     and paired differences from the first system. Stop it with Ctrl-C; the same command goes on.
     """
     if names:
-        say("trainers: " + ", ".join(TRAINERS), "adapters: " + ", ".join(ADAPTERS))
+        say(
+            "trainers: " + ", ".join(TRAINERS),
+            "adapters: " + ", ".join(ADAPTERS),
+            "What each is, what it sees of the new domain, and which to choose: docs/methods.md.",
+        )
         return
     if data is None or numbers or rows is not None:
         raise ValueError(_MOVED)
@@ -86,7 +90,7 @@ def compare(
         raise ValueError(
             f"Learned systems need {error.name}: install sfboost[torch], or name others."
         ) from None
-    with watching("compare", Store(out)) as told, stopped_politely():
+    with watching("compare", Store(out)) as told, stopped_politely(out):
         engine = InProcessEngine() if jobs == 1 else make_engine("joblib", jobs=jobs)
         contents = sweep(groups, out, engine, on_start=told)
     done = {name: record for name, record in contents.records.items() if record.ok}
@@ -117,6 +121,10 @@ def _comparison(
         if target is None or domain is None:
             raise ValueError(
                 "A table needs --target and --domain: which columns hold the class and the domain?"
+            )
+        if stable == ("auto",):
+            raise ValueError(
+                "compare wants stable columns by name: `sfboost fit … --stable auto` searches for them."
             )
         name, path = "table", Path(data)
         named = {"stable_features": stable, "unstable_features": unstable, "drop": drop}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
 import numpy as np
 import typer
 
-from sfboost.boosting import METRICS, DomainEvaluation
+from sfboost.boosting import DomainEvaluation
 from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
 from sfboost.boosting.metrics import POINTS
 from sfboost.cli import options as o
@@ -20,14 +19,6 @@ from sfboost.report.training import evaluation_rows
 from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
 
-Metric = Annotated[
-    str | None,
-    typer.Option(
-        "--metric",
-        help=f"What to compare: {', '.join(METRICS)}, or cost (with --costs, where it is the default).",
-    ),
-]
-
 
 @speaking
 def evaluate(
@@ -35,7 +26,7 @@ def evaluate(
     context: typer.Context,
     train: o.TrainTable,
     columns: o.ColumnOptions,
-    metric: Metric = None,
+    metric: o.Metric = None,
     costs: Costs = None,
     csv: o.CsvOptions,
     config: o.Config = None,

@@ -24,6 +24,7 @@ def fit(
     columns: o.ColumnOptions,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. model.sfb.")],
     evaluate: o.Evaluate = True,
+    metric: o.Metric = None,
     costs: Costs = None,
     csv: o.CsvOptions,
     config: o.Config = None,
@@ -39,7 +40,8 @@ def fit(
     training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
     with voice.waiting("Fitting"):
-        project = learn(training, with_costs(o.make_model(context), costs, training.y), evaluate=evaluate)
+        model = with_costs(o.make_model(context), costs, training.y)
+        project = learn(training, model, evaluate=evaluate, metric=metric)
         save_project(project, output)
     voice.result(_values(project, output), *_words(project, output))
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from sfboost.adaptation import Settings
-from sfboost.boosting import StableFeatureBoosting
+from sfboost.boosting import METRICS, StableFeatureBoosting
 from sfboost.cli.console import Voice
 from sfboost.cli.settings import FITTING, FLAG, NAMES, NUMBER, TEXT, read_settings
 from sfboost.tables.reading import Source, find
@@ -45,6 +45,14 @@ Evaluate = Annotated[
     bool,
     typer.Option(
         "--evaluate/--no-evaluate", help="Let each training domain play the new one, for the report."
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="By what answers are compared on own domains: accuracy (the default), "
+        f"{', '.join(METRICS[1:])}, or cost (with --costs, where it is the default).",
     ),
 ]
 

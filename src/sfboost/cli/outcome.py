@@ -84,6 +84,8 @@ def tell(
 
 
 def _figure(metric: str, value: float, digits: int = 1, unit: str = " %") -> str:
+    if value != value:  # AUROC, where a class is missing
+        return "–"
     return f"{value:.2f}" if metric == "cost" else f"{100 * value:.{digits}f}{unit}"
 
 

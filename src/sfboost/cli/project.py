@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import COMPONENTS, Roles
 
 _LOG = logging.getLogger(__name__)
+_LABEL_SHIFT = re.compile(r" With kind='likelihood' (.*?) would be stable\.")
 # Standard errors of the slopes are worth their time up to here.
 MOST_PARAMETERS = 100
 
@@ -112,9 +114,12 @@ class Project:
         return self.adapted
 
 
-def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate: bool) -> Project:
-    """Fit the model to labelled rows and keep what reports need."""
+def learn(
+    training: TrainingTable, settings: StableFeatureBoosting, *, evaluate: bool, metric: str | None = None
+) -> Project:
+    """Fit the model to labelled rows and keep what reports need; own domains are compared by `metric`."""
     check_id(training.roles.id, np.unique(training.y))
+    metric = check_metric(settings, metric)
     model = configure(training, settings)
     try:
         facts = describe_training(model, training.X, training.y, training.domain)
@@ -123,7 +128,7 @@ def learn(training: TrainingTable, settings: StableFeatureBoosting, *, evaluate:
     facts = replace(facts, missing=training.missing())
     if evaluate and len(training.domains) > 1:
         with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
-            facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings)))
+            facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings, metric)))
     pooled = None
     if model.pooled_ is None:
         pooled = default_classifier(training.X) if model.regression_ is None else clone(model.regression_)
@@ -152,11 +157,12 @@ def in_options(sentence: str) -> str:
 
     Examples
     --------
-    >>> in_options("raise tolerance, or name stable_features by knowledge.")
-    'name them with --stable by knowledge.'
+    >>> in_options("Pass more rows, raise tolerance, or name stable_features by knowledge.")
+    'Pass more rows or name them with --stable by knowledge.'
     """
     return (
-        sentence.replace("raise tolerance, or ", "")
+        _LABEL_SHIFT.sub(r" If shares of classes alone differ, \1 would be stable.", sentence)
+        .replace(", raise tolerance, or ", " or ")
         .replace("or name stable_features", "or name them with --stable")
         .replace("name stable_features", "name them with --stable")
         .replace("unstable_features", "--unstable")
@@ -165,7 +171,7 @@ def in_options(sentence: str) -> str:
 
 
 def evaluate_domains(
-    training: TrainingTable, settings: StableFeatureBoosting, metric: str | None = "accuracy"
+    training: TrainingTable, settings: StableFeatureBoosting, metric: str | None = None
 ) -> DomainEvaluation:
     """Let each domain play the new one, from the table on: `sfboost run --hold-out` for all of them."""
     if len(training.domains) < 2:

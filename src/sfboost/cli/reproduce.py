@@ -19,8 +19,8 @@ from sfboost.cli.console import cell, say, screen, speaking
 from sfboost.cli.pipes import Console
 from sfboost.cli.results import print_tables
 from sfboost.cli.table_one import show_table_one
-from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets.local_files import fetch_all
+from sfboost.lab.datasets.sources import MissingDataError
 from sfboost.lab.experiments.engines import ENGINES, SweepEngine, make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.page import write_page, write_tables
@@ -95,7 +95,7 @@ def _run(
     for experiment in experiments:
         try:
             groups = experiment.plan(seeds or (experiment.quick_seeds if quick else experiment.seeds), quick)
-            with watching(experiment.name, Store(out)) as told, stopped_politely():
+            with watching(experiment.name, Store(out)) as told, stopped_politely(out):
                 contents = sweep(groups, out, engine, retry_failed=retry_failed, on_start=told)
         except ModuleNotFoundError as error:
             raise ImportError(
@@ -198,14 +198,20 @@ def watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
 
 
 @contextmanager
-def stopped_politely() -> Iterator[None]:
-    """Let a request to end (a batch system's, a service's) act like Ctrl-C: the workers stop as well."""
+def stopped_politely(out: Path) -> Iterator[None]:
+    """Let a request to end (a batch system's, a service's) act like Ctrl-C: the workers stop as well.
+
+    What is done by then is in `out`, and the last words say so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
+    except KeyboardInterrupt as stop:
+        stop.kept = out  # type: ignore[attr-defined]
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -37,6 +37,7 @@ def run(
     ] = None,
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
+    metric: o.Metric = None,
     also: o.Also = None,
     show_domain: Annotated[
         str | None,
@@ -76,7 +77,8 @@ def run(
     training, held = read_training(train, columns, csv, hold_out)
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
-        project = learn(training, with_costs(o.make_model(context), costs, training.y), evaluate=evaluate)
+        model = with_costs(o.make_model(context), costs, training.y)
+        project = learn(training, model, evaluate=evaluate, metric=metric)
     rows = name = None
     if held is not None:
         rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)

@@ -41,7 +41,7 @@ def check_kind_of_stability(inputs: CheckInputs) -> CheckResult:
     outcome = intercept_slope(training)
     if outcome is None:
         found = "The class shares of the training domains do not differ as X_S does, or there is one domain."
-        remedy = "Decide by knowledge: causes of Y say 'posterior', effects of Y say 'likelihood'."
+        remedy = "Decide by knowledge: causes of the class say 'posterior', effects of it 'likelihood'."
         return CheckResult("kind of stability", "cannot tell", found, remedy)
     posterior, likelihood = (
         p >= inputs.level or abs(outcome.slope - value) <= _NEGLIGIBLE

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.export.linear import linear_scorer
+from sfboost.export.linear import LinearScorer, linear_scorer
 
 FORMAT = "sfboost-linear"
-#: Version of the layout; it grows when a reader of the old one would go wrong.
-VERSION = 1
+#: Versions of the layout: a reader of the first would go wrong on a blend of several answers.
+VERSION, VERSION_OF_BLENDS = 1, 2
 
 
 def to_json(model: AdaptedClassifier | StableFeatureBoosting) -> str:
@@ -26,15 +26,21 @@ def to_json(model: AdaptedClassifier | StableFeatureBoosting) -> str:
         With logistic regression on either side, as is the default.
     """
     scorer = linear_scorer(model)
-    values = asdict(scorer)
-    del values["sources"]
+    values = _numbers(scorer)
     encoders = [columns.encoder for columns in scorer.sources if columns.encoder is not None]
-    head = {"format": FORMAT, "version": VERSION, "made_by": f"sfboost {sfboost.__version__}"}
+    version = VERSION_OF_BLENDS if scorer.mixed_with else VERSION
+    head = {"format": FORMAT, "version": version, "made_by": f"sfboost {sfboost.__version__}"}
     # How text and gaps of a table become the features: numbers alone need no recipe.
     recipes = [recipe for encoder in encoders for recipe in encoder.to_dict()["columns"]]
     # Readers of the layout look for the band of an earlier guard: there is none.
     rest = {"band": None, "encoding": _plain(recipes)}
     return json.dumps(head | _plain(values) | rest, allow_nan=False, indent=1)
+
+
+def _numbers(scorer: LinearScorer) -> dict[str, Any]:
+    values = asdict(replace(scorer, sources=(), mixed_with=()))
+    del values["sources"]
+    return values | {"mixed_with": [_numbers(part) for part in scorer.mixed_with]}
 
 
 def _plain(value: Any) -> Any:

@@ -40,15 +40,14 @@ def make_graph(scorer: LinearScorer) -> Any:
     except ImportError as error:
         raise ImportError("ONNX files are written with onnx: pip install 'sfboost[onnx]'.") from error
     steps = _Steps(helper)
-    floor = float(np.log(scorer.least_probability))
-    joint = _log_proba(steps, scorer.stable, _centred(steps, scorer.stable), floor)
-    if scorer.unstable is not None:
-        log_unstable = _log_unstable(steps, scorer, scorer.unstable)
-        # A class with no mass in the prior has no unstable evidence either way.
-        present = scorer.divisor > 0.0
-        ratio = steps("Sub", log_unstable, steps.number(np.log(np.where(present, scorer.divisor, 1.0))))
-        joint = steps("Add", joint, steps("Mul", ratio, steps.number(present.astype(np.float64))))
-        joint = steps("LogSoftmax", joint, axis=1)
+    joint = _log_answer(steps, scorer)
+    if scorer.mixed_with:
+        parts = [scorer, *scorer.mixed_with]
+        said = [joint, *(_log_answer(steps, part) for part in scorer.mixed_with)]
+        weighed = [
+            steps("Mul", one, steps.number([part.weight])) for one, part in zip(said, parts, strict=True)
+        ]
+        joint = steps("LogSoftmax", steps("Sum", *weighed), axis=1)
     steps("Exp", joint, name="probabilities")
     best = steps("ArgMax", joint, axis=1, keepdims=0)
     whole = np.issubdtype(scorer.classes.dtype, np.integer)
@@ -108,6 +107,19 @@ class _Steps:
             kind, values = TensorProto.STRING, [text.encode() for text in values]
         self.constants.append(self._helper.make_tensor(name, kind, shape, values))
         return name
+
+
+def _log_answer(steps: _Steps, scorer: LinearScorer) -> str:
+    floor = float(np.log(scorer.least_probability))
+    joint = _log_proba(steps, scorer.stable, _centred(steps, scorer.stable), floor)
+    if scorer.unstable is None:
+        return joint
+    log_unstable = _log_unstable(steps, scorer, scorer.unstable)
+    # A class with no mass in the prior has no unstable evidence either way.
+    present = scorer.divisor > 0.0
+    ratio = steps("Sub", log_unstable, steps.number(np.log(np.where(present, scorer.divisor, 1.0))))
+    joint = steps("Add", joint, steps("Mul", ratio, steps.number(present.astype(np.float64))))
+    return steps("LogSoftmax", joint, axis=1)
 
 
 def _centred(steps: _Steps, linear: LinearMap) -> str:

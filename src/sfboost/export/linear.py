@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sfboost.adaptation.fitting import UnstableModel
+from sfboost.answers.candidates import BoostedAnswer, MendedAnswer, PooledAnswer, StableAnswer
+from sfboost.answers.mending import Mending
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.playing import LEAST_PROBABILITY
@@ -59,7 +61,7 @@ class LinearScorer:
     classes : array of shape (K,)
     stable : LinearMap
         Its log-probabilities are floored at `least_probability` before the temperature. Where the answer is
-        the pooled one, it reads all features.
+        the pooled one, as it is or with changed features put back or dropped, it reads all features.
     unstable : LinearMap or None
         None where the stable predictor alone answers.
     divisor : array of shape (K,)
@@ -68,6 +70,10 @@ class LinearScorer:
         (ε₁₀, slope) of the post-hoc correction of two classes, or None.
     sources : tuple of Columns
         What makes the features of a frame.
+    weight : float
+    mixed_with : tuple of LinearScorer
+        Where the answer is a blend: the others. Log-probabilities are added, each times its weight, and
+        normalised.
     """
 
     features: tuple[str, ...]
@@ -78,6 +84,8 @@ class LinearScorer:
     divisor: FloatArray
     posthoc: tuple[float, float] | None
     sources: tuple[Columns, ...]
+    weight: float = 1.0
+    mixed_with: tuple[LinearScorer, ...] = ()
 
     def matrix(self, X: Any) -> FloatArray:
         """The features of X, a frame or an array as the model takes it: what is to be scored."""
@@ -110,34 +118,78 @@ def linear_scorer(model: AdaptedClassifier | StableFeatureBoosting) -> LinearSco
             "A model along components reads every column twice, and is not exported: predict with it in "
             "Python, or export the logistic regression in its `stable_`."
         )
-    sources = (fitted.stable_columns_, fitted.unstable_columns_)
-    features = _features(sources)
-    place = {name: j for j, name in enumerate(features)}
-    stable_at, unstable_at = (tuple(place[name] for name in columns.names) for columns in sources)
-    stable = _stable_map(fitted.stable_, fitted.classes_, fitted.temperature_, stable_at, "stable")
-    answer = "stable" if adapted is None else _answer(adapted)
-    if answer == "pooled":
-        pooled: Any = fitted.pooled_
-        both = (*stable_at, *unstable_at)
-        stable = _stable_map(pooled.estimator, fitted.classes_, pooled.temperature, both, "pooled")
-    known: Any = adapted.adaptation if adapted is not None and answer == "boosted" else None
-    shared: dict[str, Any] = {
-        **{"features": features, "classes": fitted.classes_, "stable": stable, "sources": sources},
-        "least_probability": LEAST_PROBABILITY,
-    }
-    if known is None or known.unstable is None:
-        return LinearScorer(**shared, unstable=None, divisor=np.ones(len(fitted.classes_)), posthoc=None)
-    if known.guard is not None and known.guard.band is not None:
-        raise ValueError(
-            "This adaptation was saved by an earlier version, whose guard is no linear map: adapt the model "
-            "to the rows again."
-        )
-    return LinearScorer(
-        **shared,
-        unstable=_unstable_map(known.unstable, known.standardizer, unstable_at),
-        divisor=known.divisor,
-        posthoc=_posthoc(known.unstable),
+    parts = _Parts.of(fitted)
+    if adapted is None:
+        return parts.scorer(StableAnswer())
+    if adapted.best is None:
+        return parts.scorer(BoostedAnswer(StableAnswer(), cast(Any, adapted.adaptation)))
+    best = adapted.best
+    first, *others = (
+        replace(parts.scorer(best.answers[name], name), weight=weight)
+        for name, weight in best.choice.weights.items()
+        if weight > 0.0
     )
+    return replace(first, mixed_with=tuple(others))
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What all answers of a fitted model are made of."""
+
+    fitted: StableFeatureBoosting
+    sources: tuple[Columns, ...]
+    features: tuple[str, ...]
+    stable_at: tuple[int, ...]
+    unstable_at: tuple[int, ...]
+
+    @classmethod
+    def of(cls, fitted: StableFeatureBoosting) -> Self:
+        sources = (fitted.stable_columns_, fitted.unstable_columns_)
+        features = _features(sources)
+        place = {name: j for j, name in enumerate(features)}
+        return cls(fitted, sources, features, *(tuple(place[n] for n in part.names) for part in sources))
+
+    def scorer(self, answer: Any, name: str = "stable") -> LinearScorer:
+        """One answer as numbers."""
+        boosted = answer if isinstance(answer, BoostedAnswer) else None
+        classes = self.fitted.classes_
+        shared: dict[str, Any] = {
+            **{"features": self.features, "classes": classes, "sources": self.sources},
+            "stable": self._base(answer if boosted is None else boosted.base, name),
+            "least_probability": LEAST_PROBABILITY,
+        }
+        known = None if boosted is None else boosted.adaptation
+        if boosted is None or known is None or known.unstable is None:
+            return LinearScorer(**shared, unstable=None, divisor=np.ones(len(classes)), posthoc=None)
+        if known.guard is not None and known.guard.band is not None:
+            raise ValueError(
+                "This adaptation was saved by an earlier version, whose guard is no linear map: adapt the "
+                "model to the rows again."
+            )
+        columns = range(len(self.unstable_at)) if boosted.columns is None else boosted.columns
+        return LinearScorer(
+            **shared,
+            unstable=_unstable_map(
+                known.unstable, known.standardizer, tuple(self.unstable_at[j] for j in columns)
+            ),
+            divisor=known.divisor,
+            posthoc=_posthoc(known.unstable),
+        )
+
+    def _base(self, answer: Any, name: str) -> LinearMap:
+        """What an answer says before anything is learned anew."""
+        fitted = self.fitted
+        if isinstance(answer, StableAnswer):
+            return _stable_map(fitted.stable_, fitted.classes_, fitted.temperature_, self.stable_at, "stable")
+        if not isinstance(answer, (PooledAnswer, MendedAnswer)):
+            raise ValueError(
+                f'The answer here is "{name}", which is not linear in the rows: adapt with answer="safe" '
+                "(--answer safe), or keep the model file as it is."
+            )
+        pooled: Any = fitted.pooled_
+        both = (*self.stable_at, *self.unstable_at)
+        linear = _stable_map(pooled.estimator, fitted.classes_, pooled.temperature, both, "pooled")
+        return linear if isinstance(answer, PooledAnswer) else _mended_map(linear, answer.mending)
 
 
 def _features(sources: tuple[Columns, ...]) -> tuple[str, ...]:
@@ -149,17 +201,25 @@ def _features(sources: tuple[Columns, ...]) -> tuple[str, ...]:
     return tuple(name for _, name in sorted(zip(positions, names, strict=True)))
 
 
-def _answer(adapted: AdaptedClassifier) -> str:
-    """Which answer predicts; a mixture of several is refused."""
-    weights = {"boosted": 1.0} if adapted.best is None else adapted.best.choice.weights
-    given = {name: weight for name, weight in weights.items() if weight > 0.0}
-    name = next(iter(given))
-    if len(given) > 1 or name not in ("stable", "pooled", "boosted"):
-        raise ValueError(
-            f"The answer here is {' and '.join(given)}, which is more than two linear maps: adapt with "
-            'answer="safe", or save the model with `save`.'
-        )
-    return name
+def _mended_map(pooled: LinearMap, mending: Mending) -> LinearMap:
+    """The pooled map of rows whose changed columns were put back: mending is affine, so it is one map."""
+    habits = mending.habits
+    turned = habits.n_features + mending.columns
+    kept = np.setdiff1d(np.arange(len(habits.gram)), turned)
+    # Changed columns in training units, from all columns in training units and a one.
+    put_back = np.zeros((len(habits.gram), len(turned)))
+    put_back[kept] = mending.then - mending.factor * mending.now
+    put_back[turned, np.arange(len(turned))] = mending.factor
+    coef = pooled.coef / pooled.scale
+    by_unit = coef[:, turned] * habits.spread[turned]
+    made = coef.copy()
+    made[:, turned] = 0.0
+    made += by_unit @ put_back[:-1].T / habits.spread
+    # At the mean of training all standardised columns are zero.
+    others = np.setdiff1d(np.arange(coef.shape[1]), turned)
+    at_mean = pooled.intercept - coef @ pooled.mean + coef[:, others] @ habits.mean[others]
+    at_mean += coef[:, turned] @ habits.mean[turned] + by_unit @ put_back[-1]
+    return replace(pooled, mean=habits.mean, scale=np.ones_like(habits.mean), coef=made, intercept=at_mean)
 
 
 def _stable_map(

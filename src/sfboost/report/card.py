@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sfboost.boosting.metrics import LOSSES, POINTS
 from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts
 from sfboost.report.own_domains import METHODS, mean_of, own_domains
@@ -59,10 +60,15 @@ def _domains(facts: ReportFacts) -> str:
 def _evaluation(training: TrainingFacts) -> str:
     if not training.evaluation:
         return "Not measured."
-    told = "Each training domain played the new one, with its labels hidden; then they scored. Accuracy:"
     domains = own_domains(training.evaluation)
+    metric = domains[0].metric
+    told = (
+        "Each training domain played the new one, with its labels hidden; then they scored, by "
+        f"{metric.replace('_', ' ')} ({'less' if metric in LOSSES else 'more'} is better):"
+    )
+    shown = _percent if metric in POINTS else _number
     lines = [
-        (d.name, *(_percent(d.accuracy.get(m)) for m in METHODS), _percent(d.regret), d.decision)
+        (d.name, *(shown(d.scores.get(m)) for m in METHODS), shown(d.regret), d.decision)
         for d in (*domains, mean_of(domains))
     ]
     head = ("as the new domain", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")
@@ -129,3 +135,7 @@ def _text(value: Any) -> str:
 
 def _percent(value: float | None) -> str:
     return "–" if value is None or value != value else f"{100 * value:.1f} %"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{value:z.3f}"

@@ -17,6 +17,7 @@ from jinja2 import Environment, StrictUndefined
 import sfboost
 from sfboost.boosting import AdaptedDomains
 from sfboost.change import FeatureChange
+from sfboost.report.page import library_versions
 from sfboost.tables.foreign_text import plain
 
 # So many domains, the most unusual ones, have a part of their own.
@@ -114,6 +115,7 @@ def render_domains(
         made=made,
         command=command,
         version=sfboost.__version__,
+        versions=library_versions(),
         advice=[(counts[kind], words) for kind, words in _ADVICE.items() if counts[kind]],
         script=_SORT,
         hash=b64encode(sha256(_SORT.encode()).digest()).decode(),
@@ -226,8 +228,8 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 {% endfor %}
 </section>
 <footer>
-  <p>Made{% if made %} on {{ made }}{% endif %} by sfboost {{ version }}: Stable Feature Boosting (Eastwood et
-  al., NeurIPS 2023). This page loads nothing.</p>
+  <p>Made{% if made %} on {{ made }}{% endif %} by sfboost {{ version }} ({{ versions }}):
+  Stable Feature Boosting (Eastwood et al., NeurIPS 2023). This page loads nothing.</p>
 {% if command %}
   <div class="scroll" tabindex="0"><code>{{ command }}</code></div>
 {% endif %}

@@ -75,6 +75,7 @@ class ReportFacts:
     missing: tuple[tuple[str, tuple[float, ...], float], ...] = ()
     meanings: tuple[FeatureMeaning, ...] = ()
     foretold: Mapping[str, Performance] | None = None
+    priced: bool = False
 
 
 def make_facts(
@@ -141,6 +142,7 @@ def make_facts(
         missing=_missing(training, missing or {}),
         meanings=() if adapted.change_ is None else meanings_here(model, X, change=adapted.change_),
         foretold=foretold(adapted, X),
+        priced=costs is not None,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfboost.boosting import METRICS
+from sfboost.boosting.metrics import LOSSES
 
 #: Answers beside each other; the last one was given labels.
 METHODS = ("stable", "adapted", "pooled", "labelled")
@@ -18,36 +19,40 @@ class OwnDomain:
 
     Attributes
     ----------
-    accuracy : mapping of str to float or None
-        By method; "adapted" is the answer.
+    scores : mapping of str to float or None
+        By method, in `metric`; "adapted" is the answer.
     answer : mapping of str to float or None
         Every score of the answer.
     regret : float or None
-        Accuracy of the best candidate minus that of the answer.
+        By how much the best candidate is better than the answer.
     candidate : str
         That candidate.
+    metric : str
+        By which answers are compared.
     """
 
     name: str
     n_rows: int
     decision: str
     p_value: float | None
-    accuracy: Mapping[str, float | None]
+    scores: Mapping[str, float | None]
     answer: Mapping[str, float | None]
     regret: float | None
     candidate: str = ""
+    metric: str = "accuracy"
 
     @property
     def best(self) -> float | None:
-        """The best accuracy that was had without labels."""
-        known = [self.accuracy.get(method) for method in METHODS[:-1]]
-        return max((value for value in known if value is not None), default=None)
+        """The best score that was had without labels."""
+        known = [self.scores.get(method) for method in METHODS[:-1]]
+        choose = min if self.metric in LOSSES else max
+        return choose((value for value in known if value is not None), default=None)
 
 
 def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[OwnDomain]:
     """The domains in their order; `evaluation` has one record for each domain and method.
 
-    Records of earlier versions have neither p-value nor regret.
+    Records of earlier versions have neither p-value nor regret, and compare by accuracy.
     """
     by_name: dict[str, dict[str, Mapping[str, Any]]] = {}
     for record in evaluation:
@@ -55,16 +60,18 @@ def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[OwnDomain]:
     told = []
     for name, records in by_name.items():
         answer = records["adapted"]
+        metric = str(answer.get("metric", "accuracy"))
         told.append(
             OwnDomain(
                 name=name,
                 n_rows=int(answer["n_rows"]),
                 decision=str(answer["decision"]),
                 p_value=answer.get("p_value"),
-                accuracy={method: record["accuracy"] for method, record in records.items()},
-                answer={metric: answer[metric] for metric in METRICS},
+                scores={method: record[metric] for method, record in records.items()},
+                answer={name: answer[name] for name in METRICS},
                 regret=answer.get("regret"),
                 candidate=answer.get("best", ""),
+                metric=metric,
             )
         )
     return told
@@ -77,9 +84,10 @@ def mean_of(domains: Sequence[OwnDomain]) -> OwnDomain:
         n_rows=sum(domain.n_rows for domain in domains),
         decision="",
         p_value=None,
-        accuracy={m: _mean(domain.accuracy.get(m) for domain in domains) for m in METHODS},
+        scores={m: _mean(domain.scores.get(m) for domain in domains) for m in METHODS},
         answer={metric: _mean(domain.answer[metric] for domain in domains) for metric in METRICS},
         regret=_mean(domain.regret for domain in domains),
+        metric=domains[0].metric,
     )
 
 

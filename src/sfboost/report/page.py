@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sfboost.boosting.metrics import LOSSES, POINTS, is_skewed
 from sfboost.diagnostics import CHECKS
-from sfboost.report.facts import ReportFacts
+from sfboost.report.facts import ReportFacts, Scores
 from sfboost.report.meaning_picture import draw_meanings
 from sfboost.report.own_domains import mean_of, own_domains
 from sfboost.report.slopes import MOST_SHOWN
@@ -39,6 +39,10 @@ _METRIC_NAMES = {
     "cost": "cost",
 }
 _SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
+_UNIT = re.compile(r"(?<=\d) %")
+_IN_PERCENT = POINTS - {"auroc"}
+# What is shown of the answer beside that by which answers are compared; AUROC where a class is rare.
+_BESIDE = ("accuracy", "balanced_accuracy", "log_loss", "auroc")
 # What is foretold without labels.
 _FORETOLD = ("accuracy", "balanced_accuracy", "auroc", "log_loss", "cost")
 _SYMBOLS = (
@@ -59,7 +63,13 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     environment = Environment(
         autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"percent": _percent, "number": _number, "p": _p, "words": in_words}
+    environment.filters |= {
+        "percent": _percent,
+        "number": _number,
+        "p": _p,
+        "words": in_words,
+        "score": _score,
+    }
     environment.globals |= {"key_mark": key_mark}
     room = files("sfboost.report")
     template = environment.from_string(room.joinpath("page.html.j2").read_text(encoding="utf-8"))
@@ -69,6 +79,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     shares.append(("here (estimated)", list(facts.prior), True))
     curves = training.before is not None and training.after is not None
     own = own_domains(training.evaluation)
+    skewed = is_skewed([domain.shares for domain in training.domains])
     shown = facts.meanings[:MOST_SHOWN]
     guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
     return template.render(
@@ -76,9 +87,10 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
         metric_names=_METRIC_NAMES,
         losses=LOSSES,
-        points=POINTS - {"auroc"},
+        points=_IN_PERCENT,
         foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
+        best_scores=_best(facts.scores),
         symbols=_SYMBOLS,
         made=made,
         command=command,
@@ -86,8 +98,8 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         n_unshown=len(facts.meanings) - len(shown),
         own=own,
         own_mean=mean_of(own) if own else None,
-        skewed=is_skewed([domain.shares for domain in training.domains]),
-        versions=", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy")),
+        own_metrics=[m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
+        versions=library_versions(),
         shares=shares,
         shares_drawing=draw_shares(shares, facts.classes),
         drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
@@ -97,11 +109,24 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     )
 
 
+def library_versions() -> str:
+    """The libraries that figures depend on."""
+    return ", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy"))
+
+
+def _best(scores: Scores | None) -> dict[str, float]:
+    """The best value of each score."""
+    if scores is None:
+        return {}
+    by_metric = {metric: [said[metric] for said in scores.by_method.values()] for metric in scores.metrics}
+    return {metric: (min if metric in LOSSES else max)(values) for metric, values in by_metric.items()}
+
+
 def _shown(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    # A number stays beside its sign where a line breaks.
-    return _SIGNED.sub("\u00a0\\1\u00a0", plain(value))
+    # A number stays beside its sign and its unit where a line breaks.
+    return _UNIT.sub("\u00a0%", _SIGNED.sub("\u00a0\\1\u00a0", plain(value)))
 
 
 def _p(value: float | None) -> str:
@@ -110,6 +135,10 @@ def _p(value: float | None) -> str:
 
 def _percent(value: float | None, digits: int = 1) -> str:
     return "–" if value is None or value != value else f"{100 * value:.{digits}f} %"
+
+
+def _score(value: float | None, metric: str) -> str:
+    return _percent(value) if metric in _IN_PERCENT else _number(value)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

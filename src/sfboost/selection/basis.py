@@ -80,7 +80,15 @@ def _products(scores: list[FloatArray]) -> list[FloatArray]:
 
 
 def orthonormal(basis: FloatArray) -> FloatArray:
-    """An orthonormal basis of the same span, times √n; collinear columns are dropped."""
-    left, sizes, _ = np.linalg.svd(basis, full_matrices=False)
-    keep = sizes > 1e-8 * max(float(sizes[0]) if len(sizes) else 0.0, 1e-300)
-    return left[:, keep] * np.sqrt(len(basis))
+    """An orthonormal basis of the same span, times √n; collinear columns are dropped.
+
+    By two passes over the Gram matrix, the second for the rounding of the first: several times as fast as a
+    singular value decomposition of so many rows.
+    """
+    sizes = np.linalg.norm(basis, axis=0)
+    part = basis[:, sizes > 0.0] / sizes[sizes > 0.0]
+    for least in (1e-12, 0.0):
+        values, vectors = np.linalg.eigh(part.T @ part)
+        keep = values > least * values.max(initial=0.0)
+        part = part @ (vectors[:, keep] / np.sqrt(values[keep]))
+    return part * np.sqrt(len(basis))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from sfboost.selection.basis import (
     set_basis,
     smooth_basis,
 )
-from sfboost.selection.score import ScoreTest, fit_null, information, score_test
+from sfboost.selection.score import NullRegression, ScoreTest, information, judge
 
 IntArray = npt.NDArray[np.intp]
 
@@ -104,6 +105,15 @@ class TrainingDomains:
         """Whether the rows are enough for the products of so many columns."""
         return products_affordable(len(self.scores), n_columns, self.label.shape[1])
 
+    @cached_property
+    def shares_of_domains(self) -> NullRegression:
+        """The regression of Y on the domain alone: its shares need no fitting."""
+        sizes = self.domain.sum(axis=0)
+        shares = (self.domain.T @ self.label) / sizes[:, None]
+        return NullRegression(
+            self.label, self.domain @ shares, self.domain * np.sqrt(len(self.domain) / sizes)
+        )
+
     @property
     def contrasts(self) -> list[FloatArray]:
         """Indicators of each domain; of two, one says it all."""
@@ -133,32 +143,33 @@ def _posterior(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest
     ones = np.ones((len(data.scores), 1))
     nuisance = orthonormal(np.column_stack([ones, flexible]))
     terms = orthonormal(np.column_stack([ones, drift_basis(scores, products=products)]))
-    proba = fit_null(data.label, nuisance)
+    null = NullRegression.fit(data.label, nuisance)
     # The terms move the log-odds: Σ_k Δ_k² / p_k is their information, and a quarter of it bounds the
     # squared total variation distance.
-    metric = information(terms, proba) / (4.0 * len(terms))
-    return [
-        score_test(data.label, proba, nuisance, terms * inside[:, None], metric) for inside in data.contrasts
-    ]
+    metric = information(terms, null.proba) / (4.0 * len(terms))
+    return [null.test(terms, metric, np.flatnonzero(inside)) for inside in data.contrasts]
 
 
 def _likelihood(data: TrainingDomains, chosen: tuple[int, ...]) -> list[ScoreTest]:
     scores = data.columns(chosen)
     terms = drift_basis(scores, products=data.affords_products(len(scores)))
     # Class by class, centred within the class: only the shape of the law of X_S given Y counts.
-    blocks = []
+    blocks, classes = [], []
     for k in range(data.label.shape[1]):
         inside = data.label[:, k]
         if inside.any():
             blocks.append(orthonormal((terms - inside @ terms / inside.sum()) * inside[:, None]))
-    tested = np.column_stack(blocks)
+            classes += [k] * blocks[-1].shape[1]
+    tested, sizes = np.column_stack(blocks), data.label.sum(axis=0)
     # The terms are the log ratio of two densities: a quarter of its variance bounds their squared distance.
-    metric = tested.T @ tested / (4.0 * len(tested))
+    metric = np.eye(len(classes)) / 4.0
     results = []
     for member in data.contrasts:
-        share = data.label @ (data.label.T @ member / np.maximum(data.label.sum(axis=0), 1.0))
-        outcome, proba = (np.column_stack([part, 1.0 - part]) for part in (member, share))
-        results.append(score_test(outcome, proba, data.label, tested, metric))
+        rows = np.flatnonzero(member)
+        share = data.label[rows].sum(axis=0) / np.maximum(sizes, 1.0)
+        # Terms are orthogonal to the classes and to each other, so that the information is diagonal.
+        variance = len(tested) * np.diag((share * (1.0 - share))[classes])
+        results.append(judge(tested[rows].sum(axis=0), variance, metric, scale=variance.max(initial=0.0)))
     return results
 
 
@@ -170,18 +181,17 @@ _KINDS: dict[str, Callable[[TrainingDomains, tuple[int, ...]], list[ScoreTest]]]
 
 def p_uninformative(data: TrainingDomains, added: tuple[int, ...], given: tuple[int, ...] = ()) -> float:
     """P-value of "the columns `added` say nothing of Y, given the domain and the columns `given`"."""
-    parts, products = [data.domain], data.affords_products(len(data.columns(added + given)))
+    products = data.affords_products(len(data.columns(added + given)))
+    null = data.shares_of_domains
     if given:
-        parts.append(set_basis(data.columns(given), products=products))
-    nuisance = orthonormal(np.column_stack(parts))
+        flexible = set_basis(data.columns(given), products=products)
+        null = NullRegression.fit(data.label, orthonormal(np.column_stack([data.domain, flexible])))
     new = data.columns(added)
     terms = [*new, *(z**2 for z in new)]
     if products:
         terms += [z * g for z in new for g in data.columns(given)]
     tested = np.column_stack(terms)
     # Terms that the nuisance explains, such as the square of a two-valued column, test nothing.
-    tested = tested - nuisance @ (nuisance.T @ tested) / len(tested)
+    tested = tested - null.nuisance @ (null.nuisance.T @ tested) / len(tested)
     tested = tested[:, tested.std(axis=0) > 1e-9]
-    if not tested.shape[1]:
-        return 1.0
-    return score_test(data.label, fit_null(data.label, nuisance), nuisance, orthonormal(tested)).p_change
+    return null.test(orthonormal(tested)).p_change if tested.shape[1] else 1.0

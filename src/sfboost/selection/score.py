@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sfboost.marginal.probabilities import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.intp]
 
 # Enough to keep perfectly separated classes finite, too little to matter otherwise.
 _INVERSE_PENALTY = 1e4
@@ -77,36 +80,79 @@ def fit_null(outcome: FloatArray, nuisance: FloatArray) -> FloatArray:
     return proba
 
 
-def score_test(
-    outcome: FloatArray,
-    proba: FloatArray,
-    nuisance: FloatArray,
-    tested: FloatArray,
-    metric: FloatArray | None = None,
-) -> ScoreTest:
-    """Test whether the terms `tested` belong into the regression fitted by `fit_null`.
+@dataclass(frozen=True, eq=False)
+class NullRegression:
+    """A multinomial regression on the nuisance basis alone, and tests of what may be added to it.
 
-    Parameters
+    What all tests share is computed once, and terms that are zero in most rows cost only the others: testing
+    each of fifty domains then takes as long as one test of all rows.
+
+    Attributes
     ----------
     outcome, proba : array of shape (n, K)
-        One-hot outcomes, and their probabilities without the tested terms.
-    nuisance, tested : arrays of shape (n, a) and (n, c)
-    metric : array of shape (c (K − 1), c (K − 1)), optional
-        Quadratic form that turns coefficients of the tested terms into a squared drift. None is a
-        plain test of association.
+        One-hot outcomes, and their fitted probabilities.
+    nuisance : array of shape (n, a)
     """
-    if not tested.shape[1]:
+
+    outcome: FloatArray
+    proba: FloatArray
+    nuisance: FloatArray
+
+    @classmethod
+    def fit(cls, outcome: FloatArray, nuisance: FloatArray) -> Self:
+        """Fitted by `fit_null`."""
+        return cls(outcome, fit_null(outcome, nuisance), nuisance)
+
+    def test(
+        self, tested: FloatArray, metric: FloatArray | None = None, rows: IntArray | None = None
+    ) -> ScoreTest:
+        """Test whether the terms `tested` belong into the regression.
+
+        Parameters
+        ----------
+        tested : array of shape (n, c)
+        metric : array of shape (c (K − 1), c (K − 1)), optional
+            Quadratic form that turns coefficients of the tested terms into a squared drift. None is a
+            plain test of association.
+        rows : array of int, optional
+            Where the terms count; elsewhere they are zero. None is everywhere.
+        """
+        nuisance, proba, residual = self.nuisance, self.proba, self._residual
+        if rows is not None:
+            tested, nuisance, proba, residual = (part[rows] for part in (tested, nuisance, proba, residual))
+        shared = information(nuisance, proba, tested)
+        own = information(tested, proba)
+        projection = self._inverse @ shared
+        # Class by class inside each column.
+        score = (tested.T @ residual).reshape(-1)
+        return judge(
+            score - projection.T @ self._score,
+            own - shared.T @ projection,
+            metric,
+            scale=np.abs(own).max(initial=0.0),
+        )
+
+    @cached_property
+    def _residual(self) -> FloatArray:
+        return (self.outcome - self.proba)[:, :-1]
+
+    @cached_property
+    def _score(self) -> FloatArray:
+        return (self.nuisance.T @ self._residual).reshape(-1)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return np.asarray(np.linalg.pinv(information(self.nuisance, self.proba), hermitian=True))
+
+
+def judge(
+    efficient: FloatArray, variance: FloatArray, metric: FloatArray | None = None, *, scale: float = 0.0
+) -> ScoreTest:
+    """The test of an efficient score and its variance; less than 1e-9 of `scale` counts as none."""
+    if not len(efficient):
         return ScoreTest(0.0, 0, np.inf, 0.0)
-    split = nuisance.shape[1] * (outcome.shape[1] - 1)
-    design = np.column_stack([nuisance, tested])
-    fisher = information(design, proba)
-    # Class by class inside each column, nuisance columns first.
-    score = (design.T @ (outcome - proba)[:, :-1]).reshape(-1)
-    projection = np.linalg.pinv(fisher[:split, :split], hermitian=True) @ fisher[:split, split:]
-    variance = fisher[split:, split:] - fisher[split:, :split] @ projection
-    efficient = score[split:] - projection.T @ score[:split]
     values, vectors = np.linalg.eigh((variance + variance.T) / 2.0)
-    keep = values > 1e-9 * max(float(np.abs(fisher[split:, split:]).max()), 1e-300)
+    keep = values > 1e-9 * max(float(scale), 1e-300)
     scaled = vectors[:, keep] / np.sqrt(values[keep])
     statistic = float(((scaled.T @ efficient) ** 2).sum())
     if metric is None:
@@ -129,13 +175,17 @@ def _drift(
     return float(np.linalg.eigvalsh(inside)[-1]), drift
 
 
-def information(design: FloatArray, proba: FloatArray) -> FloatArray:
-    """Fisher information of a multinomial regression, the last class as the base."""
-    n_columns, free = design.shape[1], proba.shape[1] - 1
-    matrix = np.empty((n_columns, free, n_columns, free))
+def information(design: FloatArray, proba: FloatArray, other: FloatArray | None = None) -> FloatArray:
+    """Fisher information of a multinomial regression, the last class as the base.
+
+    With `other` that of the columns of `design` about those of `other`.
+    """
+    second = design if other is None else other
+    free = proba.shape[1] - 1
+    matrix = np.empty((design.shape[1], free, second.shape[1], free))
     for k in range(free):
         for j in range(k, free):
             weight = proba[:, k] * ((k == j) - proba[:, j])
-            block = (design * weight[:, None]).T @ design
+            block = (design * weight[:, None]).T @ second
             matrix[:, k, :, j] = matrix[:, j, :, k] = block
-    return matrix.reshape(n_columns * free, n_columns * free)
+    return matrix.reshape(design.shape[1] * free, second.shape[1] * free)

@@ -87,6 +87,7 @@ def confirm(
     """
     chosen, dropped = start, {}
     while len(chosen) > 1 and _drifts(rules.measure(data, chosen), rules):
+        _LOG.info("Stable alone, but not together: leaving out one of %d columns", len(chosen))
         smaller = [rules.measure(data, tuple(k for k in chosen if k != j)) for j in chosen]
         fine = [test for test in smaller if not _drifts(test, rules)]
         if fine:
@@ -126,7 +127,11 @@ def add_company(
             return chosen, added
         passing = []
         for done, new in enumerate(candidates):
-            _LOG.info("Searching for company: %d of %d sets tested", done, len(candidates))
+            _LOG.info(
+                "Searching for columns that are stable together with those: %d of %d tested",
+                done,
+                len(candidates),
+            )
             test = rules.measure(data, tuple(sorted(chosen + new)))
             if test.p_drift <= level and all(
                 p_uninformative(data, (j,), tuple(k for k in chosen + new if k != j)) <= level for j in new

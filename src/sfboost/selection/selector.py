@@ -16,8 +16,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from sfboost.selection.basis import normal_scores
 from sfboost.selection.invariance import TrainingDomains
 from sfboost.selection.result import ColumnVerdict, Selection
-from sfboost.selection.search import Rules, Screening, add_company, confirm, screen
+from sfboost.selection.search import Rules, Screening, add_company, confirm, holm, screen
 
+BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
 
 
@@ -131,7 +132,7 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
             self.support_[list(members[unit])] = verdicts[unit].selected
         return self
 
-    def _get_support_mask(self) -> npt.NDArray[np.bool_]:
+    def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)
         return self.support_
 
@@ -196,7 +197,7 @@ def _select(
     status = "selected" if chosen else "cannot tell" if "cannot tell" in verdicts else "none"
     sentence = _sentence(status, columns, rules, evidence is None or evidence.p_drift <= rules.alpha)
     if not chosen:
-        sentence += _other_kind(data, names, rules)
+        sentence += _other_kind(data, names, informative, rules)
     return Selection(status, sentence, columns, evidence, rules.kind, rules.tolerance, rules.alpha)
 
 
@@ -239,32 +240,32 @@ def _sentence(status: str, columns: tuple[ColumnVerdict, ...], rules: Rules, con
     if status == "selected":
         chosen = [c.name for c in columns if c.selected]
         text = (
-            f"{chosen} are informative and drift by less than {rules.tolerance:g} between training domains."
+            f"{', '.join(chosen)} are informative and drift by less than {rules.tolerance:g} between "
+            "training domains."
         )
         if not confirmed:
             text += " As a set they are not shown to drift, nor shown not to: more rows would tell."
         if open_ones:
-            text += f" Of {open_ones} the rows cannot tell."
+            text += f" Of {', '.join(open_ones)} the rows cannot tell."
         return text
     if status == "none":
         return "No informative column keeps its relation to the label: name stable_features by knowledge."
-    best = min(c.drift_upper for c in columns)
     return (
-        f"The rows cannot tell whether {open_ones} are stable: at best drifts above {best:.2g} are "
-        f"excluded, and {rules.tolerance:g} is asked for. Pass more rows or domains, raise tolerance, "
-        "or name stable_features by knowledge."
+        f"The rows cannot tell whether {', '.join(open_ones)} are stable: a drift of {rules.tolerance:g} in "
+        f"some domain is not excluded where {len(columns)} columns are tested at once. Pass more rows or "
+        "domains, raise tolerance, or name stable_features by knowledge."
     )
 
 
-def _other_kind(data: TrainingDomains, names: tuple[str, ...], rules: Rules) -> str:
-    other = {"posterior": "likelihood", "likelihood": "posterior"}[rules.kind]
-    screening = screen(data, Rules(other, rules.tolerance, rules.alpha))
+def _other_kind(data: TrainingDomains, names: tuple[str, ...], informative: BoolArray, rules: Rules) -> str:
+    other = Rules(
+        {"posterior": "likelihood", "likelihood": "posterior"}[rules.kind], rules.tolerance, rules.alpha
+    )
+    p_drift = holm(np.array([other.measure(data, (j,)).p_drift for j in range(len(names))]))
     good = [
-        name
-        for j, name in enumerate(names)
-        if screening.p_drift[j] <= rules.alpha and screening.p_uninformative[j] <= rules.alpha
+        name for name, p, says in zip(names, p_drift, informative, strict=True) if p <= rules.alpha and says
     ]
-    return f" With kind={other!r} {good} would be stable." if good else ""
+    return f" With kind={other.kind!r} {', '.join(good)} would be stable." if good else ""
 
 
 def _nothing_to_compare(names: tuple[str, ...], rules: Rules, n_classes: int) -> Selection:

@@ -57,7 +57,7 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
         panels[0].plot([], [], "o", mfc="none", mec="#b2182b", ms=9, label="paper")
     if ceiling is not None:
         panels[0].plot([], [], ":", color="#999999", label="what nobody can pass")
-    figure.legend(fontsize="small", loc="outside lower center", ncols=4)
+    figure.legend(fontsize="small", loc="outside lower center", ncols=min(4, 2 * len(panels)))
     return _save(figure, path)
 
 
