@@ -298,3 +298,20 @@ def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
     proba = adapted.predict_proba(X_new)
     said = score_predictions(y_new, proba, costs)["cost"]
     assert said == pytest.approx(costs[y_new, adapted.predict(X_new)].mean())
+
+
+def test_own_domains_are_changed_only_where_somebody_asks_what_would_help():
+    X, y, _ = wards((0.9, 0.85, 0.8, 0.85, 0.1), n=800)
+    domain = np.repeat([f"ward {i}" for i in range(5)], 800)
+    played = {}
+    for name in ("ward 3", "ward 4"):
+        rest, new = ~np.isin(domain, [name, "ward 4"]), domain == name
+        whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
+        plain = evaluation.compare_on_domain(whole, None, X[new], y[new])
+        model = StableFeatureBoosting([0], [1])
+        model._fit(X[rest], y[rest], domain[rest], play=True, facing=X[new])
+        scored = evaluation.compare_on_domain(model, None, X[new], y[new])
+        assert (scored.scores, scored.decision, scored.reason) == (plain.scores, plain.decision, plain.reason)
+        played[name] = {case.kind for case in model.training_.experience.cases}
+    assert played["ward 3"] == {"as is"}
+    assert "all mirrored" in played["ward 4"]

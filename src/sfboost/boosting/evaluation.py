@@ -133,7 +133,8 @@ def score_as_new(
     if pooled is None and (some := rows_to_learn(model, y, domain)) is not None:
         X, y, domain = _safe_indexing(X, some), y[some], domain[some]
         weight = None if weight is None else weight[some]
-    fitted.fit(X, y, sample_domain=domain, sample_weight=weight)
+    facing = new[0] if len(new[1]) >= _FEWEST_ROWS else None
+    fitted._fit(X, y, domain, weight, play=fitted.play, facing=facing)
     if pooled is not None or fitted.pooled_ is None:
         pooled = fit_pooled(fitted, X, y, weight, pooled)
     return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
