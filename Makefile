@@ -2,7 +2,8 @@
 #   make demo    the main job on embedded data, with a table and a figure
 #   make test    the tests (of the extras that are installed: EXTRAS=all installs every one)
 #   make test-long  those that take long: sweeps of simulations, trained networks
-#   make coverage   the same as test, traced: 95 % of the lines and branches of the method's own rooms or more
+#   make test-all   both
+#   make coverage   the tests of the method's own rooms, traced: 95 % of their lines and branches or more
 #   make test-lowest  the tests with the lowest versions that pyproject.toml allows, without torch
 #   make dist-check   wheel and sdist, built, checked and tried: the sdist's own tests, the wheel's command
 #   make lint    style, types, layers
@@ -15,15 +16,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # One thread for each of the processes: more would only get in each other's way. Each begins with one half of the tests, so that
-# what the tests of a file share is made once, and takes from the other what is left at the end.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
-COVER  := marginal calibration heads adaptation
+# what the tests of a file share is made once, and takes from the other what is left at the end. What is compiled is kept, whatever
+# the environment says: tests start many processes.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+METHOD := marginal calibration heads adaptation
 # Fresh environments, and what is unpacked into them.
 TRIES  := build/tries
 comma  := ,
 stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
 
-.PHONY: demo test test-long coverage test-lowest dist-check lint bench reproduce clean docs
+.PHONY: demo test test-long test-all coverage test-lowest dist-check lint bench reproduce clean docs
 demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
@@ -33,9 +35,13 @@ test: $(call stamp,$(EXTRAS)$(comma)dev)
 test-long: $(call stamp,$(EXTRAS)$(comma)dev)
 	$(PYTEST) -m long $(ARGS)
 
-# Apart from `make test`, because tracing costs about a third more.
+test-all: $(call stamp,$(EXTRAS)$(comma)dev)
+	$(PYTEST) $(ARGS)
+
+# Apart from the others, because tracing costs a third more; long ones too. A room is covered by its own tests; `online` is the streams' engine.
 coverage: $(call stamp,$(EXTRAS)$(comma)dev)
-	$(PYTEST) -m 'not long' $(foreach room,$(COVER),--cov=src/sfboost/$(room)) --cov-report= $(ARGS)
+	$(PYTEST) $(METHOD:%=tests/%) $(METHOD:%=src/sfboost/%) tests/boosting/test_streaming_adapter.py \
+	  $(METHOD:%=--cov=src/sfboost/%) --cov-report= $(ARGS)
 	$(BIN)/coverage report --fail-under=95
 
 # Old versions of one library call what is deprecated in the newest of another: no fault of ours.
@@ -64,7 +70,7 @@ lint: $(call stamp,$(EXTRAS)$(comma)dev)
 bench: $(call stamp,$(EXTRAS)$(comma)dev)
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
-docs: $(call stamp,all$(comma)docs)
+docs: $(call stamp,all$(comma)docs$(comma)dev)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 reproduce: $(call stamp,all)

@@ -27,9 +27,10 @@ from sklearn.linear_model import LogisticRegression
 from sfboost import AdaptationWarning, StableFeatureBoosting
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.datasets import colored_digits
-from sfboost.diagnostics import Dials, domain_leak, random_dials, simulate, training_leak
+from sfboost.diagnostics import domain_leak, training_leak
 from sfboost.diagnostics.feasibility import feasibility
 from sfboost.diagnostics.linearity import linearity_test
+from sfboost.lab.testing import Dials, random_dials, simulate
 from sfboost.marginal import PseudoLabelStatistics, log_combine
 
 COVERED = (300, 1000, 20_000)

@@ -3,7 +3,8 @@
 A page's Python blocks run in order in one namespace, in a folder of its own. Names that a page takes as given
 (X, y, hospital, …) and files (train.csv, …) are in `given`. A `text` block right after a Python block is what
 that one prints; in `console` blocks the lines after each `$ command` are. `...` stands for any number of
-lines. A block that cannot run here stands right after a comment `<!-- not run: the reason -->`.
+lines. A `toml` block is the file of a `sfboost fit`. A block that cannot run here stands after a comment
+`<!-- not run: the reason -->`.
 """
 
 import contextlib
@@ -24,6 +25,7 @@ pytest.importorskip("pandas", reason="the pages show tables: pip install 'sfboos
 pytest.importorskip("typer", reason="the pages show commands: pip install 'sfboost[app]'")
 
 import pandas as pd
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from sfboost.cli.app import app
@@ -175,7 +177,7 @@ def test_the_page_does_what_it_says(page, tmp_path, monkeypatch):
     if page.name in NEEDS_DATA and not os.environ.get("SFBOOST_DATA"):
         pytest.skip("SFBOOST_DATA is not set: this page needs the real files")
     found = blocks(page)
-    if all(block.why or block.language == "toml" for block in found):
+    if all(block.why for block in found):
         return
     monkeypatch.chdir(tmp_path)
     names, printed, left_out = given(tmp_path) | GIVEN.get(page.name, dict)(), None, set()
@@ -194,6 +196,11 @@ def test_the_page_does_what_it_says(page, tmp_path, monkeypatch):
             assert agrees(printed, block.text.splitlines()), f"{where}\n" + "\n".join(printed)
         elif block.language == "console":
             run_console(block.text, where)
+        elif block.language == "toml":
+            (tmp_path / "sfboost.toml").write_text(block.text, encoding="utf-8")
+            run_console(
+                "$ sfboost fit train.csv --config sfboost.toml --no-evaluate -q -o by_toml.sfb\n", where
+            )
     for check in CHECKS.get(page.name, ()):
         check(tmp_path)
     if left_out:
@@ -206,6 +213,27 @@ def test_every_block_has_a_language_and_those_that_are_not_run_a_reason():
     assert len([block for _, block in every if block.why]) == NOT_RUN
     fences = sum(len(re.findall("^```", page.read_text(encoding="utf-8"), re.M)) for page in PAGES)
     assert fences == 2 * len(every)
+
+
+def commands_that_are_not_run():
+    """Words of every sfboost command in a block that says why it is not run."""
+    for page in PAGES:
+        for block in (block for block in blocks(page) if block.why):
+            for command in re.findall(r"^\$ (sfboost .*)$", block.text.replace("\\\n", " "), re.MULTILINE):
+                yield shlex.split(command, comments=True)[1:]
+
+
+@pytest.mark.parametrize("words", list(commands_that_are_not_run()), ids=lambda words: " ".join(words)[:60])
+def test_a_command_that_is_not_run_is_one_that_could_be(words):
+    """Its name and options exist, and what it names in this repository is there."""
+    command, context = get_command(app), None
+    while hasattr(command, "resolve_command"):
+        context = command.make_context(command.name or "sfboost", words, parent=context)
+        _, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+    command.make_context(command.name, list(words), parent=context)
+    assert [
+        word for word in words if word.startswith(("src/", "records/")) and not (ROOT / word).exists()
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

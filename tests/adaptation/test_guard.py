@@ -11,8 +11,9 @@ from sfboost.adaptation import adapt
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain, worst_leak
 from sfboost.adaptation.settings import resolve
-from sfboost.diagnostics import Dials, random_dials, simulate, training_leak
+from sfboost.diagnostics import training_leak
 from sfboost.heads import SoftLogisticRegression
+from sfboost.lab.testing import Dials, random_dials, simulate
 from sfboost.marginal import log_combine
 
 
@@ -281,7 +282,7 @@ def test_mean_harm_is_not_positive_and_the_worst_is_small_where_training_shows_t
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"answer": "always"}, "answer='always' is not known"),
+        ({"answer": "always"}, "answer='always' is not known: use one of .'best', 'safe'"),
         ({"answer": "paper", "leak": 0.1}, "no effect without a guard"),
         ({"leak": -0.1}, "makes no sense"),
         ({"settings": Settings(head=SoftLogisticRegression())}, "name the head as `unstable`"),

@@ -15,7 +15,7 @@ every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 @every_prior
 def test_a_leak_that_explains_everything_leaves_the_prior_of_the_rare_classes(prior):
     family = Family(prior)
-    named, unstable, _ = family.draw(8000, 0.1, np.random.default_rng(0))
+    named, unstable, _ = family.draw(4000, 0.1, np.random.default_rng(0))
     stable, X = family.stable(named), columns(unstable, len(prior))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
@@ -29,7 +29,7 @@ def test_a_leak_that_explains_everything_leaves_the_prior_of_the_rare_classes(pr
 @pytest.mark.parametrize("leak", [0.0, 0.005])
 def test_guarded_probabilities_are_the_prior_or_the_unguarded_ones(prior, leak):
     family = Family(prior)
-    named, unstable, _ = family.draw(8000, 0.1, np.random.default_rng(0))
+    named, unstable, _ = family.draw(4000, 0.1, np.random.default_rng(0))
     stable, X = family.stable(named), columns(unstable, len(prior))
     with warnings.catch_warnings():  # of 5 % few answers change, and the guard may keep them all
         warnings.simplefilter("ignore", AdaptationWarning)
@@ -50,7 +50,7 @@ def test_the_guarded_estimator_is_never_below_its_stable_predictor(prior, agreem
     named, unstable, y, domain = family.training(4000, rng)
     own = list(range(1 if k == 2 else k))
     model = StableFeatureBoosting(own, play=False).fit(rows(named, unstable), y, sample_domain=domain)
-    named, unstable, y = family.draw(8000, agreement, rng)
+    named, unstable, y = family.draw(4000, agreement, rng)
     X = rows(named, unstable)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)

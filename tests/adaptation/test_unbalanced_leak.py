@@ -1,5 +1,7 @@
 """Flattening keeps the class prior: exact on finite distributions, and as fitted, at every prior and K."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from joints import normalise
@@ -89,20 +91,19 @@ def test_with_a_prior_given_it_is_the_posterior_at_that_prior(prior):
     np.testing.assert_allclose(flat, family.stable(named, there), atol=1e-12)
 
 
-def fitted(family, rng, leak, n=12_000, **options):
-    named, unstable, y, domain = family.training(n, rng)
-    k = family.n_classes
-    options.setdefault("n_cells", k)
-    return fit_leak_model(
-        family.leaky(named, unstable, leak), columns(unstable, k), y, domain, **options
-    ), np.bincount(y, minlength=k) / len(y)
+@cache
+def fitted(prior, leak, n=12_000):
+    family, k = Family(prior), len(prior)
+    named, unstable, y, domain = family.training(n, np.random.default_rng(0))
+    score = family.leaky(named, unstable, leak)
+    shares = np.bincount(y, minlength=k) / len(y)
+    return fit_leak_model(score, columns(unstable, k), y, domain, n_cells=k), shares
 
 
 @every_prior
 @pytest.mark.parametrize("leak", [0.0, 1.0])
 def test_a_fitted_model_flattens_to_the_posterior_too(prior, leak):
-    family = Family(prior)
-    model, shares = fitted(family, np.random.default_rng(0), leak)
+    family, (model, shares) = Family(prior), fitted(prior, leak)
     np.testing.assert_allclose(model.prior, shares, atol=1e-12)
     named, unstable, _ = family.draw(4000, 0.3, np.random.default_rng(1))
     flat = model.flatten(family.leaky(named, unstable, leak), columns(unstable, family.n_classes))
@@ -112,7 +113,7 @@ def test_a_fitted_model_flattens_to_the_posterior_too(prior, leak):
 @every_prior
 def test_the_new_domains_prior_is_found_without_labels_under_label_shift(prior):
     family, there = Family(prior), np.roll(prior, 1) * 0.5 + 0.5 * np.array(prior)
-    model, _ = fitted(family, np.random.default_rng(0), leak=1.0, n=20_000)
+    model, _ = fitted(prior, 1.0, 20_000)
     named, unstable, _ = family.draw(20_000, 0.3, np.random.default_rng(1), prior=there)
     score, X = family.leaky(named, unstable, 1.0), columns(unstable, family.n_classes)
     found = model.adapt(score, X).prior
@@ -124,9 +125,8 @@ def test_the_new_domains_prior_is_found_without_labels_under_label_shift(prior):
 @every_prior
 @pytest.mark.parametrize("correction", ["posthoc", "likelihood"])
 def test_adapting_on_a_flattened_score_without_a_leak_costs_nothing(prior, correction):
-    family, rng = Family(prior), np.random.default_rng(0)
-    model, _ = fitted(family, rng, leak=0.0)
-    named, unstable, y = family.draw(12_000, 0.1, rng)
+    family, (model, _) = Family(prior), fitted(prior, 0.0)
+    named, unstable, y = family.draw(6000, 0.1, np.random.default_rng(1))
     stable, X = family.stable(named), columns(unstable, family.n_classes)
     accuracy = {}
     for name, score in {"as it is": stable, "flattened": model.flatten(stable, X)}.items():
@@ -139,9 +139,8 @@ def test_adapting_on_a_flattened_score_without_a_leak_costs_nothing(prior, corre
 @every_prior
 @pytest.mark.parametrize("agreement", [0.1, 0.5, 0.9])
 def test_a_leaky_score_reaches_the_ceiling_by_leak_correction(prior, agreement):
-    family, rng = Family(prior), np.random.default_rng(0)
-    model, _ = fitted(family, rng, leak=1.0)
-    named, unstable, y = family.draw(12_000, agreement, rng)
+    family, (model, _) = Family(prior), fitted(prior, 1.0)
+    named, unstable, y = family.draw(6000, agreement, np.random.default_rng(1))
     score, X = family.leaky(named, unstable, 1.0), columns(unstable, family.n_classes)
     accuracy = (model.adapt(score, X).predict(score, X) == y).mean()
     assert accuracy > family.ceiling(agreement) - 0.02
@@ -150,7 +149,7 @@ def test_a_leaky_score_reaches_the_ceiling_by_leak_correction(prior, agreement):
 @pytest.mark.parametrize("name", BINARY)
 def test_the_number_of_cells_is_chosen_at_every_prior(name):
     family, rng = Family(PRIORS[name]), np.random.default_rng(5)
-    named, unstable, y, domain = family.training(12_000, rng)
+    named, unstable, y, domain = family.training(6000, rng)
     jittered = unstable[:, None] + rng.normal(0, 0.01, (len(y), 1))
     assert choose_cells(family.stable(named), jittered, y, domain, candidates=(2, 4)) == 2
 

@@ -153,7 +153,7 @@ def test_shops_that_are_too_small_to_be_asked_are_asked_together(turned, tmp_pat
     assert {change.verdict for change in many.changes_.values()} == {"cannot tell"}
     assert len(set(many.decision_.values())) == 1
     assert many.reasons_["shop 0"].startswith(
-        f"Too few rows to tell by itself. Of all 100 domains like that as one: {starts}"
+        f"Cannot tell by itself. Of all 100 domains like that as one: {starts}"
     )
     # As a model that is told that they are one domain, but for heads that lean on each other.
     one = model.adapt(X)
@@ -163,6 +163,23 @@ def test_shops_that_are_too_small_to_be_asked_are_asked_together(turned, tmp_pat
     loaded = sfboost.load(tmp_path / "shops.sfb")
     np.testing.assert_array_equal(loaded.predict_proba(X, shop), many.predict_proba(X, shop))
     assert dict(loaded.reasons_) == dict(many.reasons_)
+
+
+@pytest.mark.parametrize("sizes", [[1], [2], [1, 1, 2]])
+def test_a_few_rows_in_all_get_what_own_domains_ask_for(turned, sizes):
+    model = turned[0]
+    X, _, shop = draw(4, [1.0] * len(sizes), np.random.default_rng(3))
+    kept = np.concatenate([np.flatnonzero(shop == f"shop {i}")[:size] for i, size in enumerate(sizes)])
+    X, shop = X[kept], shop[kept]
+    many = model.adapt(X, sample_domain=shop)
+    assert set(many.decision_.values()) == {"pooled"}
+    assert (
+        f"{sum(sizes)} rows are too few to ask. The answer is all features as trained"
+        in many.reasons_["shop 0"]
+    )
+    np.testing.assert_allclose(
+        many.predict_log_proba(X, shop), model.answer_rows(X).view.log_pooled, atol=1e-9
+    )
 
 
 def test_without_experience_the_answer_is_the_safe_one_and_says_so(turned):

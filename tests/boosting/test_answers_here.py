@@ -125,6 +125,9 @@ def test_more_coverage_means_larger_sets():
 def test_too_few_rows_for_the_coverage_give_every_class():
     sets = PredictionSets.calibrate([[0.9, 0.1]] * 3, [0, 0, 0], ["a"] * 3)
     assert sets.predict_set([[0.99, 0.01]], coverage=0.9).all()
+    for coverage in (0.0, 1.0, float("nan"), "0.9", None):
+        with pytest.raises(ValueError, match="is not a share"):
+            sets.predict_set([[0.99, 0.01]], coverage=coverage)
 
 
 def test_one_domain_alone_cannot_be_left_out(model):
@@ -205,6 +208,18 @@ def test_own_domains_are_asked_only_where_they_have_played(model):
         performance_without_labels(model.adapt(X_new, answer="paper"), X_new, labels_from="answer")
     with pytest.raises(ValueError, match="neither 'answer' nor 'stable'"):
         performance_without_labels(model.adapt(X_new), X_new, labels_from="truth")
+
+
+def test_a_model_that_is_not_adapted_is_told_what_to_do(model):
+    with pytest.raises(TypeError, match="Got a StableFeatureBoosting: pass what its `adapt` returns"):
+        performance_without_labels(model, draw_anticausal(50, 0.1, seed=5)[0])
+
+
+def test_one_row_has_scores_that_are_told_and_no_warning(model):
+    """Some scores have no value in any draw; every warning is an error here."""
+    X_new = draw_anticausal(500, 0.1, seed=5)[0]
+    told = performance_without_labels(model.adapt(X_new), X_new[:1])["stable"]
+    assert 0.5 <= told.value["accuracy"] <= 1.0
 
 
 def test_the_interval_is_as_far_off_as_own_domains_were(model):

@@ -138,6 +138,19 @@ def test_two_rows_keep_the_stable_predictor_and_may_be_forced(model, n_rows):
     assert str(StableFeatureBoosting([0]).diagnose(X, Y, DOMAIN, few))
 
 
+@pytest.mark.filterwarnings("ignore::sfboost.adaptation.AdaptationWarning")
+@pytest.mark.parametrize("n_rows", [2, 5, 9])
+def test_a_handful_of_rows_is_answered_as_own_domains_are(model, n_rows):
+    """Their own mean says nothing of the domain: put back to it, features said the opposite of the truth."""
+    more, y = draw(2000, 1.0, 3)
+    for seed in range(4):
+        few, weight = draw(300, 1.0, 10 + seed)[0], np.arange(300) < n_rows
+        adapted = model.adapt(few, sample_weight=weight) if seed else model.adapt(few[:n_rows])
+        assert adapted.change_.verdict == "cannot tell"
+        assert set(adapted.weights_) <= {"stable", "pooled"}
+        assert adapted.score(more, y) >= model.score(more, y)
+
+
 def test_one_row_is_refused_also_where_the_others_weigh_nothing(model, stable):
     for weight in (None, [1.0, 0.0]):
         rows = 1 if weight is None else 2

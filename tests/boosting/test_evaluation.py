@@ -19,7 +19,7 @@ def wards(agreements=(0.9, 0.8, 0.1), n=1500):
 
 def test_each_domain_plays_the_new_one():
     X, y, domain = wards()
-    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, answer="safe")
+    result = StableFeatureBoosting([0], [1], play=False).evaluate(X, y, domain, answer="safe")
     flipped = {d.domain: d.scores for d in result.domains}["agreement 0.1"]
     assert flipped["stable"]["accuracy"] == pytest.approx(0.75, abs=0.04)
     assert flipped["adapted"]["accuracy"] == pytest.approx(0.90, abs=0.03)
@@ -33,26 +33,27 @@ def test_each_domain_plays_the_new_one():
 
 def test_the_answer_that_is_evaluated_can_be_chosen():
     X, y, domain = wards(n=60)
-    model = StableFeatureBoosting([0], [1])
+    model = StableFeatureBoosting([0], [1], play=False)
     assert {d.decision for d in model.evaluate(X, y, domain, answer="safe").domains} == {"kept stable"}
     assert {d.decision for d in model.evaluate(X, y, domain, answer="paper").domains} == {"adapted"}
 
 
-def test_it_prints_and_exports():
-    X, y, domain = wards(n=400)
-    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain)
-    text = str(result)
+@pytest.fixture(scope="module")
+def best():
+    return StableFeatureBoosting([0], [1]).evaluate(*wards(n=400))
+
+
+def test_it_prints_and_exports(best):
+    text = str(best)
     assert "agreement 0.1" in text
     assert text.splitlines()[-1].startswith("mean")
-    assert len(result.rows()) == 12
+    assert len(best.rows()) == 12
     pytest.importorskip("pandas", reason="the [app] extra brings pandas")
-    assert result.to_frame().shape == (12, 8 + len(METRICS))
+    assert best.to_frame().shape == (12, 8 + len(METRICS))
 
 
-def test_the_regret_is_what_the_best_candidate_has_beyond_the_answer():
-    X, y, domain = wards(n=400)
-    model = StableFeatureBoosting([0], [1])
-    best, safe = (model.evaluate(X, y, domain, answer=answer) for answer in ("best", "safe"))
+def test_the_regret_is_what_the_best_candidate_has_beyond_the_answer(best):
+    safe = StableFeatureBoosting([0], [1], play=False).evaluate(*wards(n=400), answer="safe")
     for d in best.domains:
         assert {"stable", "pooled", "boosted"} <= set(d.candidates)
         for method in ("stable", "pooled"):
@@ -146,7 +147,8 @@ def test_permuted_labels_of_the_new_domain_change_no_byte_of_what_declares_no_la
 def test_the_scorer_does_not_pass_labels_on(scored):
     X, y, domain = wards(n=400)
     new = domain == "agreement 0.1"
-    model = StableFeatureBoosting([0], [1]).fit(X[~new], y[~new], sample_domain=domain[~new])
+    model = StableFeatureBoosting([0], [1], play=False)
+    model.fit(X[~new], y[~new], sample_domain=domain[~new])
     for labels in (y[new], np.random.default_rng(0).permutation(y[new])):
         adapted_scorer()(model, X[new], labels)
     assert scored[0] == scored[1]

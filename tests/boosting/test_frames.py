@@ -36,7 +36,7 @@ def draw(n, agreement, seed, library="pandas"):
 @lru_cache
 def fitted(library="pandas"):
     frame, y = draw(3000, 0.9, 0, library)
-    model = StableFeatureBoosting(["stable", "smokes"], ["colour"])
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"], play=False)
     return model.fit(frame, y, sample_domain=np.arange(3000) % 2)
 
 
@@ -52,7 +52,8 @@ def test_a_frame_of_any_library_is_fitted_adapted_and_predicted_the_same(library
 def test_the_model_encodes_as_the_encoder_does_by_hand():
     frame, y = draw(3000, 0.9, 0)
     encoder = Encoder.fit(frame, ["stable", "smokes", "colour"])
-    by_hand = StableFeatureBoosting([0, 1], [2]).fit(encoder.encode(frame), y, np.arange(3000) % 2)
+    by_hand = StableFeatureBoosting([0, 1], [2], play=False)
+    by_hand.fit(encoder.encode(frame), y, np.arange(3000) % 2)
     model = fitted()
     assert model.encoder_ == encoder
     assert model.unstable_columns_.names == ("colour=red",) or model.unstable_columns_.names == (
@@ -79,6 +80,20 @@ def test_extra_and_reordered_columns_change_nothing(library):
         model.adapt(rows.drop("colour").to_native())
 
 
+@pytest.mark.parametrize("library", ["pandas", "pyarrow"])
+def test_two_columns_of_one_name_are_refused(library):
+    frame, y = draw(100, 0.9, 0, library)
+    twice = ["id", "colour", "stable", "stable"]
+    twins = frame.set_axis(twice, axis=1) if library == "pandas" else frame.rename_columns(twice)
+    for use in (
+        lambda: StableFeatureBoosting(["stable"], ["colour"]).fit(twins, y, sample_domain=np.arange(100) % 2),
+        lambda: fitted().adapt(twins),
+        lambda: fitted().predict(twins),
+    ):
+        with pytest.raises(ValueError, match=r"several columns named \['stable'\]"):
+            use()
+
+
 def test_an_array_of_numbers_is_fitted_as_ever():
     X, y = draw_anticausal(1000, 0.9, 0)
     model = StableFeatureBoosting([0]).fit(X, y, sample_domain=np.arange(1000) % 2)
@@ -102,7 +117,7 @@ def test_no_cell_is_filled_in_silence():
 def test_a_users_pipeline_gets_its_raw_columns():
     frame, y = draw(2000, 0.9, 0)
     head = make_pipeline(OneHotEncoder(), LogisticRegression())
-    model = StableFeatureBoosting(["stable"], ["colour"], unstable=head)
+    model = StableFeatureBoosting(["stable"], ["colour"], unstable=head, play=False)
     model.fit(frame, y, sample_domain=np.arange(2000) % 2)
     assert model.unstable_columns_.take(frame)["colour"].tolist() == frame["colour"].tolist()
     assert [column.name for column in model.encoder_.columns] == ["stable"]
@@ -116,7 +131,8 @@ def test_stable_columns_are_searched_for_among_encoded_ones():
 
     frame = pd.concat([part for part, _ in frames], ignore_index=True).drop(columns=["id", "smokes"])
     y = np.concatenate([labels for _, labels in frames])
-    model = StableFeatureBoosting("auto").fit(frame, y, sample_domain=np.repeat([0, 1, 2], 1500))
+    model = StableFeatureBoosting("auto", play=False)
+    model.fit(frame, y, sample_domain=np.repeat([0, 1, 2], 1500))
     assert model.stable_columns_.names == ("stable",)
     assert model.unstable_columns_.sources == ("colour",)
     assert model.predict(frame[["colour", "stable"]]).shape == y.shape
@@ -152,17 +168,11 @@ def test_the_pooled_classifier_sees_the_numbers_that_the_model_sees():
 def test_columns_of_a_users_pipeline_are_pooled_as_the_encoder_has_them():
     frame, y = draw(1000, 0.9, 0)
     head = make_pipeline(OneHotEncoder(), LogisticRegression())
-    model = StableFeatureBoosting(["stable", "smokes"], ["colour"], unstable=head)
-    model.fit(frame, y, sample_domain=np.arange(1000) % 2)
-    np.testing.assert_array_equal(
-        fit_pooled(model, frame, y).predict_proba(frame),
-        fit_pooled(
-            StableFeatureBoosting(["stable", "smokes"], ["colour"]).fit(frame, y, np.arange(1000) % 2),
-            frame,
-            y,
-        ).predict_proba(frame),
-    )
-    names = StableFeatureBoosting(["stable"], ["id"], unstable=head).fit(frame, y, np.arange(1000) % 2)
+    sets, domain = (["stable", "smokes"], ["colour"]), np.arange(1000) % 2
+    models = [StableFeatureBoosting(*sets, unstable=unstable, play=False) for unstable in (head, None)]
+    said = [fit_pooled(model.fit(frame, y, domain), frame, y).predict_proba(frame) for model in models]
+    np.testing.assert_array_equal(*said)
+    names = StableFeatureBoosting(["stable"], ["id"], unstable=head, play=False).fit(frame, y, domain)
     with pytest.raises(ValueError, match=r"1000 different texts.*reads it as `pooled`"):
         fit_pooled(names, frame, y)
 

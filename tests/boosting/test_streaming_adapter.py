@@ -81,6 +81,19 @@ def test_a_batch_that_comes_again_is_left_out_and_a_late_one_counts_less(start):
     assert moved[1] < 0.1 * moved[0]
 
 
+@pytest.mark.parametrize("age", [-1.0, float("nan")])
+def test_an_age_that_cannot_be_is_refused(start, age):
+    stream = StreamingAdapter(start)
+    with pytest.raises(ValueError, match="makes no sense"):
+        stream.update(draw(50, 1.0, np.random.default_rng(3))[0], age=age)
+    assert stream.n_batches == 0
+
+
+def test_a_model_that_is_not_adapted_is_told_what_to_do(start):
+    with pytest.raises(TypeError, match="Got a StableFeatureBoosting: pass what its `adapt` returns"):
+        StreamingAdapter(start.model)
+
+
 def test_update_gives_a_classifier_that_knows_more_and_leaves_the_first_as_it_was(start):
     rng = np.random.default_rng(8)
     batches = [draw(300, 1.0, rng)[0] for _ in range(2)]

@@ -7,8 +7,8 @@ import pytest
 
 from sfboost.datasets import image_folder
 from sfboost.datasets.archives import UnsafeArchiveError
-from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets import load
+from sfboost.lab.datasets.sources import MissingDataError
 
 pytest.importorskip("PIL", reason="pictures need pillow: pip install 'sfboost[data]'")
 pytestmark = pytest.mark.usefixtures("no_data")

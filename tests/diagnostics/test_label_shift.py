@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfboost import AdaptationWarning, Settings, StableFeatureBoosting, Training, adapt
-from sfboost.diagnostics import Dials, simulate
+from sfboost.lab.testing import Dials, simulate
 
 
 def scores(problem):

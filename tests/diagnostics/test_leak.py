@@ -6,7 +6,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import StableFeatureBoosting
-from sfboost.diagnostics import Dials, DomainLeak, domain_leak, simulate, training_leak
+from sfboost.diagnostics import DomainLeak, domain_leak, training_leak
+from sfboost.lab.testing import Dials, simulate
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_fit_measures_the_leak_of_weighted_rows(rows):
     problem, new, weight = rows
     X, y, _ = problem.training_rows()
     frozen = FrozenEstimator(LogisticRegression().fit(X[:, :2], y))
-    model = StableFeatureBoosting([0, 1], stable=frozen, calibration=None)
+    model = StableFeatureBoosting([0, 1], stable=frozen, calibration=None, play=False)
     twice = np.repeat(np.arange(len(new.y)), weight)
     domain = np.repeat(["a", "b"], len(new.y) // 2)
     weighted = model.fit(new.X, new.y, domain, sample_weight=weight).leaks_

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sfboost import StableFeatureBoosting
-from sfboost.diagnostics import CHECKS, VERDICTS, Dials, diagnose, make_new_rows, make_training_rows, simulate
+from sfboost.diagnostics import CHECKS, VERDICTS, diagnose, make_new_rows, make_training_rows
+from sfboost.lab.testing import Dials, simulate
 
 
 @pytest.fixture(scope="module")

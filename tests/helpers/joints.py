@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from sfboost.diagnostics import SimulatedDomain
+from sfboost.lab.testing import SimulatedDomain
 from sfboost.theory import EXAMPLES, FiniteJoint
 
 

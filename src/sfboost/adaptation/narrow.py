@@ -77,11 +77,11 @@ class Narrow:
         """The head of each, from where its start is or else from the soft-label head; None if not found."""
         n_heads, n_classes, _ = self.pseudo.shape
         columns, width = n_logit_columns(n_classes), self.stack.design.shape[1]
-        theta = np.zeros((n_heads, columns, width))
-        for at, start in zip(theta, starts, strict=True):
+        first = np.zeros((n_heads, columns, width))
+        for at, start in zip(first, starts, strict=True):
             if start is not None:
                 at[:, :-1], at[:, -1] = start.coef.T, start.intercept
-        theta = theta.reshape(n_heads, -1)
+        theta: FloatArray = first.reshape(n_heads, -1)
         soft, inferred = cross_entropy(self.pseudo), self.evidence
         if inferred is not None and any(start is None for start in starts):
             start_tolerance = max(tolerance, START_TOLERANCE)

@@ -110,9 +110,9 @@ class Choices:
     standardize : "auto" or bool
     costs : tuple of tuples of float, or None
     together : bool
-        Whether narrow heads are fitted by Newton's method, those of a cross-fit at once: for play, which fits
-        hundreds. Heads are the same to 1e-6; a cross-fit, which stops early, may choose another of two
-        penalties that are as good.
+        Whether narrow heads are fitted by Newton's method, those of a cross-fit at once: for play and many
+        domains, which fit hundreds. Heads are the same to 1e-6; a cross-fit, which stops early, may choose
+        another of two penalties that are as good.
     """
 
     correction: str = "likelihood"

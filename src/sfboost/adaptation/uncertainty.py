@@ -116,7 +116,7 @@ class Uncertainty:
 
 
 @dataclass(frozen=True, eq=False)
-class _Stack:
+class _Equations:
     """The estimating equations at their solution, with weights ω that sum to one."""
 
     share: FloatArray
@@ -141,14 +141,16 @@ def uncertainty_of(
         return Uncertainty(*basics)
     head = model.head
     assert isinstance(head, SoftLogisticRegression)  # has_equations says so
-    stack = _Stack(share, moments, rows, _head_influence(problem, settings, head, rows, moments, share))
-    weighted = stack.influence * share[:, None]
+    equations = _Equations(
+        share, moments, rows, _head_influence(problem, settings, head, rows, moments, share)
+    )
+    weighted = equations.influence * share[:, None]
     covariance = weighted.T @ weighted
     coef, intercept = raw_units(head, covariance, standardizer)
     if alarm:
         return Uncertainty(*basics, coef, intercept, head_covariance=covariance, withheld=alarm)
     return Uncertainty(
-        *basics, coef, intercept, *_accuracies(problem, model, stack), head_covariance=covariance
+        *basics, coef, intercept, *_accuracies(problem, model, equations), head_covariance=covariance
     )
 
 
@@ -321,7 +323,7 @@ def raw_units(
     return Estimate(theta[:, :-1], error[:, :-1]), Estimate(theta[:, -1], error[:, -1])
 
 
-def _accuracies(problem: Problem, model: UnstableModel, stack: _Stack) -> tuple[Estimate, Estimate]:
+def _accuracies(problem: Problem, model: UnstableModel, equations: _Equations) -> tuple[Estimate, Estimate]:
     """Expected accuracy of adapted and stable predictions, by the joint posterior of each row."""
     assert isinstance(model.head, SoftLogisticRegression)
     X: Any = problem.X
@@ -329,8 +331,8 @@ def _accuracies(problem: Problem, model: UnstableModel, stack: _Stack) -> tuple[
     chosen = problem.stable.argmax(axis=1)
 
     def values(parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        moments = parameters[: len(stack.moments)]
-        theta = parameters[len(stack.moments) :].reshape(len(head.coef_), -1)
+        moments = parameters[: len(equations.moments)]
+        theta = parameters[len(equations.moments) :].reshape(len(head.coef_), -1)
         prior, confusion = _split(moments, problem.n_classes)
         log_head = log_proba_from_logits(np.asarray(X @ theta[:, :-1].T) + theta[:, -1])
         if model.confusion is not None:
@@ -339,13 +341,13 @@ def _accuracies(problem: Problem, model: UnstableModel, stack: _Stack) -> tuple[
         return joint.max(axis=1), joint[np.arange(len(joint)), chosen]
 
     theta = np.column_stack([head.coef_, head.intercept_]).ravel()
-    at = np.concatenate([stack.moments, theta])
-    mean_rows = stack.moment_rows - stack.moments
-    slope = _jacobian(lambda p: np.array([stack.share @ v for v in values(p)]), at)
-    carried = np.column_stack([mean_rows, stack.influence]) @ slope.T
+    at = np.concatenate([equations.moments, theta])
+    mean_rows = equations.moment_rows - equations.moments
+    slope = _jacobian(lambda p: np.array([equations.share @ v for v in values(p)]), at)
+    carried = np.column_stack([mean_rows, equations.influence]) @ slope.T
     estimates = []
     for rows, extra in zip(values(at), carried.T, strict=True):
-        mean = float(stack.share @ rows)
-        error = _root_mean_square(rows - mean + extra, stack.share)
+        mean = float(equations.share @ rows)
+        error = _root_mean_square(rows - mean + extra, equations.share)
         estimates.append(Estimate(np.array(mean), error))
     return estimates[0], estimates[1]

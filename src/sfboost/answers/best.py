@@ -20,6 +20,8 @@ from sfboost.change import Change
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
+# Fewer rows, for each class, teach an answer nothing: put back to their mean, features may say the opposite.
+_FEWEST_ROWS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +70,10 @@ def best_answer(
     quiet = quiet_answer(experience.cases, [*answers, *ALSO_QUIET])
     if quiet in ALSO_QUIET and experience.quiet is not None and experience.habits is not None:
         answers[quiet] = experience.quiet.answer(quiet, rows, experience.habits, settings)
-    # What cannot be trusted to be stable must not teach anything.
-    trusted = [name for name in answers if doubt is None or name in ("stable", "pooled")]
+    # What cannot be trusted to be stable must not teach anything, and a handful of rows has nothing to teach.
+    few = change.n_rows < _FEWEST_ROWS * len(experience.reference.prior)
+    taught = doubt is None and not few
+    trusted = [name for name in answers if taught or name in ("stable", "pooled")]
     costs = settings.choices.costs if any(case.cost for case in experience.cases) else None
     price = None if costs is None else check_costs(costs, len(experience.reference.prior))
     choice = choose(
@@ -80,7 +84,9 @@ def best_answer(
         lambda answer, other: believed_loss(answers[answer], answers[other], rows, price),
     )
     if doubt is not None:
-        choice = replace(choice, reason=f"{choice.reason} Nothing was learned anew: {doubt}.")
+        # What changes is seen against f_S: one that reads the unstable part hides it.
+        told = "f_S is not shown to be stable, so that a change may be hidden, and nothing was learned anew"
+        choice = replace(choice, reason=f"{choice.reason} But {told}: {doubt}.")
     labelled = np.flatnonzero(known >= 0) if known is not None else np.empty(0, dtype=np.intp)
     if known is not None and len(labelled):
         part = rows.take(labelled)

@@ -1,8 +1,8 @@
 """The best answer to each of many new domains: chosen as for one, with the change test held over all of them.
 
 Most domains are like the own ones, and for them the test's moments are all that is worked out. Candidates are
-fitted where a meaning may have changed, and there only those that are chosen. Domains that are too small to
-be asked are asked together: they get the answer to all of them as one domain.
+fitted where a meaning may have changed, and there only those that are chosen. Domains that cannot
+tell by themselves are asked together: they get the answer to all of them as one domain.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ IntArray = npt.NDArray[np.intp]
 
 # Candidates that are fitted to one domain at a time.
 _BY_DOMAIN = ("mended", "dropped", "grafted")
-# Number of all domains that are too small to be asked alone.
+# Number of all domains that cannot tell by themselves.
 _AS_ONE = -2
 
 
@@ -64,8 +64,8 @@ class ManyAnswers:
         Candidates that a domain can have.
     believed : dict of int to float
         What is believed to be at stake in a domain; see `choose`.
-    few : tuple of int
-        Domains with too few rows to be asked alone, if there are several.
+    silent : tuple of int
+        Domains that cannot tell by themselves whether a meaning changed, if there are several.
     together : ManyAnswers or None
         What was chosen for all of these as one domain, whose number is 0.
     """
@@ -77,7 +77,7 @@ class ManyAnswers:
     without: list[int]
     available: tuple[str, ...]
     believed: dict[int, float] = field(default_factory=dict)
-    few: tuple[int, ...] = ()
+    silent: tuple[int, ...] = ()
     together: ManyAnswers | None = None
 
     @classmethod
@@ -106,10 +106,10 @@ class ManyAnswers:
         available = ("stable", "pooled", *(name for name in able if able[name] and doubt is None))
         reference = experience.reference
         changes = ManyChanges.measure(reference, (part.beside(reference.neutral).view for part in parts))
-        few = np.flatnonzero(changes.n_rows < FEWEST_ROWS * len(reference.prior)).tolist()
+        silent = np.flatnonzero(changes.verdicts == "cannot tell").tolist()
         together = None
-        if len(few) > 1:
-            whole = np.concatenate([domains[number] for number in few])
+        if len(silent) > 1:
+            whole = np.concatenate([domains[number] for number in silent])
             together = cls.choose(rows, [whole], experience, settings, can_boost=can_boost, doubt=doubt)
         made = cls(
             changes,
@@ -118,30 +118,30 @@ class ManyAnswers:
             {},
             [],
             available,
-            few=() if together is None else tuple(few),
+            silent=() if together is None else tuple(silent),
             together=together,
         )
         # The same for all domains where nothing changed.
         some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)
         usual = choose(some, experience.cases, available)
+        doubtful = (changes.verdicts == "cannot tell") | (changes.adjusted < FIRST_DOUBT)
+        doubtful[list(made.silent)] = False  # they get another answer below
         choices = [
-            usual
-            if number in made._few or not (verdict == "cannot tell" or changes.adjusted[number] < FIRST_DOUBT)
-            else made._fit(number, parts[number], experience, settings)
-            for number, verdict in enumerate(changes.verdicts.tolist())
+            made._fit(number, part, experience, settings) if doubtful[number] else usual
+            for number, part in enumerate(parts)
         ]
         choices.append(portfolio(experience.cases, available))
         made.decisions.extend(choice.decision for choice in choices)
         made.weights[:] = [[choice.weights.get(name, 0.0) for name in WORDS] for choice in choices]
         if together is not None:
-            made.weights[few] = together.weights[0]
-            for number in few:
+            made.weights[silent] = together.weights[0]
+            for number in silent:
                 made.decisions[number] = together.decisions[0]
         return made
 
     @cached_property
-    def _few(self) -> frozenset[int]:
-        return frozenset(self.few)
+    def _silent(self) -> frozenset[int]:
+        return frozenset(self.silent)
 
     def _fit(self, number: int, rows: AnswerRows, experience: Experience, settings: BoostSettings) -> Choice:
         """Choose for a domain that may have changed, and fit what is chosen."""
@@ -204,9 +204,9 @@ class ManyAnswers:
 
     def choice(self, number: int, experience: Experience) -> Choice:
         """Weights of one domain, and why; p-values are those that are adjusted for the number of domains."""
-        if self.together is not None and number in self._few:
+        if self.together is not None and number in self._silent:
             choice = self.together.choice(0, experience)
-            why = f"Too few rows to tell by itself. Of all {len(self.few)} domains like that as one: "
+            why = f"Cannot tell by itself. Of all {len(self.silent)} domains like that as one: "
             return replace(choice, reason=why + choice.reason)
         return self._choice(number, self.change(number, experience), experience)
 
@@ -217,6 +217,11 @@ class ManyAnswers:
         experience: Experience,
         stake: Callable[[str, str], float] | None = None,
     ) -> Choice:
+        if (n_rows := int(self.changes.n_rows[number])) < FEWEST_ROWS * len(experience.reference.prior):
+            # Nothing can be fitted to so few either.
+            found = portfolio(experience.cases, ("stable", "pooled"))
+            why = f"{n_rows} rows are too few to ask. {found.reason[:-1]}, as on your own domains."
+            return replace(found, reason=why)
         known = self.believed.get(number, 0.0)
         change = replace(change, p_value=float(self.changes.adjusted[number]))
         available = [name for name in self.available if name != "grafted" or number not in self.without]
@@ -240,7 +245,7 @@ class ManyAnswers:
             mixed += weights["boosted"][:, None] * boosted()
         fitted = self.fitted
         if self.together is not None:
-            number = np.where(np.isin(number, self.few), _AS_ONE, number)
+            number = np.where(np.isin(number, self.silent), _AS_ONE, number)
             fitted = fitted | {_AS_ONE: self.together.fitted.get(0, {})}
         for one, mine in rows_by_domain(number):
             for name, answer in fitted.get(one, {}).items():

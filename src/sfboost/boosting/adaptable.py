@@ -15,7 +15,7 @@ from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning,
 from sfboost.adaptation.checks import check_known_labels
 from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.settings import Choices, resolve
+from sfboost.adaptation.settings import ANSWERS, Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.boosting.adapted import AdaptedClassifier
@@ -148,6 +148,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         uncertainty: bool,
         sample_domain: Any,
     ) -> Any:
+        if answer not in ("best", *ANSWERS):
+            raise ValueError(f"answer={answer!r} is not known: use one of {['best', *ANSWERS]}.")
         log_stable, unstable = self._checked_parts(X)
         stable = np.exp(log_stable)
         many = sample_domain is not None

@@ -27,6 +27,7 @@ from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.performance import (
     Performance,
     estimate_performance,
+    spreads,
     weighted_scores,
 )
 from sfboost.encoding import is_frame
@@ -79,6 +80,8 @@ def performance_without_labels(
     """
     if labels_from not in (None, "answer", "stable"):
         raise ValueError(f"labels_from={labels_from!r} is neither 'answer' nor 'stable'.")
+    if not isinstance(adapted, AdaptedClassifier):
+        raise TypeError(f"Got a {type(adapted).__name__}: pass what its `adapt` returns for the new rows.")
     experience = adapted.model.training_.experience
     played = adapted.best is not None and any(case.surprises for case in experience.cases)
     if labels_from == "answer" and not played:
@@ -181,7 +184,7 @@ def _label_noise(
         for _ in range(_DRAWS)
     ]
     fewer = np.sqrt(len(some) / n_rows)
-    return {name: fewer * float(np.nanstd([scores[name] for scores in drawn])) for name in drawn[0]}
+    return {name: fewer * spread for name, spread in spreads(drawn).items()}
 
 
 def _mixer(model: StableFeatureBoosting, X: Any) -> Callable[[Any, Any], Any]:

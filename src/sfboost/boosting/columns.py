@@ -171,7 +171,7 @@ def find_stable(
         least = [f"{c.name} up to {c.drift_upper:.2f}" for c in selector.selection_.in_order[:5]]
         raise ValueError(
             f"No stable feature was found. {selector.selection_.sentence} Drift of a column by itself, the "
-            f"least first: {', '.join(least)}."
+            f"least first ({selector.tolerance:g} is tolerated): {', '.join(least)}."
         )
     return [free[j] for j in np.flatnonzero(selector.support_)], selector
 
@@ -223,6 +223,17 @@ def require_finite_numbers(X: Any, names: tuple[str, ...], what: str, remedy: st
             f"The {what} features {strange} hold numbers beyond {LARGEST:g}, or none that reaches "
             f"{SMALLEST:g}: express them in another unit."
         )
+
+
+def require_numbers(model: StableFeatureBoosting, stable_X: Any, unstable_X: Any) -> None:
+    """Text and NaN are refused by name where a default estimator would meet them."""
+    for part, columns, estimator, what in (
+        (stable_X, model.stable_columns_, model.stable, "stable"),
+        (unstable_X, model.unstable_columns_, model.unstable, "unstable"),
+    ):
+        if reads_numbers(estimator) and len(columns):
+            remedy = f"impute or encode it first, or pass a pipeline that does as `{what}`."
+            require_finite_numbers(part, columns.names, what, remedy)
 
 
 def reads_numbers(estimator: Any) -> bool:

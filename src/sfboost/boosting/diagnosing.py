@@ -20,6 +20,7 @@ from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices
+from sfboost.boosting.columns import require_numbers
 from sfboost.boosting.rows import check_domain
 from sfboost.change import Change, change_in
 from sfboost.change.by_feature import FeatureMeaning, feature_meanings
@@ -130,7 +131,8 @@ def diagnose_model(
     """Fit `model` and diagnose it; see `StableFeatureBoosting.diagnose`."""
     training = held_out_rows(model, X, y, sample_domain, play=model.play and X_new is not None)
     if X_new is not None:
-        model._check_columns(model._check_input(X_new, reset=False))
+        checked = model._check_input(X_new, reset=False)
+        require_numbers(model, model.stable_columns_.take(checked), model.unstable_columns_.take(checked))
     new = None if X_new is None else new_rows(model, X_new)
     diagnosis = diagnose(training, new, level=level, random_state=model.random_state or 0)
     return diagnosis if X_new is None else replace(diagnosis, meanings=meanings_here(model, X_new, level))

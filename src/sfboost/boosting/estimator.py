@@ -11,23 +11,17 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import recall_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
-    _check_sample_weight,
-    check_consistent_length,
     check_is_fitted,
-    column_or_1d,
     validate_data,
 )
 
-from sfboost.adaptation.checks import LARGEST, SMALLEST, check_weight, in_range, is_missing
+from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Choices, Settings
 from sfboost.answers import AnswerRows
@@ -37,7 +31,7 @@ from sfboost.boosting.columns import (
     choose_columns,
     reads_numbers,
     require_columns,
-    require_finite_numbers,
+    require_numbers,
     tell_filled,
 )
 from sfboost.boosting.components import (
@@ -62,27 +56,24 @@ from sfboost.boosting.parts import require_unstable
 from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
-    Splits,
     check_domain,
-    check_frozen_classes,
-    enough_rows,
+    check_labels,
+    check_training_weight,
+    encode_labels,
     make_splits,
 )
 from sfboost.boosting.scored_domains import DomainEvaluation
 from sfboost.boosting.sets import calibrate_sets
+from sfboost.boosting.stable_learner import StableLearner
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
-from sfboost.encoding import Encoder, is_frame
-from sfboost.heads import fit_with_weight
+from sfboost.encoding import Encoder, is_frame, refuse_twins
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 
 IntArray = npt.NDArray[np.intp]
-
-# A prefit classifier that is right this often about every class has probably seen the rows before.
-_SUSPICIOUS_RECALL = 0.98
 
 
 class StableFeatureBoosting(AdaptableClassifier):
@@ -261,21 +252,16 @@ class StableFeatureBoosting(AdaptableClassifier):
         domain = check_domain(sample_domain, X.shape[0])
         if sample_domain is None:
             warn(ONE_DOMAIN, AdaptationWarning)
-        y, weight = self._check_labels(y, X), None
+        y, weight = check_labels(y, X), None
         used = np.arange(X.shape[0])
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weight = check_training_weight(sample_weight, X)
             used = np.flatnonzero(weight)
-            if not in_range(weight).all():
-                raise ValueError(
-                    f"sample_weight goes up to {weight.max():g}: divide all weights by a number so that the "
-                    f"largest is between {SMALLEST:g} and {LARGEST:g}."
-                )
         splits = make_splits(y, domain, used, self.cv, self.random_state)
         if weight is not None:
             # A row of weight zero is no row: it must not bring a class or a domain with it.
             X, y, domain, weight = _safe_indexing(X, used), y[used], domain[used], weight[used]
-        labels = self._encode_labels(y)
+        self.classes_, labels = encode_labels(y)
         encoded = (reads_numbers(self.stable), reads_numbers(self.unstable))
         along = self._along_components()
         self.stable_columns_, self.unstable_columns_, selector = choose_columns(
@@ -286,7 +272,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         # Taken once: of a frame that encodes them.
         stable_X = self.stable_columns_.take(X)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
-        self._check_numbers(stable_X, unstable_X)
+        require_numbers(self, stable_X, unstable_X)
         tell_filled(self, X, "training rows")
         self.regression_: LogisticRegression | None = None
         cv: Any = self.cv
@@ -294,7 +280,10 @@ class StableFeatureBoosting(AdaptableClassifier):
             splits = domain_splits(labels, domain, int(cv)) or splits
         if along and self.stable is None:
             self.regression_, _ = tuned_regression(stable_X, labels, domain, splits, weight, self.n_jobs)
-        held_out, raw = self._fit_stable(stable_X, labels, domain, weight, splits)
+        learner = self._stable_learner(stable_X)
+        self.stable_, held_out, raw = learner.learn(
+            stable_X, labels, domain, weight, splits, self.validation_domain, self.n_jobs
+        )
         rows_weight = np.ones(len(labels)) if weight is None else weight
         self.temperature_ = self._fit_temperature(raw, labels, domain, rows_weight, held_out)
         calibrated = self.temperature_.apply(raw)
@@ -329,7 +318,12 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.components_: PlayedComponents | None = None
         if along:
             left_out = held_out if play and len(by_domain) > 1 else held_out[:0]
-            self._learn_components(X, labels, domain, calibrated, left_out, choices)
+            known = (left_out, domain, choices, self.training_.source_prior, self.random_state)
+            played = play_components(self.stable_columns_, X, labels, calibrated, *known)
+            self.components_ = played
+            # Those of all training rows stand in until there are new ones.
+            self.unstable_columns_ = Directions.of(self.stable_columns_, X, played.chosen, self.random_state)
+            self.training_ = replace(self.training_, leak_source=LEAK_SOURCE)
         elif play and len(self.unstable_columns_):
             self.pooled_, experience = learn_answers(
                 self, X, (stable_X, unstable_X), labels, domain, weight, choices
@@ -341,33 +335,6 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def _along_components(self) -> bool:
         return isinstance(self.unstable_features, str) and self.unstable_features == COMPONENTS
-
-    def _learn_components(
-        self,
-        X: Any,
-        labels: IntArray,
-        domain: npt.NDArray[Any],
-        calibrated: FloatArray,
-        left_out: IntArray,
-        choices: Choices,
-    ) -> None:
-        """Let own domains play the new one, along their components."""
-        self.components_ = play_components(
-            self.stable_columns_,
-            X,
-            labels,
-            calibrated,
-            left_out,
-            domain,
-            choices,
-            self.training_.source_prior,
-            self.random_state,
-        )
-        # Those of all training rows stand in until there are new ones.
-        self.unstable_columns_ = Directions.of(
-            self.stable_columns_, X, self.components_.chosen, self.random_state
-        )
-        self.training_ = replace(self.training_, leak_source=LEAK_SOURCE)
 
     def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> StableFeatureBoosting:
         """Return the model for the rows of a new domain: with components, along theirs."""
@@ -422,76 +389,11 @@ class StableFeatureBoosting(AdaptableClassifier):
             settings = clone(settings).set_params(head=self.unstable)
         return super()._choices(settings)
 
-    def _stable_estimator(self, X: Any) -> Any:
-        if self.regression_ is not None:
-            return clone(self.regression_)
-        return default_classifier(X) if self.stable is None else clone(self.stable)
-
-    def _fit_stable(
-        self, X: Any, y: IntArray, domain: npt.NDArray[Any], weight: FloatArray | None, splits: Splits
-    ) -> tuple[IntArray, FloatArray]:
-        """Fit `stable_`; return held-out rows and their raw log-probabilities."""
-        every = np.arange(len(y))
-        if self.validation_domain is not None:
-            held_out = np.flatnonzero(domain == self.validation_domain)
-            rest = np.flatnonzero(domain != self.validation_domain)
-            if not len(held_out) or not len(rest):
-                raise ValueError(
-                    f"validation_domain={self.validation_domain!r} must be one of several domains; "
-                    f"sample_domain holds {sorted(set(domain.tolist()), key=str)}."
-                )
-            self.stable_ = self._fit_on(X, y, weight, rest)
-            return held_out, self._raw_log_proba(self.stable_, _safe_indexing(X, held_out))
-        self.stable_ = self._fit_on(X, y, weight, every)
-        if isinstance(self.stable_, FrozenEstimator):
-            raw = self._raw_log_proba(self.stable_, X)
-            if recall_score(y, raw.argmax(axis=1), average="macro") > _SUSPICIOUS_RECALL:
-                warn(
-                    "The prefit stable classifier is right about nearly every row: were these rows used to "
-                    "fit it? Calibration and the refusal to adapt need rows that are new to it.",
-                    AdaptationWarning,
-                )
-            return every, raw
-        if any(len(np.unique(y[inside])) < 2 for inside, _ in splits):
-            raise ValueError(
-                "Without the rows that a fold holds out, one class only is left: calibration needs at least "
-                "two rows of two classes (or a `cv` whose folds leave both)."
-            )
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._predict_fold)(X, y, weight, inside, outside) for inside, outside in splits
-        )
-        held_out, raw = np.concatenate([outside for _, outside in splits]), np.concatenate(parts)
-        # A splitter may hold a row out twice, or never: each is judged once.
-        held_out, first = np.unique(held_out, return_index=True)
-        return held_out, raw[first]
-
-    def _predict_fold(
-        self, X: Any, y: IntArray, weight: FloatArray | None, inside: IntArray, outside: IntArray
-    ) -> FloatArray:
-        return self._raw_log_proba(self._fit_without(X, y, weight, inside), _safe_indexing(X, outside))
-
-    def _fit_without(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
-        """Fit to `rows` a classifier that judges others, and is not kept."""
-        if self.stable is None and self.regression_ is None:
-            rows = enough_rows(rows, y, X.shape[1])
-        return self._fit_on(X, y, weight, rows)
-
-    def _fit_on(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
-        estimator = self._stable_estimator(X)
-        if not hasattr(estimator, "predict_proba"):
-            raise ValueError(
-                f"The stable classifier {type(estimator).__name__} has no predict_proba: use one that gives "
-                "probabilities, or wrap it in sklearn.calibration.CalibratedClassifierCV."
-            )
-        if isinstance(estimator, FrozenEstimator):
-            check_frozen_classes(estimator, self.classes_)
-            return estimator
-        part = None if weight is None else weight[rows]
-        return fit_with_weight(estimator, _safe_indexing(X, rows), self.classes_[y[rows]], part)
-
-    def _raw_log_proba(self, estimator: Any, X: Any) -> FloatArray:
-        """Log-probabilities in the order of `classes_`; a class unseen by a fold gets the floor."""
-        return raw_log_proba(estimator, X, self.classes_)
+    def _stable_learner(self, X: Any) -> StableLearner:
+        estimator = self.stable if self.regression_ is None else self.regression_
+        if estimator is None:
+            return StableLearner(default_classifier(X), self.classes_, thin=True)
+        return StableLearner(estimator, self.classes_, thin=False)
 
     def _fit_temperature(
         self,
@@ -523,7 +425,10 @@ class StableFeatureBoosting(AdaptableClassifier):
         return self._stable_log_proba(X)
 
     def _stable_log_proba(self, X: Any) -> FloatArray:
-        return self.temperature_.apply(self._raw_log_proba(self.stable_, self.stable_columns_.take(X)))
+        return self._calibrated(self.stable_columns_.take(X))
+
+    def _calibrated(self, stable_X: Any) -> FloatArray:
+        return self.temperature_.apply(raw_log_proba(self.stable_, stable_X, self.classes_))
 
     def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
         """Return calibrated log f_S of shape (n, K), and the unstable columns: what `sfboost.adapt` takes."""
@@ -553,8 +458,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         require_unstable(self)
         tell_filled(self, X, "new rows")
         stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
-        self._check_numbers(stable_X, unstable_X)
-        return self.temperature_.apply(self._raw_log_proba(self.stable_, stable_X)), unstable_X
+        require_numbers(self, stable_X, unstable_X)
+        return self._calibrated(stable_X), unstable_X
 
     # -- what the training domains say --------------------------------------------------------------
 
@@ -644,6 +549,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def _check_input(self, X: Any, *, reset: bool) -> Any:
         """Arrays are validated; DataFrames stay what they are, so that pipelines find their columns."""
+        refuse_twins(X)
         if hasattr(X, "iloc") or is_frame(X):
             if X.shape[0] == 0:
                 raise ValueError("Found array with 0 sample(s): X is empty, pass at least one row.")
@@ -657,40 +563,6 @@ class StableFeatureBoosting(AdaptableClassifier):
             with np.errstate(invalid="ignore"):  # scikit-learn sums up to see whether all is finite
                 return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
         return validate_data(self, X, accept_sparse="csr", dtype=None, ensure_all_finite=False, reset=reset)
-
-    def _check_columns(self, X: Any) -> None:
-        """`_check_numbers` of rows whose columns were not taken yet."""
-        self._check_numbers(self.stable_columns_.take(X), self.unstable_columns_.take(X))
-
-    def _check_numbers(self, stable_X: Any, unstable_X: Any) -> None:
-        """Text and NaN are refused by name where a default estimator would meet them."""
-        remedy = "impute or encode it first, or pass a pipeline that does as `{0}`."
-        for part, columns, estimator, what in (
-            (stable_X, self.stable_columns_, self.stable, "stable"),
-            (unstable_X, self.unstable_columns_, self.unstable, "unstable"),
-        ):
-            if reads_numbers(estimator) and len(columns):
-                require_finite_numbers(part, columns.names, what, remedy.format(what))
-
-    def _check_labels(self, y: Any, X: Any) -> npt.NDArray[Any]:
-        """One label per row, none missing."""
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: fit needs labels.")
-        labels = column_or_1d(y, warn=True)
-        check_consistent_length(X, labels)
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            raise ValueError("Input y contains NaN or infinity: drop those rows, or give them a label.")
-        if labels.dtype.kind == "O" and any(is_missing(label) for label in labels):
-            raise ValueError("Input y contains missing labels: drop those rows, or give them a label.")
-        check_classification_targets(labels)
-        return labels
-
-    def _encode_labels(self, labels: npt.NDArray[Any]) -> IntArray:
-        """Class positions of the labels; sets `classes_`."""
-        self.classes_, position = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only ({self.classes_[0]}): at least two classes are needed.")
-        return position.reshape(-1)
 
     @property
     def encoder_(self) -> Encoder | None:

@@ -39,8 +39,8 @@ _FEWEST_ROWS = 10
 #: the rarest class.
 MOST_ROWS = 5000
 _OF_RAREST = 1000
-# Of a domain's own labels, so that no row is predicted by a head that saw it.
-_FOLDS = 5
+# Of a domain's own labels, so that no row is predicted by a head that saw it; half of a long one is plenty.
+_FOLDS, _FOLDS_OF_MANY, _MANY = 5, 2, 20_000
 
 
 def evaluate_domains(
@@ -192,15 +192,19 @@ def compare_on_domain(
     if adapted.best is None and adapted.head_ is not None:
         answers["boosted"] = given
     proba = answers | {"adapted": given, "labelled": labelled}
-    scores = {name: score_predictions(position, said, price) for name, said in proba.items()}
+    scores = {name: score_predictions(position, proba[name], price) for name in COMPARED}
+    candidates = {
+        name: scores[name][by] if name in scores else score_predictions(position, said, price, by)[by]
+        for name, said in answers.items()
+    }
     return DomainScores(
         domain=None,
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
-        scores={method: scores[method] for method in COMPARED},
+        scores=scores,
         p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
-        candidates={name: scores[name][by] for name in answers},
+        candidates=candidates,
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
         metric=by,
     )
@@ -282,7 +286,7 @@ def _used_columns(fitted: StableFeatureBoosting, X: Any) -> Any:
 def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) -> FloatArray:
     """Adapted with the domain's own labels; every row predicted by a head that did not see it."""
     rng = np.random.default_rng(0)
-    folds = rng.permutation(len(y)) % min(_FOLDS, len(y))
+    folds = rng.permutation(len(y)) % min(_FOLDS_OF_MANY if len(y) >= _MANY else _FOLDS, len(y))
     log_stable, unstable = fitted.stable_and_unstable(X)
     stable, choices = np.exp(log_stable), replace(fitted._choices(fitted.settings), together=True)
     proba = np.empty((len(y), len(fitted.classes_)))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfboost.adaptation import AdaptationRefused, Training
 from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.decision import Amount, refusals
-from sfboost.adaptation.settings import ANSWERS, Choices
+from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.answers import AnswerRows
 from sfboost.answers.candidates import BoostSettings
@@ -42,8 +42,6 @@ def adapt_domains(
 
     `rows` are wanted for answer="best"; `note` is what else is to be said of the answer.
     """
-    if answer not in ("best", *ANSWERS):
-        raise ValueError(f"answer={answer!r} is not known: use one of {['best', *ANSWERS]}.")
     if choices.head is not None or choices.transport != "posterior":
         raise ValueError(
             'sample_domain needs the default head and transport="posterior": leave `unstable` and `settings` '
@@ -69,7 +67,7 @@ def adapt_domains(
             rows,
             [mine for _, mine in by_domain],
             experience,
-            BoostSettings(choices, experience.reference.prior, model.classes_),
+            BoostSettings(replace(choices, together=True), experience.reference.prior, model.classes_),
             can_boost=not reason,
             doubt=model._doubt(),
         )

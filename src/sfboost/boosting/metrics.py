@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ POINTS = frozenset({"accuracy", "balanced_accuracy", "auroc"})
 
 
 def score_predictions(
-    y: npt.NDArray[np.intp], proba: FloatArray, costs: FloatArray | None = None
+    y: npt.NDArray[np.intp], proba: FloatArray, costs: FloatArray | None = None, only: str | None = None
 ) -> dict[str, float]:
     """Every metric of `METRICS` and, with costs, "cost"; AUROC is NaN where a class is missing.
 
@@ -32,6 +33,8 @@ def score_predictions(
     proba : array of shape (n, K)
     costs : array of shape (K, K), optional
         ``costs[y, j]`` of deciding j where the truth is y: decisions are then the cheapest ones.
+    only : str, optional
+        The one metric that is wanted.
 
     Examples
     --------
@@ -41,19 +44,26 @@ def score_predictions(
     """
     right = proba.argmax(axis=1) == y
     present = np.unique(y)
-    chosen = np.maximum(proba[np.arange(len(y)), y], np.finfo(np.float64).eps)
-    squared = ((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1)
-    price = {} if costs is None else {"cost": float(costs[y, cheapest(proba, costs)].mean())}
-    return {
-        "accuracy": float(right.mean()),
-        "balanced_accuracy": float(np.mean([right[y == k].mean() for k in present])),
-        "log_loss": float(-np.log(chosen).mean()),
-        # Half of the multi-class sum, so that with two classes it is the usual (p − y)².
-        "brier": float(squared.mean() / 2.0),
-        "auroc": _auroc(y, proba, present),
-        "ece": expected_calibration_error(proba, y),
-        **price,
+    scores: dict[str, Callable[[], Any]] = {
+        "accuracy": right.mean,
+        "balanced_accuracy": lambda: np.mean([right[y == k].mean() for k in present]),
+        "log_loss": lambda: _log_loss(y, proba),
+        "brier": lambda: _brier(y, proba),
+        "auroc": lambda: _auroc(y, proba, present),
+        "ece": lambda: expected_calibration_error(proba, y),
     }
+    if costs is not None:
+        scores["cost"] = costs[y, cheapest(proba, costs)].mean
+    return {name: float(score()) for name, score in scores.items() if only in (None, name)}
+
+
+def _log_loss(y: npt.NDArray[np.intp], proba: FloatArray) -> float:
+    return float(-np.log(np.maximum(proba[np.arange(len(y)), y], np.finfo(np.float64).eps)).mean())
+
+
+def _brier(y: npt.NDArray[np.intp], proba: FloatArray) -> float:
+    """Half of the multi-class sum, so that with two classes it is the usual (p − y)²."""
+    return float(((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1).mean() / 2.0)
 
 
 def is_skewed(shares: Sequence[Sequence[float]]) -> bool:

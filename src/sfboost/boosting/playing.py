@@ -238,11 +238,12 @@ def learn_answers(
         rest = np.flatnonzero(others)
         if len(np.unique(y[rest])) < 2:
             return []
-        stable, pooled = model._fit_without(stable_X, y, weight, rest), pooled_on(rest)
+        stable = model._stable_learner(stable_X).fit_judge(stable_X, y, weight, rest)
+        pooled = pooled_on(rest)
         made = []
         for name, rows in group:
             some = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:_MOST_ROWS])
-            raw = model._raw_log_proba(stable, _safe_indexing(stable_X, some))
+            raw = raw_log_proba(stable, _safe_indexing(stable_X, some), model.classes_)
             log_pooled = raw_log_proba(pooled, both[some], model.classes_)
             made.append(_Played(name, some, pooled, model.temperature_.apply(raw), log_pooled))
         return made

@@ -9,9 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._split import GroupsConsumerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
 
-from sfboost.adaptation.checks import is_missing
+from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
 from sfboost.diagnostics.by_domain import rows_by_domain
+from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 Splits = list[tuple[IntArray, IntArray]]
@@ -40,6 +43,39 @@ def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
             "sample_domain has missing entries: name the domain of every row, or drop those rows."
         )
     return domain
+
+
+def check_labels(y: Any, X: Any) -> npt.NDArray[Any]:
+    """One label per row, none missing."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: fit needs labels.")
+    labels = column_or_1d(y, warn=True)
+    check_consistent_length(X, labels)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity: drop those rows, or give them a label.")
+    if labels.dtype.kind == "O" and any(is_missing(label) for label in labels):
+        raise ValueError("Input y contains missing labels: drop those rows, or give them a label.")
+    check_classification_targets(labels)
+    return labels
+
+
+def encode_labels(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
+    """The classes, two at least, and the position of each label among them."""
+    classes, position = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only ({classes[0]}): at least two classes are needed.")
+    return classes, position.reshape(-1)
+
+
+def check_training_weight(sample_weight: Any, X: Any) -> FloatArray:
+    """One weight per row, none negative, and none that overflows when it is squared."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not in_range(weight).all():
+        raise ValueError(
+            f"sample_weight goes up to {weight.max():g}: divide all weights by a number so that the "
+            f"largest is between {SMALLEST:g} and {LARGEST:g}."
+        )
+    return weight
 
 
 def check_frozen_classes(estimator: Any, classes: npt.NDArray[Any]) -> None:

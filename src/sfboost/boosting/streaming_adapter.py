@@ -98,6 +98,10 @@ class StreamingAdapter:
         batches_per_year: float = 365.0,
         false_alarms_per_year: float = 1.0,
     ) -> None:
+        if not isinstance(adapted, AdaptedClassifier):
+            raise TypeError(
+                f"Got a {type(adapted).__name__}: pass what its `adapt` returns for the first rows."
+            )
         if half_life is not None and not half_life > 0.0:
             raise ValueError(f"half_life={half_life} makes no sense: it is a number of rows, or None.")
         if not 0.0 < false_alarms_per_year <= batches_per_year:
@@ -132,6 +136,10 @@ class StreamingAdapter:
             For a batch that is late: the rows that arrived since it should have. It counts as if it had come
             then, and is not watched for a change.
         """
+        if not age >= 0.0:
+            raise ValueError(
+                f"age={age} makes no sense: it is a number of rows, zero if the batch is on time."
+            )
         if name is not None and name in self._names:
             return Event("repeated", detector=self._detector)
         stable, unstable = both_parts(self._model, X)

@@ -115,7 +115,7 @@ def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior
     weight = back_to_training(np.exp(view.log_stable), prior, view.weight)
     return BlindDomain(
         name,
-        len(view.weight),
+        int(np.count_nonzero(view.weight)),
         measure_moments(coordinates, view),
         measure_moments(coordinates, replace(view, weight=weight)),
         measure_elsewhere(coordinates, view) if len(prior) > 2 else None,

@@ -19,8 +19,8 @@ from sfboost.cli.console import cell, say, screen, speaking
 from sfboost.cli.pipes import Console
 from sfboost.cli.results import print_tables
 from sfboost.cli.table_one import show_table_one
-from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets.local_files import fetch_all
+from sfboost.lab.datasets.sources import MissingDataError
 from sfboost.lab.experiments.engines import ENGINES, SweepEngine, make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.page import write_page, write_tables

@@ -23,7 +23,7 @@ from typing import IO
 from sfboost.whole_files import put_in_place
 
 GIB = 2**30
-_CHUNK = 2**20
+CHUNK = 2**20
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -104,7 +104,7 @@ def members(archive: Path, limits: Limits | None = None) -> list[Member]:
     [Member(name='words.txt', size=5, offset=-1)]
     """
     limits = limits or Limits()
-    allowed = min(limits.max_bytes, limits.max_ratio * max(archive.stat().st_size, _CHUNK))
+    allowed = min(limits.max_bytes, limits.max_ratio * max(archive.stat().st_size, CHUNK))
     found: list[Member] = []
     total = 0
     with _opened(archive) as opened:
@@ -144,7 +144,7 @@ def unpack(archive: Path, target: Path, limits: Limits | None = None) -> Path:
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 with (root / name).open("wb") as out:
                     # Both readers stop at the size that was counted, whatever follows in the archive.
-                    shutil.copyfileobj(source, out, _CHUNK)
+                    shutil.copyfileobj(source, out, CHUNK)
         try:
             put_in_place(root, target)
         except OSError:
@@ -169,7 +169,7 @@ def content_hash(path: Path) -> str:
     """
     digest = hashlib.sha256()
     with open_unpacked(path) as source:
-        while chunk := source.read(_CHUNK):
+        while chunk := source.read(CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
 
@@ -197,32 +197,6 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
                 yield source  # type: ignore[misc]
         else:
             yield raw
-
-
-def copy_unpacked(path: Path, target: Path, max_bytes: int) -> None:
-    """Write the unpacked bytes of a file, or refuse when there are more than allowed.
-
-    Examples
-    --------
-    >>> import gzip, tempfile
-    >>> from pathlib import Path
-    >>> from sfboost.datasets.archives import copy_unpacked
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.gz").write_bytes(gzip.compress(b"hello"))
-    ...     copy_unpacked(Path(folder, "a.gz"), Path(folder, "a"), max_bytes=5)
-    ...     Path(folder, "a").read_text()
-    'hello'
-    """
-    written = 0
-    try:
-        with open_unpacked(path) as source, target.open("wb") as out:
-            while chunk := source.read(_CHUNK):
-                written += len(chunk)
-                if written > max_bytes:
-                    raise UnsafeArchiveError(f"unpacks to more than the {max_bytes} bytes the file has")
-                out.write(chunk)
-    except (EOFError, zlib.error) as error:
-        raise OSError(f"is a damaged gzip file: {error}") from error
 
 
 @contextmanager

@@ -18,9 +18,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from sfboost.datasets.cache import cache_folder
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence, Picture, decode_all
-from sfboost.datasets.sources import cache_folder
 from sfboost.whole_files import whole_file
 
 Floats = NDArray[np.float32]

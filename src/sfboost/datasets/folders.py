@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from sfboost.datasets.archives import Member, UnsafeArchiveError, content_hash, members, unpack
+from sfboost.datasets.cache import cache_folder
 from sfboost.datasets.contract import Dataset, Domain, as_names
 from sfboost.datasets.images import ImageSequence, PictureStore
-from sfboost.datasets.sources import cache_folder
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 _LEVELS = 3

@@ -16,7 +16,6 @@ from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.diagnostics.recalibration import Recalibration
 from sfboost.diagnostics.report import Diagnosis, diagnose
 from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
-from sfboost.diagnostics.simulation import Dials, SimulatedDomain, SimulatedProblem, random_dials, simulate
 
 __all__ = [
     "CHECKS",
@@ -25,15 +24,12 @@ __all__ = [
     "CheckInputs",
     "CheckResult",
     "Diagnosis",
-    "Dials",
     "DomainLeak",
     "InterceptSlope",
     "NewRows",
     "Performance",
     "PredictionSets",
     "Recalibration",
-    "SimulatedDomain",
-    "SimulatedProblem",
     "TrainingRows",
     "Verdict",
     "conditional_independence",
@@ -45,8 +41,6 @@ __all__ = [
     "make_new_rows",
     "make_training_rows",
     "new_domain_alarm",
-    "random_dials",
-    "simulate",
     "training_leak",
     "training_leaks",
 ]

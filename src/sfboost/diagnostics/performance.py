@@ -10,7 +10,7 @@ which has the weight f_y(x) / p_y · [ε⁻¹ f(x')]_y, the two are independent,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -151,11 +151,20 @@ def estimate_performance(
     # Rows drawn anew, by weights: that ε and the prior are estimates is in it.
     drawn = [scores(weight * rng.exponential(size=n_rows)) for _ in range(_REPLICATES)]
     z = float(norm.ppf(0.5 + level / 2.0))
-    reach = {name: z * float(np.nanstd([one[name] for one in drawn])) for name in value}
+    reach = {name: z * spread for name, spread in spreads(drawn).items()}
     if leak > 0.0:
         bias = _leak_reach(proba, stable, weight, i, k, leak, costs)
         reach = {name: size + bias[name] for name, size in reach.items()}
     return Performance.around(value, reach, leak, level, costs)
+
+
+def spreads(drawn: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Standard deviation of each score over draws in which it has a value; nan if it never has."""
+    found = {name: np.array([scores[name] for scores in drawn]) for name in drawn[0]}
+    return {
+        name: float(np.nanstd(values)) if np.isfinite(values).any() else float("nan")
+        for name, values in found.items()
+    }
 
 
 def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:

@@ -71,7 +71,7 @@ class PredictionSets:
 
     def thresholds(self, coverage: float) -> dict[str, float]:
         """The doubt up to which a class belongs to the set, as each left-out domain needs it."""
-        if not 0.0 < coverage < 1.0:
+        if not isinstance(coverage, (int, float, np.floating)) or not 0.0 < coverage < 1.0:
             raise ValueError(
                 f"coverage={coverage} is not a share: use a number between 0 and 1, such as 0.9."
             )

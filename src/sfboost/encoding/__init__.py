@@ -5,6 +5,6 @@ Lowest first: `cells` (what a column holds) · `column` (one recipe) · `encoder
 
 from sfboost.encoding.column import Column
 from sfboost.encoding.encoder import Encoder
-from sfboost.encoding.frames import EncodingWarning, is_frame
+from sfboost.encoding.frames import EncodingWarning, is_frame, refuse_twins
 
-__all__ = ["Column", "Encoder", "EncodingWarning", "is_frame"]
+__all__ = ["Column", "Encoder", "EncodingWarning", "is_frame", "refuse_twins"]

@@ -25,6 +25,16 @@ def is_frame(X: Any) -> bool:
     return all(isinstance(name, str) for name in labels) and len(set(labels)) == len(labels)
 
 
+def refuse_twins(X: Any) -> None:
+    """Refuse a frame in which two columns have one name: nobody knows which is meant."""
+    names = _labels(X) if nw.dependencies.is_into_dataframe(X) else []
+    twice = (
+        sorted({str(name) for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    )
+    if twice:
+        raise ValueError(f"X has several columns named {twice}: give each its own name.")
+
+
 def names_of(X: Any) -> list[str]:
     """Names of the columns of a frame."""
     return [str(name) for name in _labels(X)]

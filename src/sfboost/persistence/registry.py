@@ -79,6 +79,7 @@ TYPES: dict[str, str] = {
     "SoftLabelClassifier": "sfboost.heads",
     "LinearFit": "sfboost.heads.linear",
     "Precision": "sfboost.torch.precision",
+    "Preference": "sfboost.torch.embedding",
     "Plan": "sfboost.torch.plan",
     "Cells": "sfboost.leakage.cells",
     "ScoreModel": "sfboost.leakage.cells",

@@ -12,7 +12,7 @@ from torch import nn
 from sfboost.torch.building import trunk_width
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.plan import Goal
-from sfboost.torch.views import VIEWS, ColumnPart, views_of
+from sfboost.torch.views import VIEWS, Part, views_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,13 +111,15 @@ def variants(best: Candidate, network: str, shape: Sequence[int], goal: Goal) ->
     return changed
 
 
-def trunk_maker(candidate: Candidate, own: nn.Module | None, shape: Sequence[int]) -> Callable[[], nn.Module]:
+def trunk_maker(
+    candidate: Candidate, own: nn.Module | None, shape: Sequence[int], n_classes: int
+) -> Callable[[], nn.Module]:
     """Return what makes the trunk of a candidate for rows of a shape: a view, a network, which features.
 
     Examples
     --------
     >>> import torch
-    >>> trunk_maker(Candidate(view="columns"), None, (3,))()(torch.zeros(2, 3)).shape
+    >>> trunk_maker(Candidate(view="columns"), None, (3,), 2)()(torch.zeros(2, 3)).shape
     torch.Size([2, 100])
     """
 
@@ -128,9 +130,9 @@ def trunk_maker(candidate: Candidate, own: nn.Module | None, shape: Sequence[int
             trunk = make_network(candidate.network, shape, dropout=candidate.dropout)
         if candidate.frozen:
             trunk.requires_grad_(False)
-        seen = nn.Sequential(VIEWS[candidate.view](shape), trunk)
+        seen = nn.Sequential(VIEWS[candidate.view](shape, n_classes), trunk)
         if candidate.steady:
-            seen.append(ColumnPart(trunk_width(seen, torch.zeros(2, *shape))))
+            seen.append(Part([trunk_width(seen, torch.zeros(2, *shape))]))
         return seen
 
     return make

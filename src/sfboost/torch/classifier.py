@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import fields
@@ -11,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from sklearn.base import clone
 from torch import nn
 
 from sfboost.adaptation import Settings
@@ -21,6 +23,7 @@ from sfboost.leakage.model import LeakModel
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.building import build_network, seed_of
+from sfboost.torch.embedding import Preference, embedded, preference
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import GivenTrunk, make_network
@@ -48,6 +51,7 @@ _NOT_IDENTITY = (
     "device",
     "transport",
     "settings",
+    "components",
 )
 # Fields of a plan that say nothing about training.
 _NOT_TRAINING = ("budget", "checkpoint", "checkpoint_every", "verbose", "precision")
@@ -93,6 +97,10 @@ class SFBClassifier(FittedPredictor):
     settings : Settings, default=None
         How `adapt` fits Φ_U. None is `Settings(correction="posthoc")`: on learned features, which leak, it
         did better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
+    components : bool, default=True
+        With a frozen network and three domains or more: whether components of what it makes of the rows
+        (`StableFeatureBoosting(unstable_features="components")`) may take the place of the learned split.
+        They do where f_S is not shown to be stable and own domains, each left out, clearly prefer them.
     device : str
         "cpu", "cuda" ...
     random_state : int, optional
@@ -117,6 +125,10 @@ class SFBClassifier(FittedPredictor):
     search_ : list of dict or None
         What was tried, the best first: risk on held-out rows on which the first guess says nothing, accuracy
         where that guess is right and where it is wrong. None without a search.
+    preference_ : Preference or None
+        With a frozen network: accuracies in own domains left out, by the learned split and along components.
+    embedded_ : StableFeatureBoosting or None
+        Components, where they took the place of the learned split.
     verification_ : Verification
         Whether f_S is shown to be stable, on rows that it was not trained on.
 
@@ -153,6 +165,7 @@ class SFBClassifier(FittedPredictor):
         flatten: bool | str = "auto",
         transport: str = "posterior",
         settings: Settings | None = None,
+        components: bool = True,
         device: str = "cpu",
         random_state: int | None = 0,
     ) -> None:
@@ -169,6 +182,7 @@ class SFBClassifier(FittedPredictor):
         self.flatten = flatten
         self.transport = transport
         self.settings = settings
+        self.components = components
         self.device = device
         self.random_state = random_state
 
@@ -230,6 +244,7 @@ class SFBClassifier(FittedPredictor):
             )
         if not isinstance(self.flatten, bool) and self.flatten != "auto":
             raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
+        self.embedded_ = None
         self._choices(self.settings)  # what is wrong in them is said before training
         self.precision_ = resolve_precision(self.plan.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)
@@ -248,6 +263,7 @@ class SFBClassifier(FittedPredictor):
         self.search_: list[dict[str, Any]] | None = None
         self.architecture_: dict[str, Any] | None = None
         self.first_guess_ = None
+        self.preference_: Preference | None = None
         if searched:
             outputs = self._search(training, seed, identity, callback)
             if held is None:
@@ -264,6 +280,31 @@ class SFBClassifier(FittedPredictor):
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.domain for part in parts]),
         )
+        if self.backbone_ is not None and self.components and not self.verification_.stable:
+            self._prefer(self._embedded_rows(rows.x), rows)
+
+    def _prefer(self, features: FloatArray, rows: Rows) -> None:
+        """Let components take the place of the learned split, if own domains clearly prefer them."""
+        shared: dict[str, Any] = {"transport": self.transport, "settings": self.settings}
+        along = embedded(features, rows.y, rows.domain, calibration=self.calibration, **shared)
+        if along is None:
+            return
+        alone = clone(self).set_params(
+            network=nn.Identity(),
+            components=False,
+            plan__checkpoint=None,
+            plan__validation_domain=None,
+            plan__verbose=0,
+        )
+
+        def learn(inside: npt.NDArray[np.intp]) -> SFBClassifier:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what is tried on the way is no one's answer
+                return clone(alone).fit(features[inside], rows.y[inside], sample_domain=rows.domain[inside])
+
+        self.preference_ = preference(features, rows.y, rows.domain, along, learn)
+        if self.preference_ is not None and self.preference_.components_win:
+            self.embedded_, self.training_ = along, along.training_
 
     def _searches(self, rows: Rows) -> bool:
         """Whether settings are searched for: all that the search decides is left to it."""
@@ -363,8 +404,7 @@ class SFBClassifier(FittedPredictor):
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
         searched = getattr(self, "architecture_", None)  # files of earlier versions do not have it
-        own = self.network if isinstance(self.network, nn.Module) else None
-        second = None if searched is None else searched_trunk(searched, "unstable", self.row_shape_, own)
+        second = None if searched is None else self._searched_trunk("unstable", self.row_shape_)
         return {
             "make_unstable_trunk": second,
             "split": self.split,
@@ -383,12 +423,16 @@ class SFBClassifier(FittedPredictor):
     def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
         searched = getattr(self, "architecture_", None)
         if searched is not None:
-            own = self.network if isinstance(self.network, nn.Module) else None
-            return searched_trunk(searched, "stable", shape, own)
+            return self._searched_trunk("stable", shape)
         network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network
         if isinstance(network, nn.Module):
             return lambda: GivenTrunk(network)
         return lambda: make_network(network, shape, dropout=self.plan.dropout)
+
+    def _searched_trunk(self, part: str, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+        assert self.architecture_ is not None
+        own = self.network if isinstance(self.network, nn.Module) else None
+        return searched_trunk(self.architecture_, part, shape, len(self.classes_), own)
 
     def _saved_state(self) -> dict[str, Any]:
         return saved_state(self)

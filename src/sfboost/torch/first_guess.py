@@ -30,8 +30,7 @@ def first_guess(members: Members, progress: TrainingProgress) -> np.ndarray:
     -------
     array of int, one for each row
     """
-    everything = np.arange(len(members.y))
-    named = [everything if len(members.folds) == 1 else fold.held for fold in members.folds]
+    named = [members.named(k) for k in range(len(members.folds))]
     paths: list[list[tuple[float, np.ndarray]]] = []
     for k, fold in enumerate(members.folds):
         network = members.build(members.guess_candidate(), k)

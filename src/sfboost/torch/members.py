@@ -19,7 +19,7 @@ from sfboost.torch.learning import Learner
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stages import Trial, trials, unstable_trial
-from sfboost.torch.views import steady_columns
+from sfboost.torch.views import depends_on_rows, found_views, steady_columns, views_of
 
 Look = Callable[[], float]
 History = list[dict[str, Any]]
@@ -52,8 +52,8 @@ class Members:
     Attributes
     ----------
     folds : list of Fold
-    shown : dict of array of bool
-        Columns that a view of some columns shows.
+    found : list of dict of dict of array
+        Buffers of the views that depend on the rows, by fold and view.
     """
 
     x: Tensor
@@ -64,7 +64,7 @@ class Members:
     seed: int
     options: dict[str, Any] = field(default_factory=dict)
     checkpoint: Path | None = None
-    shown: dict[str, np.ndarray] = field(default_factory=dict)
+    found: list[dict[str, dict[str, np.ndarray]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.own = self.network if isinstance(self.network, nn.Module) else None
@@ -76,6 +76,25 @@ class Members:
         self.plan = _PLAN.changed(batch_size=_BATCH if large else None)
         if self.own is not None:  # weights that are worth something must not be thrown about
             self.plan = self.plan.changed(learning_rate=Plan.learning_rate)
+
+    def find_views(self, guess: np.ndarray) -> None:
+        """Find the views that depend on the rows and on Û, for each fold without what it holds out."""
+        names, x = views_of(self.shape), self.x.double().cpu().numpy()
+        every = [fold.train for fold in self.folds]
+        parts = [(x[rows], self.y[rows], guess[rows], self.domain[rows]) for rows in every]
+        self.found = [found_views(*part, names) for part in parts]
+
+    def offers(self, view: str) -> bool:
+        """Return whether a view is one in every fold: it hides something, and not everything."""
+        return not depends_on_rows(view) or all(view in found for found in self.found)
+
+    def saved_in(self, folder: str) -> Members:
+        """Return the same rows and folds, with checkpoints in a folder of their own."""
+        return replace(self, checkpoint=None if self.checkpoint is None else self.checkpoint / folder)
+
+    def named(self, k: int) -> np.ndarray:
+        """Return the rows that a guess by fold k names: those held out; all of them if there is one fold."""
+        return np.arange(len(self.y)) if len(self.folds) == 1 else self.folds[k].held
 
     def guess_candidate(self) -> Candidate:
         """Return the network of the first guess and of Φ_U."""
@@ -89,7 +108,7 @@ class Members:
     def build(self, candidate: Candidate, k: int) -> SplitNetwork:
         """Return a new network for fold k; its weights depend on the seed and the fold."""
         network = build_network(
-            trunk_maker(candidate, self.own, self.shape),
+            self._trunk_maker(candidate),
             self.x[:2],
             split="separate",
             n_classes=self.n_classes,
@@ -97,11 +116,14 @@ class Members:
             n_stable=None,
             n_unstable=1 if self.n_classes == 2 else self.n_classes,
             seed=seed_of(self.seed, 0, k),
-            make_unstable_trunk=trunk_maker(self.guess_candidate(), self.own, self.shape),
+            make_unstable_trunk=self._trunk_maker(self.guess_candidate()),
         )
-        if candidate.view in self.shown:
-            network.trunk[0].kept.copy_(torch.from_numpy(self.shown[candidate.view]))  # type: ignore[index]
+        for name, values in self.found[k].get(candidate.view, {}).items() if self.found else ():
+            network.trunk[0].get_buffer(name).copy_(torch.from_numpy(values))  # type: ignore[index]
         return network
+
+    def _trunk_maker(self, candidate: Candidate) -> Callable[[], nn.Module]:
+        return trunk_maker(candidate, self.own, self.shape, self.n_classes)
 
     def without(self, domains: np.ndarray) -> tuple[Members, np.ndarray] | None:
         """Return the rows of the other domains, in one fold, and their positions; None if a class is lost."""

@@ -19,8 +19,10 @@ from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.arrays import experience_of, rows_of
+from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import know_training, numbers
 from sfboost.boosting.domains import learn_head
+from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
@@ -45,6 +47,7 @@ class FittedPredictor(AdaptableClassifier):
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
+    embedded_: StableFeatureBoosting | None = None
 
     def _learn_training(self, evidence: StableEvidence) -> Training:
         """What adaptations need to know, of f_S as adapted with (flattened if it is), on held-out rows."""
@@ -75,9 +78,42 @@ class FittedPredictor(AdaptableClassifier):
         log_stable, unstable = self.stable_and_unstable(X) if parts is None else parts
         return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
 
+    # -- a frozen network of which nothing is stable -------------------------------------------------
+
+    @property
+    def components_(self) -> PlayedComponents | None:
+        """What own domains say of components, where these took the place of the learned split."""
+        return None if self.embedded_ is None else self.embedded_.components_
+
+    def _embedded_rows(self, X: Any) -> FloatArray:
+        """What the frozen network makes of rows."""
+        return np.asarray(self._through_backbone(X).double().numpy())
+
+    def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> AdaptableClassifier:
+        if self.embedded_ is None:
+            return self
+        facing = copy(self)
+        facing.embedded_ = self.embedded_._facing(self._embedded_rows(X), sample_weight, sample_domain)
+        return facing
+
+    def _rows_to_answer(
+        self, X: Any, sample_weight: Any, parts: Any = None
+    ) -> tuple[AnswerRows | None, str | None]:
+        if self.embedded_ is not None:
+            return self.embedded_._rows_to_answer(None, None)
+        return super()._rows_to_answer(X, sample_weight, parts)
+
+    def _without_best(self) -> str:
+        return super()._without_best() if self.embedded_ is None else self.embedded_._without_best()
+
+    # -- is f_S stable? ------------------------------------------------------------------------------
+
     @property
     def verification_(self) -> Verification:
-        """Whether f_S, as adapted with, is shown to be stable on rows that it was not trained on."""
+        """Whether the learned f_S, as adapted with, is shown to be stable on rows that it was not trained on.
+
+        Where components took its place it says why.
+        """
         check_is_fitted(self, "network_")
         return verify(*self._held_out(), guess=self.first_guess_)
 
@@ -89,6 +125,8 @@ class FittedPredictor(AdaptableClassifier):
         return proba, features, np.searchsorted(self.classes_, labels), domain
 
     def _doubt(self) -> str | None:
+        if self.embedded_ is not None:
+            return self.embedded_._doubt()
         verification = self.verification_
         return None if verification.stable else verification.reason
 
@@ -123,6 +161,11 @@ class FittedPredictor(AdaptableClassifier):
         `flattened=False` leaves in f_S what the model, if it flattens, takes out of it.
         """
         check_is_fitted(self, "network_")
+        if self.embedded_ is not None:
+            return self.embedded_.stable_and_unstable(self._embedded_rows(X))
+        return self._learned_parts(X, flattened)
+
+    def _learned_parts(self, X: Any, flattened: bool) -> tuple[FloatArray, FloatArray]:
         _, unstable, logits = self._outputs(X)
         log_proba = self.temperature_.apply(logits)
         if self.leak_model_ is None or not flattened:
@@ -132,10 +175,14 @@ class FittedPredictor(AdaptableClassifier):
     @property
     def unstable_names_(self) -> tuple[str, ...]:
         """Names of the features in Φ_U."""
+        if self.embedded_ is not None:
+            return self.embedded_.unstable_names_
         return tuple(f"Φ_U[{j}]" for j in range(self.network_.n_unstable))
 
     def _choices(self, settings: Settings | None) -> Choices:
         """Unless told otherwise the post-hoc correction, or the one that label shift has, the likelihood."""
+        if self.embedded_ is not None:
+            return self.embedded_._choices(settings)
         if settings is None:
             settings = Settings(correction=None if self.transport == "likelihood" else "posthoc")
         return super()._choices(settings)
@@ -156,7 +203,7 @@ class FittedPredictor(AdaptableClassifier):
             For `sfboost.leakage.model.fit_leak_model`.
         """
         # The leak model knows the score as it was before flattening.
-        stable, unstable = self.stable_and_unstable(X, flattened=False)
+        stable, unstable = self._learned_parts(X, flattened=False)
         model = self.leak_model(force=force, **options)
         return AdaptedClassifier(copy(self), model.adapt(np.exp(stable), unstable))
 

@@ -15,6 +15,7 @@ What predicts is the mean of the folds' networks; what is said about it was meas
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Sequence
@@ -25,16 +26,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sfboost.torch.building import guess_classes
 from sfboost.torch.candidates import Candidate, first_candidates, variants
 from sfboost.torch.first_guess import first_guess
-from sfboost.torch.folds import balancing_weights, row_losses, stable_logits
+from sfboost.torch.folds import balancing_weights, difference_between_domains, row_losses, stable_logits
 from sfboost.torch.members import History, Members
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
 from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.views import silent_columns, steady_columns
 
 _FIRST_FOLDS = 2
+# A second guess must be right about as unequally often in the domains as the first, and is not worth it where
+# both name the same class in nearly all rows.
+_AS_UNEQUAL, _THE_SAME = 0.7, 0.98
 _FINALISTS = 3
 _LEFT_OUT = 5
 
@@ -121,6 +125,8 @@ class Search:
         candidates = int(min(self.most, len(self.first) + len(self._variants(self.first[0]))))
         folds = len(self.members.folds)
         last = min(_FINALISTS, candidates) * (folds - len(self.few) + len(self.left_out))
+        if self.most == math.inf:
+            last += sum(not candidate.balance for candidate in self.first) * len(self.few)
         return 2 * folds + candidates * len(self.few) + last
 
     def _variants(self, best: Candidate) -> list[Candidate]:
@@ -129,14 +135,16 @@ class Search:
     def run(self) -> SearchResult:
         """Search, and return the best."""
         self._start = time.monotonic()
-        members = self.members
-        self.guess = first_guess(members, self.progress)
-        self.weight = balancing_weights(members.y, self.guess, members.domain)
-        if len(members.shape) == 1:
-            table = members.x.double().cpu().numpy()
-            members.shown["columns"] = silent_columns(table, members.y, self.guess, members.domain)
-            members.shown["steady"] = steady_columns(table, members.y, members.domain)
+        self._believe(first_guess(self.members, self.progress))
         self._try(self.first)
+        second = self._second_guess()
+        if second is not None:
+            self._believe(second)
+            self.members = self.members.saved_in("second guess")
+            self.progress.total += len(self.tried) * len(self.few)
+            self.tried = []
+            self._try(self.first)
+        members = self.members
         self._try(self._variants(self._ranked()[0].candidate))
         finalists = self._ranked()[:_FINALISTS]
         for tried in finalists:
@@ -149,14 +157,56 @@ class Search:
             self.progress.step("unstable part")
         return self._found(best)
 
+    def _believe(self, guess: np.ndarray) -> None:
+        """Take Û for granted: weights of the rows, and views that hide it."""
+        self.guess, members = guess, self.members
+        self.weight = balancing_weights(members.y, guess, members.domain)
+        members.find_views(guess)
+
+    def _second_guess(self) -> np.ndarray | None:
+        """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
+
+        Of the views the one beside which the guess is right most unequally often in the training domains. If
+        that is clearly less unequal than the first guess was, f_S has taken the unstable part.
+        """
+        late = time.monotonic() - self._start > self.seconds
+        if late or self.most < math.inf or self.members.n_domains < 2:
+            return None
+        beside = [tried for tried in self.tried if not tried.candidate.balance]
+        guesses = [self._guess_beside(tried, self.few) for tried in beside]
+        differences = [self._difference(guess, rows) for guess, rows in guesses]
+        if not beside or max(differences) < _AS_UNEQUAL * self._difference(self.guess, guesses[0][1]):
+            return None
+        best = beside[int(np.argmax(differences))]
+        folds = range(len(self.members.folds))
+        self._train(best, folds)
+        guess, _ = self._guess_beside(best, folds)
+        same = (guess == self.guess).mean()
+        unequal = self._difference(guess) >= _AS_UNEQUAL * self._difference(self.guess)
+        return guess if unequal and same < _THE_SAME else None
+
+    def _guess_beside(self, tried: _Tried, folds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Û of the rows held out of some folds, beside these folds' f_S, and which rows these are."""
+        members, guess = self.members.saved_in("beside"), self.guess.copy()
+        for k in folds:
+            network = copy.deepcopy(tried.networks[k])
+            members.learn_unstable(network, k, tried.candidate)
+            rows = members.named(k)
+            guess[rows] = guess_classes(network, members.source(rows))
+            self.progress.step(f"guess beside {tried.candidate}")
+        return guess, np.concatenate([members.folds[k].held for k in folds])
+
+    def _difference(self, guess: np.ndarray, rows: np.ndarray | slice = slice(None)) -> float:
+        members = self.members
+        return difference_between_domains(members.y[rows], guess[rows], members.domain[rows])
+
     def _try(self, candidates: Sequence[Candidate]) -> None:
         for candidate in candidates:
             late = time.monotonic() - self._start > self.seconds
             if self.tried and (late or len(self.tried) >= self.most):
                 return
-            shown = self.members.shown.get(candidate.view)
-            if shown is not None and shown.all() | ~shown.any():
-                continue  # all columns, or none of them: that is no view
+            if not self.members.offers(candidate.view):
+                continue
             self.tried.append(_Tried(candidate))
             self._train(self.tried[-1], self.few)
 

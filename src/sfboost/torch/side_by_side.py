@@ -162,7 +162,11 @@ def mean_network(networks: Sequence[SplitNetwork], stretch: float = 1.0) -> Spli
 
 
 def searched_trunk(
-    architecture: Mapping[str, Any], part: str, shape: Sequence[int], own: nn.Module | None = None
+    architecture: Mapping[str, Any],
+    part: str,
+    shape: Sequence[int],
+    n_classes: int,
+    own: nn.Module | None = None,
 ) -> Callable[[], nn.Module]:
     """Return what makes the trunks that a search found, to be filled with weights.
 
@@ -173,14 +177,15 @@ def searched_trunk(
     part : {"stable", "unstable"}
     shape : sequence of int
         Of one row of X.
+    n_classes : int
     own : nn.Module, optional
         The trunk that was passed, if one was.
 
     Examples
     --------
     >>> architecture = {"members": 2, "stable": Candidate(view="grey").settings()}
-    >>> searched_trunk(architecture, "stable", (2, 8, 8))()(torch.zeros(3, 2, 8, 8)).shape
+    >>> searched_trunk(architecture, "stable", (2, 8, 8), 2)()(torch.zeros(3, 2, 8, 8)).shape
     torch.Size([3, 200])
     """
-    make = trunk_maker(Candidate(**architecture[part]), own, shape)
+    make = trunk_maker(Candidate(**architecture[part]), own, shape, n_classes)
     return lambda: SideBySide([make() for _ in range(architecture["members"])])

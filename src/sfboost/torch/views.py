@@ -7,17 +7,21 @@ the search asks the data (`sfboost.torch.search`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
 from scipy.stats import chi2
+from sklearn.covariance import ledoit_wolf
 from torch import Tensor, nn
 from torch.nn import functional
 
 # A column that is seen at this level to follow the guess, or to drift, is not shown to the stable part.
 _LEVEL = 0.01
 _FEWEST = 5
+# Numbers in a row beyond which their covariance is too large to be worth it.
+_MOST_ERASED = 4096
 
 
 class Whole(nn.Identity):
@@ -66,17 +70,31 @@ class Edges(nn.Module):
         return x - functional.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
 
 
-class ColumnPart(nn.Module):
-    """Some columns; the others are zero.
-
-    Parameters
-    ----------
-    n_columns : int
-        Numbers per row. Which are kept is the buffer ``kept``, all at first.
+class Levelled(nn.Module):
+    """The picture with mean zero and spread one: without brightness and contrast.
 
     Examples
     --------
-    >>> view = ColumnPart(2)
+    >>> Levelled()(torch.tensor([[[[2.0, 4.0]]], [[[1.0, 2.0]]]])).round().flatten().tolist()
+    [-1.0, 1.0, -1.0, 1.0]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a batch of the same shape."""
+        return functional.layer_norm(x, x.shape[1:])
+
+
+class Part(nn.Module):
+    """Some columns, or pixels; the others are zero.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Of a row. What is kept is the buffer ``kept``, all at first.
+
+    Examples
+    --------
+    >>> view = Part([2])
     >>> view.kept[1] = 0
     >>> view(torch.ones(1, 2)).tolist()
     [[1.0, 0.0]]
@@ -84,24 +102,58 @@ class ColumnPart(nn.Module):
 
     kept: Tensor
 
-    def __init__(self, n_columns: int) -> None:
+    def __init__(self, shape: Sequence[int]) -> None:
         super().__init__()
-        self.register_buffer("kept", torch.ones(n_columns))
+        self.register_buffer("kept", torch.ones(*shape))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a batch of the same shape."""
         return x * self.kept
 
 
-VIEWS: dict[str, Callable[[Sequence[int]], nn.Module]] = {
-    "whole": lambda shape: Whole(),
-    "grey": lambda shape: Grey(),
-    "coarse": lambda shape: Coarse(),
-    "edges": lambda shape: Edges(),
-    "columns": lambda shape: ColumnPart(shape[0]),
-    "steady": lambda shape: ColumnPart(shape[0]),
+class Erased(nn.Module):
+    """The row without what a linear score reads, moved along one direction: nothing at first.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Of a row. The buffers ``score`` and ``direction`` have a column and a row for each score.
+    n_scores : int
+
+    Examples
+    --------
+    >>> view = Erased([2], 1)
+    >>> view.score[0], view.direction[0, 0] = 1.0, 1.0
+    >>> view(torch.tensor([[3.0, 5.0]])).tolist()
+    [[0.0, 5.0]]
+    """
+
+    score: Tensor
+    direction: Tensor
+
+    def __init__(self, shape: Sequence[int], n_scores: int) -> None:
+        super().__init__()
+        self.register_buffer("score", torch.zeros(math.prod(shape), n_scores))
+        self.register_buffer("direction", torch.zeros(n_scores, math.prod(shape)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a batch of the same shape."""
+        return x - (x.flatten(1) @ self.score @ self.direction).view_as(x)
+
+
+VIEWS: dict[str, Callable[[Sequence[int], int], nn.Module]] = {
+    "whole": lambda shape, n_classes: Whole(),
+    "grey": lambda shape, n_classes: Grey(),
+    "coarse": lambda shape, n_classes: Coarse(),
+    "edges": lambda shape, n_classes: Edges(),
+    "levelled": lambda shape, n_classes: Levelled(),
+    "columns": lambda shape, n_classes: Part(shape),
+    "steady": lambda shape, n_classes: Part(shape),
+    "pixels": lambda shape, n_classes: Part(shape),
+    "erased": lambda shape, n_classes: Erased(shape, n_classes - 1),
 }
-"""Every view by its name."""
+"""Every view by its name, of rows of a shape and a number of classes."""
+_FOUND = ("columns", "pixels", "steady", "erased")
 
 
 def views_of(shape: Sequence[int]) -> list[str]:
@@ -109,14 +161,98 @@ def views_of(shape: Sequence[int]) -> list[str]:
 
     Examples
     --------
-    >>> views_of((2, 8, 8)), views_of((5,)), views_of((5, 7))
-    (['whole', 'grey', 'coarse', 'edges'], ['whole', 'columns', 'steady'], ['whole'])
+    >>> views_of((2, 8, 8))
+    ['whole', 'grey', 'coarse', 'edges', 'levelled', 'pixels', 'erased']
+    >>> views_of((5,)), views_of((5, 7))
+    (['whole', 'columns', 'steady', 'erased'], ['whole', 'erased'])
     """
+    erased = ["erased"] if 1 < math.prod(shape) <= _MOST_ERASED else []
     if len(shape) == 1 and shape[0] > 1:
-        return ["whole", "columns", "steady"]
+        return ["whole", "columns", "steady", *erased]
     if len(shape) != 3 or min(shape[1:]) < 4:
-        return ["whole"]
-    return ["whole", *(["grey"] if shape[0] > 1 else []), "coarse", "edges"]
+        return ["whole", *erased]
+    grey = ["grey"] if shape[0] > 1 else []
+    return ["whole", *grey, "coarse", "edges", "levelled", "pixels", *erased]
+
+
+def depends_on_rows(name: str) -> bool:
+    """Return whether a view is found from labelled rows (`found_views`).
+
+    Examples
+    --------
+    >>> depends_on_rows("grey"), depends_on_rows("erased")
+    (False, True)
+    """
+    return name in _FOUND
+
+
+def found_views(
+    X: np.ndarray, y: np.ndarray, guess: np.ndarray, domain: np.ndarray, names: Collection[str]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return the buffers of those views that depend on the rows; of one that hides all or nothing none.
+
+    Parameters
+    ----------
+    X : array of shape (n, ...)
+    y, guess, domain : arrays of shape (n,)
+        Class, first guess and domain of each row.
+    names : collection of str
+        Views that are asked for.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y, guess = rng.integers(0, 2, (2, 500))
+    >>> X = np.c_[rng.normal(size=500) + y, guess]
+    >>> found_views(X, y, guess, np.zeros(500), ["whole", "columns"])
+    {'columns': {'kept': array([ True, False])}}
+    """
+    flat, found = X.reshape(len(X), -1), {}
+    for name in names:
+        if name == "erased":
+            found[name] = erasure(flat, y, guess, domain)
+        elif name in _FOUND:
+            known = (y, domain) if name == "steady" else (y, guess, domain)
+            kept = (steady_columns if name == "steady" else silent_columns)(flat, *known)
+            if kept.any() and not kept.all():
+                found[name] = {"kept": kept.reshape(X.shape[1:])}
+    return found
+
+
+def erasure(X: np.ndarray, y: np.ndarray, guess: np.ndarray, domain: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the buffers of `Erased` after which no linear score of a row follows the guess within a class.
+
+    Least-squares concept erasure of Û within each class of each domain: with C the covariance of the row and
+    Û there, and S that of the row, x − C (C'S⁻¹C)⁻¹ C'S⁻¹ x. S is shrunk, since pixels are many.
+
+    References
+    ----------
+    Belrose et al., LEACE: Perfect linear concept erasure in closed form, 2023.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y, guess = rng.integers(0, 2, (2, 500))
+    >>> X = np.c_[rng.normal(size=500) + guess, rng.normal(size=500) - guess]
+    >>> parts = erasure(X, y, guess, np.zeros(500))
+    >>> left = X - X @ parts["score"] @ parts["direction"]
+    >>> [round(abs(float(np.corrcoef(x, guess)[0, 1])), 1) for x in (X.T[0], left.T[0])]
+    [0.4, 0.0]
+    """
+    cell = np.unique(np.c_[y, domain], axis=0, return_inverse=True)[1].reshape(-1)
+    named = np.eye(int(max(y.max(), guess.max())) + 1)[guess][:, 1:]
+    inner, follows = (_without_means(part.astype(np.float64), cell) for part in (X, named))
+    spread, _ = ledoit_wolf(inner, assume_centered=True)
+    together = inner.T @ follows / len(X)
+    read = np.linalg.solve(spread + 1e-9 * np.trace(spread) / len(spread) * np.eye(len(spread)), together)
+    return {"score": read @ np.linalg.pinv(together.T @ read), "direction": together.T}
+
+
+def _without_means(values: np.ndarray, cell: np.ndarray) -> np.ndarray:
+    count = np.bincount(cell)[:, None]
+    sums = np.zeros((len(count), values.shape[1]))
+    np.add.at(sums, cell, values)
+    return np.asarray(values - (sums / count)[cell])
 
 
 def silent_columns(X: np.ndarray, y: np.ndarray, guess: np.ndarray, domain: np.ndarray) -> np.ndarray:

@@ -3,8 +3,8 @@ import tarfile
 import numpy as np
 import pytest
 
-from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets import load
+from sfboost.lab.datasets.sources import MissingDataError
 
 image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'sfboost[data]'")
 pytest.importorskip("pandas", reason="the metadata needs pandas: pip install 'sfboost[app]'")

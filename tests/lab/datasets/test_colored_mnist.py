@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from sfboost.datasets.sources import MissingDataError
 from sfboost.lab.datasets import load
 from sfboost.lab.datasets.idx import read_idx, write_idx
+from sfboost.lab.datasets.sources import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("no_data")
 

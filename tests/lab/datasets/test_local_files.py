@@ -6,9 +6,9 @@ import hashlib
 import pytest
 
 from sfboost.datasets.archives import open_unpacked
-from sfboost.datasets.sources import File, MissingDataError
 from sfboost.lab.datasets import colored_mnist, load
 from sfboost.lab.datasets.local_files import fetch_all, held
+from sfboost.lab.datasets.sources import File, MissingDataError
 
 pytest.importorskip("pooch", reason="downloads need pooch: pip install 'sfboost[data]'")
 pytestmark = pytest.mark.usefixtures("no_data")

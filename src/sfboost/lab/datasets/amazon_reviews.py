@@ -10,7 +10,7 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from sfboost.datasets.contract import Dataset, Domain
-from sfboost.datasets.sources import File, fetch
+from sfboost.lab.datasets.sources import File, fetch
 
 CITATION = (
     "J. Blitzer, M. Dredze and F. Pereira (2007), Biographies, Bollywood, Boom-boxes and Blenders, ACL; "

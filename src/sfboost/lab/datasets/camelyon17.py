@@ -10,7 +10,7 @@ import numpy as np
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.datasets.folders import unpacked
 from sfboost.datasets.images import ImageSequence, PictureStore
-from sfboost.datasets.sources import MissingDataError, explain_missing, locate
+from sfboost.lab.datasets.sources import MissingDataError, explain_missing, locate
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sfboost.datasets.coloring import TEST_AGREEMENTS, Agreements, Coloring, choose_view, colored_dataset
 from sfboost.datasets.contract import Dataset, check_seed
-from sfboost.datasets.sources import File, fetch
 from sfboost.lab.datasets.idx import read_idx
+from sfboost.lab.datasets.sources import File, fetch
 
 CITATION = (
     "Y. LeCun et al. (1998), Gradient-based learning applied to document recognition; coloured as in "

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfboost.datasets.contract import Dataset
-from sfboost.datasets.sources import File
 from sfboost.lab.datasets.known_split import SplitTable, read_rows
+from sfboost.lab.datasets.sources import File
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from sfboost.datasets.contract import Dataset
-from sfboost.datasets.sources import File
 from sfboost.lab.datasets.known_split import SplitTable, read_rows
+from sfboost.lab.datasets.sources import File
 
 FILES = (
     File(

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfboost.datasets.contract import Dataset
-from sfboost.datasets.sources import File, fetch
 from sfboost.datasets.tables import encode, from_table
+from sfboost.lab.datasets.sources import File, fetch
 
 CITATION = "A. Janosi, W. Steinbrunn, M. Pfisterer and R. Detrano (1988), Heart Disease, UCI"
 LICENCE = "CC BY 4.0"

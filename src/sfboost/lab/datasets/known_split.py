@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfboost.datasets.contract import Dataset
-from sfboost.datasets.sources import File, fetch
 from sfboost.datasets.tables import encode, from_table
+from sfboost.lab.datasets.sources import File, fetch
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfboost.datasets.sources import MissingDataError, Progress, explain_missing, fetch, locate, verify
 from sfboost.lab.datasets.registry import find
+from sfboost.lab.datasets.sources import MissingDataError, Progress, explain_missing, fetch, locate, verify
 
 
 @dataclass(frozen=True)

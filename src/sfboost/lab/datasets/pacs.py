@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.folders import image_folder
-from sfboost.datasets.sources import MissingDataError, explain_missing, locate
+from sfboost.lab.datasets.sources import MissingDataError, explain_missing, locate
 
 CITATION = "D. Li et al. (2017), Deeper, Broader and Artier Domain Generalization, ICCV"
 LICENCE = "for research; the authors state no licence"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.datasets.contract import Dataset, check_seed
-from sfboost.datasets.sources import File
+from sfboost.lab.datasets.sources import File
 from sfboost.lab.registry import import_named, require_known
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sfboost.datasets.contract import Dataset, Domain
-from sfboost.datasets.sources import File, fetch
+from sfboost.lab.datasets.sources import File, fetch
 
 CITATION = "P. Cortez et al. (2009), Modeling wine preferences by data mining, Decision Support Systems 47(4)"
 LICENCE = "CC BY 4.0"

@@ -94,7 +94,7 @@ def _split_at_random(dataset: Dataset, seed: int) -> Dataset:
     names = [*(dataset.stable_features or ()), *(dataset.unstable_features or ())]
     order = np.random.default_rng(seed).permutation(len(names))
     half = len(names) // 2
-    stable, unstable = (tuple(names[k] for k in np.sort(part)) for part in (order[:half], order[half:]))
+    stable, unstable = ([names[k] for k in np.sort(part)] for part in (order[:half], order[half:]))
     return replace(dataset, stable_features=stable, unstable_features=unstable)
 
 

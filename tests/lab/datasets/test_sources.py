@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from sfboost.datasets.sources import File, MissingDataError, fetch, locate, verify
+from sfboost.lab.datasets.sources import File, MissingDataError, fetch, locate, verify
 
 pytest.importorskip("pooch", reason="downloads need pooch: pip install 'sfboost[data]'")
 
@@ -128,7 +128,7 @@ def test_progress_is_told_to_the_end(server):
 
 PROGRAM = """
 import sys
-from sfboost.datasets.sources import File, fetch
+from sfboost.lab.datasets.sources import File, fetch
 path, sha256, size, url = sys.argv[1:]
 fetch(File(path, sha256, int(size), (url,)))
 """

@@ -10,15 +10,16 @@ import os
 import shutil
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfboost.datasets.archives import UnsafeArchiveError, content_hash, copy_unpacked
+from sfboost.datasets.archives import CHUNK, UnsafeArchiveError, content_hash, open_unpacked
+from sfboost.datasets.cache import cache_folder
 from sfboost.whole_files import put_in_place
 
 DATA_VARIABLE = "SFBOOST_DATA"
-CACHE_VARIABLE = "SFBOOST_CACHE"
 ATTEMPTS = 3
 _INCOMING = ".incoming-"
 _A_DAY = 86_400
@@ -31,7 +32,7 @@ class MissingDataError(FileNotFoundError):
 
     Examples
     --------
-    >>> from sfboost.datasets.sources import MissingDataError
+    >>> from sfboost.lab.datasets.sources import MissingDataError
     >>> issubclass(MissingDataError, FileNotFoundError)
     True
     """
@@ -54,7 +55,7 @@ class File:
 
     Examples
     --------
-    >>> from sfboost.datasets.sources import File
+    >>> from sfboost.lab.datasets.sources import File
     >>> File("mnist/t10k-labels-idx1-ubyte", "ff7bcf…", 10_008).candidates()[1]
     'mnist/t10k-labels-idx1-ubyte.gz'
     """
@@ -76,7 +77,7 @@ def data_folder(data_dir: Path | None = None) -> Path | None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from sfboost.datasets.sources import data_folder
+    >>> from sfboost.lab.datasets.sources import data_folder
     >>> data_folder(Path("files")).name
     'files'
     """
@@ -86,31 +87,12 @@ def data_folder(data_dir: Path | None = None) -> Path | None:
     return Path(named) if named else None
 
 
-def cache_folder() -> Path:
-    """Return the cache: the folder ``SFBOOST_CACHE`` names, else the system's place for caches.
-
-    Examples
-    --------
-    >>> from sfboost.datasets.sources import cache_folder
-    >>> cache_folder().is_absolute()
-    True
-    """
-    named = os.environ.get(CACHE_VARIABLE)
-    if named:
-        return Path(named).absolute()
-    try:
-        import pooch
-    except ImportError:
-        return Path.home() / ".cache" / "sfboost"
-    return Path(pooch.os_cache("sfboost"))
-
-
 def locate(candidates: Iterable[str], data_dir: Path | None = None) -> Path | None:
     """Return the first of these names found in the user's folder, then in the cache; else None.
 
     Examples
     --------
-    >>> from sfboost.datasets.sources import locate
+    >>> from sfboost.lab.datasets.sources import locate
     >>> locate(["no-such-file"]) is None
     True
     """
@@ -138,7 +120,7 @@ def fetch(file: File, data_dir: Path | None = None, progress: Progress | None = 
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from sfboost.datasets.sources import File, fetch
+    >>> from sfboost.lab.datasets.sources import File, fetch
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "words.txt").write_text("hello")
     ...     fetch(File("words.txt", "2cf24d…", 5), Path(folder)).name
@@ -164,7 +146,7 @@ def explain_missing(
     Examples
     --------
     >>> from pathlib import Path
-    >>> from sfboost.datasets.sources import explain_missing
+    >>> from sfboost.lab.datasets.sources import explain_missing
     >>> print(explain_missing(["pacs.tar"], Path("files")))  # doctest: +ELLIPSIS
     Did not find pacs.tar in files or in the cache .... Put it at files/pacs.tar, ...
     """
@@ -190,7 +172,7 @@ def verify(file: File, path: Path) -> bool:
     --------
     >>> import hashlib, tempfile
     >>> from pathlib import Path
-    >>> from sfboost.datasets.sources import File, verify
+    >>> from sfboost.lab.datasets.sources import File, verify
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "words.txt")
     ...     _ = path.write_text("hello")
@@ -244,11 +226,25 @@ def _download(url: str, file: File, progress: Progress | None) -> Path:
             except OSError:
                 if attempt == ATTEMPTS:
                     raise
-        copy_unpacked(raw, unpacked, max_bytes=file.size)
+        _copy_unpacked(raw, unpacked, max_bytes=file.size)
         if not verify(file, unpacked):
             raise OSError(f"its sha256 is {content_hash(unpacked)} where {file.sha256} is needed; refused")
         put_in_place(unpacked, target)
     return target
+
+
+def _copy_unpacked(path: Path, target: Path, max_bytes: int) -> None:
+    """Write the unpacked bytes of a file, or refuse when there are more than allowed."""
+    written = 0
+    try:
+        with open_unpacked(path) as source, target.open("wb") as out:
+            while chunk := source.read(CHUNK):
+                written += len(chunk)
+                if written > max_bytes:
+                    raise UnsafeArchiveError(f"unpacks to more than the {max_bytes} bytes the file has")
+                out.write(chunk)
+    except (EOFError, zlib.error) as error:
+        raise OSError(f"is a damaged gzip file: {error}") from error
 
 
 def _sweep(folder: Path) -> None:

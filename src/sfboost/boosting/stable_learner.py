@@ -1,0 +1,109 @@
+"""The stable classifier: fitted to all training rows, and judged on rows that it was not fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import recall_score
+from sklearn.utils import _safe_indexing
+
+from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.boosting.playing import raw_log_proba
+from sfboost.boosting.rows import Splits, check_frozen_classes, enough_rows
+from sfboost.heads import fit_with_weight
+from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
+
+IntArray = npt.NDArray[np.intp]
+
+# A prefit classifier that is right this often about every class has probably seen the rows before.
+_SUSPICIOUS_RECALL = 0.98
+
+
+@dataclass(frozen=True, eq=False)
+class StableLearner:
+    """How the stable classifier is fitted.
+
+    Attributes
+    ----------
+    estimator : classifier
+        Unfitted, or frozen.
+    classes : array of shape (K,)
+    thin : bool
+        Whether fewer of very many rows are enough where a fit only judges others.
+    """
+
+    estimator: Any
+    classes: npt.NDArray[Any]
+    thin: bool
+
+    def fit(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
+        """Fit a clone to some rows; a frozen one is taken as it is."""
+        if not hasattr(self.estimator, "predict_proba"):
+            raise ValueError(
+                f"The stable classifier {type(self.estimator).__name__} has no predict_proba: use one that "
+                "gives probabilities, or wrap it in sklearn.calibration.CalibratedClassifierCV."
+            )
+        if isinstance(self.estimator, FrozenEstimator):
+            check_frozen_classes(self.estimator, self.classes)
+            return self.estimator
+        part = None if weight is None else weight[rows]
+        return fit_with_weight(clone(self.estimator), _safe_indexing(X, rows), self.classes[y[rows]], part)
+
+    def fit_judge(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
+        """Fit to some rows a classifier that judges others, and is not kept."""
+        return self.fit(X, y, weight, enough_rows(rows, y, X.shape[1]) if self.thin else rows)
+
+    def learn(
+        self,
+        X: Any,
+        y: IntArray,
+        domain: npt.NDArray[Any],
+        weight: FloatArray | None,
+        splits: Splits,
+        validation_domain: Any,
+        n_jobs: int | None,
+    ) -> tuple[Any, IntArray, FloatArray]:
+        """The fitted classifier, held-out rows, and their raw log-probabilities."""
+        every = np.arange(len(y))
+        if validation_domain is not None:
+            held_out = np.flatnonzero(domain == validation_domain)
+            rest = np.flatnonzero(domain != validation_domain)
+            if not len(held_out) or not len(rest):
+                raise ValueError(
+                    f"validation_domain={validation_domain!r} must be one of several domains; "
+                    f"sample_domain holds {sorted(set(domain.tolist()), key=str)}."
+                )
+            fitted = self.fit(X, y, weight, rest)
+            return fitted, held_out, raw_log_proba(fitted, _safe_indexing(X, held_out), self.classes)
+        fitted = self.fit(X, y, weight, every)
+        if isinstance(fitted, FrozenEstimator):
+            raw = raw_log_proba(fitted, X, self.classes)
+            if recall_score(y, raw.argmax(axis=1), average="macro") > _SUSPICIOUS_RECALL:
+                warn(
+                    "The prefit stable classifier is right about nearly every row: were these rows used to "
+                    "fit it? Calibration and the refusal to adapt need rows that are new to it.",
+                    AdaptationWarning,
+                )
+            return fitted, every, raw
+        if any(len(np.unique(y[inside])) < 2 for inside, _ in splits):
+            raise ValueError(
+                "Without the rows that a fold holds out, one class only is left: calibration needs at least "
+                "two rows of two classes (or a `cv` whose folds leave both)."
+            )
+
+        def predict_fold(inside: IntArray, outside: IntArray) -> FloatArray:
+            judge = self.fit_judge(X, y, weight, inside)
+            return raw_log_proba(judge, _safe_indexing(X, outside), self.classes)
+
+        parts = Parallel(n_jobs=n_jobs)(delayed(predict_fold)(*split) for split in splits)
+        held_out, raw = np.concatenate([outside for _, outside in splits]), np.concatenate(parts)
+        # A splitter may hold a row out twice, or never: each is judged once.
+        held_out, first = np.unique(held_out, return_index=True)
+        return fitted, held_out, raw[first]

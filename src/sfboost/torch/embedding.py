@@ -1,0 +1,113 @@
+"""A frozen network of which nothing is stable by itself: own domains say whether components do better.
+
+`StableFeatureBoosting(unstable_features="components")` on what the network makes of a row reads all of it,
+and adapts along directions of the new rows. The theorem does not cover that: it takes the place of the
+learned split only where f_S is not shown to be stable and own domains, each left out in turn with its labels
+hidden, clearly prefer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.boosting.components import domain_splits
+from sfboost.boosting.estimator import StableFeatureBoosting
+from sfboost.marginal.probabilities import FloatArray
+
+# Own domains must prefer components by so many standard errors.
+_CLEARLY = 2.0
+# Domains that are needed, so that two are left when one is left out; groups that are left out at most.
+_FEWEST, _MOST_GROUPS = 3, 5
+
+Fit = Callable[[npt.NDArray[np.intp]], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Preference:
+    """Accuracies in own domains, each left out in turn and adapted to with its labels hidden.
+
+    Attributes
+    ----------
+    domains : tuple
+    learned, components : arrays of shape (domains,)
+        By the learned split, and along components.
+    """
+
+    domains: tuple[Any, ...]
+    learned: FloatArray
+    components: FloatArray
+
+    @property
+    def gain(self) -> float:
+        """What components add, in the mean."""
+        return float((self.components - self.learned).mean())
+
+    @property
+    def error(self) -> float:
+        """Its standard error."""
+        return float((self.components - self.learned).std(ddof=1) / np.sqrt(len(self.domains)))
+
+    @property
+    def components_win(self) -> bool:
+        """Whether they are better by two standard errors."""
+        return self.gain > _CLEARLY * self.error
+
+    @property
+    def reason(self) -> str:
+        """In one sentence."""
+        return (
+            f"along components {len(self.domains)} own domains, each left out with its labels hidden, have "
+            f"{100 * self.gain:+.1f} ± {100 * self.error:.1f} points of accuracy against the learned split"
+        )
+
+
+def embedded(
+    features: FloatArray, y: npt.NDArray[Any], domain: npt.NDArray[Any], **options: Any
+) -> StableFeatureBoosting | None:
+    """Fit components to what a frozen network makes of the rows; None with fewer than three domains."""
+    if len(np.unique(domain)) < _FEWEST:
+        return None
+    return StableFeatureBoosting(unstable_features="components", **options).fit(
+        features, y, sample_domain=domain
+    )
+
+
+def preference(
+    features: FloatArray,
+    y: npt.NDArray[Any],
+    domain: npt.NDArray[Any],
+    model: StableFeatureBoosting,
+    learn: Fit,
+) -> Preference | None:
+    """Compare the learned split with components on own domains; None if none could be left out.
+
+    Parameters
+    ----------
+    features, y, domain : arrays
+        What the frozen network makes of all rows, their labels and domains.
+    model : StableFeatureBoosting
+        Components, fitted to them.
+    learn : callable
+        Fits the learned split to the rows at some positions.
+    """
+    played = model.components_
+    assert played is not None
+    row = 1 + played.numbers.index(played.chosen) if played.helps else 0
+    along = dict(zip(played.domains, played.accuracy[row], strict=True))
+    learned = {}
+    for inside, outside in domain_splits(np.searchsorted(model.classes_, y), domain, _MOST_GROUPS):
+        split = learn(inside)
+        for name in np.unique(domain[outside]):
+            here = outside[domain[outside] == name]
+            learned[name] = split.adapt(features[here]).score(features[here], y[here])
+    names = tuple(name for name in along if name in learned)
+    if len(names) < _FEWEST:
+        return None
+    return Preference(
+        names, np.array([learned[name] for name in names]), np.array([along[name] for name in names])
+    )

@@ -1,0 +1,110 @@
+"""What of a row the stable part may see: cues that a view takes out, and what it leaves."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from sklearn.datasets import load_digits  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+
+from sfboost.torch import SFBClassifier  # noqa: E402
+from sfboost.torch.views import VIEWS, depends_on_rows, erasure, found_views, views_of  # noqa: E402
+
+
+def _patch(images, cue):
+    images = images.copy()
+    images[cue == 0, :, :2, :2] = 1.0
+    images[cue == 1, :, -2:, :2] = 1.0
+    return images
+
+
+def _stripes(images, cue):
+    rows, columns = np.zeros((2, 8, 8))
+    rows[::2], columns[:, ::2] = 0.5, 0.5
+    return images + np.where(cue[:, None, None, None] == 0, rows, columns)
+
+
+def _brightness(images, cue):
+    return images * (0.4 + 0.6 * cue)[:, None, None, None]
+
+
+def _digits(cue_of, agreement, n, rng):
+    """Digits below or above five, a quarter of the labels wrong, and a cue that agrees with the label."""
+    data = load_digits()
+    rows = rng.choice(len(data.target), n, replace=False)
+    y = (data.target[rows] >= 5) ^ (rng.random(n) < 0.25)
+    cue = np.where(rng.random(n) < agreement, y, ~y).astype(int)
+    return cue_of(data.images[rows][:, None] / 16.0, cue).astype(np.float32), y.astype(int), cue
+
+
+@pytest.fixture(scope="module")
+def striped():
+    return _digits(_stripes, 0.85, 1200, np.random.default_rng(0))
+
+
+def test_after_erasing_no_linear_score_of_a_row_follows_the_guess_within_a_class(striped):
+    X, y, cue = striped
+    parts = erasure(X.reshape(len(X), -1), y, cue, np.zeros(len(y)))
+    view = VIEWS["erased"]((1, 8, 8), 2)
+    for name, values in parts.items():
+        view.get_buffer(name).copy_(torch.from_numpy(values))
+    seen = view(torch.from_numpy(X)).flatten(1).numpy()
+    for label in (0, 1):
+        mine = y == label
+        before, after = (
+            LogisticRegression(max_iter=1000)
+            .fit(Z[mine][::2], cue[mine][::2])
+            .score(Z[mine][1::2], cue[mine][1::2])
+            for Z in (X.reshape(len(X), -1), seen)
+        )
+        usual = max(cue[mine].mean(), 1 - cue[mine].mean())
+        assert before == 1.0
+        assert after < usual + 0.02
+
+
+def test_erasing_three_classes_takes_two_directions():
+    rng = np.random.default_rng(0)
+    y, guess = rng.integers(0, 3, (2, 900))
+    X = rng.normal(size=(900, 5)) + 3 * np.eye(3, 5)[guess]
+    parts = erasure(X, y, guess, np.zeros(900))
+    assert parts["score"].shape == (5, 2)
+    left = X - X @ parts["score"] @ parts["direction"]
+    means = np.array([left[guess == k].mean(axis=0) for k in range(3)])
+    assert np.ptp(means, axis=0).max() < 0.3  # 3 before
+
+
+def test_pixels_that_follow_the_guess_are_hidden_and_hardly_any_others():
+    X, y, cue = _digits(_patch, 0.85, 1200, np.random.default_rng(0))
+    kept = found_views(X, y, cue, np.zeros(len(y)), ["pixels"])["pixels"]["kept"]
+    patches = np.zeros((1, 8, 8), dtype=bool)
+    patches[:, :2, :2] = patches[:, -2:, :2] = True
+    assert not kept[patches].any()
+    assert kept[~patches].mean() > 0.9
+
+
+def test_a_levelled_picture_does_not_know_how_bright_it_was():
+    X = torch.rand(5, 1, 8, 8) + 0.1
+    level = VIEWS["levelled"]((1, 8, 8), 2)
+    torch.testing.assert_close(level(X), level(3.0 * X + 2.0), atol=1e-3, rtol=0)
+
+
+def test_a_view_keeps_the_shape_and_one_that_depends_on_rows_hides_nothing_before():
+    X = torch.rand(4, 3, 8, 8)
+    for name in views_of((3, 8, 8)):
+        seen = VIEWS[name]((3, 8, 8), 4)(X)
+        assert seen.shape == X.shape
+        assert not depends_on_rows(name) or torch.equal(seen, X)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cue", [_patch, _stripes, _brightness])
+def test_the_default_finds_a_part_that_does_not_read_a_cue_it_was_not_made_for(cue):
+    rng = np.random.default_rng(0)
+    parts = [_digits(cue, agreement, 500, rng)[:2] for agreement in (0.9, 0.8)]
+    X, y = (np.concatenate(both) for both in zip(*parts, strict=True))
+    model = SFBClassifier().fit(X, y, sample_domain=np.repeat(["a", "b"], 500))
+    (X_like, y_like, _), (X_new, y_new, _) = (_digits(cue, agreement, 1000, rng) for agreement in (0.9, 0.1))
+    assert min(model.score(X_like, y_like), model.score(X_new, y_new)) > 0.62
+    # Either it adapts, or it says why not and stays with the stable part.
+    assert model.adapt(X_new).score(X_new, y_new) > 0.62
