@@ -2,7 +2,6 @@
 #   make demo    the main job on embedded data, with a table and a figure
 #   make test    the tests (of the extras that are installed: EXTRAS=all installs every one)
 #   make test-long  those that take long: sweeps of simulations, trained networks
-#   make test-all   both
 #   make coverage   the tests of the method's own rooms, traced: 95 % of their lines and branches or more
 #   make test-lowest  the tests with the lowest versions that pyproject.toml allows, without torch
 #   make dist-check   wheel and sdist, built, checked and tried: the sdist's own tests, the wheel's command
@@ -25,7 +24,7 @@ TRIES  := build/tries
 comma  := ,
 stamp   = $(VENV)/.installed-$(subst $(comma),-,$(1))
 
-.PHONY: demo test test-long test-all coverage test-lowest dist-check lint bench reproduce clean docs
+.PHONY: demo test test-long coverage test-lowest dist-check lint bench reproduce clean docs
 demo: $(call stamp,app)
 	$(BIN)/sfboost demo
 
@@ -34,9 +33,6 @@ test: $(call stamp,$(EXTRAS)$(comma)dev)
 
 test-long: $(call stamp,$(EXTRAS)$(comma)dev)
 	$(PYTEST) -m long $(ARGS)
-
-test-all: $(call stamp,$(EXTRAS)$(comma)dev)
-	$(PYTEST) $(ARGS)
 
 # Apart from the others, because tracing costs a third more; long ones too. A room is covered by its own tests; `online` is the streams' engine.
 coverage: $(call stamp,$(EXTRAS)$(comma)dev)

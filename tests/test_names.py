@@ -37,7 +37,7 @@ def test_what_the_architecture_page_names_is_there():
     told = set(re.findall(r"`([a-z]+)/`", page.split("## Rooms")[1].split("In the repository")[0]))
     assert rooms - {"lab"} == told - {"learned", "engines", "shifts"}
     for call in ("sfboost run", "`fit` →", "`SFBClassifier.fit`", "sfboost reproduce"):
-        steps = re.findall(r"^(\d+)\. ", way.split(call, 1)[1].split("\n\n", 1)[0], re.MULTILINE)
+        steps = re.findall(r"^(\d+)\. ", way.split(call, 1)[1].split("\n**", 1)[0], re.MULTILINE)
         assert [int(step) for step in steps] == list(range(1, len(steps) + 1))
         assert 5 < len(steps) <= 12
 

@@ -49,7 +49,7 @@ def test_it_prints_and_exports(best):
     assert text.splitlines()[-1].startswith("mean")
     assert len(best.rows()) == 12
     pytest.importorskip("pandas", reason="the [app] extra brings pandas")
-    assert best.to_frame().shape == (12, 7 + len(METRICS))
+    assert best.to_frame().shape == (12, 8 + len(METRICS))
 
 
 def test_the_regret_is_what_the_best_candidate_has_beyond_the_answer(best):
@@ -64,7 +64,11 @@ def test_the_regret_is_what_the_best_candidate_has_beyond_the_answer(best):
     assert best.regret == pytest.approx(np.mean([d.regret for d in best.domains]))
     # The others (0.9 and 0.8) did not expect a colour that says the opposite, and those who saw one do.
     assert {d.domain: d.p_value < 0.01 for d in best.domains}["agreement 0.1"]
-    assert all(np.isnan(d.p_value) and set(d.candidates) == {"stable", "pooled"} for d in safe.domains)
+    for d in safe.domains:
+        learned = {"boosted"} if d.decision != "kept stable" else set()  # then SFB is the answer itself
+        assert np.isnan(d.p_value)
+        assert set(d.candidates) == {"stable", "pooled"} | learned
+        assert d.regret >= 0.0
     assert {row["regret"] for row in best.rows()} == {d.regret for d in best.domains}
 
 
@@ -294,3 +298,20 @@ def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
     proba = adapted.predict_proba(X_new)
     said = score_predictions(y_new, proba, costs)["cost"]
     assert said == pytest.approx(costs[y_new, adapted.predict(X_new)].mean())
+
+
+def test_own_domains_are_changed_only_where_somebody_asks_what_would_help():
+    X, y, _ = wards((0.9, 0.85, 0.8, 0.85, 0.1), n=800)
+    domain = np.repeat([f"ward {i}" for i in range(5)], 800)
+    played = {}
+    for name in ("ward 3", "ward 4"):
+        rest, new = ~np.isin(domain, [name, "ward 4"]), domain == name
+        whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
+        plain = evaluation.compare_on_domain(whole, None, X[new], y[new])
+        model = StableFeatureBoosting([0], [1])
+        model._fit(X[rest], y[rest], domain[rest], play=True, facing=X[new])
+        scored = evaluation.compare_on_domain(model, None, X[new], y[new])
+        assert (scored.scores, scored.decision, scored.reason) == (plain.scores, plain.decision, plain.reason)
+        played[name] = {case.kind for case in model.training_.experience.cases}
+    assert played["ward 3"] == {"as is"}
+    assert "all mirrored" in played["ward 4"]

@@ -136,7 +136,7 @@ def test_ranking_puts_the_least_drift_first_and_names_come_out(families):
     assert set(np.argsort(selector.ranking_)[-3:]) == {3, 4, 5}
     pd.testing.assert_frame_equal(frame, before)
     text = str(selector.selection_)
-    assert text.startswith("selected: ['a', 'b', 'c']")
+    assert text.startswith("selected: a, b, c are informative")
     assert text.count("\n* ") == 3
 
 

@@ -61,10 +61,14 @@ class Experience:
         names: Sequence[str] | None = None,
         groups: Sequence[int] | None = None,
         learner: str = "",
+        changed: Callable[[Reference], bool] = lambda _: True,
         seed: int = 0,
         tick: Callable[[], Any] = lambda: None,
     ) -> Self:
-        """Learn from labelled domains, each seen by predictors that were trained without it."""
+        """Learn from labelled domains, each seen by predictors that were trained without it.
+
+        They are put through changes if `changed` asks for that, knowing what is usual.
+        """
         neutral = average([part.view for part in rows])
         rows = [part.beside(neutral) for part in rows]
         views = [part.view for part in rows]
@@ -88,6 +92,7 @@ class Experience:
             habits,
             choices,
             quiet=said,
+            changed=changed(reference),
             seed=seed,
             tick=tick,
         )

@@ -33,7 +33,7 @@ from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Change
 from sfboost.change.many import ManyChanges
-from sfboost.change.testing import FEWEST_ROWS
+from sfboost.change.testing import too_few
 from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.marginal.probabilities import FloatArray
 
@@ -217,7 +217,7 @@ class ManyAnswers:
         experience: Experience,
         stake: Callable[[str, str], float] | None = None,
     ) -> Choice:
-        if (n_rows := int(self.changes.n_rows[number])) < FEWEST_ROWS * len(experience.reference.prior):
+        if too_few(n_rows := int(self.changes.n_rows[number]), experience.reference.prior):
             # Nothing can be fitted to so few either.
             found = portfolio(experience.cases, ("stable", "pooled"))
             why = f"{n_rows} rows are too few to ask. {found.reason[:-1]}, as on your own domains."

@@ -80,13 +80,15 @@ def play(
     choices: Choices,
     *,
     quiet: Sequence[Mapping[str, FloatArray]] | None = None,
+    changed: bool = True,
     seed: int = 0,
     tick: Callable[[], Any] = lambda: None,
 ) -> tuple[Case, ...]:
     """Score every candidate on every own domain, as it is and after each change.
 
     Each domain's `rows` are seen by predictors that were trained without it. `quiet` is what further answers
-    say of each domain as it is. `tick` is called after each one.
+    say of each domain as it is. Without `changed` all domains stay as they are. `tick` is called after each
+    one.
     """
     strongest = np.flatnonzero(
         reference.groups == np.bincount(reference.groups, reference.importance).argmax()
@@ -94,7 +96,7 @@ def play(
     settings = settings_of_play(choices, reference)
     every = np.arange(len(reference.groups))
     kinds: list[tuple[str, str, IntArray]] = [(AS_IS, AS_IS, every)]
-    if all(part.log_pooled is not None for part in rows):
+    if changed and all(part.log_pooled is not None for part in rows):
         stresses = kinds_of_stress(len(reference.prior))
         kinds += [(f"all {kind}", kind, every) for kind in stresses]
         if len(strongest) < len(every):

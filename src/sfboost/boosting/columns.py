@@ -171,7 +171,7 @@ def find_stable(
         least = [f"{c.name} up to {c.drift_upper:.2f}" for c in selector.selection_.in_order[:5]]
         raise ValueError(
             f"No stable feature was found. {selector.selection_.sentence} Drift of a column by itself, the "
-            f"least first: {', '.join(least)}."
+            f"least first ({selector.tolerance:g} is tolerated): {', '.join(least)}."
         )
     return [free[j] for j in np.flatnonzero(selector.support_)], selector
 

@@ -243,9 +243,19 @@ class StableFeatureBoosting(AdaptableClassifier):
         return self
 
     def _fit(
-        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None, *, play: bool = False
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any,
+        sample_weight: Any = None,
+        *,
+        play: bool = False,
+        facing: Any = None,
     ) -> tuple[IntArray, FloatArray]:
-        """Fit; return the held-out rows and their calibrated log-probabilities."""
+        """Fit; return the held-out rows and their calibrated log-probabilities.
+
+        `facing` are the only new rows that the model is for, if they are known.
+        """
         self._validate_params()
         choices = self._choices(self.settings)
         X = self._check_input(X, reset=True)
@@ -326,7 +336,7 @@ class StableFeatureBoosting(AdaptableClassifier):
             self.training_ = replace(self.training_, leak_source=LEAK_SOURCE)
         elif play and len(self.unstable_columns_):
             self.pooled_, experience = learn_answers(
-                self, X, (stable_X, unstable_X), labels, domain, weight, choices
+                self, X, (stable_X, unstable_X), labels, domain, weight, choices, facing
             )
             self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated

@@ -133,7 +133,8 @@ def score_as_new(
     if pooled is None and (some := rows_to_learn(model, y, domain)) is not None:
         X, y, domain = _safe_indexing(X, some), y[some], domain[some]
         weight = None if weight is None else weight[some]
-    fitted.fit(X, y, sample_domain=domain, sample_weight=weight)
+    facing = new[0] if len(new[1]) >= _FEWEST_ROWS else None
+    fitted._fit(X, y, domain, weight, play=fitted.play, facing=facing)
     if pooled is not None or fitted.pooled_ is None:
         pooled = fit_pooled(fitted, X, y, weight, pooled)
     return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
@@ -192,19 +193,18 @@ def compare_on_domain(
     if adapted.best is None and adapted.head_ is not None:
         answers["boosted"] = given
     proba = answers | {"adapted": given, "labelled": labelled}
-    scores = {name: score_predictions(position, proba[name], price) for name in COMPARED}
-    candidates = {
-        name: scores[name][by] if name in scores else score_predictions(position, said, price, by)[by]
-        for name, said in answers.items()
+    scores = {
+        name: score_predictions(position, said, price, None if name in COMPARED else by)
+        for name, said in proba.items()
     }
     return DomainScores(
         domain=None,
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
-        scores=scores,
+        scores={method: scores[method] for method in COMPARED},
         p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
-        candidates=candidates,
+        candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
         metric=by,
     )

@@ -22,11 +22,12 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.checks import LARGEST
 from sfboost.adaptation.settings import Choices
 from sfboost.answers import AnswerRows, Experience
+from sfboost.answers.choosing import FIRST_DOUBT
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
 from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.change import View
+from sfboost.change import Reference, View, change_in
 from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
 from sfboost.encoding import is_frame
 from sfboost.heads import fit_with_weight
@@ -194,10 +195,13 @@ def learn_answers(
     domain: npt.NDArray[Any],
     weight: FloatArray | None,
     choices: Choices,
+    facing: Any = None,
 ) -> tuple[PooledClassifier | None, Experience | None]:
     """Fit the pooled classifier, and let own domains play the new one; None for what cannot be had.
 
-    `taken` are the stable and the unstable columns of X, as the model reads them.
+    `taken` are the stable and the unstable columns of X, as the model reads them. `facing` are the only rows
+    that the model will ever adapt to, if they are known: where nothing in them changed, nobody asks what
+    would help after a change, and own domains play as they are.
     """
     own = (model.stable_columns_, model.unstable_columns_)
     try:
@@ -286,8 +290,21 @@ def learn_answers(
         names=names,
         groups=numbers,
         learner=words,
+        changed=lambda reference: facing is None or _may_have_changed(model, pooled, facing, reference),
     )
     return pooled, experience
+
+
+def _may_have_changed(
+    model: StableFeatureBoosting, pooled: PooledClassifier, X: Any, reference: Reference
+) -> bool:
+    """Whether what helped after changes will be asked for; see `sfboost.answers.choosing`."""
+    X = model._check_input(X, reset=False)
+    rows = new_rows_of(pooled, X, *model._parts(X), np.ones(X.shape[0]))
+    if rows is None:
+        return False
+    change = change_in(reference, rows.beside(reference.neutral).view)
+    return change.verdict == "cannot tell" or change.p_value < FIRST_DOUBT
 
 
 def new_rows_of(

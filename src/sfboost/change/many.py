@@ -17,7 +17,7 @@ from scipy.stats import false_discovery_control
 from sfboost.change.moments import Moments
 from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, Verdict
-from sfboost.change.testing import FEWEST_ROWS, LEAST_POWER, change_of, compare
+from sfboost.change.testing import LEAST_POWER, change_of, compare, too_few
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
@@ -64,7 +64,7 @@ class ManyChanges:
         p_value = by_reading.max(axis=0)
         power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]
         n_rows = np.array([one.n_rows for one in every])
-        silent = n_rows < FEWEST_ROWS * len(reference.prior)
+        silent = too_few(n_rows, reference.prior)
         silent |= len(reference.domains) < 2
         p_value, power = np.where(silent, 1.0, p_value), np.where(silent, 0.0, power)
         return cls(moments, p_value, false_discovery_control(p_value), power, n_rows, level)

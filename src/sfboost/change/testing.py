@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtr
@@ -37,8 +38,9 @@ _WORTH = {
 _RESCALED = 0.01
 #: Below this power a loss of all meaning would hardly be seen.
 LEAST_POWER = 2.0
-#: Fewer rows, for each class, have no standard error to speak of.
-FEWEST_ROWS = 10
+# Fewer rows, for each class, have no standard error to speak of; nor have fewer of the classes that are not
+# the most frequent one.
+_FEWEST_ROWS, _FEWEST_OTHERS = 10, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ def change_of(
     p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.evidence.power[0])
-    if here.n_rows < FEWEST_ROWS * len(reference.prior):
+    if too_few(here.n_rows, reference.prior):
         p_value, power = 1.0, 0.0
     features = _features(reference, chosen)
     suspects = tuple(feature.name for feature in features if everywhere or feature.same < 0.5) or (
@@ -127,6 +129,20 @@ def change_of(
         signature=_signature(reference, here, chosen, features, suspects),
         n_rows=here.n_rows,
     )
+
+
+def too_few(n_rows: Any, prior: FloatArray) -> Any:
+    """Whether a domain of so many rows (or each of several) cannot be asked.
+
+    Examples
+    --------
+    >>> too_few(np.array([19, 20]), np.array([0.5, 0.5])).tolist()
+    [True, False]
+    >>> bool(too_few(40, np.array([0.95, 0.05])))
+    True
+    """
+    others = n_rows * (1.0 - prior.max())
+    return (n_rows < _FEWEST_ROWS * len(prior)) | (others < _FEWEST_OTHERS * (len(prior) - 1))
 
 
 def still_says(reference: Reference, view: View, share: float) -> float:

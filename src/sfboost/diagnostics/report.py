@@ -104,7 +104,8 @@ def diagnose(
 
     Examples
     --------
-    >>> from sfboost.diagnostics import Dials, diagnose, make_new_rows, simulate
+    >>> from sfboost.diagnostics import diagnose, make_new_rows
+    >>> from sfboost.lab.testing import Dials, simulate
     >>> new = simulate(Dials(), seed=0).new
     >>> report = diagnose(new=make_new_rows(new.posterior, new.X_unstable))
     >>> report["complementarity, new domain"].verdict
