@@ -97,14 +97,29 @@ def test_a_view_keeps_the_shape_and_one_that_depends_on_rows_hides_nothing_befor
         assert not depends_on_rows(name) or torch.equal(seen, X)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("cue", [_patch, _stripes, _brightness])
-def test_the_default_finds_a_part_that_does_not_read_a_cue_it_was_not_made_for(cue):
+def _learned(cue):
+    """A model of two domains with this cue, a generator for more rows."""
     rng = np.random.default_rng(0)
     parts = [_digits(cue, agreement, 500, rng)[:2] for agreement in (0.9, 0.8)]
     X, y = (np.concatenate(both) for both in zip(*parts, strict=True))
-    model = SFBClassifier().fit(X, y, sample_domain=np.repeat(["a", "b"], 500))
+    return SFBClassifier().fit(X, y, sample_domain=np.repeat(["a", "b"], 500)), rng
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cue", [_patch, _stripes])
+def test_the_default_finds_a_part_that_does_not_read_a_cue_it_was_not_made_for(cue):
+    model, rng = _learned(cue)
     (X_like, y_like, _), (X_new, y_new, _) = (_digits(cue, agreement, 1000, rng) for agreement in (0.9, 0.1))
     assert min(model.score(X_like, y_like), model.score(X_new, y_new)) > 0.62
     # Either it adapts, or it says why not and stays with the stable part.
     assert model.adapt(X_new).score(X_new, y_new) > 0.62
+
+
+@pytest.mark.long
+def test_where_no_stable_part_is_found_that_is_said_and_nothing_is_learned_from_it():
+    model, rng = _learned(_brightness)
+    X_new = _digits(_brightness, 0.1, 1000, rng)[0]
+    assert not model.verification_.stable
+    adapted = model.adapt(X_new)
+    assert adapted.decision_ != "adapted"
+    assert "f_S is not shown to be stable" in adapted.reason_
