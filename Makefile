@@ -50,7 +50,7 @@ dist-check: $(call stamp,release)
 	rm -rf dist $(TRIES)/sdist $(TRIES)/wheel
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
-	@test $$(wc -c < dist/*.whl) -le 1000000 || { echo "The wheel is larger than 1 MB: what is in it that should not be?"; exit 1; }
+	@test $$(cat dist/*.whl | wc -c) -le 1000000 || { echo "The wheel is larger than 1 MB: what is in it that should not be?"; exit 1; }
 	$(PYTHON) -m venv $(TRIES)/wheel
 	$(TRIES)/wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[app]"
 	cd $(TRIES) && wheel/bin/sfboost demo --repeats 1 --no-show --out demo
