@@ -243,14 +243,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         return self
 
     def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: Any,
-        sample_weight: Any = None,
-        *,
-        play: bool = False,
-        facing: Any = None,
+        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None, *, play: bool, facing: Any = None
     ) -> tuple[IntArray, FloatArray]:
         """Fit; return the held-out rows and their calibrated log-probabilities.
 
