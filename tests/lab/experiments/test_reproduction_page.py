@@ -131,3 +131,39 @@ def test_sixteen_components_on_art_are_kept_stable_and_the_page_says_so():
     ]
     assert len(kept) == 5
     assert f"stable predictor was kept in {sum(kept)} of 5 seeds" in " ".join(PAGE.split())
+
+
+def tables_of(page):
+    """Every table of a page whose first column is the method: its columns, and name → cells."""
+    for part in re.findall(r"(?:^\|.*\|\n)+", (ROOT / "docs" / page).read_text("utf-8"), re.M):
+        (first, *columns), _, *rows = (
+            [cell.strip() for cell in line.strip("|\n").split(" | ")] for line in part.splitlines()
+        )
+        if first == "method":
+            yield tuple(columns), {row[0]: tuple(row[1:]) for row in rows}
+
+
+def test_tables_of_the_shift_suite_have_the_marks_and_figures_of_the_records():
+    experiment = find_experiment("shifts")
+    made = []
+    for table in experiment.tables(experiment.own(committed_records("shifts"), quick=False)):
+        rows = {
+            row.label: (row, tuple(words(c).replace(" (1)", "") for c in cells)) for row, cells in table.rows
+        }
+        made.append((table.columns, rows))
+    shown = list(tables_of("shifts.md"))
+    assert len(shown) >= 20
+    for columns, rows in shown:
+        plain = {name.removesuffix(" (ORACLE)"): cells for name, cells in rows.items()}
+        same = [
+            found
+            for named, found in made
+            if named == columns and all(name in found and found[name][1] == plain[name] for name in plain)
+        ]
+        assert len(same) == 1, (columns, list(rows))
+        for name in rows:
+            row, _ = same[0][name.removesuffix(" (ORACLE)")]
+            if row.label in ("SFB (ours), best", "drop, with the true list"):
+                assert name.endswith("(ORACLE)")
+            elif not row.oracle:
+                assert "ORACLE" not in name
