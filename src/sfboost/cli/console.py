@@ -119,7 +119,7 @@ class Voice:
         if self.quiet:
             yield
         elif console.is_terminal:
-            with console.status(what) as status, _listening(lambda words: status.update(plain(words))):
+            with console.status(what) as status, _listening(lambda words: status.update(cell(words))):
                 yield
         else:
             with _listening(_NowAndThen(self.note)):
