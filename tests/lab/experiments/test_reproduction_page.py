@@ -1,6 +1,7 @@
 """Tables of docs/reproduction.md and README.md that were taken from records: figures and marks."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import pytest
 
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
+from sfboost.lab.experiments import ablations, cmnist_shared
 from sfboost.lab.experiments.committed import committed_records
 from sfboost.lab.experiments.paper import paper_table
 from sfboost.lab.experiments.registry import find_experiment
 from sfboost.lab.experiments.rendering import number, words
+from sfboost.lab.experiments.tables import chosen_records
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
@@ -131,6 +134,23 @@ def test_sixteen_components_on_art_are_kept_stable_and_the_page_says_so():
     ]
     assert len(kept) == 5
     assert f"stable predictor was kept in {sum(kept)} of 5 seeds" in " ".join(PAGE.split())
+
+
+def test_what_stress_domains_choose_on_colored_mnist_is_what_the_page_says():
+    records, (column,) = committed_records(ablations.PROTOCOL), ablations.COLUMNS
+    chosen = chosen_records(ablations.SFB_OURS, column, records).values()
+    three = sum(
+        (r.run.adapter_hyper["correction"], r.run.adapter_hyper["rounds"]) == ("posthoc", 3) for r in chosen
+    )
+    means = []
+    for told in cmnist_shared.OURS["sfb-flat"]:
+        row = replace(ablations.SFB_OURS, rule=None, adapter_hyper=told)
+        found = chosen_records(row, column, records).values()
+        means.append(100 * sum(r.value(column.place) for r in found) / len(found))
+    one, _, five, likelihood = map(number, means)
+    said = " ".join(PAGE.split())
+    assert f"post-hoc in three rounds for {three} of {len(chosen)} seeds" in said
+    assert f"One round has {one}, five {five}, the likelihood {likelihood} " in said
 
 
 def tables_of(page):
