@@ -126,22 +126,16 @@ def test_pacs_tells_the_gain_beside_the_level_and_the_papers_level():
 
 
 def test_what_each_number_of_components_gains_on_pacs_is_what_the_page_says():
-    records, gained, kept = committed_records("pacs"), {}, 0
+    records, gained = committed_records("pacs"), {}
     for record in records.values():
         run = record.run
         if run.adapter == "sfb-components" and run.left_out is None:
             place, n = f"test-{run.data['test']}", run.adapter_hyper["n_components"]
             gain = record.value(place) - records[run.unadapted().id].value(place)
             gained.setdefault((n, run.data["test"]), []).append(gain > 0)
-            if (n, run.data["test"]) == (16, "art_painting"):
-                kept += record.measured.diagnostics["decision"][place] == "kept stable"
     assert [len(seeds) for seeds in gained.values()] == [5] * 12
-    said = " ".join(PAGE.split())
-    assert all(all(seeds) for (n, _), seeds in gained.items() if n < 16)
-    assert "4 and 8 of them gained in every style and seed" in said
-    assert [style for (n, style), seeds in gained.items() if n == 16 and not all(seeds)] == ["art_painting"]
-    assert "16 gained in three styles" in said
-    assert f"stable predictor was kept in {kept} of 5 seeds" in said
+    assert all(all(seeds) for seeds in gained.values())
+    assert "4, 8 and 16 of them gained in every style and seed" in " ".join(PAGE.split())
 
 
 def test_what_stress_domains_choose_on_colored_mnist_is_what_the_page_says():
