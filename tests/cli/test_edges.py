@@ -1,5 +1,7 @@
 """Numbers at the edge and tables of a few rows: exit 0 or 2, one sentence of ours, silence under --quiet."""
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -75,3 +77,18 @@ def test_a_column_that_says_nothing_makes_no_noise(files, quietly, tmp_path, val
 def test_a_leak_that_cannot_be_is_refused(files, quietly, tmp_path, leak):
     said = quietly("adapt", files.model, files.new, "-o", tmp_path / "a.sfb", "--leak", leak, code=2)
     assert "makes no sense" in said
+
+
+def test_a_warning_from_elsewhere_is_a_note_without_a_path_and_nothing_under_quiet():
+    """In a process of its own: pytest has its own way with warnings."""
+    code = """
+import warnings
+from sfboost.cli.console import speaking
+@speaking
+def command(quiet: bool = False) -> None:
+    warnings.warn("overflow encountered in exp", RuntimeWarning)
+command(quiet=True)
+command(quiet=False)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "note: overflow encountered in exp\n"

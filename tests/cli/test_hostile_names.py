@@ -164,3 +164,12 @@ def forge(files, tmp_path):
         return path
 
     return write
+
+
+def test_what_programs_read_is_written_out_on_a_terminal_alone(monkeypatch, capsys):
+    from sfboost.cli.console import give
+
+    give("\x1b[2J\n")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    give("\x1b[2J\n")
+    assert capsys.readouterr().out == "\x1b[2J\n\\x1b[2J\n"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hospitals import ROLES
+from hospitals import ROLES, training
 
 COMMAND = (sys.executable, "-c", "from sfboost.cli import main; main()")
 
@@ -49,8 +49,13 @@ def test_the_work_is_done_although_streams_are_closed(files, tmp_path, closed):
     assert len((tmp_path / "p.csv").read_text().splitlines()) == len(Path(files.new).read_text().splitlines())
 
 
-def test_the_work_is_done_although_nobody_reads_the_notes(files, tmp_path):
-    out = tmp_path / "a.sfb"
-    code, _ = unread(["adapt", files.model, files.labelled, "-o", out], errors=subprocess.STDOUT)
+def test_the_work_is_done_although_nobody_reads_the_notes(tmp_path):
+    """That rows without a label are left out is said before anything is fitted."""
+    rows = training(60)
+    rows.loc[::7, "sick"] = None
+    rows.to_csv(tmp_path / "train.csv", index=False)
+    out = tmp_path / "m.sfb"
+    command = ["fit", tmp_path / "train.csv", *ROLES, "--no-evaluate", "-o", out]
+    code, _ = unread(command, errors=subprocess.STDOUT)
     assert code == 0
     assert out.exists()

@@ -218,7 +218,7 @@ def test_keys_that_share_a_hash_are_refused_and_the_keys_that_models_have_are_no
 
     forger.tree["state"]["guard"] = keys(range(1000))
     assert from_bytes(forger.write()).guard == dict.fromkeys(range(1000), 0)
-    forger.tree["state"]["guard"] = keys(i * (2**61 - 1) for i in range(60_000))
+    forger.tree["state"]["guard"] = keys(i * (2**61 - 1) for i in range(5000))
     refused(forger.write(), "more than 1000 keys that are no text")
     forger.tree["state"]["guard"] = keys({"tuple": [i, 0.5]} for i in range(1001))
     refused(forger.write(), "more than 1000 keys that are no text")

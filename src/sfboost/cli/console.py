@@ -207,18 +207,20 @@ def speaking(command: Command) -> Command:
             if options.get("debug") or os.environ.get("SFBOOST_DEBUG"):
                 say(*(f"  {line}" for line in traceback.format_exc().splitlines()), error=True)
             if isinstance(error, (ValueError, OSError, ImportError)):
-                bare = isinstance(error, ModuleNotFoundError) and str(error).startswith("No module named")
-                complain(
-                    f"This needs {error.name}: pip install 'sfboost[all]' brings every extra."
-                    if bare
-                    else str(error)
-                )
+                complain(_sentence(error))
                 raise typer.Exit(BAD_INPUT) from None
             complain(f"Unexpected {type(error).__name__}: {error}")
             say("This is a fault of sfboost: please report it with what --debug shows.", error=True)
             raise typer.Exit(UNEXPECTED) from None
 
     return run  # type: ignore[return-value]
+
+
+def _sentence(error: Exception) -> str:
+    """What an error says; Python's own words about a package that is missing name no remedy."""
+    if isinstance(error, ModuleNotFoundError) and str(error).startswith("No module named"):
+        return f"This needs {error.name}: pip install 'sfboost[all]' brings every extra."
+    return str(error)
 
 
 def _finite(value: Any) -> Any:

@@ -76,8 +76,8 @@ def _of_best(found: Results, learner: str, names: Sequence[str]) -> list[Table]:
 
 def _row(system: str, learner: str) -> Row:
     kind = SYSTEMS[system]
-    seen = {"test_access": kind.test_access, "knows": kind.knows, "remark": kind.remark}
-    return Row(kind.label, learner, system, **seen)
+    row = Row(kind.label, learner, system, test_access=kind.test_access)
+    return replace(row, knows=kind.knows, remark=kind.remark)
 
 
 def _line(label: str, learner: str) -> Row:
