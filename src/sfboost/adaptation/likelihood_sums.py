@@ -185,7 +185,7 @@ def _both_laws(z: FloatArray, f: FloatArray, prior: FloatArray) -> tuple[float, 
 
 
 def _decided(joint: FloatArray, f: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Of the adapted and of the stable answer: 1 at its class, among those with a logit; and how likely it is.
+    """Of the adapted and the stable answer: 1 at its class, among those with a logit; and how likely it is.
 
     Of equal classes the first is the answer.
     """
