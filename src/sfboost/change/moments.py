@@ -85,7 +85,7 @@ def _measure(
     variance = weight @ (U - weight @ U) ** 2 + 0.5 * np.maximum(coordinates.excess, 0.0) * (weight @ weight)
     return Moments(
         evidence=(together.sum(keepdims=True), np.sqrt((error.sum(axis=1) ** 2).sum(keepdims=True))),
-        meaning=(meaning, np.sqrt((meaning_error**2).sum(axis=0))),
+        meaning=(meaning, np.sqrt(np.einsum("ij,ij->j", meaning_error, meaning_error))),
         evidence_slope=_slope(expected[0], evidence, weight, together=True),
         slope=_slope(expected[1], U, weight),
         scale=(
@@ -121,7 +121,8 @@ def _class_means(
     gram += 1e-9 * np.eye(len(gram))
     inverse = np.linalg.inv(gram)
     means = inverse @ ((F * weight[:, None]).T @ H)
-    parts = weight[:, None] * (F @ inverse @ direction) * (H - F @ means)
+    parts = weight[:, None] * (F @ (inverse @ direction))
+    parts *= H - F @ means
     return (direction * means).sum(axis=0), parts
 
 
@@ -150,13 +151,14 @@ def _slope(
 ) -> tuple[FloatArray, FloatArray]:
     """Slope of each column of y on that of x; of all columns at once if `together`."""
     x, y = x - weight @ x, y - weight @ y
-    along = weight @ (x * x)
-    product = weight @ (x * y)
+    weighted = weight[:, None] * x
+    along, product = np.einsum("ij,ij->j", weighted, x), np.einsum("ij,ij->j", weighted, y)
     if together:
         along, product = along.sum(keepdims=True), product.sum(keepdims=True)
     along = np.maximum(along, np.finfo(np.float64).tiny)
     slope = product / along
-    parts = weight[:, None] * x * (y - slope * x)
-    if together:
-        parts = parts.sum(axis=1, keepdims=True)
-    return slope, np.sqrt((parts**2).sum(axis=0)) / along
+    x *= slope
+    y -= x
+    y *= weighted
+    parts = y.sum(axis=1, keepdims=True) if together else y
+    return slope, np.sqrt(np.einsum("ij,ij->j", parts, parts)) / along
