@@ -1,4 +1,4 @@
-"""The best answer to each of many new domains: chosen as for one; verdicts are held over all of them.
+"""The best answer to each of many new domains: chosen as for one, with the change test held over all of them.
 
 Most domains are like the own ones, and for them the test's moments are all that is worked out. Candidates are
 fitted where a meaning may have changed, and there only those that are chosen. Domains that cannot
@@ -124,7 +124,7 @@ class ManyAnswers:
         # The same for all domains where nothing changed.
         some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)
         usual = choose(some, experience.cases, available)
-        doubtful = (changes.verdicts == "cannot tell") | (changes.p_value < FIRST_DOUBT)
+        doubtful = (changes.verdicts == "cannot tell") | (changes.adjusted < FIRST_DOUBT)
         doubtful[list(made.silent)] = False  # they get another answer below
         choices = [
             made._fit(number, part, experience, settings) if doubtful[number] else usual
@@ -203,7 +203,7 @@ class ManyAnswers:
         return self.changes.change(experience.reference, number)
 
     def choice(self, number: int, experience: Experience) -> Choice:
-        """Weights of one domain, and why: by its own p-value, as if it were alone. Its verdict is not."""
+        """Weights of one domain, and why; p-values are those that are adjusted for the number of domains."""
         if self.together is not None and number in self._silent:
             choice = self.together.choice(0, experience)
             why = f"Cannot tell by itself. Of all {len(self.silent)} domains like that as one: "
@@ -223,6 +223,7 @@ class ManyAnswers:
             why = f"{n_rows} rows are too few to ask. {found.reason[:-1]}, as on your own domains."
             return replace(found, reason=why)
         known = self.believed.get(number, 0.0)
+        change = replace(change, p_value=float(self.changes.adjusted[number]))
         available = [name for name in self.available if name != "grafted" or number not in self.without]
         stakes = stake or (lambda answer, other: known)
         return choose(change, experience.cases, available, experience.learner, stakes)
