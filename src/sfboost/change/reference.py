@@ -142,12 +142,9 @@ def average(views: Sequence[View]) -> FloatArray:
 def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior: FloatArray) -> BlindDomain:
     """Both kinds of moments of one domain."""
     weight = back_to_training(np.exp(view.log_stable), prior, view.weight)
-    return BlindDomain(
-        name,
-        int(np.count_nonzero(view.weight)),
-        *measure_moments(coordinates, view, (view.weight, weight)),
-        measure_elsewhere(coordinates, view) if len(prior) > 2 else None,
-    )
+    posterior, likelihood = measure_moments(coordinates, view, (view.weight, weight))
+    elsewhere = measure_elsewhere(coordinates, view) if len(prior) > 2 else None
+    return BlindDomain(name, int(np.count_nonzero(view.weight)), posterior, likelihood, elsewhere)
 
 
 def _stacked(views: Sequence[View]) -> View:
