@@ -24,10 +24,13 @@ def test_an_f_s_worse_than_a_guess_in_own_domains_teaches_nothing():
     """Columns called stable that are not: on own domains any other answer beats them."""
     rng = np.random.default_rng(0)
     model = _fitted((0, 1, 2), rng)
-    adapted = model.adapt(_domain(1, rng)[0])
+    X = _domain(1, rng)[0]
+    adapted = model.adapt(X)
+    assert adapted.change_.verdict == "cannot tell"
     assert "worse than a guess at random (Brier score" in adapted.reason_
-    assert set(adapted.weights_) <= {"pooled", "stable"}
-    assert adapted.weights_["pooled"] > 0.5
+    assert (adapted.decision_, adapted.weights_) == ("pooled", {"pooled": 1.0})
+    several = model.adapt(np.tile(X, (2, 1)), sample_domain=np.repeat(["a", "b"], len(X)))
+    assert set(several.decision_.values()) == {"pooled"}
 
 
 def test_an_f_s_that_holds_is_not_doubted():

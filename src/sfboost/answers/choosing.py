@@ -90,7 +90,9 @@ def choose(
     quiet = quiet_answer(cases, available)
     available = [name for name in available if name in WORDS]
     if change.verdict == "cannot tell":
-        gains = _gains(cases, change if len(change.own) > 1 else None, available, _belief(cases))
+        # Without any power what the rows look like says nothing either.
+        alike = change if len(change.own) > 1 and change.power > 0.0 else None
+        gains = _gains(cases, alike, available, _belief(cases))
         best = _most(gains)
         return Choice({best: 1.0}, _kind({best: 1.0}), _cannot_tell(change, best), gains)
     doubt = _doubt(change.p_value)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits
-from sfboost.answers.play import AS_IS, Case, play, settings_of_play
+from sfboost.answers.play import Case, play, settings_of_play
 from sfboost.answers.quiet import QuietAnswers
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
@@ -53,13 +53,11 @@ class Experience:
     @property
     def doubt(self) -> str | None:
         """Why f_S is not to be trusted, if own domains that it was not trained on say so."""
-        scores = [case.brier["stable"] for case in self.cases if case.kind == AS_IS and case.brier]
-        guess = 1.0 - 1.0 / len(self.reference.prior)
-        if not scores or np.mean(scores) <= guess:
+        if not self.reference.misled:
             return None
         return (
             "in your own domains, each left out in turn, it is worse than a guess at random (Brier score "
-            f"{np.mean(scores):.2f}, the guess has {guess:.2f})"
+            f"{self.reference.stable_score:.2f}, the guess has {self.reference.guess_score:.2f})"
         )
 
     @classmethod
