@@ -127,7 +127,7 @@ METHOD = {
     "sfboost.leakage.stress": "stress_domains",
     "sfboost.change": "change_in",
     "sfboost.change.class_shares": "shifted",
-    "sfboost.change.prediction": "combine predict_new",
+    "sfboost.change.prediction": "combine Expected",
 }
 
 

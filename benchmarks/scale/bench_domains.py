@@ -2,6 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/scale/bench_domains.py              # 10 000 domains of 30 to 300 rows
     OMP_NUM_THREADS=1 python benchmarks/scale/bench_domains.py --best       # the best answer for each of them
+    OMP_NUM_THREADS=1 python benchmarks/scale/bench_domains.py --best --classes 5
+    OMP_NUM_THREADS=1 python benchmarks/scale/bench_domains.py --best --rare 0.05  # share of the last class
     OMP_NUM_THREADS=1 python benchmarks/scale/bench_domains.py --eicu       # 174 hospitals, real labels
 
 The simulation knows the truth: f_S is exact, and in domain d the unstable features are ±β_d plus noise, with
@@ -79,16 +81,21 @@ def simulation(n_domains: int) -> None:
     print(f"  times faster than the loop: {slow / seconds:.0f} (wanted: at least 20)")
 
 
-def best(n_domains: int) -> None:
+def best(n_domains: int, n_classes: int, rare: float | None) -> None:
     """Every domain its own best answer, against a loop over `adapt`."""
     rng = np.random.default_rng(0)
+    at = np.array([[-1.0] * 7, [1.0] * 7])
+    if n_classes > 2:
+        at = 1.5 * rng.normal(size=(n_classes, 7))
+        at -= at.mean(axis=0)
+    rest = np.full(n_classes - 1, (1.0 - (rare or 1.0 / n_classes)) / (n_classes - 1))
 
     def draw(sizes: Any, mirrored: Any) -> tuple[Any, Any, Any]:
         domain = np.repeat(np.arange(len(sizes)), sizes)
-        y = rng.integers(0, 2, len(domain))
+        y = np.searchsorted(np.cumsum(rest), rng.random(len(domain)), side="right")
         beta = (MEAN + rng.normal(0.0, 0.1, (len(sizes), len(MEAN)))) * np.where(mirrored, -1.0, 1.0)[:, None]
         centre = np.column_stack([np.full((len(y), 2), 0.8), beta[domain]])
-        return (2 * y - 1)[:, None] * centre + rng.normal(size=centre.shape), y, domain
+        return at[y] * centre + rng.normal(size=centre.shape), y, domain
 
     X, y, domain = draw([500] * 8, [False] * 8)
     model = sfboost.StableFeatureBoosting([0, 1]).fit(X, y, sample_domain=domain)
@@ -110,6 +117,7 @@ def best(n_domains: int) -> None:
     for kind, there in (("mirrored", mirrored), ("as ever", ~mirrored)):
         rows = np.isin(domain, some) & there[domain]
         print(f"  {kind}: stable alone    {score(model.predict_log_proba(X[rows]), y[rows])}")
+        print(f"  {kind}: pooled          {score(model.answer_rows(X[rows]).view.log_pooled, y[rows])}")
         print(f"  {kind}: each by itself  {score(alone[rows], y[rows])}")
         print(f"  {kind}: many            {score(said[rows], y[rows])}")
     found = {row.name for row in many.overview() if row.verdict == "changed"}
@@ -159,6 +167,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--domains", type=int, default=10_000)
     parser.add_argument("--best", action="store_true")
+    parser.add_argument("--classes", type=int, default=2, help="with --best")
+    parser.add_argument("--rare", type=float, help="with --best: share of the last class, if not an even one")
     parser.add_argument("--eicu", action="store_true")
     parser.add_argument("--unstable", nargs="+", default=[], help="of eICU; by default those of the split")
     options = parser.parse_args()
@@ -166,7 +176,7 @@ def main() -> None:
     if options.eicu:
         eicu(options.unstable)
     elif options.best:
-        best(options.domains)
+        best(options.domains, options.classes, options.rare)
     else:
         simulation(options.domains)
 

@@ -79,3 +79,20 @@ def test_the_function_is_public_and_leaves_its_input_alone():
 def test_what_cannot_be_is_refused_with_a_sentence(proba, prior, weight, words):
     with pytest.raises(ValueError, match=words):
         label_shift(proba, prior, sample_weight=weight)
+
+
+def test_shares_are_never_less_likely_than_those_of_em_alone():
+    """Also where classes overlap so much that EM has hardly moved after hundreds of steps."""
+    rng = np.random.default_rng(0)
+    for n_classes, apart in ((2, 0.3), (2, 3.0), (5, 0.3), (5, 1.0)):
+        source, at = rng.dirichlet(np.full(n_classes, 3.0)), rng.normal(0.0, apart, n_classes)
+        x = at[rng.choice(n_classes, 300)] + rng.normal(size=300)
+        joint = source * np.exp(-0.5 * (x[:, None] - at) ** 2)
+        proba, weight = joint / joint.sum(axis=1, keepdims=True), np.full(300, 1 / 300)
+        slow = source
+        for _ in range(500):
+            ratio = proba * (slow / source)
+            slow = weight @ (ratio / ratio.sum(axis=1, keepdims=True))
+        fast = weight @ shifted(proba, source, weight)
+        assert fast.sum() == pytest.approx(1.0)
+        assert weight @ np.log(proba / source @ fast) >= weight @ np.log(proba / source @ slow) - 1e-9

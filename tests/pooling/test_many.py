@@ -6,7 +6,7 @@ import pytest
 from sfboost import Settings, adapt
 from sfboost.adaptation.likelihood_sums import Point, likelihood_sums
 from sfboost.adaptation.standardize import Standardizer
-from sfboost.pooling import fit_pooled_heads
+from sfboost.pooling import fit_pooled_heads, many
 from sfboost.pooling.batched import climb, curve, log_evidence
 from sfboost.pooling.grouping import stacks
 from sfboost.pooling.shares import shrunken_shares
@@ -122,3 +122,17 @@ def test_a_leak_draws_answers_towards_the_stable_ones():
     )
     np.testing.assert_allclose(none, stable, atol=1e-9)
     assert np.abs(careful - stable).mean() < np.abs(plain - stable).mean()
+
+
+def test_heads_of_some_domains_are_those_of_all_and_the_others_get_the_mean(monkeypatch):
+    """What is usual is learned from few others: that matters less than the error that a head has anyway."""
+    stable, X, domain, _, _ = simulate(80)
+    monkeypatch.setattr(many, "_OTHERS", 40)
+    needed = np.array([3, 17, 60])
+    every, some = fit_pooled_heads(stable, X, domain), fit_pooled_heads(stable, X, domain, needed=needed)
+    error = np.sqrt(np.diagonal(every.covariance, axis1=1, axis2=2))[needed]
+    assert (np.abs(some.theta - every.theta)[needed, 0] < 0.5 * error).all()
+    np.testing.assert_allclose(some.shares, every.shares)
+    alike = (some.theta == some.mean).all(axis=(1, 2))
+    assert alike.sum() == 80 - 3 - 40
+    assert not alike[needed].any()

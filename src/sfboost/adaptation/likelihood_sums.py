@@ -6,8 +6,8 @@ row at one point (θ, p). Rows can be anywhere and in any order; only these sums
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dgemm
@@ -18,7 +18,7 @@ from sfboost.marginal import log_weights
 from sfboost.marginal.probabilities import FloatArray
 
 # Rows at a time: their numbers stay in the processor's cache.
-_ROWS = 2048
+_ROWS = 4096
 # A sum of products below this has lost digits.
 _LEAST_SUM = 1e-250
 
@@ -65,8 +65,6 @@ class LikelihoodSums:
         Derivatives of Σ score and of both Σ accuracy in p.
     accuracy_slope : array of shape (2, P)
         Derivatives of both Σ accuracy in θ.
-    cross : array of shape (2, K, K)
-        Σ f_y f_y'² and Σ f_y² f_y'²: for the error of ε.
     joint : array of shape (K, K)
         Σ f_S ⊗ posterior, for ε under label shift.
     unstable : array of shape (K,)
@@ -80,7 +78,6 @@ class LikelihoodSums:
     products: FloatArray
     by_prior: FloatArray
     accuracy_slope: FloatArray
-    cross: FloatArray
     joint: FloatArray
     unstable: FloatArray
 
@@ -112,7 +109,7 @@ def _block(stable: FloatArray, X: FloatArray, point: Point) -> LikelihoodSums:
     crossed, shares, no = f @ joint.T, unstable.sum(axis=1), np.zeros(0)
     if not point.curved:
         gradient = by_logit @ design.T
-        return LikelihoodSums(float(n_rows), value, gradient, no, no, no, no, no, crossed, shares)
+        return LikelihoodSums(float(n_rows), value, gradient, no, no, no, no, crossed, shares)
     size = columns * width
     hessian = np.empty((columns, width, columns, width))
     bent = np.empty_like(design)
@@ -128,30 +125,32 @@ def _block(stable: FloatArray, X: FloatArray, point: Point) -> LikelihoodSums:
     square = hessian.reshape(size, size)
     if not point.errors:
         gradient = by_logit @ design.T
-        return LikelihoodSums(float(n_rows), value, gradient, square, no, no, no, no, crossed, shares)
+        return LikelihoodSums(float(n_rows), value, gradient, square, no, no, no, crossed, shares)
     v = np.empty((size + 2 * n_classes + 3, n_rows))
-    np.multiply(by_logit[:, None, :], -design, out=v[:size].reshape(columns, width, n_rows))
+    np.multiply(-by_logit[:, None, :], design, out=v[:size].reshape(columns, width, n_rows))
     v[size : size + n_classes] = f
-    squared = np.square(f, out=v[size + n_classes : size + 2 * n_classes])
-    # How likely each of two answers is, the adapted and the stable one, and how that moves with the logits.
-    answers = [np.arange(n_classes)[:, None] == _largest(by_class) for by_class in (joint, f)]
-    moves = np.empty((2, n_classes, n_rows))
-    for i, answer in enumerate(answers):
-        likely = np.einsum("ij,ij->j", answer, joint, out=v[i - 3])  # of that answer
-        np.multiply(answer - joint, likely, out=moves[i])
+    np.square(f, out=v[size + n_classes : size + 2 * n_classes])
     v[-1] = 1.0
-    # All that is summed with the design, in one product.
-    by_class = -joint[:, None, :] * joint[None, -columns:, :]
+    # All that is summed with the design, in one product: derivatives of ℓ; of how likely each of two answers
+    # is, the adapted and the stable one; and ∂q_k/∂log p_y = −q_k (δ_ky − q_y). Over all classes y they sum
+    # to nothing: the first of two follows from the other.
+    linear, here = np.empty((columns * (3 + columns), n_rows)), joint[-columns:]
+    by_answer = linear[columns : 3 * columns].reshape(2, columns, n_rows)
+    by_class = linear[3 * columns :].reshape(columns, columns, n_rows)
+    linear[:columns] = by_logit
+    for i, (answer, likely) in enumerate(_decided(joint, f)):
+        v[i - 3] = likely
+        np.multiply(answer - here, likely, out=by_answer[i])
+    np.multiply(-here[:, None, :], here, out=by_class)
     for k in range(columns):
-        by_class[k - columns, k] += joint[k - columns]
-    linear = np.concatenate([by_logit, moves[:, -columns:].reshape(-1, n_rows), by_class.reshape(-1, n_rows)])
+        by_class[k, k] += here[k]
     sums = linear @ design.T
     gradient, slopes = sums[:columns], sums[columns : 3 * columns].reshape(2, size)
-    # ∂q_k/∂p_y = −q_k (δ_ky − q_y) / p_y, of the scores and of both accuracies.
+    moved = np.vstack([sums[3 * columns :].reshape(columns, size).T, slopes[:, width - 1 :: width]])
+    if columns < n_classes:
+        moved = np.column_stack([-moved, moved])
     by_prior = np.zeros((size + 2, n_classes))
     there = point.prior > 0.0
-    scores = sums[3 * columns :].reshape(n_classes, size).T
-    moved = np.vstack([scores, moves.sum(axis=2)])
     by_prior[:, there] = -moved[:, there] / point.prior[there]
     return LikelihoodSums(
         float(n_rows),
@@ -161,7 +160,6 @@ def _block(stable: FloatArray, X: FloatArray, point: Point) -> LikelihoodSums:
         dgemm(1.0, v.T, v.T, trans_a=True),  # of a matrix and itself NumPy's product takes twice as long
         by_prior,
         slopes,
-        np.array([f @ squared.T, squared @ squared.T]),
         crossed,
         shares,
     )
@@ -186,8 +184,15 @@ def _both_laws(z: FloatArray, f: FloatArray, prior: FloatArray) -> tuple[float, 
     return value, odds, joint
 
 
-def _largest(by_class: FloatArray) -> Any:
-    """The class with the largest number; the first of equal ones."""
-    if len(by_class) == 2:
-        return by_class[1] > by_class[0]
-    return by_class.argmax(axis=0)
+def _decided(joint: FloatArray, f: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Of the adapted and the stable answer: 1 at its class, among those with a logit; and how likely it is.
+
+    Of equal classes the first is the answer.
+    """
+    for by_class in (joint, f):
+        if len(joint) == 2:
+            second = by_class[1] > by_class[0]
+            yield second[None].astype(np.float64), np.where(second, joint[1], joint[0])
+        else:
+            answer = (np.arange(len(joint))[:, None] == by_class.argmax(axis=0)).astype(np.float64)
+            yield answer, np.einsum("ij,ij->j", answer, joint)

@@ -46,7 +46,7 @@ _MOST_CURVED = 400
 _TOLERANCE = 1e-9
 _MOST_PASSES = 60
 # After a shorter step the next point may be the last, where errors are wanted too.
-_NEAR = 0.03
+_NEAR = 1e-3
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,7 @@ def _basics(
     total = np.where(statistics.total > 0.0, statistics.total, 1.0)
     spread = np.diag(statistics.cross) - n * prior**2
     # Of (f_y f_y' − ε_yy' f_y') / Σ f_y', squared and summed.
-    first, second = sums.cross
+    first, second = sums.products[f, squares], sums.products[squares, squares]
     squared = second - 2.0 * confusion * first + confusion**2 * np.diag(statistics.cross)
     trace = np.zeros(len(sums.products))
     trace[squares] = n / total / (n_classes - 1)

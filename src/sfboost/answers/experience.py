@@ -72,12 +72,13 @@ class Experience:
         groups: Sequence[int] | None = None,
         learner: str = "",
         changed: Callable[[Reference], bool] = lambda _: True,
+        foretelling: bool = True,
         seed: int = 0,
-        tick: Callable[[], Any] = lambda: None,
     ) -> Self:
         """Learn from labelled domains, each seen by predictors that were trained without it.
 
-        They are put through changes if `changed` asks for that, knowing what is usual.
+        They are put through changes if `changed` asks for that, knowing what is usual. Without `foretelling`
+        nobody will ask how good an answer is: `Case.surprises` are left out.
         """
         neutral = average([part.view for part in rows])
         rows = [part.beside(neutral) for part in rows]
@@ -103,8 +104,8 @@ class Experience:
             choices,
             quiet=said,
             changed=changed(reference),
+            foretelling=foretelling,
             seed=seed,
-            tick=tick,
         )
         return cls(reference, habits, cases, learner, quiet=quiet)
 

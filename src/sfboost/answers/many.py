@@ -229,9 +229,10 @@ class ManyAnswers:
         return choose(change, experience.cases, available, experience.learner, stakes)
 
     @property
-    def needs_heads(self) -> bool:
-        """Whether any domain is answered by heads that are learned anew."""
-        return bool(self.weights[:, list(WORDS).index("boosted")].any())
+    def needs_heads(self) -> IntArray | None:
+        """Numbers of the domains that are answered by heads that are learned anew; None if nothing is."""
+        asked = self.weights[:, list(WORDS).index("boosted")] > 0.0
+        return np.flatnonzero(asked[:-1]) if asked.any() else None
 
     def log_proba(self, rows: AnswerRows, number: IntArray, boosted: Callable[[], FloatArray]) -> FloatArray:
         """Log-probabilities of rows of numbered domains (−1: none of these), of shape (n, K).

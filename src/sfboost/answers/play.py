@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,14 +81,14 @@ def play(
     *,
     quiet: Sequence[Mapping[str, FloatArray]] | None = None,
     changed: bool = True,
+    foretelling: bool = True,
     seed: int = 0,
-    tick: Callable[[], Any] = lambda: None,
 ) -> tuple[Case, ...]:
     """Score every candidate on every own domain, as it is and after each change.
 
     Each domain's `rows` are seen by predictors that were trained without it. `quiet` is what further answers
-    say of each domain as it is. Without `changed` all domains stay as they are. `tick` is called after each
-    one.
+    say of each domain as it is. Without `changed` all domains stay as they are; without `foretelling`
+    cases have no surprises.
     """
     strongest = np.flatnonzero(
         reference.groups == np.bincount(reference.groups, reference.importance).argmax()
@@ -133,8 +133,9 @@ def play(
                 found = with_penalty(settings, first)
                 ours = settings.choices.head is None and settings.choices.standardize is not False
                 boosted = first if ours else None
-            cases.append(_scored(str(place), name, change, said, y, here.view.weight, choices.costs))
-        tick()
+            cases.append(
+                _scored(str(place), name, change, said, y, here.view.weight, choices.costs, foretelling)
+            )
     return tuple(cases)
 
 
@@ -151,7 +152,8 @@ def _scored(
     said: dict[str, FloatArray],
     y: IntArray,
     weight: FloatArray,
-    costs: Any = None,
+    costs: Any,
+    foretelling: bool,
 ) -> Case:
     price = None if costs is None else check_costs(costs, len(costs))
     cost = {}
@@ -170,7 +172,7 @@ def _scored(
             name: float(np.mean([np.average(hit[y == c], weights=weight[y == c]) for c in np.unique(y)]))
             for name, hit in right.items()
         },
-        surprises={name: _surprise(np.exp(lp), y, weight, price) for name, lp in said.items()},
+        surprises={name: _surprise(np.exp(lp), y, weight, price) for name, lp in said.items() if foretelling},
         cost=cost,
         brier={
             name: float(weight @ ((np.exp(lp) - np.eye(lp.shape[1])[y]) ** 2).sum(axis=1))

@@ -71,8 +71,9 @@ def evaluate_domains(
             f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
         )
     check_metric(model, metric)
+    some = rows_to_learn(model, labels, domain) if pooled is None else np.arange(len(labels))
     scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score_domain)(model, X, labels, domain, name, weight, pooled, answer, metric)
+        delayed(_score_domain)(model, X, labels, domain, name, weight, pooled, answer, metric, some)
         for name in names
     )
     return DomainEvaluation(tuple(scores))
@@ -88,8 +89,9 @@ def _score_domain(
     pooled: Any,
     answer: str,
     metric: str | None,
+    some: IntArray,
 ) -> DomainScores:
-    new, rest = np.flatnonzero(domain == name), np.flatnonzero(domain != name)
+    new, rest = np.flatnonzero(domain == name), some[domain[some] != name]
     return score_as_new(
         model,
         name,
@@ -130,9 +132,6 @@ def score_as_new(
     if fitted.validation_domain is not None and fitted.validation_domain == name:
         fitted.set_params(validation_domain=None)  # it is the new domain now
     X, y, domain = rest
-    if pooled is None and (some := rows_to_learn(model, y, domain)) is not None:
-        X, y, domain = _safe_indexing(X, some), y[some], domain[some]
-        weight = None if weight is None else weight[some]
     facing = new[0] if len(new[1]) >= _FEWEST_ROWS else None
     fitted._fit(X, y, domain, weight, play=fitted.play, facing=facing)
     if pooled is not None or fitted.pooled_ is None:
@@ -140,23 +139,22 @@ def score_as_new(
     return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
 
 
-def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray | None:
-    """Rows from which a model learns that is only to be scored: some of each very long domain; None is all.
+def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray:
+    """Rows from which models learn that are only to be scored: all, or some of each very long domain.
 
     More rows would not move the scores of logistic regressions, and other learners need them.
     """
     learners = (model.stable, model.unstable, model.pooled)
     searched = is_search(model.stable_features) or model._along_components()
     if searched or any(learner is not None for learner in learners):
-        return None
+        return np.arange(len(y))
     labels, rng = np.unique(y, return_inverse=True)[1].reshape(-1), np.random.default_rng(0)
     kept = []
     for _, rows in rows_by_domain(np.asarray(domain, dtype=object)):
         counts = np.bincount(labels[rows])
         most = max(MOST_ROWS, int(_OF_RAREST * len(rows) / counts[counts > 0].min()))
         kept.append(rows if len(rows) <= most else rng.permutation(rows)[:most])
-    found = np.sort(np.concatenate(kept))
-    return None if len(found) == len(labels) else found
+    return np.sort(np.concatenate(kept))
 
 
 def compare_on_domain(

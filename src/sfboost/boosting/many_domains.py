@@ -77,9 +77,10 @@ def adapt_domains(
             AdaptationRefused,
         )
     heads = None
-    if not reason and (best is None or best.needs_heads):
+    needed = np.arange(len(domains)) if best is None else best.needs_heads
+    if not reason and needed is not None:
         known = training.heads_in(standardizer)
-        heads = fit_pooled_heads(stable, standardizer.apply(X), number, len(domains), known)
+        heads = fit_pooled_heads(stable, standardizer.apply(X), number, len(domains), known, needed)
     leak = training.leak if answer == "safe" else None
     return AdaptedDomains(
         model, heads, standardizer, statistics, domains, sizes, leak, reason or note or "", best

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import roc_auc_score
 
 from sfboost.adaptation.costs import cheapest
 from sfboost.calibration import expected_calibration_error
+from sfboost.diagnostics.performance import auroc
 from sfboost.marginal.probabilities import FloatArray
 
 #: Names of the scores, in the order in which they are shown.
@@ -83,6 +83,6 @@ def is_skewed(shares: Sequence[Sequence[float]]) -> bool:
 def _auroc(y: npt.NDArray[np.intp], proba: FloatArray, present: npt.NDArray[np.intp]) -> float:
     if len(present) < proba.shape[1]:
         return float("nan")
-    if proba.shape[1] == 2:
-        return float(roc_auc_score(y, proba[:, 1]))
-    return float(roc_auc_score(y, proba, multi_class="ovr", average="macro"))
+    ranked = (1,) if len(present) == 2 else present
+    truth = np.eye(len(present))[y]
+    return float(np.mean([auroc(proba[:, k], truth[:, k], 1.0 - truth[:, k]) for k in ranked]))

@@ -201,7 +201,7 @@ def learn_answers(
 
     `taken` are the stable and the unstable columns of X, as the model reads them. `facing` are the only rows
     that the model will ever adapt to, if they are known: where nothing in them changed, nobody asks what
-    would help after a change, and own domains play as they are.
+    would help after a change, and own domains play as they are; and nobody asks how good an answer is.
     """
     own = (model.stable_columns_, model.unstable_columns_)
     try:
@@ -291,6 +291,7 @@ def learn_answers(
         groups=numbers,
         learner=words,
         changed=lambda reference: facing is None or _may_have_changed(model, pooled, facing, reference),
+        foretelling=facing is None,
     )
     return pooled, experience
 

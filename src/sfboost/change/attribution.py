@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy.special import gammaln
 
 from sfboost.change.prediction import Prediction
 from sfboost.marginal.probabilities import FloatArray
@@ -42,7 +42,7 @@ def attribute(
     for moment in moments:
         new = moment.new / rescaled
         t = (new[:, None] - moment.expected[:, None] * LEFT) / moment.spread[:, None]
-        fit += stats.t.logpdf(t, moment.freedom) / len(moments)
+        fit += _log_density(t, moment.freedom) / len(moments)
     n_groups = int(groups.max()) + 1
     by_feature = np.array([np.bincount(groups, fit[:, h], n_groups) for h in range(len(LEFT))]).T
     # A feature that says more is a better witness of what happened to the others.
@@ -57,3 +57,9 @@ def attribute(
         if np.abs(common - before).max() < 1e-9:
             break
     return np.asarray(likely)
+
+
+def _log_density(t: FloatArray, freedom: float) -> FloatArray:
+    """Of Student's t; that of SciPy takes ten times as long for a few numbers."""
+    constant = gammaln((freedom + 1.0) / 2.0) - gammaln(freedom / 2.0) - 0.5 * np.log(np.pi * freedom)
+    return np.asarray(constant - (freedom + 1.0) / 2.0 * np.log1p(t**2 / freedom))

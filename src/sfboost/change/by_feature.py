@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.change.prediction import predict_new
 from sfboost.change.reference import Reference, measure_domain
 from sfboost.change.result import Change, FeatureChange, Verdict
-from sfboost.change.testing import _MEANING_VARIES, LEAST_POWER
+from sfboost.change.testing import LEAST_POWER
 from sfboost.change.view import View
 from sfboost.diagnostics.result import p_in_words
 from sfboost.marginal.probabilities import FloatArray
@@ -59,7 +58,7 @@ def feature_meanings(reference: Reference, view: View, change: Change) -> tuple[
     """
     here = measure_domain("new", reference.coordinates, view, reference.prior).posterior.meaning
     own = [domain.posterior.meaning for domain in reference.domains]
-    power = predict_new(own, here, absolute=_MEANING_VARIES).power
+    power = reference.expected["posterior"]["meaning"].compare(here).power
     told = []
     for feature in sorted(change.features, key=lambda part: -part.importance):
         columns = np.array(feature.columns, dtype=np.intp)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from sfboost.marginal.probabilities import FloatArray
 
 # Share of the mean diagonal of XᵀX that is added to it: features may repeat each other.
 _RIDGE = 1e-3
+# A variance, or a share of the rows, that is no more than what rounding leaves.
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,27 +46,41 @@ class MeaningCoordinates:
     to_evidence: FloatArray
 
     @classmethod
-    def learn(cls, view: View, y: npt.NDArray[np.intp]) -> Self:
-        """Learn them from rows whose labels are known (positions among the classes)."""
-        weight, n_classes = view.weight, view.log_stable.shape[1]
-        centre, unit = _moments(view.unstable, weight)
-        U = (view.unstable - centre) / unit
-        onehot = np.eye(n_classes)[y] * weight[:, None]
-        direction = (onehot.T @ U) / np.maximum(onehot.sum(axis=0), np.finfo(np.float64).tiny)[:, None]
-        direction = direction - direction.mean(axis=0)
+    def learn(cls, sums: MeaningSums, units: CommonUnits) -> Self:
+        """Learn them from sums over rows whose labels are known."""
+        total, (first, second, third, fourth) = sums.weight, sums.powers / sums.weight
+        unit = _spread(second - first**2)
+        known = sums.by_class[:, :1] > _NOTHING * total
+        means = np.where(
+            known, sums.by_class[:, 1:] / np.where(known, sums.by_class[:, :1], 1.0) - first, 0.0
+        )
+        direction = (means - means.mean(axis=0)) / unit
         length = np.linalg.norm(direction, axis=0)
         direction = direction / np.where(length > 0.0, length, 1.0)
-        mean, spread = _moments(view.features, weight)
-        excess = np.maximum(weight @ (U**2) ** 2, 1.0) - 3.0  # a fourth power takes ten times as long
-        made = cls(centre, unit, excess, direction, mean, spread, np.empty(0), np.empty(0))
-        design = made.design(view)
-        gram = (design * weight[:, None]).T @ design
-        gram += _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
-        to_unstable, to_evidence = (
-            np.asarray(np.linalg.solve(gram, (design * weight[:, None]).T @ target), dtype=np.float64)
-            for target in (U, view.evidence)
+        about = fourth - 4.0 * first * third + 6.0 * first**2 * second - 3.0 * first**4
+        gram, products = sums.gram / total, sums.products / total
+        shift = gram[-1, :-1]
+        spread = _spread(np.diag(gram)[:-1] - shift**2)
+        # The columns of the design in units of these rows; its last one stays a column of ones.
+        turn = np.diag(np.append(1.0 / spread, 1.0))
+        turn[-1, :-1] = -shift / spread
+        design = turn.T @ gram @ turn
+        design += _RIDGE * np.trace(design) / len(design) * np.eye(len(design))
+        width = len(unit)
+        targets = turn.T @ np.hstack(
+            [(products[:, :width] - gram[:, -1:] * first) / unit, products[:, width:]]
         )
-        return replace(made, to_unstable=to_unstable, to_evidence=to_evidence)
+        found = np.linalg.solve(design, targets)
+        return cls(
+            units.centre + units.unit * first,
+            units.unit * unit,
+            np.maximum(about / unit**4, 1.0) - 3.0,
+            direction,
+            units.mean + units.spread * shift,
+            units.spread * spread,
+            found[:, :width],
+            found[:, width:],
+        )
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +96,72 @@ class MeaningCoordinates:
         return np.column_stack([(view.features - self.mean) / self.spread, np.ones(len(view.features))])
 
 
+class CommonUnits(NamedTuple):
+    """Mean and standard deviation over all domains, of U and of the features that predict it."""
+
+    centre: FloatArray
+    unit: FloatArray
+    mean: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def of(cls, view: View) -> Self:
+        """Of all rows."""
+        return cls(*_moments(view.unstable, view.weight), *_moments(view.features, view.weight))
+
+
+@dataclass(frozen=True, eq=False)
+class MeaningSums:
+    """Sums over labelled rows in common units: all domains less one are the others.
+
+    Attributes
+    ----------
+    weight : float
+    powers : array of shape (4, d)
+        Σ U, U², U³, U⁴.
+    by_class : array of shape (K, 1 + d)
+        Σ 1 and Σ U of each class.
+    gram : array of shape (p + 1, p + 1)
+        Σ x xᵀ of the features that predict U, and of one.
+    products : array of shape (p + 1, d + K)
+        Σ x (U, evidence)ᵀ.
+    """
+
+    weight: float
+    powers: FloatArray
+    by_class: FloatArray
+    gram: FloatArray
+    products: FloatArray
+
+    @classmethod
+    def of(cls, view: View, y: npt.NDArray[np.intp], units: CommonUnits, share: float) -> Self:
+        """Of one domain that has this share of all rows; labels are positions among the classes."""
+        weight = share * view.weight
+        U = (view.unstable - units.centre) / units.unit
+        X = np.column_stack([(view.features - units.mean) / units.spread, np.ones(len(U))])
+        squared, weighted = U * U, X * weight[:, None]
+        onehot = np.eye(view.log_stable.shape[1])[y] * weight[:, None]
+        return cls(
+            float(weight.sum()),
+            np.stack([weight @ U, weight @ squared, weight @ (squared * U), weight @ (squared * squared)]),
+            np.column_stack([onehot.sum(axis=0), onehot.T @ U]),
+            weighted.T @ X,
+            weighted.T @ np.hstack([U, view.evidence]),
+        )
+
+    def __add__(self, other: MeaningSums) -> MeaningSums:
+        return MeaningSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __sub__(self, other: MeaningSums) -> MeaningSums:
+        return MeaningSums(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+
+
 def _moments(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean = weight @ X
     spread = np.sqrt(weight @ (X - mean) ** 2)
     return mean, np.where(spread > 0.0, spread, 1.0)
+
+
+def _spread(variance: FloatArray) -> FloatArray:
+    """Its root in common units; one where what is left is rounding."""
+    return np.sqrt(np.where(variance > _NOTHING, variance, 1.0))

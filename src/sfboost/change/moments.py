@@ -7,6 +7,7 @@ compared with those of other domains, measured in the same way, never with what 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,11 +58,26 @@ class Moments:
         return {"shares": (one, one + _UNKNOWN), "evidence_scale": (one, one + _UNKNOWN)} | state
 
 
-def measure_moments(coordinates: MeaningCoordinates, view: View) -> Moments:
-    """Measure a domain."""
-    F = np.exp(view.log_stable)
-    weight, n_classes = view.weight, F.shape[1]
+def measure_moments(
+    coordinates: MeaningCoordinates, view: View, weights: Iterable[FloatArray]
+) -> list[Moments]:
+    """Measure a domain with each of these row weights."""
+    F, pooled = np.exp(view.log_stable), np.exp(view.log_pooled)
     U, evidence, design = coordinates.standardised(view), view.evidence, coordinates.design(view)
+    expected = design @ coordinates.to_evidence, design @ coordinates.to_unstable
+    return [_measure(coordinates, F, pooled, U, evidence, expected, weight) for weight in weights]
+
+
+def _measure(
+    coordinates: MeaningCoordinates,
+    F: FloatArray,
+    pooled: FloatArray,
+    U: FloatArray,
+    evidence: FloatArray,
+    expected: tuple[FloatArray, FloatArray],
+    weight: FloatArray,
+) -> Moments:
+    n_classes = F.shape[1]
     towards = (np.eye(n_classes) - 1.0 / n_classes) / n_classes
     together, error = _class_means(F, evidence, towards, weight)
     meaning, meaning_error = _class_means(F, U, coordinates.direction, weight)
@@ -69,14 +85,14 @@ def measure_moments(coordinates: MeaningCoordinates, view: View) -> Moments:
     variance = weight @ (U - weight @ U) ** 2 + 0.5 * np.maximum(coordinates.excess, 0.0) * (weight @ weight)
     return Moments(
         evidence=(together.sum(keepdims=True), np.sqrt((error.sum(axis=1) ** 2).sum(keepdims=True))),
-        meaning=(meaning, np.sqrt((meaning_error**2).sum(axis=0))),
-        evidence_slope=_slope(design @ coordinates.to_evidence, evidence, weight, together=True),
-        slope=_slope(design @ coordinates.to_unstable, U, weight),
+        meaning=(meaning, np.sqrt(np.einsum("ij,ij->j", meaning_error, meaning_error))),
+        evidence_slope=_slope(expected[0], evidence, weight, together=True),
+        slope=_slope(expected[1], U, weight),
         scale=(
             0.5 * np.log(np.maximum(variance, _LEAST_SPREAD**2)),
             np.sqrt(0.25 * (coordinates.excess + 2.0) * (weight @ weight)),
         ),
-        shares=_log_ratio(np.exp(view.log_pooled), F, weight),
+        shares=_log_ratio(pooled, F, weight),
         evidence_scale=_log_spread(evidence, weight),
     )
 
@@ -105,7 +121,8 @@ def _class_means(
     gram += 1e-9 * np.eye(len(gram))
     inverse = np.linalg.inv(gram)
     means = inverse @ ((F * weight[:, None]).T @ H)
-    parts = weight[:, None] * (F @ inverse @ direction) * (H - F @ means)
+    parts = weight[:, None] * (F @ (inverse @ direction))
+    parts *= H - F @ means
     return (direction * means).sum(axis=0), parts
 
 
@@ -134,13 +151,14 @@ def _slope(
 ) -> tuple[FloatArray, FloatArray]:
     """Slope of each column of y on that of x; of all columns at once if `together`."""
     x, y = x - weight @ x, y - weight @ y
-    along = weight @ (x * x)
-    product = weight @ (x * y)
+    weighted = weight[:, None] * x
+    along, product = np.einsum("ij,ij->j", weighted, x), np.einsum("ij,ij->j", weighted, y)
     if together:
         along, product = along.sum(keepdims=True), product.sum(keepdims=True)
     along = np.maximum(along, np.finfo(np.float64).tiny)
     slope = product / along
-    parts = weight[:, None] * x * (y - slope * x)
-    if together:
-        parts = parts.sum(axis=1, keepdims=True)
-    return slope, np.sqrt((parts**2).sum(axis=0)) / along
+    x *= slope
+    y -= x
+    y *= weighted
+    parts = y.sum(axis=1, keepdims=True) if together else y
+    return slope, np.sqrt(np.einsum("ij,ij->j", parts, parts)) / along

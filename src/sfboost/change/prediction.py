@@ -6,8 +6,9 @@ a prior guess, worth a few domains, that meanings vary by a quarter: two domains
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from scipy.special import stdtr
@@ -45,26 +46,26 @@ class Prediction:
     freedom: float
 
 
-def predict_new(
-    own: list[tuple[FloatArray, FloatArray]],
-    new: tuple[FloatArray, FloatArray],
-    *,
-    relative: float = 0.25,
-    absolute: float = 0.0,
-    sides: Sides = "nearer to zero",
-) -> Prediction:
-    """Compare (value, standard error) of a new domain with those of own domains.
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What own domains lead to expect of one more; arrays of one shape.
 
     Own domains differ, by chance and in truth. A new value is remarkable if it is farther out than one more
     domain of the same kind would be.
 
-    `relative` and `absolute` are the prior guess of τ, as a share of the mean and in its units. `sides` says
-    on which side of the expected value a new one is remarkable: towards zero and beyond, below, or on both.
+    Attributes
+    ----------
+    value, variance : arrays
+        The expected value, and its variance beside the sampling error of a new one.
+    freedom : float
+        Of Student's t.
+    sides : {"nearer to zero", "below", "both"}
+        On which side of the expected value a new one is remarkable: towards zero and beyond, below, or both.
 
     Examples
     --------
-    >>> own = [(np.array([1.0]), np.array([0.1])), (np.array([1.1]), np.array([0.1]))]
-    >>> same, turned = (predict_new(own, (np.array([v]), np.array([0.1]))) for v in (1.0, -1.0))
+    >>> expected = Expected.of([(np.array([1.0]), np.array([0.1])), (np.array([1.1]), np.array([0.1]))])
+    >>> same, turned = (expected.compare((np.array([v]), np.array([0.1]))) for v in (1.0, -1.0))
     >>> bool(same.p_value[0] > 0.3), bool(turned.p_value[0] < 0.01)
     (True, True)
 
@@ -73,26 +74,48 @@ def predict_new(
     .. [1] J. P. T. Higgins, S. G. Thompson and D. J. Spiegelhalter (2009). A Re-Evaluation of Random-
        Effects Meta-Analysis. Journal of the Royal Statistical Society A 172.
     """
-    values, errors = (np.array([pair[i] for pair in own]) for i in (0, 1))
-    # An own domain whose few rows happen to agree must not count for more than it knows.
-    errors = np.maximum(errors, np.median(errors, axis=0) / 2.0)
-    count = len(values)
-    mean = values.mean(axis=0)
-    between = np.maximum(values.var(axis=0, ddof=1) - (errors**2).mean(axis=0), 0.0) if count > 1 else 0.0
-    guess = (relative * mean) ** 2 + absolute**2
-    freedom = count - 1 + _PRIOR_DOMAINS
-    tau2 = ((count - 1) * between + _PRIOR_DOMAINS * guess) / freedom
-    precision = 1.0 / np.maximum(errors**2 + tau2, np.finfo(np.float64).tiny)
-    expected = (precision * values).sum(axis=0) / precision.sum(axis=0)
-    spread = np.sqrt(tau2 + 1.0 / precision.sum(axis=0) + new[1] ** 2)
-    spread = np.maximum(spread, np.finfo(np.float64).tiny)
-    t = (new[0] - expected) / spread
-    if sides == "both":
-        p = 2.0 * stdtr(freedom, -np.abs(t))
-    else:
-        p = stdtr(freedom, t if sides == "below" else np.sign(expected) * t)
-    ratio = new[0] / np.where(expected == 0.0, 1.0, expected)
-    return Prediction(np.asarray(p), ratio, np.abs(expected) / spread, new[0], expected, spread, freedom)
+
+    value: FloatArray
+    variance: FloatArray
+    freedom: float
+    sides: Sides
+
+    @classmethod
+    def of(
+        cls,
+        own: Sequence[tuple[FloatArray, FloatArray]],
+        relative: float = 0.25,
+        absolute: float = 0.0,
+        sides: Sides = "nearer to zero",
+    ) -> Self:
+        """From (value, standard error) of each own domain.
+
+        `relative` and `absolute` are the prior guess of τ, as a share of the mean and in its units.
+        """
+        values, errors = (np.array([pair[i] for pair in own]) for i in (0, 1))
+        # An own domain whose few rows happen to agree must not count for more than it knows.
+        errors = np.maximum(errors, np.median(errors, axis=0) / 2.0)
+        count = len(values)
+        mean = values.mean(axis=0)
+        between = np.maximum(values.var(axis=0, ddof=1) - (errors**2).mean(axis=0), 0.0) if count > 1 else 0.0
+        guess = (relative * mean) ** 2 + absolute**2
+        freedom = count - 1 + _PRIOR_DOMAINS
+        tau2 = ((count - 1) * between + _PRIOR_DOMAINS * guess) / freedom
+        precision = 1.0 / np.maximum(errors**2 + tau2, np.finfo(np.float64).tiny)
+        expected = (precision * values).sum(axis=0) / precision.sum(axis=0)
+        return cls(expected, tau2 + 1.0 / precision.sum(axis=0), freedom, sides)
+
+    def compare(self, new: tuple[FloatArray, FloatArray]) -> Prediction:
+        """A new value and its standard error, or those of many new domains."""
+        spread = np.maximum(np.sqrt(self.variance + new[1] ** 2), np.finfo(np.float64).tiny)
+        t = (new[0] - self.value) / spread
+        if self.sides == "both":
+            p = 2.0 * stdtr(self.freedom, -np.abs(t))
+        else:
+            p = stdtr(self.freedom, t if self.sides == "below" else np.sign(self.value) * t)
+        ratio = new[0] / np.where(self.value == 0.0, 1.0, self.value)
+        power = np.abs(self.value) / spread
+        return Prediction(np.asarray(p), ratio, power, new[0], self.value, spread, self.freedom)
 
 
 def combine(p_values: FloatArray, share: FloatArray | None = None) -> FloatArray:

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from sfboost.change.class_shares import back_to_training
-from sfboost.change.coordinates import MeaningCoordinates
+from sfboost.change.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
 from sfboost.change.moments import Moments, measure_elsewhere, measure_moments
+from sfboost.change.prediction import Expected, Sides
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
+# A meaning near zero in all own domains may be a little different by chance: in training units.
+_MEANING_VARIES = 0.1
+# Log-units by which a feature's spread differs between any two domains: a factor of 1.4.
+_SCALE_VARIES = 0.35
+# The same of all features together; and of the class shares that pooled says, beside those that f_S says.
+_EVIDENCE_VARIES, _SHARES_VARY = 0.2, 0.2
+# How much a moment varies between domains, as a share of it and in its units, and which side is remarkable.
+# A slope is one where U follows from X_S as in training. More than in own domains is no loss, also where
+# theirs are negative by chance.
+_VARIES: dict[str, tuple[float, float, Sides]] = {
+    "evidence": (0.25, 0.0, "nearer to zero"),
+    "meaning": (0.25, _MEANING_VARIES, "nearer to zero"),
+    "evidence_slope": (0.25, 0.0, "below"),
+    "slope": (0.25, _MEANING_VARIES, "below"),
+    "scale": (0.0, _SCALE_VARIES, "both"),
+    "shares": (0.0, _SHARES_VARY, "both"),
+    "evidence_scale": (0.0, _EVIDENCE_VARIES, "both"),
+}
 # Against features that repeat each other; of the mean diagonal of the Gram matrix.
 _RIDGE = 1e-2
 
@@ -86,15 +107,27 @@ class Reference:
         groups: Sequence[int] | None = None,
     ) -> Self:
         """Learn from labelled domains, each viewed by predictors that were trained on the others."""
-        everything, y = _stacked(views), np.concatenate(labels)
+        everything, y, sizes = _stacked(views), np.concatenate(labels), [len(part) for part in labels]
         n_classes, d = everything.log_stable.shape[1], everything.unstable.shape[1]
         prior = np.bincount(y, everything.weight, n_classes)
         prior = np.maximum(prior, 1e-6) / np.maximum(prior, 1e-6).sum()
-        coordinates = MeaningCoordinates.learn(everything, y)
+        units = CommonUnits.of(everything)
+
+        def sums(i: int) -> MeaningSums:
+            return MeaningSums.of(views[i], labels[i], units, sizes[i] / len(y))
+
+        every = reduce(add, map(sums, range(len(views))))
+        coordinates = MeaningCoordinates.learn(every, units)
+
+        def left_out(i: int) -> BlindDomain:
+            """In coordinates that the others have taught, as a new domain would be measured."""
+            others = coordinates if len(views) == 1 else MeaningCoordinates.learn(every - sums(i), units)
+            return measure_domain(domains[i], others, views[i], prior)
+
         numbers = np.arange(d) if groups is None else np.asarray(groups, dtype=np.intp)
         return cls(
             coordinates,
-            tuple(_left_out(views, labels, domains, i, prior) for i in range(len(views))),
+            tuple(map(left_out, range(len(views)))),
             _importance(coordinates, everything),
             prior,
             tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
@@ -102,6 +135,17 @@ class Reference:
             None if everything.log_neutral is None else average(views),
             float(np.mean([_brier(view, own) for view, own in zip(views, labels, strict=True)])),
         )
+
+    @cached_property
+    def expected(self) -> dict[str, dict[str, Expected]]:
+        """What own domains lead to expect of each moment of a new one, under both readings of stability."""
+        return {
+            kind: {
+                name: Expected.of([getattr(getattr(own, kind), name) for own in self.domains], *varies)
+                for name, varies in _VARIES.items()
+            }
+            for kind in ("posterior", "likelihood")
+        }
 
 
 def _brier(view: View, y: npt.NDArray[np.intp]) -> float:
@@ -116,31 +160,12 @@ def average(views: Sequence[View]) -> FloatArray:
     return np.asarray(sizes / sizes.sum() @ np.array([view.weight @ view.unstable for view in views]))
 
 
-def _left_out(
-    views: Sequence[View],
-    labels: Sequence[npt.NDArray[np.intp]],
-    domains: Sequence[Any],
-    out: int,
-    prior: FloatArray,
-) -> BlindDomain:
-    """One own domain in coordinates that the others have taught, as a new one would be measured."""
-    others = [i for i in range(len(views)) if i != out] or [out]
-    coordinates = MeaningCoordinates.learn(
-        _stacked([views[i] for i in others]), np.concatenate([labels[i] for i in others])
-    )
-    return measure_domain(domains[out], coordinates, views[out], prior)
-
-
 def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior: FloatArray) -> BlindDomain:
     """Both kinds of moments of one domain."""
     weight = back_to_training(np.exp(view.log_stable), prior, view.weight)
-    return BlindDomain(
-        name,
-        int(np.count_nonzero(view.weight)),
-        measure_moments(coordinates, view),
-        measure_moments(coordinates, replace(view, weight=weight)),
-        measure_elsewhere(coordinates, view) if len(prior) > 2 else None,
-    )
+    posterior, likelihood = measure_moments(coordinates, view, (view.weight, weight))
+    elsewhere = measure_elsewhere(coordinates, view) if len(prior) > 2 else None
+    return BlindDomain(name, int(np.count_nonzero(view.weight)), posterior, likelihood, elsewhere)
 
 
 def _stacked(views: Sequence[View]) -> View:

@@ -9,21 +9,14 @@ import numpy as np
 from scipy.special import stdtr
 
 from sfboost.change.attribution import LEFT, attribute
-from sfboost.change.moments import Moments
-from sfboost.change.prediction import Prediction, combine, predict_new
+from sfboost.change.prediction import Prediction, combine
 from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, FeatureChange, Verdict
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
-# A meaning near zero in all own domains may be a little different by chance: in training units.
-_MEANING_VARIES = 0.1
 # Whatever a feature of no meaning comes to say is much: the least meaning that this is compared with.
 _LEAST_MEANING = 1e-3
-# Log-units by which a feature's spread differs between any two domains: a factor of 1.4.
-_SCALE_VARIES = 0.35
-# The same of all features together; and of the class shares that pooled says, beside those that f_S says.
-_EVIDENCE_VARIES, _SHARES_VARY = 0.2, 0.2
 # What each moment is worth among all: most are changes of meaning, some of a unit or a zero.
 _WORTH = {
     "evidence": 0.23,
@@ -159,26 +152,9 @@ def still_says(reference: Reference, view: View, share: float) -> float:
 def compare(reference: Reference, here: BlindDomain) -> list[Comparison]:
     """A domain against the own ones, or many whose moments are stacked, under both readings of stability."""
     return [
-        _compare([getattr(own, kind) for own in reference.domains], getattr(here, kind))
-        for kind in ("posterior", "likelihood")
+        Comparison(**{name: one.compare(getattr(getattr(here, kind), name)) for name, one in known.items()})
+        for kind, known in reference.expected.items()
     ]
-
-
-def _compare(own: list[Moments], new: Moments) -> Comparison:
-    def predicted(name: str, **varies: float | str) -> Prediction:
-        return predict_new([getattr(m, name) for m in own], getattr(new, name), **varies)  # type: ignore[arg-type]
-
-    return Comparison(
-        evidence=predicted("evidence"),
-        meaning=predicted("meaning", absolute=_MEANING_VARIES),
-        # A slope is one where U follows from X_S as in training. More than in own domains is no loss, also
-        # where theirs are negative by chance.
-        evidence_slope=predicted("evidence_slope", sides="below"),
-        slope=predicted("slope", absolute=_MEANING_VARIES, sides="below"),
-        scale=predicted("scale", relative=0.0, absolute=_SCALE_VARIES, sides="both"),
-        shares=predicted("shares", relative=0.0, absolute=_SHARES_VARY, sides="both"),
-        evidence_scale=predicted("evidence_scale", relative=0.0, absolute=_EVIDENCE_VARIES, sides="both"),
-    )
 
 
 def _features(reference: Reference, found: Comparison) -> tuple[FeatureChange, ...]:

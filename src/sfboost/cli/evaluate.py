@@ -42,7 +42,7 @@ def evaluate(
     training, _ = read_training(train, columns, csv)
     model = with_costs(o.make_model(context), costs, training.y)
     voice.note(*training.remarks)
-    if rows_to_learn(configure(training, model), training.y, training.domain) is not None:
+    if rows_to_learn(configure(training, model), training.y, training.domain).size < len(training.y):
         voice.note(
             f"Of a domain with more than {MOST_ROWS} rows about as many are learned from, drawn at random, "
             "when another one plays the new one: more would not move the scores. Every row is scored."

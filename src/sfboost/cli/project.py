@@ -10,10 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, DomainScores, StableFeatureBoosting
-from sfboost.boosting.evaluation import check_metric, default_classifier, pooled_proba, score_as_new
+from sfboost.boosting.evaluation import (
+    check_metric,
+    default_classifier,
+    pooled_proba,
+    rows_to_learn,
+    score_as_new,
+)
 from sfboost.boosting.scored_domains import skipped
 from sfboost.encoding import Encoder
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
@@ -21,6 +28,8 @@ from sfboost.report.training import evaluation_rows, training_of
 from sfboost.selection import StableFeatureSelector
 from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import COMPONENTS, Roles
+
+IntArray = npt.NDArray[np.intp]
 
 _LOG = logging.getLogger(__name__)
 _LABEL_SHIFT = re.compile(r" With kind='likelihood' (.*?) would be stable\.")
@@ -180,19 +189,20 @@ def evaluate_domains(
             "none left to train on."
         )
     metric = check_metric(settings, metric)
+    some = rows_to_learn(configure(training, settings), training.y, training.domain)
     scores = []
     for done, name in enumerate(training.domains):
         _LOG.info("Own domains as the new one: %d of %d done", done, len(training.domains))
-        scores.append(_score_domain(training, settings, name, metric))
+        scores.append(_score_domain(training, settings, name, metric, some))
     if all(score.decision == "skipped" for score in scores):
         raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
     return DomainEvaluation(tuple(scores))
 
 
 def _score_domain(
-    training: TrainingTable, settings: StableFeatureBoosting, name: str, metric: str
+    training: TrainingTable, settings: StableFeatureBoosting, name: str, metric: str, some: IntArray
 ) -> DomainScores:
-    rest, here = training.hold_out(name)
+    rest, here = training.hold_out(name, some)
     try:
         rows, new = (rest.X, rest.y, rest.domain), (here.X, here.labels)
         return score_as_new(configure(rest, settings), name, rows, new, metric=metric)

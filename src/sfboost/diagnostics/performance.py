@@ -192,7 +192,7 @@ def weighted_scores(proba: FloatArray, label: FloatArray, cost: FloatArray | Non
     mass, added = label @ np.ones(n_classes), _by_label(proba, label, cost)
     ranked = range(1, 2) if n_classes == 2 else range(n_classes)
     scores = {name: float(np.einsum("ij,ij->", label, each)) for name, each in added.items()}
-    scores["auroc"] = float(np.mean([_auroc(proba[:, c], label[:, c], mass - label[:, c]) for c in ranked]))
+    scores["auroc"] = float(np.mean([auroc(proba[:, c], label[:, c], mass - label[:, c]) for c in ranked]))
     right = np.einsum("ij,ij->i", label, added["accuracy"])
     confidence = np.ascontiguousarray(proba.T).max(axis=0)  # along rows: many times as fast for few classes
     bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
@@ -221,8 +221,14 @@ def _decided(proba: FloatArray) -> FloatArray:
     return np.eye(proba.shape[1])[proba.argmax(axis=1)]
 
 
-def _auroc(score: FloatArray, positive: FloatArray, negative: FloatArray) -> float:
-    """Share of (positive, negative) pairs that are in order, ties counting half."""
+def auroc(score: FloatArray, positive: FloatArray, negative: FloatArray) -> float:
+    """Share of (positive, negative) pairs that are in order, ties counting half; both are weights of rows.
+
+    Examples
+    --------
+    >>> auroc(np.array([0.1, 0.4, 0.4]), np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0]))
+    0.75
+    """
     values, place = np.unique(score, return_inverse=True)
     up, down = (np.bincount(place, part, len(values)) for part in (positive, negative))
     below = np.cumsum(down) - down / 2.0

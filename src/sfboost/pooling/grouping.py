@@ -40,13 +40,17 @@ class DomainStack:
     weight: FloatArray
 
 
-def stacks(stable: FloatArray, X: FloatArray, domain: IntArray, n_domains: int) -> list[DomainStack]:
-    """All rows; `domain` is the number of the domain of each."""
+def stacks(
+    stable: FloatArray, X: FloatArray, domain: IntArray, n_domains: int, wanted: IntArray | None = None
+) -> list[DomainStack]:
+    """All rows of the wanted domains, by default all; `domain` is the number of the domain of each."""
+    wanted = np.arange(n_domains) if wanted is None else wanted
     order = np.argsort(domain, kind="stable")
     sizes = np.bincount(domain, minlength=n_domains)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     return [
-        _stack(stable, X, members, order, starts, sizes) for members in _of_one_size(sizes, X.shape[1] + 1)
+        _stack(stable, X, wanted[members], order, starts, sizes)
+        for members in _of_one_size(sizes[wanted], X.shape[1] + 1)
     ]
 
 

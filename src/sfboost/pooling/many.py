@@ -31,6 +31,8 @@ _SETTLED = 0.01
 _PRIOR_WORTH, _PRIOR_VARIANCE = 2.0, 1.0
 # Of the mean head: a variance so large that a handful of domains decides.
 _LOOSE = 25.0
+# Domains that say what is usual, beside those whose heads are wanted.
+_OTHERS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +135,7 @@ def fit_pooled_heads(
     domain: IntArray,
     n_domains: int | None = None,
     training: FloatArray | None = None,
+    needed: IntArray | None = None,
 ) -> PooledHeads:
     """Heads of all domains at once.
 
@@ -146,6 +149,9 @@ def fit_pooled_heads(
         Number of the domain of each row.
     training : array of shape (T, columns, d + 1), optional
         Heads of labelled domains in the same units.
+    needed : integer array, optional
+        Numbers of the domains whose heads are wanted; by default all. Some others, drawn at random, say with
+        them what is usual, and the rest get the mean head.
 
     Examples
     --------
@@ -163,7 +169,11 @@ def fit_pooled_heads(
     columns, width = n_logit_columns(stable.shape[1]), X.shape[1] + 1
     size = columns * width
     shares = shrunken_shares(stable, domain, n_domains)
-    parts = stacks(stable, X, domain, n_domains)
+    learned = np.arange(n_domains)
+    if needed is not None:
+        others = np.random.default_rng(0).permutation(np.setdiff1d(learned, needed))[:_OTHERS]
+        learned = np.union1d(needed, others)
+    parts = stacks(stable, X, domain, n_domains, learned)
     evidence = [log_evidence(part, shares[part.domains]) for part in parts]
     known = np.empty((0, size)) if training is None else training.reshape(len(training), size)
     mean = known.mean(axis=0) if len(known) else np.zeros(size)
@@ -177,12 +187,14 @@ def fit_pooled_heads(
         for part, weights in zip(parts, evidence, strict=True):
             found = climb(part, weights, theta[part.domains], mean, precision, 12 if n_rounds == 1 else 2)
             theta[part.domains], covariance[part.domains], gain[part.domains] = found
-        new_mean, new_spread = _hyper(theta, covariance, known, spread)
+        new_mean, new_spread = _hyper(theta[learned], covariance[learned], known, spread)
         change = np.abs(new_spread - spread).max() / np.abs(new_spread).max()
         mean, spread = new_mean, new_spread
         if change < _SETTLED:
             break
     sizes = np.bincount(domain, minlength=n_domains)
+    unseen = np.setdiff1d(np.arange(n_domains), learned)
+    theta[unseen], covariance[unseen] = mean, spread
     shape = (columns, width)
     return PooledHeads(
         theta.reshape(n_domains, *shape),

@@ -23,6 +23,8 @@ from sfboost.marginal.probabilities import FloatArray
 BatchFunction = Callable[[pa.RecordBatch, Any], Any]
 
 _LARGEST_KEY = 2**64 - 1
+# Rows at a time: their numbers stay in the processor's cache.
+_ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ class Look:
         looked = Looked(
             PseudoLabelStatistics.from_proba(stable),
             mean,
-            ((X - mean) ** 2).sum(axis=0),
+            _squares_about(mean, X),
             np.maximum(X.max(axis=0), -X.min(axis=0)),
             bool((stable.max(axis=1) == 1.0).all()),
             keys[low],
@@ -138,6 +140,15 @@ class Look:
             bound,
         )
         return looked.fewest() if len(low) > START_ROWS else looked
+
+
+def _squares_about(mean: FloatArray, X: FloatArray) -> FloatArray:
+    """Σ (x − mean)² of each column; of few rows at a time, since new memory takes longer than the sum."""
+    total = np.zeros_like(mean)
+    for first in range(0, len(X), _ROWS):
+        away = X[first : first + _ROWS] - mean
+        total += np.square(away, out=away).sum(axis=0)
+    return total
 
 
 def add_up(batches: Iterable[pa.RecordBatch], function: BatchFunction) -> Any:

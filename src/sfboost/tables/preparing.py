@@ -47,11 +47,15 @@ class TrainingTable:
         ]
         return {name: [part.get(name, 0.0) for part in shares] for name in names}
 
-    def hold_out(self, name: str) -> tuple[TrainingTable, NewTable]:
-        """Let one domain play the new one: nothing of it, not even a median, goes into the others."""
-        inside = pa.array(self.domain == name)
-        rest = prepare_training(self.table.filter(pc.invert(inside)), self.roles, self.categorical)
-        held = self.table.filter(inside)
+    def hold_out(self, name: str, some: npt.NDArray[np.intp]) -> tuple[TrainingTable, NewTable]:
+        """Let one domain play the new one: nothing of it, not even a median, goes into the others.
+
+        `some` are the rows that the others learn from; all of the new domain's are there.
+        """
+        rest = prepare_training(
+            self.table.take(some[self.domain[some] != name]), self.roles, self.categorical
+        )
+        held = self.table.filter(pa.array(self.domain == name))
         return rest, prepare_new(held, self.roles, rest.encoder, np.unique(self.y), name)
 
 
