@@ -131,7 +131,11 @@ _ADVISED = {
 def _best_headline(adapted: AdaptedClassifier, changes: Changes) -> Headline:
     """The headline of answer="best"."""
     kind, change = adapted.decision_, adapted.change_
-    sentence = f"{_USE[kind]}: {_WHY[change.verdict][kind]}."
+    why = _WHY[change.verdict][kind]
+    n_labelled = adapted.adaptation.n_labelled
+    if n_labelled:
+        why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
+    sentence = f"{_USE[kind]}: {why}."
     turned = [part.name for part in change.features if part.name in change.changed and part.left < _TURNED]
     if turned and kind != "pooled":
         names = ", ".join(turned[:4]) + (" and others" if len(turned) > 4 else "")
