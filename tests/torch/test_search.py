@@ -15,6 +15,7 @@ from sfboost.torch.candidates import Candidate, variants  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.plan import Goal  # noqa: E402
+from sfboost.torch.search import Search  # noqa: E402
 from sfboost.torch.side_by_side import align_unstable  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
@@ -261,3 +262,17 @@ def test_a_frozen_trunk_keeps_its_weights():
 
 def test_two_domains_leave_none_out(table):
     assert {line["risk_left_out"] for line in table.search_} == {None}
+
+
+def test_a_second_guess_is_right_about_as_often_and_about_as_unequally_often_as_the_first():
+    y, domain = np.tile([0, 1], 500), np.repeat([0, 1], 500)
+    wrong_each = {"first": (10, 5), "as good": (9, 5), "as often": (8, 8), "something else": (3, 2)}
+    said = {
+        name: np.where(np.arange(1000) % np.repeat(every, 500) < 2, 1 - y, y)
+        for name, every in wrong_each.items()
+    }
+    search = Search.__new__(Search)
+    search.members, search.guess = SimpleNamespace(y=y, domain=domain), said["first"]
+    assert search._difference(said["something else"]) > search._difference(said["first"])  # unequal alone
+    good = {name: search._as_good(guess) for name, guess in said.items()}
+    assert good == {"first": True, "as good": True, "as often": False, "something else": False}

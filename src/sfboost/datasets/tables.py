@@ -56,8 +56,8 @@ def from_table(
 
     Notes
     -----
-    Numbers and truth values stay numbers; all else becomes text. Dates are refused: which part of
-    a date matters is not ours to guess.
+    Numbers and truth values stay numbers; all else becomes text, and codes that look like numbers stay codes
+    in a categorical column. Dates are refused: which part of a date matters is not ours to guess.
 
     Examples
     --------
@@ -207,7 +207,8 @@ def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
         # Nullable types of pandas become plain floats with NaN.
         return column.astype("Float64").astype(float) if _is_nullable(column) else column.astype(float)
     text = column.astype(object)
-    return text.where(column.isna(), text.map(str)).where(column.notna(), np.nan).astype(object)
+    text = text.where(column.isna(), text.map(str)).where(column.notna(), np.nan).astype(object)
+    return text.astype("category") if str(column.dtype) == "category" else text
 
 
 def _is_nullable(column: pd.Series[Any]) -> bool:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.metrics import balanced_accuracy_score
 from torch import Tensor
 
 from sfboost.torch.building import guess_classes
@@ -36,9 +37,9 @@ from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_
 from sfboost.torch.split_network import SplitNetwork
 
 _FIRST_FOLDS = 2
-# A second guess must be right about as unequally often in the domains as the first, and is not worth it where
-# both name the same class in nearly all rows.
-_AS_UNEQUAL, _THE_SAME = 0.7, 0.98
+# A second guess must be right about as often as the first, and about as unequally often in the domains; it is
+# not worth it where both name the same class in nearly all rows.
+_AS_GOOD, _THE_SAME = 0.7, 0.98
 _FINALISTS = 3
 _LEFT_OUT = 5
 
@@ -167,7 +168,8 @@ class Search:
         """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
 
         Of the views the one beside which the guess is right most unequally often in the training domains. If
-        that is clearly less unequal than the first guess was, f_S has taken the unstable part.
+        that is clearly less unequal than the first guess was, or clearly less often right, f_S has taken the
+        unstable part, and what is left for the guess is something else.
         """
         late = time.monotonic() - self._start > self.seconds
         # What a column says is read at once: the first guess about a table is as good as it gets.
@@ -176,16 +178,26 @@ class Search:
             return None
         beside = [tried for tried in self.tried if not tried.candidate.balance]
         guesses = [self._guess_beside(tried, self.few) for tried in beside]
-        differences = [self._difference(guess, rows) for guess, rows in guesses]
-        if not beside or max(differences) < _AS_UNEQUAL * self._difference(self.guess, guesses[0][1]):
+        differences = [
+            self._difference(guess, rows) if self._as_good(guess, rows) else -math.inf
+            for guess, rows in guesses
+        ]
+        if max(differences, default=-math.inf) == -math.inf:
             return None
         best = beside[int(np.argmax(differences))]
         folds = range(len(self.members.folds))
         self._train(best, folds)
         guess, _ = self._guess_beside(best, folds)
         same = (guess == self.guess).mean()
-        unequal = self._difference(guess) >= _AS_UNEQUAL * self._difference(self.guess)
-        return guess if unequal and same < _THE_SAME else None
+        return guess if self._as_good(guess) and same < _THE_SAME else None
+
+    def _as_good(self, guess: np.ndarray, rows: np.ndarray | slice = slice(None)) -> bool:
+        """Whether a guess is right about as often as the present one, and about as unequally often."""
+        y = self.members.y[rows]
+        chance = 1.0 / len(np.unique(y))
+        right, before = (balanced_accuracy_score(y, said[rows]) - chance for said in (guess, self.guess))
+        unequal, unequal_before = (self._difference(said, rows) for said in (guess, self.guess))
+        return bool(right >= _AS_GOOD * before and unequal >= _AS_GOOD * unequal_before)
 
     def _guess_beside(self, tried: _Tried, folds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Û of the rows held out of some folds, beside these folds' f_S, and which rows these are."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sfboost.encoding import EncodingWarning
+from sfboost.encoding import Encoder, EncodingWarning
 from sfboost.lab.datasets import load
 from sfboost.lab.datasets.eicu import SPLIT as EICU
 
@@ -45,6 +45,21 @@ def test_a_pupil_none_is_a_category_and_an_empty_cell_is_missing(impact):
     with pytest.warns(EncodingWarning):
         encoded = load("impact", data_dir=impact, test="UK4", encoded=True)
     assert "pupil=None" in encoded.feature_names
+
+
+def test_codes_that_look_like_numbers_in_training_are_codes_elsewhere(tmp_path):
+    """In some draws of few studies half of the motor scores are numbers, and the new study has '1/2'."""
+    head = "name,age,motor_score,pupil,ct,hypox,hypots,tsah,edh,mort\n"
+    rows = {"TINT": ("3", "4", "4"), "UK4": ("1/2", "3", "5/6")}
+    text = "".join(
+        f"{name},5{i},{score},Both,III,0,0,0,0,{i % 2}\n"
+        for name, scores in rows.items()
+        for i, score in enumerate(scores)
+    )
+    made = load("impact", data_dir=write(tmp_path, "impact/impact.csv", head + text), test="UK4")
+    encoder = Encoder.fit(made.pooled("train")[0], ["motor_score"])
+    assert encoder.names == ("motor_score=3",)
+    assert encoder.encode(made.domain("UK4").X).ravel().tolist() == [0.0, 1.0, 0.0]
 
 
 def test_a_file_that_lacks_a_column_is_named(tmp_path):

@@ -26,6 +26,7 @@ SPLIT = SplitTable(
         "E. W. Steyerberg et al. (2008), Predicting outcome after traumatic brain injury, PLoS Medicine 5(8)"
     ),
     licence="none is stated with the table",
+    codes=("motor_score",),  # "1/2", "3", "4", "5/6"
 )
 
 

@@ -31,6 +31,8 @@ class SplitTable:
     stable, unstable : tuple of str
         Columns. Those that neither names are left out.
     citation, licence : str
+    codes : tuple of str
+        Columns of codes that may look like numbers in some domains.
     """
 
     name: str
@@ -40,6 +42,7 @@ class SplitTable:
     unstable: tuple[str, ...]
     citation: str
     licence: str
+    codes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -49,7 +52,7 @@ class SplitTable:
     def dataset(self, rows: pd.DataFrame, test: str, *, encoded: bool) -> Dataset:
         """Return rows with these columns as a data set; one domain tests."""
         made = from_table(
-            rows[list(self.columns)],
+            rows[list(self.columns)].astype(dict.fromkeys(self.codes, "category")),
             target=self.target,
             domain=self.domain,
             test=test,
