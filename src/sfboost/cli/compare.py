@@ -84,6 +84,7 @@ def compare(
     try:
         comparison = _comparison(data, target, domain, split(stable), split(unstable), split(drop), system)
         groups = comparison.plan(seeds)
+        comparison.tell_gaps()
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
     except ModuleNotFoundError as error:
