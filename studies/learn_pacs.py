@@ -2,10 +2,12 @@
 
     python studies/learn_pacs.py --out learn_pacs.jsonl
     python studies/learn_pacs.py --out learn_pacs.jsonl --table
+    python studies/learn_pacs.py --network --out learn_pacs_network.jsonl
 
 One line a style, left out; styles that the file has are not run again. Pooled is one logistic regression,
 tuned on left-out styles as ours is; pseudo-labels, T3A, Tent and SHOT adapt it, each with the setting that
-was best on own styles left out.
+was best on own styles left out. With `--network` it is `SFBClassifier` on the same features as a frozen
+network, which asks own styles whether components are to take the place of what it has learned.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from sfboost import StableFeatureBoosting
 from sfboost.datasets.features import EfficientNetFeatures, with_features
 from sfboost.lab.baselines import ADAPTERS, TRAINERS
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.datasets import load
+from sfboost.torch import Plan, SFBClassifier
 
 STYLES = ("photo", "art_painting", "cartoon", "sketch")
 #: Adapter → settings to choose among on own styles.
@@ -91,6 +95,27 @@ def run(data: tuple[np.ndarray, np.ndarray, np.ndarray], new: str) -> dict[str, 
     }
 
 
+def run_network(data: tuple[np.ndarray, np.ndarray, np.ndarray], new: str) -> dict[str, Any]:
+    """The same style with a frozen network."""
+    X, y, style = data
+    X, own = X.astype(np.float32), style != new
+    began = time.process_time()
+    model = SFBClassifier(nn.Identity(), plan=Plan(freeze_trunk=True))
+    model.fit(X[own], y[own], sample_domain=style[own])
+    adapted = model.adapt(X[~own])
+    scores = {"stable": model.score(X[~own], y[~own]), "answer": adapted.score(X[~own], y[~own])}
+    return {
+        "style": new,
+        "rows": len(X),
+        "seconds": round(time.process_time() - began, 1),
+        "decision": adapted.decision_,
+        "components": None if model.components_ is None else model.components_.chosen,
+        "preference": None if model.preference_ is None else model.preference_.reason,
+        "shown_stable": model.verification_.stable,
+        "scores": {name: round(float(score), 4) for name, score in scores.items()},
+    }
+
+
 def table(lines: list[dict[str, Any]]) -> str:
     """Accuracy in % by style."""
     names = [line["style"] for line in lines]
@@ -113,6 +138,7 @@ def main() -> None:
     )
     parser.add_argument("--most", type=int, help="pictures of each style at most; by default all")
     parser.add_argument("--style", nargs="+", choices=STYLES, default=STYLES)
+    parser.add_argument("--network", action="store_true", help="SFBClassifier on a frozen network")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--table", action="store_true", help="run nothing")
     args = parser.parse_args()
@@ -123,7 +149,7 @@ def main() -> None:
     for style in todo:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            lines.append(run(data, style))  # type: ignore[arg-type]
+            lines.append((run_network if args.network else run)(data, style))  # type: ignore[arg-type]
         with args.out.open("a") as file:
             file.write(json.dumps(lines[-1]) + "\n")
     print(table(sorted(lines, key=lambda line: STYLES.index(line["style"]))))
