@@ -24,13 +24,14 @@ from sfboost.lab.datasets import load
 from sfboost.torch import Plan, SFBClassifier
 
 AGREEMENTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
+#: The search was built while looking at such figures.
 TITLES = {
     "forest": "pooled forest",
     "erm": "empirical risk",
     "irm": "IRM",
-    "stable": "stable",
-    "answer": "answer",
-    "paper": "without guard",
+    "stable": "stable (ORACLE)",
+    "answer": "answer (ORACLE)",
+    "paper": "without guard (ORACLE)",
     "oracle": "labelled (ORACLE)",
 }
 ERM = Plan(balance=False, steps=100, unstable_steps=0, budget=0)

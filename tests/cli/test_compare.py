@@ -135,6 +135,40 @@ def test_what_is_wrong_is_one_sentence(words, said):
     assert "Traceback" not in result.output
 
 
+def test_a_column_that_is_no_feature_is_refused_before_anything_runs(table, tmp_path):
+    rows = pd.read_csv(table)
+    rows["patient"] = [f"P{k}x" for k in range(len(rows))]
+    rows.to_csv(tmp_path / "ids.csv", index=False)
+    words = [tmp_path / "ids.csv", "--target", "sick", "--domain", "town", "--seeds", 1, "--jobs", 1]
+    words += ["-s", "pooled", "--out", tmp_path / "r"]
+    result = compare(*words)
+    assert result.exit_code == 2
+    said = " ".join(result.output.split())
+    assert said.startswith("error: Column 'patient' holds 160 different texts")
+    assert said.endswith("Leave it out (--drop), or pass it on (--id).")
+    assert not (tmp_path / "r").exists()
+    for option in ("--drop", "--id"):
+        assert compare(*words, option, "patient").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (
+            lambda rows: rows.assign(sick=rows.sick.where(rows.town != "t0", "maybe")),
+            "'maybe' is in domain 't0' alone",
+        ),
+        (lambda rows: rows[(rows.town != "t0") | (rows.index < 1)], "'t0' has 1 of the 5 rows"),
+    ],
+)
+def test_domains_that_cannot_be_left_out_are_refused_before_anything_runs(table, tmp_path, spoil, said):
+    spoil(pd.read_csv(table)).to_csv(table, index=False)
+    result = compare(table, "--target", "sick", "--domain", "town", "-s", "pooled", "--out", tmp_path / "r")
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+    assert not (tmp_path / "r").exists()
+
+
 def test_stable_columns_are_not_searched_for(table):
     result = compare(table, "--target", "sick", "--domain", "town", "--stable", "auto")
     assert result.exit_code == 2

@@ -76,6 +76,9 @@ def evil(tmp_path_factory):
 
     spoil(training()).to_parquet(folder / "train.parquet", index=False)
     spoil(reversed_hospital()).to_parquet(folder / "new.parquet", index=False)
+    spoil(reversed_hospital().assign(hospital=["p", "q"] * 400)).to_parquet(
+        folder / "several.parquet", index=False
+    )
     return folder
 
 
@@ -96,6 +99,11 @@ def test_every_command_on_a_table_shows_names_and_obeys_none(evil, tmp_path):
         ("check", train, new, *SPOILED),
         ("evaluate", train, *SPOILED),
         ("run", train, new, *SPOILED, "-o", evil / "p.csv", "--no-evaluate"),
+        ("run", train, evil / "several.parquet", *SPOILED, "-o", evil / "p.csv", "--no-evaluate"),
+        ("info", adapted),
+        ("info", adapted, "--json"),
+        ("export", adapted, "-o", evil / "e.json"),
+        ("compare", train, *SPOILED, "-s", "pooled", "--seeds", "1", "--jobs", "1", "--out", evil / "r"),
     )
     for arguments, (text, code) in zip(commands, on_a_terminal(tmp_path, *commands), strict=True):
         assert code == 0, text

@@ -56,7 +56,7 @@ def test_a_pipe_is_written_into_and_stays_a_pipe(command, tmp_path):
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
     reader.start()
     command(pipe)
-    reader.join(60)
+    reader.join(20)
     assert got, "the pipe got nothing"
     assert got[0].startswith(command.start)
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
@@ -79,7 +79,7 @@ def test_standard_output_by_another_name_gets_the_table_and_no_word(files, tmp_p
     code = "from sfboost.cli import main; main()"
     command = [sys.executable, "-c", code, "predict", files.model, files.new, "-o", "/dev/fd/1"]
     with table.open("wb") as out:
-        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True, timeout=120)
     assert len(table.read_text().splitlines()) == 801
     assert "predicted 800 rows" in done.stderr
 

@@ -25,7 +25,19 @@ print(json.dumps({name: [d.exit_code, d.output] for name, d in done.items()}))
 """
 
 
+RUN_ALL = """
+import json
+from typer.testing import CliRunner
+from sfboost.cli.app import app
+done = [CliRunner().invoke(app, words) for words in {commands!r}]
+print(json.dumps([[d.exit_code, d.output] for d in done]))
+"""
 SHOW = ("results", "show", "sample-size")
+
+
+def run_all_without_torch(commands):
+    done = run_without(("torch", "safetensors"), RUN_ALL.format(commands=commands))
+    return json.loads(done.stdout)
 
 
 def invoke(*arguments):
@@ -42,6 +54,25 @@ def test_every_experiment_is_shown_without_torch():
     for name in set(shown) - without_records:
         assert "SFB" in shown[name][1]
         assert "at commit" in shown[name][1]
+
+
+@pytest.mark.long
+def test_what_does_need_torch_says_so_and_a_folder_of_results_is_shown_without_it(tmp_path):
+    runs = [r for r in committed_records("synthetic").values() if r.run.seed == 0]
+    Store(tmp_path).append(runs)
+    commands = (
+        ["results", "show", "synthetic", "--from", str(tmp_path)],
+        ["results", "pack", "synthetic", "--from", str(tmp_path), "-o", str(tmp_path / "s.jsonl.gz")],
+        ["results", "check", "synthetic"],
+        ["reproduce", "synthetic", "--out", str(tmp_path / "r")],
+        ["reproduce", "table-one"],
+    )
+    shown, *others = run_all_without_torch(commands)
+    assert shown[0] == 0, shown
+    assert "SFB (ours) (ORACLE)" in shown[1]
+    for code, said in others:
+        assert code == 2
+        assert said.strip().endswith("needs torch: pip install 'sfboost[all]' brings every extra."), said
 
 
 @pytest.fixture

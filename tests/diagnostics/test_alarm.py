@@ -108,6 +108,18 @@ def test_the_recalibration_finds_the_true_probability_and_its_interval_covers_it
     assert 0.93 <= np.mean(covered) <= 0.99
 
 
+def test_a_score_that_errs_as_it_did_in_training_raises_no_alarm():
+    """Taken at its word it would: Pr[Y | f_S] is its sixth power."""
+    rng = np.random.default_rng(0)
+    claimed = rng.uniform(0.05, 0.95, 40_000)
+    f, y = np.column_stack([1 - claimed, claimed]), (rng.random(40_000) < claimed**6).astype(int)
+    U = (2 * y - 1)[:, None] + rng.normal(size=(40_000, 1))
+    held_out, new = slice(None, 20_000), slice(20_000, None)
+    errors = Recalibration.fit(f[held_out], y[held_out], np.arange(20_000) % 2)
+    assert new_domain_alarm(NewRows(f[new], U[new], None, errors)) is None
+    assert new_domain_alarm(NewRows(f[new], U[new], None, None)) is not None
+
+
 def test_domains_that_disagree_widen_the_recalibration():
     rng = np.random.default_rng(0)
     claimed = rng.uniform(0.2, 0.8, 8000)
@@ -161,6 +173,8 @@ def test_what_only_very_many_rows_can_see_is_no_violation(check, breadth):
     result = check(inputs)
     assert result.p_value < 1e-3  # the test alone would reject
     assert (result.verdict, result.remedy) == ("holds", "")
+    if check is check_linearity:
+        assert new_domain_alarm(inputs.new) is None
 
 
 def test_a_slope_near_zero_is_zero_however_small_its_error():

@@ -7,6 +7,7 @@ import pytest
 
 from sfboost import StableFeatureBoosting
 from sfboost.heads import AdamLogisticRegression
+from sfboost.lab.testing import Dials, simulate
 from sfboost.streaming import adapt_stream, find_blocks
 from sfboost.streaming.blocks import count_rows
 from sfboost.streaming.packing import pack, unpack
@@ -97,3 +98,18 @@ def test_a_head_of_ones_own_is_refused(hospital):
     model.fit(rows[["age", "heart_rate"]], rows["sick"], sample_domain=["a", "b"] * 1500)
     with pytest.raises(ValueError, match="need all rows at once"):
         adapt_stream(model, hospital.folder)
+
+
+def test_no_accuracy_is_claimed_where_the_new_rows_contradict_it(tmp_path):
+    problem = simulate(Dials(n_rows=3000, new_violation=0.9, covariate_shift=0.3), seed=3)
+    X, y, domain = problem.training_rows()
+    names = [f"x{j}" for j in range(X.shape[1])]
+    model = StableFeatureBoosting(names[:2]).fit(polars.DataFrame(X, names), y, domain)
+    new = polars.DataFrame(problem.new.X, names)
+    new.write_parquet(tmp_path / "new.parquet")
+    for answer in ("best", "paper"):
+        asked = {"answer": answer, "uncertainty": True}
+        told = adapt_stream(model, tmp_path / "new.parquet", **asked).adapted.adaptation.uncertainty
+        assert told.accuracy is None
+        assert told.withheld == model.adapt(new, **asked).adaptation.uncertainty.withheld
+        assert told.withheld.startswith("X_U follows f_S within a class")

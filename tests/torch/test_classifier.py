@@ -98,6 +98,7 @@ def test_a_learned_f_s_that_shows_the_unstable_feature_is_not_adapted():
     model = SFBClassifier(network="small", plan=plan).fit(
         np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 2000)
     )
+    assert model.training_.leak > 0.02  # as measured on held-out rows: the guard allows for it
     with pytest.warns(AdaptationRefused, match="X_U follows f_S within a class"):
         kept = model.adapt(X, answer="safe")
     assert kept.decision_ == "kept stable"

@@ -48,6 +48,7 @@ def compare(
         str | None, typer.Option("--unstable", help="Features that may change; by default all others.")
     ] = None,
     drop: Annotated[str | None, typer.Option("--drop", help="Columns to leave out.")] = None,
+    id_: Annotated[str | None, typer.Option("--id", help="Columns that name rows; left out, too.")] = None,
     system: Annotated[
         list[str] | None,
         typer.Option(
@@ -82,7 +83,8 @@ def compare(
     if data is None or numbers or rows is not None:
         raise ValueError(_MOVED)
     try:
-        comparison = _comparison(data, target, domain, split(stable), split(unstable), split(drop), system)
+        unused = (*split(drop), *split(id_))
+        comparison = _comparison(data, target, domain, split(stable), split(unstable), unused, system)
         groups = comparison.plan(seeds)
         comparison.tell_gaps()
     except KeyError as error:
@@ -135,6 +137,8 @@ def _comparison(
     elif target or domain or known or drop:
         raise ValueError(f"{data!r} is a data set by name, which has its columns: leave the options out.")
     comparison = SystemComparison(name, options)
+    if name == "table":
+        comparison.refuse()
     known = known or comparison.data.stable_features is not None
     wanted = system or [*DEFAULT, *(WITH_COLUMNS if known else ())]
     return SystemComparison(name, options, tuple(ChosenSystem.named(one) for one in wanted))

@@ -119,7 +119,7 @@ class Voice:
         if self.quiet:
             yield
         elif console.is_terminal:
-            with console.status(what) as status, _listening(lambda words: status.update(plain(words))):
+            with console.status(what) as status, _listening(lambda words: status.update(cell(words))):
                 yield
         else:
             with _listening(_NowAndThen(self.note)):
@@ -207,7 +207,12 @@ def speaking(command: Command) -> Command:
             if options.get("debug") or os.environ.get("SFBOOST_DEBUG"):
                 say(*(f"  {line}" for line in traceback.format_exc().splitlines()), error=True)
             if isinstance(error, (ValueError, OSError, ImportError)):
-                complain(str(error))
+                bare = isinstance(error, ModuleNotFoundError) and str(error).startswith("No module named")
+                complain(
+                    f"This needs {error.name}: pip install 'sfboost[all]' brings every extra."
+                    if bare
+                    else str(error)
+                )
                 raise typer.Exit(BAD_INPUT) from None
             complain(f"Unexpected {type(error).__name__}: {error}")
             say("This is a fault of sfboost: please report it with what --debug shows.", error=True)

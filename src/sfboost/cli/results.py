@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -148,10 +149,7 @@ def check(
         if not records:
             say(f"{protocol}: no records in {kept}")
             continue
-        try:
-            groups = sample(planned_groups(protocol), records, seconds)
-        except ModuleNotFoundError as error:
-            raise ValueError(_needs(protocol, error)) from None
+        groups = sample(planned_groups(protocol), records, seconds)
         with tempfile.TemporaryDirectory() as folder:
             outcome = repeat(groups, records, Path(folder), make_engine("joblib", jobs=jobs))
         say(f"{protocol}: {outcome.words()}")
@@ -210,11 +208,9 @@ def _records(name: str, folder: Path | None, kept: Path, quick: bool) -> tuple[E
     found = {i: r for i, r in experiment.own(stored, quick=quick).items() if r.ok}
     if folder is not None:  # it may hold runs of an earlier plan; what is committed was packed without them
         seeds = 1 + max((record.run.seed for record in found.values()), default=0)
-        try:
+        with suppress(ModuleNotFoundError):  # without torch nobody knows the plan: all that is there is shown
             planned = planned_runs(experiment.protocols[0], quick=quick, seeds=seeds)
-        except ModuleNotFoundError as error:
-            raise ValueError(_needs(name, error)) from None
-        found = {i: record for i, record in found.items() if i in planned}
+            found = {i: record for i, record in found.items() if i in planned}
     if not found:
         where = f"are in {kept if folder is None else folder}"
         command = f"sfboost reproduce {name}{' --quick' * quick}"
@@ -223,7 +219,3 @@ def _records(name: str, folder: Path | None, kept: Path, quick: bool) -> tuple[E
             "with --from."
         )
     return experiment, found
-
-
-def _needs(name: str, error: ModuleNotFoundError) -> str:
-    return f"{name} needs {error.name}: pip install 'sfboost[all]' brings every extra."

@@ -14,6 +14,7 @@ from sfboost.lab.experiments.cmnist_shared import (
     MOVED,
     ONE_NETWORK,
     OUR_CHOICE,
+    OUR_WAY,
     PAPER_ADAPTER,
     PROTOCOL,
     SHORTENED,
@@ -63,12 +64,11 @@ def sfb_rows(rounds: int = 3) -> tuple[Row, ...]:
         row = Row(label, "sfb-paper", PAPER_ADAPTER, hyper=hyper, remark=remark, **theirs)
         stable = replace(row, label=f"{label}, no adaptation", unadapted=True, test_access="none")
         made += [replace(stable, paper="SFB no adpt."), row]
-    irm = {"stability": "irm"}
-    made.append(Row("SFB (ours), no adaptation", "sfb", hyper=irm, paper="SFB no adpt."))
-    made.append(Row("SFB (ours)", "sfb", "sfb-flat", hyper=irm, **OUR_CHOICE, **seen))
-    made.append(Row("SFB (ours, leak-corrected)", "sfb", "sfb-leak", hyper=irm, **seen))
-    # How the paper's head reads Φ_U, and for how long, was found while looking at the test domain.
-    mixed = {"hyper": irm, "adapter_hyper": parts(rounds), "knows": True, **seen}
+    ours: dict[str, Any] = {"hyper": {"stability": "irm"}, **OUR_WAY}
+    made.append(Row("SFB (ours), no adaptation", "sfb", paper="SFB no adpt.", **ours))
+    made.append(Row("SFB (ours)", "sfb", "sfb-flat", **ours, **OUR_CHOICE, **seen))
+    made.append(Row("SFB (ours, leak-corrected)", "sfb", "sfb-leak", **ours, **seen))
+    mixed = {"adapter_hyper": parts(rounds), **ours, **seen}
     return (*made, Row("Features of ours, adaptation of the paper", "sfb", PAPER_ADAPTER, **mixed))
 
 

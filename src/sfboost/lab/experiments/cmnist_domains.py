@@ -13,6 +13,7 @@ from sfboost.lab.experiments.cmnist_shared import (
     FEW_SEEDS,
     MOVED,
     ONE_NETWORK,
+    OUR_WAY,
     PAPER_ADAPTER,
     PROTOCOL,
     SHORT_IRM,
@@ -133,12 +134,12 @@ def rows_of_parts() -> tuple[Row, ...]:
     made = []
     for who, trainer, chosen in (
         ("SFB (paper)", "sfb-paper", {"hyper": steady, **ORACLE_CHOICE}),
-        ("Features of ours", "sfb", {"hyper": {"stability": "irm"}}),
+        ("Features of ours", "sfb", {"hyper": {"stability": "irm"}, **OUR_WAY}),
     ):
         for name, on in PARTS.items():
             label = name.replace("SFB", who)
             options: dict[str, Any] = {"test_access": "unlabelled", "adapter_hyper": on, **chosen}
-            made.append(Row(label, trainer, PAPER_ADAPTER, paper=name, knows=True, **options))
+            made.append(Row(label, trainer, PAPER_ADAPTER, paper=name, **options))
         made.append(Row(f"{who}, no adaptation", trainer, paper="SFB no adpt.", **chosen))
     return (*made, *(replace(row, paper=None) for row in sfb_rows() if row.label == "SFB (ours)"))
 

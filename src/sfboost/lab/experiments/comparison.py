@@ -38,6 +38,7 @@ NOTE = (
     "rows of the new domain are the same in all. (1): one draw has no error."
 )
 _HELD_OUT = 0.2
+_LEAST_ROWS = 5
 _RATES = (1e-4, 1e-3, 1e-2)
 _WEIGHTS = (1.0, 10.0, 100.0, 1000.0)
 #: Trainer → what is chosen among; those that are not here have nothing to choose, or choose by themselves.
@@ -155,6 +156,26 @@ class SystemComparison:
         """Return how settings are chosen."""
         return LEAVE_ONE_OUT if min(len(t) for t, _ in self.where.values()) > 2 else TRAINING_DOMAINS
 
+    def refuse(self) -> None:
+        """Raise what is wrong with a table, before run after run fails of it."""
+        holders: dict[int, list[str]] = {}
+        for domain in self.data.domains:
+            if len(domain.y) < _LEAST_ROWS:
+                raise ValueError(
+                    f"Domain {domain.name!r} has {len(domain.y)} of the {_LEAST_ROWS} rows that it takes to "
+                    "learn from it and to be new: leave it out, or join domains."
+                )
+            for label in np.unique(domain.y[domain.y >= 0]):
+                holders.setdefault(int(label), []).append(domain.name)
+        for label, names in holders.items():
+            if len(names) == 1:
+                raise ValueError(
+                    f"Class {self.data.classes[label]!r} is in domain {names[0]!r} alone, and nothing knows "
+                    "it where that is new: leave its rows out, or join classes or domains."
+                )
+        for _, said in self.where.values():
+            _as_numbers(self.data, said.get("new"))
+
     def plan(self, seeds: int) -> list[Group]:
         """Return the groups of runs: those of a trainer on the same training rows."""
         trained = {str(said): (train, {**self.options, **said}) for train, said in self.where.values()}
@@ -231,10 +252,13 @@ def _own(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def dataset_of(run: Run) -> Dataset:
     """Return the data of a run as numbers: tables encoded by their training domains, pictures as features."""
-    dataset = load(run.dataset, random_state=run.seed, **_own(run.data))
-    if "new" in run.data:
-        others = [name for name in dataset.domain_names if name != run.data["new"]]
-        dataset = dataset.with_roles(train=others, validate=(), test=[run.data["new"]])
+    return _as_numbers(load(run.dataset, random_state=run.seed, **_own(run.data)), run.data.get("new"))
+
+
+def _as_numbers(dataset: Dataset, new: str | None) -> Dataset:
+    if new is not None:
+        others = [name for name in dataset.domain_names if name != new]
+        dataset = dataset.with_roles(train=others, validate=(), test=[new])
     X = dataset.domains[0].X
     if isinstance(X, ImageSequence):
         from sfboost.datasets.features import with_features

@@ -14,6 +14,8 @@ from sfboost.lab.experiments.tables import Table, TableColumn, make_table, paire
 DATASET = "pacs"
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
 _SIZE = 160
+#: How the row "SFB (ours)" came about (docs/reproduction.md): what was seen on one seed was seen on all.
+FOUND = "way found on test accuracies of seed 0, whose test pictures all seeds share"
 
 
 def _data(test: str, quick: bool) -> dict[str, object]:
@@ -39,14 +41,15 @@ def tables(records: Records) -> list[Table]:
     """Return the table, and what adapting gains."""
     paper = paper_table("pacs")
     where = columns(any("most" in record.run.data for record in records.values()))
-    by_label = {row.label: row for row in rows(LEAVE_ONE_OUT)}
+    methods = rows(LEAVE_ONE_OUT, found=FOUND)
+    by_label = {row.label: row for row in methods}
     gains = {
         label: (by_label[f"{label}, no adaptation"], by_label[label])
         for label in by_label
         if f"{label}, no adaptation" in by_label
     }
     return [
-        make_table(paper.title, rows(LEAVE_ONE_OUT), where, records, paper, note=NOTE),
+        make_table(paper.title, methods, where, records, paper, note=NOTE),
         paired_table("PACS, what adapting gains", gains, where, records, paper, note=NOTE),
     ]
 

@@ -11,6 +11,7 @@ from sfboost.lab.experiments.cmnist_shared import (
     FEW_SEEDS,
     MOVED,
     OUR_CHOICE,
+    OUR_WAY,
     PAPER_ADAPTER,
     PROTOCOL,
     group,
@@ -60,7 +61,7 @@ def _row(title: str, who: str, unadapted: bool) -> Row:
     options["unadapted"] = unadapted
     options["test_access"] = "none" if unadapted else "unlabelled"
     if who == "ours":
-        return Row(f"{title}, SFB (ours)", "sfb", "sfb-flat", **OUR_CHOICE, **options)
+        return Row(f"{title}, SFB (ours)", "sfb", "sfb-flat", **OUR_CHOICE, **OUR_WAY, **options)
     options |= {"adapter_hyper": parts(ROUNDS), "remark": MOVED.get(PENALTIES[title], ""), **ORACLE_CHOICE}
     return Row(f"{title}, SFB (paper)", "sfb-paper", PAPER_ADAPTER, **options)
 
