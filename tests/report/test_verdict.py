@@ -43,3 +43,10 @@ def test_what_turned_round_is_named(case):
         "Use the adapted answer: a meaning changed here, and it allows for that. "
         "heart_rate says the opposite here of what training said."
     )
+
+
+def test_labels_that_weighed_the_answers_are_the_reason(case):
+    adaptation = replace(case.adapted.adaptation, n_labelled=20)
+    adapted = AdaptedClassifier(case.adapted.model, adaptation, case.adapted.best)
+    told = headline(adapted, case.facts.changes, case.facts.stories).sentence
+    assert told.startswith("Use the adapted answer: 20 labels weighed the answers.")

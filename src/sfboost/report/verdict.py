@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sfboost.boosting import AdaptedClassifier
+from sfboost.change import Change
 from sfboost.report.changes import Changes
 from sfboost.report.slopes import ClassStory
 
@@ -57,7 +58,7 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
     """Put the decision into words."""
     kind = adapted.decision_
     if adapted.best is not None:
-        return _best_headline(adapted, changes)
+        return _best_headline(adapted, adapted.best.change, changes)
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
     because = f"Why: {in_words(adapted.reason_)}."
     if kind == "kept stable":
@@ -128,11 +129,11 @@ _ADVISED = {
 }
 
 
-def _best_headline(adapted: AdaptedClassifier, changes: Changes) -> Headline:
+def _best_headline(adapted: AdaptedClassifier, change: Change, changes: Changes) -> Headline:
     """The headline of answer="best"."""
-    kind, change = adapted.decision_, adapted.change_
+    kind = adapted.decision_
     why = _WHY[change.verdict][kind]
-    n_labelled = adapted.adaptation.n_labelled
+    n_labelled = getattr(adapted.adaptation, "n_labelled", 0)  # a leak-corrected one has none
     if n_labelled:
         why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
     sentence = f"{_USE[kind]}: {why}."
