@@ -85,8 +85,10 @@ def best_answer(
     )
     if doubt is not None:
         # What changes is seen against f_S: one that reads the unstable part hides it.
-        told = "f_S is not shown to be stable, so that a change may be hidden, and nothing was learned anew"
-        choice = replace(choice, reason=f"{choice.reason} But {told}: {doubt}.")
+        told = "so that a change may be hidden or imagined, and nothing was learned anew"
+        choice = replace(
+            choice, reason=f"{choice.reason} But f_S is not shown to be stable, {told}: {doubt}."
+        )
     labelled = np.flatnonzero(known >= 0) if known is not None else np.empty(0, dtype=np.intp)
     if known is not None and len(labelled):
         part = rows.take(labelled)

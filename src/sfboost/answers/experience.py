@@ -50,6 +50,16 @@ class Experience:
     pooled: Any = None
     quiet: QuietAnswers | None = None
 
+    @property
+    def doubt(self) -> str | None:
+        """Why f_S is not to be trusted, if own domains that it was not trained on say so."""
+        if not self.reference.misled:
+            return None
+        return (
+            "in your own domains, each left out in turn, it is worse than a guess at random (Brier score "
+            f"{self.reference.stable_score:.2f}, the guess has {self.reference.guess_score:.2f})"
+        )
+
     @classmethod
     def learn(
         cls,

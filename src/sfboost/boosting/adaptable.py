@@ -61,7 +61,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _doubt(self) -> str | None:
         """Why f_S is not to be trusted in any new domain, if training says so."""
-        return None
+        experience = self.training_.experience
+        return None if experience is None else experience.doubt
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""

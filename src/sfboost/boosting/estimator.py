@@ -369,7 +369,8 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def _doubt(self) -> str | None:
         played = self._played()
-        return None if played is None or played.helps else played.reason
+        known = super()._doubt() if played is None else played.reason
+        return None if played is not None and played.helps else known
 
     # -- what new rows are to the model -------------------------------------------------------------
 

@@ -65,7 +65,7 @@ class ManyChanges:
         power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]
         n_rows = np.array([one.n_rows for one in every])
         silent = too_few(n_rows, reference.prior)
-        silent |= len(reference.domains) < 2
+        silent |= len(reference.domains) < 2 or reference.misled
         p_value, power = np.where(silent, 1.0, p_value), np.where(silent, 0.0, power)
         return cls(moments, p_value, false_discovery_control(p_value), power, n_rows, level)
 

@@ -52,6 +52,9 @@ class Reference:
         Columns of one feature (a category and its codes) have one number.
     neutral : array of shape (d,) or None
         Average U, by which the evidence of own domains was measured; None if it was by f_S.
+    stable_score : float
+        Brier score of f_S in own domains that it was not trained on, the mean over domains; 0 in files of
+        before.
     """
 
     coordinates: MeaningCoordinates
@@ -61,6 +64,17 @@ class Reference:
     names: tuple[str, ...]
     groups: npt.NDArray[np.intp]
     neutral: FloatArray | None = None
+    stable_score: float = 0.0
+
+    @property
+    def guess_score(self) -> float:
+        """Brier score of a guess at random."""
+        return 1.0 - 1.0 / len(self.prior)
+
+    @property
+    def misled(self) -> bool:
+        """Whether f_S is worse than a guess at random: a change is seen against it, and cannot be seen."""
+        return self.stable_score > self.guess_score
 
     @classmethod
     def learn(
@@ -86,7 +100,14 @@ class Reference:
             tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
             np.unique(numbers, return_inverse=True)[1],
             None if everything.log_neutral is None else average(views),
+            float(np.mean([_brier(view, own) for view, own in zip(views, labels, strict=True)])),
         )
+
+
+def _brier(view: View, y: npt.NDArray[np.intp]) -> float:
+    """Of f_S, on labelled rows."""
+    wrong = np.exp(view.log_stable) - np.eye(view.log_stable.shape[1])[y]
+    return float(view.weight @ (wrong**2).sum(axis=1))
 
 
 def average(views: Sequence[View]) -> FloatArray:

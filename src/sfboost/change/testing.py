@@ -106,7 +106,7 @@ def change_of(
     p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.evidence.power[0])
-    if too_few(here.n_rows, reference.prior):
+    if reference.misled or too_few(here.n_rows, reference.prior):
         p_value, power = 1.0, 0.0
     features = _features(reference, chosen)
     suspects = tuple(feature.name for feature in features if everywhere or feature.same < 0.5) or (

@@ -128,7 +128,7 @@ class FittedPredictor(AdaptableClassifier):
         if self.embedded_ is not None:
             return self.embedded_._doubt()
         verification = self.verification_
-        return None if verification.stable else verification.reason
+        return super()._doubt() if verification.stable else verification.reason
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
