@@ -140,10 +140,66 @@ def test_labels_weigh_the_answers_and_rule_none_out(cases):
     fits = dict.fromkeys(NAMES, -60.0) | {"mended": -20.0}
     after = with_labels(chosen, fits, 80, 1000)
     assert after.weights["mended"] > 0.99
-    assert "After 80 labels" in after.reason
     few = with_labels(chosen, dict.fromkeys(NAMES, -1.0), 2, 1000)
     assert few.weights["pooled"] > 0.9
     assert with_labels(chosen, fits, 1000, 1000).weights == {"boosted": 1.0}
+
+
+def test_the_words_are_no_stronger_than_the_evidence(cases):
+    def reason(p_value):
+        return choose(change(p_value), cases, NAMES).reason
+
+    assert reason(1e-6).startswith(
+        "Changed: 'u' means something else than in your own 3 domains (p < 0.001)."
+    )
+    assert reason(0.04).startswith(
+        "Probably changed: 'u' means something else than in your own 3 domains (p = 0.040)."
+    )
+    assert reason(0.3).startswith("No change is shown, and none is excluded (p = 0.300): it would be in 'u'.")
+    assert reason(0.5).startswith("Nothing changed: ")
+
+
+def test_a_blend_names_its_largest_part_first(cases):
+    words = {
+        "pooled": "all features as trained",
+        "mended": "all features as trained, the changed ones put back",
+    }
+    for p_value, largest, other in ((0.3, "pooled", "mended"), (0.1, "mended", "pooled")):
+        chosen = choose(change(p_value), cases, NAMES)
+        large, small = (round(100 * chosen.weights[name]) for name in (largest, other))
+        assert large > small
+        assert chosen.reason.endswith(
+            f"The answer is mixed: {words[largest]} ({large} %); {words[other]} ({small} %)."
+        )
+
+
+def test_a_change_that_is_not_worth_an_answer_is_not_called_answered(cases):
+    """Shown, but what would answer it is dear where nothing changed and gains next to nothing."""
+    dear = [
+        replace(c, brier=c.brier | ({"mended": 9.0} if c.kind == AS_IS else {"pooled": 0.33, "mended": 0.32}))
+        for c in cases
+    ]
+    chosen = choose(change(0.04), dear, NAMES)
+    assert chosen.weights == {"pooled": 1.0}
+    assert (
+        "The answer is all features as trained: on your own domains others would cost more" in chosen.reason
+    )
+
+
+def test_the_reason_says_what_labels_did(cases):
+    chosen = choose(change(0.5), cases, NAMES)
+
+    def said(n_labelled, **fits):
+        return with_labels(chosen, dict.fromkeys(NAMES, -60.0) | fits, n_labelled, 1000).reason
+
+    before = chosen.reason
+    assert said(80, mended=-20.0) == (
+        f"{before} With 80 labels the answer is all features as trained, the changed ones put back."
+    )
+    assert said(80, pooled=-20.0) == f"{before} With 80 labels the answer stays the same."
+    assert said(1, mended=-57.0).startswith(
+        f"{before} With 1 label the answer is mixed: all features as trained ("
+    )
 
 
 def test_where_errors_have_a_price_own_domains_choose_by_it(cases):

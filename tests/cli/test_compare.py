@@ -1,5 +1,8 @@
 """`sfboost compare`: systems on one's own table, each domain left out."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,6 +12,7 @@ pd = pytest.importorskip("pandas")
 from typer.testing import CliRunner  # noqa: E402
 
 from sfboost.cli.app import app  # noqa: E402
+from sfboost.cli.pipes import Console  # noqa: E402
 from sfboost.lab.experiments.comparison import ChosenSystem, SystemComparison, dataset_of, rows_of  # noqa: E402
 from sfboost.lab.experiments.rules import LEAVE_ONE_OUT, TRAINING_DOMAINS  # noqa: E402
 from sfboost.lab.experiments.run import Run  # noqa: E402
@@ -44,6 +48,27 @@ def compare(*words):
 @pytest.fixture
 def table(tmp_path):
     return write(tmp_path / "towns.csv", 3)
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_no_number_is_cut_on_a_narrow_terminal(table, tmp_path, monkeypatch, width):
+    monkeypatch.setattr("sfboost.cli.results.Console", partial(Console, force_terminal=True, width=width))
+    words = [table, "--target", "sick", "--domain", "town", "--seeds", 2, "--jobs", 1, "-s", "pooled"]
+    output = compare(*words, "--out", tmp_path / "r").output
+    assert "…" not in output
+    assert len(re.findall(r"[\d.]+ ± [\d.]+ \(2\)", output)) == 4  # three towns and their mean
+    assert ("┃" in output) == (width == 200)
+
+
+@pytest.mark.filterwarnings("always::sfboost.encoding.EncodingWarning")
+def test_what_is_missing_is_said_once_not_in_every_run(table, tmp_path):
+    rows = pd.read_csv(table)
+    rows.loc[::3, "age"] = np.nan
+    rows.to_csv(table, index=False)
+    words = [table, "--target", "sick", "--domain", "town", "--seeds", 2, "--jobs", 1, "-s", "pooled"]
+    result = compare(*words, "--out", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert result.output.count("is put there: 'age' in 33 %") == 1
 
 
 def test_a_table_with_its_differences_and_latex(table, tmp_path):

@@ -183,7 +183,7 @@ def test_progress_tells_how_much_is_done_and_how_long_the_rest_takes(tmp_path, m
     done = [int(line[0]) for line in lines]
     assert 1 < done[0] <= done[-1] <= 80
     assert done == sorted(done)
-    assert all(int(line[1]) == 0 for line in lines)  # a few seconds
+    assert all(int(line[1]) == 1 for line in lines[:-1])  # a few seconds are a minute, never none
 
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])

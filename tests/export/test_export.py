@@ -11,6 +11,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import Settings, StableFeatureBoosting
+from sfboost.adaptation.settings import Choices
+from sfboost.answers.candidates import BoostSettings
+from sfboost.answers.choosing import ALSO_QUIET
 from sfboost.export import linear_scorer, to_json, to_onnx
 
 
@@ -100,6 +103,28 @@ def test_a_blend_of_answers_is_exported(played, tmp_path):
     assert told["version"] == 2
     assert [part["weight"] for part in (told, *told["mixed_with"])] == [0.5, 0.3, 0.2]
     assert json.loads(to_json(answering(adapted, {"mended": 1.0})))["version"] == 1
+
+
+def with_quiet_answers(adapted, new):
+    """Also the two answers that own domains would have to ask for."""
+    model, experience = adapted.model, adapted.model.training_.experience
+    rows = model.answer_rows(new).beside(experience.reference.neutral)
+    how = BoostSettings(Choices(), experience.reference.prior, model.classes_)
+    more = {name: experience.quiet.answer(name, rows, experience.habits, how) for name in ALSO_QUIET}
+    best = replace(adapted.best, answers=adapted.best.answers | more)
+    return type(adapted)(model, adapted.adaptation, best)
+
+
+@pytest.mark.parametrize(
+    "weights", [{"averaged": 1.0}, {"components": 1.0}, {"averaged": 0.6, "components": 0.4}]
+)
+def test_answers_to_rows_that_nothing_happened_to_are_exported(played, weights, tmp_path):
+    adapted, new = played
+    quiet = answering(with_quiet_answers(adapted, new), weights)
+    assert (
+        np.abs(quiet.predict_proba(new) - answering(adapted, {"pooled": 1.0}).predict_proba(new)).max() > 0.01
+    )
+    agree(quiet, new, tmp_path)
 
 
 def test_an_answer_that_is_not_linear_is_refused_by_name(played):

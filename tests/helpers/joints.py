@@ -56,6 +56,13 @@ def draw_anticausal(n, agreement, seed, stable_accuracy=0.75):
     return np.column_stack([stable, unstable]).astype(float), y
 
 
+def anticausal_hospitals(n=600, agreements=(0.95, 0.7), seed=0):
+    """Training rows of several AC domains: X, y, domain."""
+    parts = [draw_anticausal(n, agreement, seed + i) for i, agreement in enumerate(agreements)]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    return X, y, np.repeat([f"hospital {i}" for i in range(len(agreements))], n)
+
+
 class GaussianFamily:
     """K Gaussian classes: X_S ~ N(m_S, 1), X_U ~ N(m_U, 1), uniform prior; f_S is exact."""
 

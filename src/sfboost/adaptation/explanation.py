@@ -60,9 +60,10 @@ class Explanation:
         head = " " * width + "".join(f"{name!s:>12.11}" for name in self.classes)
         lines = [head, _line("log stable", self.stable, width), _line("+ log unstable", self.unstable, width)]
         if self.features is not None and self.feature_values is not None and self.baseline is not None:
-            for name, value, row in zip(self.feature_names, self.feature_values, self.features, strict=True):
+            for j in np.argsort(-np.ptp(self.features, axis=1), kind="stable"):  # what says most comes first
+                name, value = self.feature_names[j], self.feature_values[j]
                 told = f"    {name}" if np.isnan(value) else f"    {name} = {value:.4g}"
-                lines.append(_line(told, row, width))
+                lines.append(_line(told, self.features[j], width))
             lines.append(_line("    baseline", self.baseline, width))
         lines.append(_line("- log prior", self.prior, width))
         lines.append(_line("= probability", np.exp(self.joint), width))

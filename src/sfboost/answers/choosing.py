@@ -137,8 +137,8 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
     weights = {name: weight / whole for name, weight in weights.items() if weight / whole > _NEGLIGIBLE}
     whole = sum(weights.values())
     weights = {name: weight / whole for name, weight in weights.items()}
-    parts = " and ".join(f"{100 * weight:.0f} % {_WORDS[name]}" for name, weight in weights.items())
-    reason = f"{choice.reason} After {n_labelled} labels the answer is {parts}."
+    now = "stays the same" if weights == choice.weights else f"is {_in_words(weights)}"
+    reason = f"{choice.reason} With {n_labelled} label{'s' * (n_labelled > 1)} the answer {now}."
     return Choice(weights, _kind(weights), reason, choice.gains)
 
 
@@ -278,18 +278,34 @@ def _changed(
     features.sort(key=lambda feature: -feature.importance)
     names = ", ".join(f"'{feature.name}'" for feature in features[:3])
     names += f" and {len(features) - 3} more" if len(features) > 3 else ""
-    what = f"{names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
-    what += f"{len(change.own)} domains"
+    if change.verdict == "changed":
+        sure = "Changed" if len(weights) == 1 else "Probably changed"
+        what = f"{sure}: {names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
+        what += f"{len(change.own)} domains ({_p(change)})."
+    else:
+        what = f"No change is shown, and none is excluded ({_p(change)}): it would be in {names}."
     if len(weights) > 1:
-        parts = " and ".join(f"{100 * weight:.0f} % {_WORDS[name]}" for name, weight in weights.items())
-        return f"Perhaps {what} ({_p(change)}). The answer is {parts}."
+        return f"{what} The answer is {_in_words(weights)}."
+    if best not in weights:
+        return (
+            f"{what} The answer is {_in_words(weights)}: on your own domains others would cost more where "
+            "nothing changed than they gain after such a change."
+        )
     if best == "stable":
         return (
-            f"Changed: {what} ({_p(change)}). On your own domains, changed like this, no other answer beats "
-            "the stable features by more than its error."
+            f"{what} On your own domains, changed like this, no other answer beats the stable features by "
+            "more than its error."
         )
     gain, error = gains[best]
     return (
-        f"Changed: {what} ({_p(change)}). The answer is {_WORDS[best]}: on your own domains, changed like "
-        f"this, it beats the stable features by {gain:.3f} ± {error:.3f} {unit}."
+        f"{what} The answer is {_in_words(weights)}: on your own domains, changed like this, it beats the "
+        f"stable features by {gain:.3f} ± {error:.3f} {unit}."
     )
+
+
+def _in_words(weights: dict[str, float]) -> str:
+    """One answer, or what a blend is made of, the largest part first."""
+    if len(weights) == 1:
+        return _WORDS[next(iter(weights))]
+    parts = sorted(weights.items(), key=lambda part: -part[1])
+    return f"mixed: {'; '.join(f'{_WORDS[name]} ({100 * part:.0f} %)' for name, part in parts)}"

@@ -83,8 +83,12 @@ class DomainEvaluation:
     @property
     def gains(self) -> list[float]:
         """By how much `adapted` is better than `stable` in each domain."""
+        return self.gains_over("stable")
+
+    def gains_over(self, method: str) -> list[float]:
+        """By how much `adapted` is better than another method in each domain."""
         sign, metric = _sign(self.metric), self.metric
-        return [sign * (d.scores["adapted"][metric] - d.scores["stable"][metric]) for d in self.domains]
+        return [sign * (d.scores["adapted"][metric] - d.scores[method][metric]) for d in self.domains]
 
     @property
     def gain(self) -> float:

@@ -86,6 +86,7 @@ def compare(
         unused = (*split(drop), *split(id_))
         comparison = _comparison(data, target, domain, split(stable), split(unstable), unused, system)
         groups = comparison.plan(seeds)
+        comparison.tell_gaps()
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
     except ModuleNotFoundError as error:

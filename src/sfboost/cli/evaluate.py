@@ -69,11 +69,13 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
     ]
     metric = evaluation.metric
     scale, digits, unit = (100, 1, " points") if metric in POINTS else (-1, 3, "")
-    gain, worst = (scale * value for value in (evaluation.gain, np.nanmin(evaluation.gains)))
-    told = (
-        f"Adapting would have changed {metric.replace('_', ' ')} by {gain:+.{digits}f}{unit} on average, "
-        f"{worst:+.{digits}f} at worst."
-    )
+    gains = []
+    for method, words in (("stable", "the stable features alone"), ("pooled", "pooled")):
+        over = evaluation.gains_over(method)
+        if np.isfinite(over).any():
+            mean, worst = scale * np.nanmean(over), scale * np.nanmin(over)
+            gains.append(f"{mean:+z.{digits}f}{unit} against {words} ({worst:+z.{digits}f} at worst)")
+    told = f"The answer would have changed {metric.replace('_', ' ')} by {' and '.join(gains)}."
     regret, most = (
         abs(scale) * value for value in (evaluation.regret, np.nanmax([d.regret for d in evaluation.domains]))
     )

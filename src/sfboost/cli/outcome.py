@@ -77,7 +77,9 @@ def tell(
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
-        lines.append(f"assumptions in doubt: {names}")
+        # Whoever reads of four violations beside "use all features as trained" must know whose they are.
+        whose = " of the other answers" if kind == "pooled" else ""
+        lines.append(f"assumptions{whose} in doubt: {names}")
     lines += [f"{what}: {path}" for what, path in written.items()]
     values = as_values(project, facts) | {"files": written}
     voice.result(values if n_rows is None else values | {"rows": n_rows}, *lines)

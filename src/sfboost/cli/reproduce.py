@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -218,5 +219,5 @@ def stopped_politely(out: Path) -> Iterator[None]:
 
 def _line(name: str, start: Progress, done: int, seconds: float) -> str:
     left = start.total - start.before - done
-    eta = f"about {left * seconds / done / 60:.0f} min left" if done else "no run finished yet"
+    eta = f"about {math.ceil(left * seconds / done / 60)} min left" if done else "no run finished yet"
     return f"{name}: {start.before + done} of {start.total} runs, {seconds / 60:.1f} min, {eta}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -165,19 +166,31 @@ def _made(records: Iterable[Record]) -> str:
 
 
 def print_tables(tables: Sequence[Table], *, quick: bool = False) -> None:
-    """Print tables for people."""
+    """Print tables for people; a terminal that is too narrow for one gets it method by method."""
     terminal = Console()
     for table in tables:
         # A file is as wide as the table wants to be.
         console = terminal if terminal.is_terminal else Console(width=max(160, 90 + 32 * len(table.columns)))
         title = f"{table.title} (QUICK: few seeds, short training, small grids)" if quick else table.title
-        shown = RichTable("method", "test labels", "chosen by", title=cell(title), caption=cell(table.note))
+        shown = RichTable(title=cell(title), caption=cell(table.note))
+        for name, width in (("method", 24), ("test labels", 11), ("chosen by", 11)):
+            shown.add_column(name, min_width=width)
         for column in table.columns:
-            shown.add_column(cell(column))
+            shown.add_column(cell(column), no_wrap=True)
         for row, cells in table.rows:
             texts = [Text("\n").join(map(cell, words(value).split("; "))) for value in cells]
             shown.add_row(*map(cell, (label(row), row.test_access, chosen_by(row))), *texts)
-        console.print(shown)
+        least = Measurement.get(console, console.options.update(width=10_000), shown).minimum
+        console.print(shown if least <= console.width else _by_method(table, title))
+
+
+def _by_method(table: Table, title: str) -> Text:
+    lines, widest = [cell(((title, "bold"),))], max(map(len, table.columns))
+    for row, cells in table.rows:
+        lines.append(cell(((label(row), "bold"), f" (test labels: {row.test_access}; {chosen_by(row)})")))
+        numbers = zip(table.columns, cells, strict=True)
+        lines += [cell(f"  {name:<{widest}}  {words(value)}") for name, value in numbers]
+    return Text("\n").join([*lines, cell(table.note), Text()])
 
 
 def _records(name: str, folder: Path | None, kept: Path, quick: bool) -> tuple[Experiment, dict[str, Record]]:

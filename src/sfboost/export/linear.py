@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sfboost.adaptation.fitting import UnstableModel
 from sfboost.answers.candidates import BoostedAnswer, MendedAnswer, PooledAnswer, StableAnswer
 from sfboost.answers.mending import Mending
+from sfboost.answers.quiet import AveragedAnswer, ComponentsAnswer
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.playing import LEAST_PROBABILITY
@@ -149,8 +150,14 @@ class _Parts:
         place = {name: j for j, name in enumerate(features)}
         return cls(fitted, sources, features, *(tuple(place[n] for n in part.names) for part in sources))
 
-    def scorer(self, answer: Any, name: str = "stable") -> LinearScorer:
-        """One answer as numbers."""
+    def scorer(
+        self, answer: Any, name: str = "stable", learned_at: tuple[int, ...] | None = None
+    ) -> LinearScorer:
+        """One answer as numbers; what it may learn anew is the unstable features unless `learned_at` says."""
+        if isinstance(answer, AveragedAnswer) and len(self.fitted.classes_) == 2:
+            return self._averaged(answer)
+        if isinstance(answer, ComponentsAnswer):
+            return self._along_components(answer)
         boosted = answer if isinstance(answer, BoostedAnswer) else None
         classes = self.fitted.classes_
         shared: dict[str, Any] = {
@@ -166,14 +173,59 @@ class _Parts:
                 "This adaptation was saved by an earlier version, whose guard is no linear map: adapt the "
                 "model to the rows again."
             )
-        columns = range(len(self.unstable_at)) if boosted.columns is None else boosted.columns
+        places = self.unstable_at if learned_at is None else learned_at
+        columns = range(len(places)) if boosted.columns is None else boosted.columns
         return LinearScorer(
             **shared,
-            unstable=_unstable_map(
-                known.unstable, known.standardizer, tuple(self.unstable_at[j] for j in columns)
-            ),
+            unstable=_unstable_map(known.unstable, known.standardizer, tuple(places[j] for j in columns)),
             divisor=known.divisor,
             posthoc=_posthoc(known.unstable),
+        )
+
+    def _averaged(self, answer: AveragedAnswer) -> LinearScorer:
+        """Two classes: a multiple of f_S's log-odds, which is a temperature, and a head on U."""
+        made = self.scorer(StableAnswer())
+        ((first, second, *slopes, intercept),) = answer.head.tolist()
+        multiple = (second - first) / 2.0  # centred log-probabilities are minus and plus half the log-odds
+        stable = replace(
+            made.stable, temperature=made.stable.temperature / multiple, bias=made.stable.bias * multiple
+        )
+        unstable = LinearMap(
+            self.unstable_at,
+            answer.centre,
+            answer.unit,
+            np.vstack([np.zeros(len(slopes)), slopes]),
+            np.array([0.0, intercept]),
+            1.0,
+            np.zeros(2),
+        )
+        return replace(made, stable=stable, unstable=unstable)
+
+    def _along_components(self, answer: ComponentsAnswer) -> LinearScorer:
+        """Directions are sums of columns; a temperature of the whole is one of each of its parts."""
+        whole, turn = answer.temperature, answer.rotation
+        made = self.scorer(answer.boosted, "components", tuple(range(turn.shape[1])))
+        if made.posthoc is not None:
+            raise ValueError(
+                "The post-hoc correction along components is no linear map: adapt with the default, "
+                'Settings(correction="likelihood"), to export.'
+            )
+        bias = 0.0 if whole.bias is None else whole.bias
+        stable = _cooled(made.stable, whole.temperature)
+        unstable = made.unstable
+        if unstable is not None:
+            coef = unstable.coef / unstable.scale
+            unstable = replace(
+                _cooled(unstable, whole.temperature),
+                columns=(*self.stable_at, *self.unstable_at),
+                mean=answer.habits.mean,
+                scale=answer.habits.spread,
+                coef=coef @ turn[:-1].T,
+                intercept=unstable.intercept + coef @ (turn[-1] - unstable.mean),
+            )
+        divisor = made.divisor ** (1.0 / whole.temperature)
+        return replace(
+            made, stable=replace(stable, bias=stable.bias + bias), unstable=unstable, divisor=divisor
         )
 
     def _base(self, answer: Any, name: str) -> LinearMap:
@@ -190,6 +242,10 @@ class _Parts:
         both = (*self.stable_at, *self.unstable_at)
         linear = _stable_map(pooled.estimator, fitted.classes_, pooled.temperature, both, "pooled")
         return linear if isinstance(answer, PooledAnswer) else _mended_map(linear, answer.mending)
+
+
+def _cooled(part: LinearMap, temperature: float) -> LinearMap:
+    return replace(part, temperature=part.temperature * temperature, bias=part.bias / temperature)
 
 
 def _features(sources: tuple[Columns, ...]) -> tuple[str, ...]:

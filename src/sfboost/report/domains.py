@@ -128,10 +128,10 @@ def render_domains(
 
 
 _ADVICE = {
-    "pooled": "all features as trained: nothing changed there",
+    "pooled": "all features as trained",
     "adapted": "an answer that allows for a changed meaning",
-    "blended": "a blend: a meaning may have changed",
-    "kept stable": "the stable features alone: a meaning changed, and nothing better is known",
+    "blended": "a blend: a change is neither shown beyond doubt nor excluded",
+    "kept stable": "the stable features alone: nothing better is known",
 }
 
 

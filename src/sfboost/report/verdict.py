@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sfboost.boosting import AdaptedClassifier
+from sfboost.change import Change
 from sfboost.report.changes import Changes
 from sfboost.report.slopes import ClassStory
 
@@ -57,7 +58,7 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
     """Put the decision into words."""
     kind = adapted.decision_
     if adapted.best is not None:
-        return _best_headline(adapted, changes)
+        return _best_headline(adapted, adapted.best.change, changes)
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
     because = f"Why: {in_words(adapted.reason_)}."
     if kind == "kept stable":
@@ -95,11 +96,28 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
     return Headline(kind, sentence, because, advice)
 
 
-_RECOMMENDED = {
-    "pooled": "Use all features as trained: nothing changed here.",
-    "adapted": "A meaning changed here, and the answer allows for it.",
-    "blended": "A meaning may have changed here: the answer is a blend.",
-    "kept stable": "Use the stable features alone: a meaning changed here, and nothing better is known.",
+_USE = {
+    "pooled": "Use all features as trained",
+    "adapted": "Use the adapted answer",
+    "blended": "Use the blend",
+    "kept stable": "Use the stable features alone",
+}
+_PREFERRED = "your own domains, or labels, prefer this"
+# No stronger than the evidence: a change is shown, none is, or nobody can tell.
+_WHY = {
+    "changed": {
+        "pooled": "a meaning changed here, but no other answer is better for it",
+        "adapted": "a meaning changed here, and it allows for that",
+        "blended": "a meaning has probably changed here",
+        "kept stable": "a meaning changed here, and nothing better is known",
+    },
+    "unchanged": {
+        "pooled": "nothing changed here",
+        "adapted": f"no change is shown here, and {_PREFERRED}",
+        "blended": "no change is shown here, and none is excluded",
+        "kept stable": f"no change is shown here, and {_PREFERRED}",
+    },
+    "cannot tell": dict.fromkeys(_USE, f"nobody can tell whether a meaning changed here, and {_PREFERRED}"),
 }
 # A feature of which less than this is left has turned round.
 _TURNED = -0.3
@@ -111,13 +129,15 @@ _ADVISED = {
 }
 
 
-def _best_headline(adapted: AdaptedClassifier, changes: Changes) -> Headline:
+def _best_headline(adapted: AdaptedClassifier, change: Change, changes: Changes) -> Headline:
     """The headline of answer="best"."""
-    kind, change = adapted.decision_, adapted.change_
-    sentence = _RECOMMENDED[kind]
-    if change is not None and change.verdict == "cannot tell":
-        sentence = "Nobody can tell whether a meaning changed: the answer is what did best on own domains."
-    turned = [part.name for part in change.features if part.left < _TURNED] if change is not None else []
+    kind = adapted.decision_
+    why = _WHY[change.verdict][kind]
+    n_labelled = getattr(adapted.adaptation, "n_labelled", 0)  # a leak-corrected one has none
+    if n_labelled:
+        why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
+    sentence = f"{_USE[kind]}: {why}."
+    turned = [part.name for part in change.features if part.name in change.changed and part.left < _TURNED]
     if turned and kind != "pooled":
         names = ", ".join(turned[:4]) + (" and others" if len(turned) > 4 else "")
         sentence += (

@@ -14,8 +14,9 @@ needs no correction).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,9 @@ class Invariance:
         Upper confidence limit of the largest drift.
     by_domain : tuple of float
         Estimated drift of each domain against the others; of two domains, one number says it all.
+    least_p_drift : float
+        What `p_drift` would be without any drift, in the domain that says least, had it twice the rows: no
+        larger set is expected to fall below. Weights of rows differ with what is fitted, hence the factor.
     """
 
     columns: tuple[int, ...]
@@ -59,6 +63,7 @@ class Invariance:
     drift: float
     drift_upper: float
     by_domain: tuple[float, ...] = ()
+    least_p_drift: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +79,15 @@ class TrainingDomains:
         One-hot.
     units : tuple of tuples of int
         What is chosen as a whole: one column, or the codes of one category. Sets are sets of these.
+    measured : dict
+        Evidence about sets so far, by the rules of the test and the set.
     """
 
     scores: FloatArray
     label: FloatArray
     domain: FloatArray
     units: tuple[tuple[int, ...], ...]
+    measured: dict[Any, Invariance] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -92,10 +100,6 @@ class TrainingDomains:
         """From class and domain numbers; each column is a unit by itself unless told."""
         alone = tuple((j,) for j in range(scores.shape[1]))
         return cls(scores, np.eye(label.max() + 1)[label], np.eye(domain.max() + 1)[domain], units or alone)
-
-    def among(self, units: tuple[int, ...]) -> TrainingDomains:
-        """The same rows with some of the units."""
-        return TrainingDomains(self.scores, self.label, self.domain, tuple(self.units[j] for j in units))
 
     def columns(self, chosen: tuple[int, ...]) -> list[FloatArray]:
         """The normal scores of a set of units, column by column."""
@@ -133,6 +137,9 @@ def measure_invariance(
         drift=max(test.drift for test in tests),
         drift_upper=max(test.upper(level) for test in tests),
         by_domain=tuple(test.drift for test in tests),
+        least_p_drift=max(
+            replace(test, statistic=0.0, inflation=test.inflation / 2.0).p_drift(tolerance) for test in tests
+        ),
     )
 
 

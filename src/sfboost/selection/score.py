@@ -167,7 +167,7 @@ def _drift(
     inside = scaled.T @ metric @ scaled
     coefficient = scaled.T @ efficient
     squared = float(coefficient @ inside @ coefficient - np.trace(inside))
-    drift = float(np.sqrt(max(squared, 0.0)))
+    drift = float(np.sqrt(np.clip(squared, 0.0, 1.0)))  # a distance of two laws is never more than one
     # A direction that moves the outcome somewhere, yet has no information, could hide any drift.
     values = np.linalg.eigvalsh(metric)
     if int((values > 1e-9 * values[-1]).sum()) > int(keep.sum()):

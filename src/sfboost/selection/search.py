@@ -42,8 +42,11 @@ class Rules:
     alpha: float
 
     def measure(self, data: TrainingDomains, chosen: tuple[int, ...]) -> Invariance:
-        """Evidence about a set of columns."""
-        return measure_invariance(data, chosen, self.kind, self.tolerance, self.alpha)
+        """Evidence about a set of columns, computed once."""
+        if (self, chosen) not in data.measured:
+            test = measure_invariance(data, chosen, self.kind, self.tolerance, self.alpha)
+            data.measured[self, chosen] = test
+        return data.measured[self, chosen]
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -81,19 +84,22 @@ def confirm(
 ) -> tuple[tuple[int, ...], dict[int, str]]:
     """Drop columns until the set is not shown to drift; also return why each one was dropped.
 
-    Columns that are stable one by one need not be stable together (CE-DD). Of the sets with one column
-    less the one with the least evidence of drift is kept; if all still drift, the least informative
-    column goes first.
+    Columns that are stable one by one need not be stable together (CE-DD). The least informative column
+    without which the set is not shown to drift goes; if there is none, the least informative of all.
     """
     chosen, dropped = start, {}
     while len(chosen) > 1 and _drifts(rules.measure(data, chosen), rules):
-        _LOG.info("Stable alone, but not together: leaving out one of %d columns", len(chosen))
-        smaller = [rules.measure(data, tuple(k for k in chosen if k != j)) for j in chosen]
-        fine = [test for test in smaller if not _drifts(test, rules)]
-        if fine:
-            out = _least_informative(fine, chosen, screening)
-        else:
-            out = max(chosen, key=lambda j: float(screening.p_uninformative[j]))
+        by_information = sorted(chosen, key=lambda j: -float(screening.p_uninformative[j]))
+        out = by_information[0]
+        for tried, j in enumerate(by_information):
+            _LOG.info(
+                "Stable alone, but %d columns are not so together. Which can be left out? %d of them tested",
+                len(chosen),
+                tried,
+            )
+            if not _drifts(rules.measure(data, tuple(k for k in chosen if k != j)), rules):
+                out = j
+                break
         dropped[out] = f"stable alone, but not together with {len(chosen) - 1} other(s)"
         chosen = tuple(j for j in chosen if j != out)
     return chosen, dropped
@@ -103,28 +109,21 @@ def _drifts(test: Invariance, rules: Rules) -> bool:
     return test.p_change <= rules.alpha < test.p_drift
 
 
-def _least_informative(fine: list[Invariance], chosen: tuple[int, ...], screening: Screening) -> int:
-    """Of the columns without which the set is fine, the one that says least of Y alone."""
-    candidates = [next(j for j in chosen if j not in test.columns) for test in fine]
-    return max(candidates, key=lambda j: float(screening.p_uninformative[j]))
-
-
 def add_company(
-    data: TrainingDomains, chosen: tuple[int, ...], rules: Rules
+    data: TrainingDomains, chosen: tuple[int, ...], left: tuple[int, ...], rules: Rules
 ) -> tuple[tuple[int, ...], dict[int, str]]:
     """Add columns that are stable only together: two causes that both shift, or a spouse and its effect.
 
-    Round r tries all sets of one or two more columns and spends α / 2^r on them, evenly: over all rounds
-    the probability of adding a set with a drift of the tolerance or more is at most α.
+    Round r tries all sets of one or two more columns of those `left` and spends α / 2^r on them, evenly: over
+    all rounds the probability of adding a set with a drift of the tolerance or more is at most α.
     """
     added: dict[int, str] = {}
     share = rules.alpha
     while True:
         share /= 2.0
-        candidates = _larger_sets(chosen, len(data.units))
+        candidates = _larger_sets(chosen, tuple(j for j in left if j not in chosen))
         level = share / max(len(candidates), 1)
-        if _best_possible(len(data.scores), rules.tolerance) > level:
-            return chosen, added
+        candidates = [new for new in candidates if _may_pass(data, chosen, new, rules, level)]
         passing = []
         for done, new in enumerate(candidates):
             _LOG.info(
@@ -145,15 +144,21 @@ def add_company(
         chosen = tuple(sorted(chosen + new))
 
 
-def _best_possible(n_rows: int, tolerance: float) -> float:
-    """A lower bound of every `p_drift`, to save a search that cannot succeed.
+def _may_pass(
+    data: TrainingDomains, chosen: tuple[int, ...], new: tuple[int, ...], rules: Rules, level: float
+) -> bool:
+    """Whether these rows could show the larger set to be stable: a test that cannot succeed is saved.
 
-    The inflation is at least 1/n: two equal domains, no covariate shift, one degree of freedom.
+    The inflation is at least 1/n: two equal domains, no covariate shift, one degree of freedom. And more
+    columns leave less information about the drift of those that are there, and have more degrees of freedom.
     """
-    return ScoreTest(0.0, 1, 1.0 / n_rows, 0.0).p_drift(tolerance)
+    least = ScoreTest(0.0, 1, 1.0 / len(data.scores), 0.0).p_drift(rules.tolerance)
+    small, large = len(data.columns(chosen)), len(data.columns(chosen + new))
+    if small > 1 and data.affords_products(small) == data.affords_products(large):
+        least = max(least, rules.measure(data, chosen).least_p_drift)
+    return least <= level
 
 
-def _larger_sets(chosen: tuple[int, ...], n_columns: int) -> list[tuple[int, ...]]:
-    rest = [j for j in range(n_columns) if j not in chosen]
+def _larger_sets(chosen: tuple[int, ...], rest: tuple[int, ...]) -> list[tuple[int, ...]]:
     singles = [(j,) for j in rest] if chosen else []
     return singles + (list(combinations(rest, 2)) if len(rest) <= _MOST_FOR_PAIRS else [])

@@ -186,8 +186,9 @@ def _select(
     verdicts = [screening.verdict(j, rules.alpha) for j in range(len(names))]
     start = tuple(j for j, verdict in enumerate(verdicts) if verdict == "stable" and informative[j])
     chosen, dropped = confirm(data, start, screening, rules)
+    # What a dropped column does in company is known.
     left = tuple(j for j in range(len(names)) if j not in dropped)
-    chosen, added = _with_company(data, chosen, left, rules)
+    chosen, added = add_company(data, chosen, left, rules)
     notes = dict.fromkeys(start, "stable alone") | dropped | added
     columns = tuple(
         _column(names[j], j, verdicts[j], screening, bool(informative[j]), j in chosen, notes.get(j))
@@ -199,15 +200,6 @@ def _select(
     if not chosen:
         sentence += _other_kind(data, names, informative, rules)
     return Selection(status, sentence, columns, evidence, rules.kind, rules.tolerance, rules.alpha)
-
-
-def _with_company(
-    data: TrainingDomains, chosen: tuple[int, ...], left: tuple[int, ...], rules: Rules
-) -> tuple[tuple[int, ...], dict[int, str]]:
-    """`add_company` among the columns that were not dropped, whose drift in company is known."""
-    places = {j: place for place, j in enumerate(left)}
-    larger, added = add_company(data.among(left), tuple(places[j] for j in chosen), rules)
-    return tuple(left[place] for place in larger), {left[place]: why for place, why in added.items()}
 
 
 def _column(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -19,6 +20,7 @@ import numpy as np
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence
 from sfboost.datasets.tables import encode
+from sfboost.encoding import EncodingWarning
 from sfboost.lab.baselines.contract import LabelledRows, Predictor, most_access
 from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost.lab.datasets import load
@@ -137,6 +139,11 @@ class SystemComparison:
                 f"There is one domain, {names[0]!r}: comparing needs one to learn from, one to be new."
             )
         return {new: (tuple(sorted(n for n in names if n != new)), {"new": new}) for new in names}
+
+    def tell_gaps(self) -> None:
+        """Warn once of what is missing in a table: runs fill it in silently, each by its training domains."""
+        if hasattr(self.data.domains[0].X, "columns"):
+            encode(self.data.with_roles(train=self.data.domain_names, validate=(), test=()))
 
     def columns(self) -> list[TableColumn]:
         """Return one column for each new domain."""
@@ -257,7 +264,11 @@ def _as_numbers(dataset: Dataset, new: str | None) -> Dataset:
         from sfboost.datasets.features import with_features
 
         return with_features(dataset)
-    return _standardised(encode(dataset)) if hasattr(X, "columns") else dataset
+    if not hasattr(X, "columns"):
+        return dataset
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EncodingWarning)  # it would be said again in every run
+        return _standardised(encode(dataset))
 
 
 def _standardised(dataset: Dataset) -> Dataset:
