@@ -39,7 +39,7 @@ from sfboost.torch.split_network import SplitNetwork
 _FIRST_FOLDS = 2
 # A second guess must be right about as often as the first, and about as unequally often in the domains; it is
 # not worth it where both name the same class in nearly all rows.
-_AS_GOOD, _THE_SAME = 0.7, 0.98
+_AS_GOOD, _THE_SAME = 0.7, 0.99
 _FINALISTS = 3
 _LEFT_OUT = 5
 
@@ -167,9 +167,8 @@ class Search:
     def _second_guess(self) -> np.ndarray | None:
         """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
 
-        Of the views the one beside which the guess is right most unequally often in the training domains. If
-        that is clearly less unequal than the first guess was, or clearly less often right, f_S has taken the
-        unstable part, and what is left for the guess is something else.
+        A guess that is clearly less often right beside an f_S, or less unequally often in the training domains,
+        is about something else: f_S has taken the unstable part. Of the other views the one with the best f_S.
         """
         late = time.monotonic() - self._start > self.seconds
         # What a column says is read at once: the first guess about a table is as good as it gets.
@@ -177,14 +176,10 @@ class Search:
         if late or table or self.most < math.inf or self.members.n_domains < 2:
             return None
         beside = [tried for tried in self.tried if not tried.candidate.balance]
-        guesses = [self._guess_beside(tried, self.few) for tried in beside]
-        differences = [
-            self._difference(guess, rows) if self._as_good(guess, rows) else -math.inf
-            for guess, rows in guesses
-        ]
-        if max(differences, default=-math.inf) == -math.inf:
+        good = [tried for tried in beside if self._as_good(*self._guess_beside(tried, self.few))]
+        if not good:
             return None
-        best = beside[int(np.argmax(differences))]
+        best = min(good, key=self._score)
         folds = range(len(self.members.folds))
         self._train(best, folds)
         guess, _ = self._guess_beside(best, folds)
