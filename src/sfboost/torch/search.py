@@ -167,8 +167,8 @@ class Search:
     def _second_guess(self) -> np.ndarray | None:
         """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
 
-        A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is about
-        something else: f_S has taken the unstable part. Of the other views the one with the best f_S.
+        A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is
+        about something else: f_S has taken the unstable part. Of the other views the one with the best f_S.
         """
         late = time.monotonic() - self._start > self.seconds
         # What a column says is read at once: the first guess about a table is as good as it gets.
