@@ -368,9 +368,9 @@ class StableFeatureBoosting(AdaptableClassifier):
         return "checked" if played is not None and played.helps else "safe"
 
     def _doubt(self) -> str | None:
-        played = self._played()
-        known = super()._doubt() if played is None else played.reason
-        return None if played is not None and played.helps else known
+        if (played := self._played()) is None:
+            return super()._doubt()
+        return None if played.helps else played.reason
 
     # -- what new rows are to the model -------------------------------------------------------------
 
