@@ -7,7 +7,6 @@ read the same columns: own domains, each left out in turn, say whether it helps,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +19,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.training import Training
@@ -29,9 +28,7 @@ from sfboost.boosting.rows import Splits
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.encoding import Encoder
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: `unstable_features` that says so.
 COMPONENTS = "components"
@@ -258,8 +255,7 @@ def play_components(
         every = Directions.of(columns, here, max(_NUMBERS), seed).take(here)
         for k, number in enumerate(_NUMBERS, start=1):
             along = every[:, :number]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", AdaptationWarning)
+            with unwarned():
                 adapted = adapt_rows(stable, along, choices, training=known, answer="checked", **how)
             said[k][rows] = adapted.predict_log_proba(stable, along)
     names = where.astype(str)
