@@ -245,7 +245,6 @@ def play_components(
     """
     if not len(held_out):
         return PlayedComponents((), _NUMBERS, np.zeros((4, 0)), np.zeros((4, 0)), Temperature())
-    how: dict[str, Any] = {"y": None, "classes": None, "sample_weight": None, "uncertainty": False}
     known, where, truth = Training(source_prior=source_prior), domain[held_out], y[held_out]
     said = [log_stable, *(np.array(log_stable) for _ in _NUMBERS)]
     for _, rows in rows_by_domain(where):
@@ -256,7 +255,7 @@ def play_components(
         for k, number in enumerate(_NUMBERS, start=1):
             along = every[:, :number]
             with unwarned():
-                adapted = adapt_rows(stable, along, choices, training=known, answer="checked", **how)
+                adapted = adapt_rows(stable, along, choices, training=known)
             said[k][rows] = adapted.predict_log_proba(stable, along)
     names = where.astype(str)
     # Both parts read the same columns, so that together they are too sure.

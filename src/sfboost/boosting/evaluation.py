@@ -276,10 +276,8 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
             choices,
             y=y[inside],
             classes=fitted.classes_,
-            sample_weight=None,
             training=fitted.training_,
             answer="paper",
-            uncertainty=False,
         )
         proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
         if len(y) > MOST_ROWS and head.cross_fit is not None and choices.head is None:

@@ -73,7 +73,7 @@ def image_folder(
 
 def _pictures_in(root: Path) -> list[str]:
     if not root.is_dir():
-        raise FileNotFoundError(f"{root} is no folder; name one that is there, an archive unpacked.")
+        raise FileNotFoundError(f"{root} is no folder: name one that is there, and unpack an archive first.")
     # The pictures may lie one folder deeper, as when an archive was unpacked with its own top folder.
     for pattern in ("*/*/*", "*/*/*/*"):
         found = sorted(
