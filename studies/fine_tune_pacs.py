@@ -71,14 +71,14 @@ def maps_of(pictures: Any, below: Callable[[Tensor], Tensor], size: int, file: P
     """The maps below the last block, from the file if it is there."""
     if file.exists():
         return np.load(file)
-    places = pictures.resized(size).places()
+    files = pictures.resized(size).files
     made = []
     with torch.inference_mode():
-        for start in range(0, len(places), 8):
-            batch = torch.from_numpy(decode_all(places[start : start + 8], (size, size))).float()
+        for start in range(0, len(files), 8):
+            batch = torch.from_numpy(decode_all(files[start : start + 8], (size, size))).float()
             made.append(below(batch).numpy())
             if start % 800 == 0:
-                print(f"  {file.stem}: {start} of {len(places)} pictures", flush=True)
+                print(f"  {file.stem}: {start} of {len(files)} pictures", flush=True)
     maps = np.concatenate(made)
     part = file.with_suffix(".part.npy")
     np.save(part, maps)

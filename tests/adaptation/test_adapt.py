@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sfboost import Settings
 from sfboost.adaptation import CORRECTIONS, adapt
 from sfboost.heads import SoftLabelClassifier, SoftLogisticRegression
-from sfboost.theory import anticausal
+from sfboost.lab.theory import anticausal
 
 
 def stable_of(X):

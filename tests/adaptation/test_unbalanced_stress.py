@@ -53,5 +53,7 @@ def test_the_exact_posterior_wins_the_stress_test(prior):
         "equal shares": lambda p, X: (p / prior) / (p / prior).sum(axis=1, keepdims=True),
     }
     table = stress_test(candidates, stable, X, y, domains)
-    assert table.best == "as it is"
+    accuracy, loss = table.accuracy.mean(axis=1), table.log_loss.mean(axis=1)
+    assert accuracy[0] >= accuracy[1] - 1e-3
+    assert loss[0] < loss[1]
     assert table.accuracy[0].mean() == pytest.approx(family.stable_ceiling(), abs=0.02)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from sfboost.calibration import Temperature, expected_calibration_error, fit_temperature, reliability_curve
+from sfboost.calibration import Temperature, fit_temperature, reliability_curve
 
 
 def calibrated_rows(n, k=3, seed=0):
@@ -37,7 +37,7 @@ def test_two_values_are_solved_exactly():
     y = np.concatenate([np.repeat([1, 0], [300, 100]), np.repeat([0, 1], [300, 100])])
     proba = np.exp(fit_temperature(logits, y).apply(logits))
     np.testing.assert_allclose(proba[0], [0.25, 0.75], atol=1e-5)
-    assert expected_calibration_error(proba, y) < 1e-5
+    assert reliability_curve(proba, y).ece < 1e-5
 
 
 def test_every_domain_counts_the_same_whatever_its_size():
@@ -81,7 +81,7 @@ class TestReliability:
         np.testing.assert_allclose(curve.confidence, [0.6, 0.9])
         np.testing.assert_allclose(curve.accuracy, [0.3, 0.9])
         np.testing.assert_allclose(curve.weight, [0.5, 0.5])
-        assert expected_calibration_error(proba, y) == pytest.approx(0.15)
+        assert reliability_curve(proba, y).ece == pytest.approx(0.15)
 
     def test_bins_are_open_below_and_closed_above(self):
         proba = np.array([[0.5, 0.5], [0.4, 0.6]])
@@ -94,8 +94,8 @@ class TestReliability:
         proba, weight = np.exp(log_proba), np.ones(60)
         weight[:20] = 2
         twice = np.concatenate([np.arange(60), np.arange(20)])
-        assert expected_calibration_error(proba, y, sample_weight=weight) == pytest.approx(
-            expected_calibration_error(proba[twice], y[twice])
+        assert reliability_curve(proba, y, sample_weight=weight).ece == pytest.approx(
+            reliability_curve(proba[twice], y[twice]).ece
         )
 
 

@@ -1,7 +1,5 @@
 """What a column holds is decided in training, goes into the model file, and is how every new file is read."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -98,14 +96,6 @@ def test_codes_with_leading_zeros_are_told_where_csv_makes_numbers_of_them(sfboo
     assert "leading zeros" not in done.stderr
     columns = {column.name: column for column in load_project(tmp_path / "m.sfb").encoder.columns}
     assert set(columns["odd"].levels) == {"01234", "98765"}
-
-
-def test_a_model_file_of_before_kinds_were_kept_is_read(files, sfboost, tmp_path):
-    encoder = load_project(files.model).encoder
-    old = json.loads(json.dumps(encoder.to_dict()))
-    for column in old["columns"]:
-        del column["kind"]
-    assert type(encoder).from_dict(old) == encoder
 
 
 def test_ids_and_domains_of_a_held_out_domain_stay_as_they_were_written(sfboost, tmp_path):

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from sfboost.datasets import features
-from sfboost.datasets.features import EfficientNetFeatures, extract, with_features
+from sfboost.datasets.features import EfficientNetFeatures, extract
 from sfboost.lab.datasets import load
+from sfboost.lab.datasets.picture_features import with_features
 
 pytest.importorskip("PIL", reason="pictures need pillow: pip install 'sfboost[data]'")
 pytest.importorskip(

@@ -1,10 +1,11 @@
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sfboost.datasets import ImageSequence
-from sfboost.datasets.images import Picture, decode
+from sfboost.datasets.images import decode
 
 image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'sfboost[data]'")
 
@@ -14,7 +15,7 @@ def colors(tmp_path):
     """Twenty 9x6 PNGs; all pixels of number k are k."""
     for k in range(20):
         image.new("RGB", (9, 6), (k, k, k)).save(tmp_path / f"{k:02}.png")
-    return ImageSequence.of_files(tmp_path, [f"{k:02}.png" for k in range(20)])
+    return ImageSequence(tmp_path, [f"{k:02}.png" for k in range(20)])
 
 
 def test_one_picture_is_bytes_of_channels_height_width(colors):
@@ -32,7 +33,7 @@ def test_slices_and_index_arrays_stay_on_disk(colors):
 
 def test_pictures_of_two_data_sets_are_not_pooled(colors, tmp_path):
     with pytest.raises(ValueError, match="one data set"):
-        colors + ImageSequence.of_files(tmp_path, ["00.png"])
+        colors + ImageSequence(tmp_path / "others", ["00.png"])
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -46,7 +47,7 @@ def test_with_workers_this_process_opens_no_picture(colors, monkeypatch):
     def refuse(self):
         raise AssertionError("opened here")
 
-    monkeypatch.setattr(Picture, "read", refuse)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
     batches = list(colors.batches(8, n_jobs=2))
     assert len(batches[0]) == 8
     with pytest.raises(AssertionError, match="opened here"):
@@ -66,14 +67,14 @@ def test_sizes_that_differ_are_answered_by_a_sentence(colors, tmp_path):
 def test_grey_and_palette_pictures_get_three_channels(tmp_path):
     for mode in ("L", "P", "RGBA", "1"):
         image.new(mode, (4, 4)).save(tmp_path / "a.png")
-        assert decode(Picture(tmp_path / "a.png")).shape == (3, 4, 4)
+        assert decode(tmp_path / "a.png").shape == (3, 4, 4)
 
 
 @pytest.mark.parametrize("content", [b"", b"these are words", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0"])
 def test_what_is_no_picture_is_named(tmp_path, content):
     (tmp_path / "a.jpg").write_bytes(content)
     with pytest.raises(ValueError, match=r"a\.jpg .*cannot be read as a picture"):
-        decode(Picture(tmp_path / "a.jpg"))
+        decode(tmp_path / "a.jpg")
 
 
 def test_a_cut_picture_is_refused(colors, tmp_path):
@@ -81,12 +82,12 @@ def test_a_cut_picture_is_refused(colors, tmp_path):
     image.fromarray(rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)).save(tmp_path / "a.jpg")
     (tmp_path / "a.jpg").write_bytes((tmp_path / "a.jpg").read_bytes()[:1500])
     with pytest.raises(ValueError, match="cannot be read as a picture"):
-        decode(Picture(tmp_path / "a.jpg"))
+        decode(tmp_path / "a.jpg")
 
 
 def test_a_pass_over_many_pictures_holds_only_a_few_batches(tmp_path):
     image.new("RGB", (100, 100)).save(tmp_path / "a.png")
-    many = ImageSequence.of_files(tmp_path, ["a.png"] * 2000)
+    many = ImageSequence(tmp_path, ["a.png"] * 2000)
     batch_bytes = 20 * 3 * 100 * 100
     tracemalloc.start()
     try:

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -58,14 +56,6 @@ def test_whole_numbers_beyond_what_a_float_holds_are_rounded_alike_everywhere(ki
     ]
     made = [Encoder.fit(frame, ["n"]).encode(frame) for frame in frames]
     assert all(np.array_equal(one, values.astype(float)[:, None]) for one in made)
-
-
-def test_the_recipe_survives_json():
-    table = pa.table({"age": [1, None, 2], "sex": ["f", "m", "m"], "smokes": [True, False, None]})
-    encoder = Encoder.fit(table, table.column_names)
-    again = Encoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
-    assert again == encoder
-    np.testing.assert_array_equal(again.encode(table), encoder.encode(table))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Where a cell is missing: a feature of its own, unstable, and told."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -62,15 +60,6 @@ def test_the_indicator_is_one_where_the_cell_is_missing_and_nowhere_else():
     encoder = Encoder.fit(table, ["x", "c"], gaps=["x", "c"])
     assert encoder.names == ("x", "c=b", "x is missing", "c is missing")
     assert encoder.encode(table)[:4, 2:].tolist() == [[0, 0], [1, 1], [1, 0], [1, 0]]
-
-
-def test_an_encoder_of_an_earlier_file_has_no_gaps():
-    table = pa.table({"x": [1.0, None] * 20})
-    encoder = Encoder.fit(table, ["x"], gaps=["x"])
-    told = json.loads(json.dumps(encoder.to_dict()))
-    assert Encoder.from_dict(told) == encoder
-    del told["gaps"]
-    assert Encoder.from_dict(told).names == ("x",)
 
 
 def test_encoded_rows_and_rows_with_an_indicator_of_their_own_stay_as_they_are():

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sfboost.lab.testing import SimulatedDomain
-from sfboost.theory import EXAMPLES, FiniteJoint
+from sfboost.lab.theory import EXAMPLES, FiniteJoint
 
 
 def mutual_information(joint):

@@ -72,20 +72,9 @@ def test_the_best_candidate_is_the_one_that_adapts():
     domains = stress_domains(y, guess, agreements=[0.1, 0.9])
     candidates = {"stable": lambda p, X: p, "trusting": trusting, "knowing": knowing}
     table = stress_test(candidates, proba, guess[:, None], y, domains)
-    assert table.best == "knowing"
+    assert table.names[table.accuracy.mean(axis=1).argmax()] == "knowing"
     np.testing.assert_allclose(table.accuracy[1], [0.1, 0.9], atol=0.01)
     np.testing.assert_allclose(table.accuracy[2], [0.9, 0.9], atol=0.01)
-    assert "agreement" in str(table)
-
-
-def test_ties_in_accuracy_go_to_the_lower_log_loss():
-    y, guess, _ = _labelled()
-    domains = stress_domains(y, guess, agreements=[0.9])
-    candidates = {
-        name: lambda p, X, sure=sure: np.where(np.arange(2) == X, sure, 1 - sure)
-        for name, sure in [("shy", 0.6), ("sure", 0.9)]
-    }
-    assert stress_test(candidates, np.full((len(y), 2), 0.5), guess[:, None], y, domains).best == "sure"
 
 
 def test_impossible_wishes_are_refused():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sfboost
-from sfboost import AdaptedClassifier, SavedModelError, SavedModelWarning
+from sfboost import SavedModelError, SavedModelWarning
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
@@ -13,7 +13,6 @@ from safetensors.torch import load, save  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 
-from sfboost.leakage.model import fit_leak_model  # noqa: E402
 from sfboost.persistence.saving import from_bytes, to_bytes  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 
@@ -102,21 +101,6 @@ def test_a_leak_correction_comes_back(tmp_path, new):
     assert loaded.decision_ == "leak-corrected"
     np.testing.assert_array_equal(loaded.predict_proba(new), adapted.predict_proba(new))
     np.testing.assert_array_equal(loaded.confusion_, adapted.confusion_)
-
-
-def test_a_leak_correction_saved_without_its_confusion_loads(forger_of, new):
-    pytest.importorskip("skops", reason="needs the app extra")
-    stable = np.where(new[:, 0] > 0, 0.75, 0.25)
-    labels, domain = np.tile([0, 1], len(new) // 2), np.arange(len(new)) % 4 // 2
-    model = fit_leak_model(stable, new[:, 1:], labels, domain, n_cells=2, force=True)
-    forger = forger_of(AdaptedClassifier(None, model.adapt(stable, new[:, 1:])))
-    part = forger.tree["state"]["adaptation"]["state"].pop("confusion")["array"]
-    del forger.parts[part]
-    forger.tree["object"] = forger.manifest["kind"] = "AdaptedSFBClassifier"
-    loaded = from_bytes(forger.write())
-    assert type(loaded) is AdaptedClassifier
-    assert np.isnan(loaded.confusion_).all()
-    np.testing.assert_array_equal(loaded.prior_, model.adapt(stable, new[:, 1:]).prior)
 
 
 def test_a_loaded_network_can_be_trained_again(tmp_path, network, training, new):

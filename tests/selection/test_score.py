@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import chi2, ncx2
 from sklearn.linear_model import LogisticRegression
 
+from sfboost.diagnostics.moments import holm
 from sfboost.selection.basis import drift_basis, normal_scores, orthonormal, set_basis, smooth_basis
 from sfboost.selection.invariance import TrainingDomains, measure_invariance, p_uninformative
-from sfboost.selection.score import NullRegression, ScoreTest, fit_null, information
-from sfboost.selection.search import holm
+from sfboost.selection.score import NullRegression, ScoreTest, information
 
 
 def one_column(x, y, domain):
@@ -79,7 +79,7 @@ def test_shares_of_domains_are_what_a_regression_on_the_domain_fits():
     rng = np.random.default_rng(4)
     data = one_column(rng.standard_normal(400), rng.integers(0, 3, 400), rng.integers(0, 4, 400))
     null = data.shares_of_domains
-    np.testing.assert_allclose(null.proba, fit_null(data.label, data.domain), atol=1e-3)
+    np.testing.assert_allclose(null.proba, NullRegression.fit(data.label, data.domain).proba, atol=1e-3)
     np.testing.assert_allclose(null.nuisance.T @ null.nuisance, 400 * np.eye(4), atol=1e-9)
 
 

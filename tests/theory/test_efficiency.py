@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sfboost.lab.theory import FiniteJoint, anticausal
 from sfboost.marginal import PseudoLabelStatistics, log_weights
-from sfboost.theory import FiniteJoint, anticausal, cell_efficiency, rows_needed
+from sfboost.theory import cell_efficiency, rows_needed
 
 ESTIMATORS = ("likelihood", "posthoc", "sampled", "labels")
 

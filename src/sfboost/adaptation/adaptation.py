@@ -20,7 +20,7 @@ from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.heads import SoftLabelMixin
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix, floored_log, log_combine
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import BoolArray, FloatArray
 from sfboost.persistence import Savable
 
 
@@ -130,7 +130,7 @@ class Adaptation(Savable):
             return np.tile(self.prior, (X.shape[0], 1))
         return np.exp(self._log_unstable(self.unstable, X))
 
-    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> npt.NDArray[np.bool_]:
+    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> BoolArray:
         """Rows whose predicted class is another one if there is no leak at all.
 
         Those that f_U would change if the leak that was allowed for had not kept it back; else none.

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from sfboost.adaptation.problem import UNKNOWN, IntArray
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.adaptation.problem import UNKNOWN
+from sfboost.marginal.probabilities import BoolArray, FloatArray, IntArray
 
 #: Columns and weights whose largest magnitude is beyond these would overflow, or vanish, when squared.
 SMALLEST, LARGEST = 1e-100, 1e100
 
 
-def in_range(values: Any) -> npt.NDArray[np.bool_]:
+def in_range(values: Any) -> BoolArray:
     """Which columns of a matrix of finite numbers can be squared and summed; a column of zeros can."""
     high, low = values.max(axis=0), values.min(axis=0)
     if sparse.issparse(values):

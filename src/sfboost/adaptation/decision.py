@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,6 +33,14 @@ class AdaptationWarning(UserWarning):
 
 class AdaptationRefused(AdaptationWarning):
     """The stable predictor was kept; the message says what to pass to adapt all the same."""
+
+
+@contextmanager
+def unwarned() -> Iterator[None]:
+    """Leave out what an adaptation warns of: for one that is tried, or whose decision is told elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdaptationWarning)
+        yield
 
 
 @dataclass(frozen=True)

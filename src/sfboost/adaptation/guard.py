@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 
 from sfboost.adaptation.costs import check_costs, decided
@@ -28,7 +27,7 @@ from sfboost.adaptation.training import Training
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.objectives import log_proba_from_logits
 from sfboost.marginal import PseudoLabelStatistics, floored_log, log_combine
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: One-sided 5 %: how many standard errors the gain must be away from nothing.
 SAMPLING_REACH = 1.64
@@ -121,7 +120,7 @@ class Guard:
 def expected_gain(
     stable: FloatArray,
     joint: FloatArray,
-    adopted: npt.NDArray[np.intp],
+    adopted: IntArray,
     weight: FloatArray | None = None,
     costs: FloatArray | None = None,
 ) -> float:

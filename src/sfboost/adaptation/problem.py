@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.row_sample import KeyArray, row_keys
@@ -17,9 +16,7 @@ from sfboost.marginal import (
     log_likelihood_rows,
     log_weights,
 )
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: Class position of a row whose label is not known.
 UNKNOWN = -1

@@ -10,14 +10,14 @@ import numpy as np
 
 from sfboost.adaptation.fitting import fit_unstable
 from sfboost.adaptation.narrow import Narrow, narrow
-from sfboost.adaptation.problem import IntArray, Problem
+from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import Choices
 from sfboost.heads.linear import LinearFit
 from sfboost.heads.objectives import log_proba_from_logits
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import log_likelihood_rows
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: Candidate penalties in units of one row: l2 = strength / n. Never zero: ℓ may be unbounded else.
 STRENGTHS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)

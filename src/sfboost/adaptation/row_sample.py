@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 KeyArray = npt.NDArray[np.uint64]
 
 # f_S of the same row may differ in its last bits between batches; an odd grid has no common value on an edge.

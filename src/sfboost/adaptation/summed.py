@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ from sfboost.heads.whitening import Whitening
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
-Sum = TypeVar("Sum")
 #: Of a function of (stable, raw X) of some rows: its sum over all of them.
 Pass = Callable[[Callable[[FloatArray, FloatArray], Any]], Any]
 

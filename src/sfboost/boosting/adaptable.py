@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sfboost.adaptation import Adaptation, AdaptationRefused, AdaptationWarning, Settings, Training
 from sfboost.adaptation.checks import check_known_labels
 from sfboost.adaptation.costs import check_costs, decided
+from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import ANSWERS, Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
@@ -219,9 +219,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         **asked: Any,
     ) -> AdaptedClassifier:
         """Answer as own domains recommend; see `sfboost.answers`."""
-        with warnings.catch_warnings():
-            # SFB is one candidate of several here: what it doubts is its own.
-            warnings.simplefilter("ignore", AdaptationWarning)
+        # SFB is one candidate of several here: what it doubts is its own.
+        with unwarned():
             alarm = None
             if asked["uncertainty"]:
                 new = rows_to_judge(stable, unstable, asked["sample_weight"], choices, self.training_)

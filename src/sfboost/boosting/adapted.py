@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,19 +20,8 @@ from sfboost.calibration import Temperature
 from sfboost.change import Change
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.correction import LeakAdaptation
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import BoolArray, FloatArray
 from sfboost.persistence import Savable
-
-
-class TwoParts(Protocol):
-    """What an adapted classifier asks of the fitted model below it, be that of columns or a network."""
-
-    @property
-    def unstable_names_(self) -> tuple[str, ...]:
-        """Names of the unstable features."""
-
-    def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
-        """Calibrated log f_S of shape (n, K), and the unstable features."""
 
 
 class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
@@ -73,11 +62,11 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        model: TwoParts,
+        model: Any,
         adaptation: Adaptation | LeakAdaptation,
         best: BestAnswer | None = None,
     ) -> None:
-        self.model: Any = model
+        self.model = model
         self.adaptation = adaptation
         self.best = best
 
@@ -156,7 +145,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         price = self.model._costs() if costs is None else check_costs(costs, len(self.classes_))
         return self.classes_[decided(self.predict_proba(X), price)]
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.bool_]:
+    def predict_set(self, X: Any, coverage: float = 0.9) -> BoolArray:
         """Whether each class belongs to the set of each row, of shape (n, K).
 
         The sets held the true class at least so often in every training domain while it played the new one;
@@ -174,7 +163,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
                 "How large sets must be is learned on left-out training domains, and this model has not: "
                 "call model.calibrate_sets(X, y, sample_domain) with the training rows, then adapt again."
             )
-        inside: npt.NDArray[np.bool_] = sets.predict_set(self.predict_proba(X), coverage)
+        inside: BoolArray = sets.predict_set(self.predict_proba(X), coverage)
         return inside
 
     def explain(self, row: Any) -> Explanation:
@@ -197,7 +186,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         played = getattr(self.model, "components_", None)
         return None if played is None or self.adaptation.head is None else played.temperature
 
-    def depends_on_leak(self, X: Any) -> npt.NDArray[np.bool_]:
+    def depends_on_leak(self, X: Any) -> BoolArray:
         """Rows whose predicted class would be another one if there were no leak at all."""
         return self.adaptation.depends_on_leak(*self._parts(X))
 

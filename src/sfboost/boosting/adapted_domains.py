@@ -16,8 +16,8 @@ from sfboost.adaptation.costs import decided
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.answers.choosing import WORDS
 from sfboost.answers.many import ManyAnswers
-from sfboost.boosting.rows import check_domain
 from sfboost.change import Change
+from sfboost.diagnostics.by_domain import check_domain
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable

@@ -102,7 +102,7 @@ def performance_without_labels(
         X = _safe_indexing(X, np.sort(some))
     log_stable, unstable = model.stable_and_unstable(X)
     stable = np.exp(log_stable)
-    mix, own = _mixer(model, X), getattr(model, "pooled_", None)
+    mix, own = _mixer(model, X), model.pooled_
     answers: dict[str, Callable[[Any, Any], FloatArray]] = {"stable": lambda i, k: stable[i]}
     if adapted.best is None:
         answers["adapted"] = lambda i, k: adapted.adaptation.predict_proba(
@@ -114,7 +114,7 @@ def performance_without_labels(
         answers["pooled"] = lambda i, k: np.asarray(pooled.predict_proba(mix(i, k)), dtype=np.float64)
     elif own is not None:
         answers["pooled"] = lambda i, k: np.exp(own.log_proba(*own.numbers(mix(i, k))))
-    alarm = NOT_APART if model._played() is not None else new_domain_alarm(new_rows(model, X), random_state)
+    alarm = NOT_APART if model.components_ is not None else new_domain_alarm(new_rows(model, X), random_state)
     if alarm is not None:  # the rows contradict what every one of these figures rests on
         return {name: Performance({}, {}, {}, delta or 0.0, level, alarm) for name in answers}
     asked: dict[str, Any] = {"leak": delta or 0.0, "cost": cost, "level": level, "random_state": random_state}

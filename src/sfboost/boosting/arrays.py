@@ -16,17 +16,14 @@ from sfboost.boosting.diagnosing import know_training, training_rows
 from sfboost.boosting.domains import stable_evidence
 from sfboost.boosting.evaluation import default_classifier
 from sfboost.boosting.playing import Asker
-from sfboost.boosting.rows import check_domain
 from sfboost.calibration import Temperature
 from sfboost.change import Change, View, change_in
 from sfboost.change.view import centred
 from sfboost.diagnostics import Recalibration, training_leaks
-from sfboost.diagnostics.by_domain import rows_by_domain
+from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
 from sfboost.heads import fit_with_weight
 from sfboost.marginal import as_probability_matrix, floored_log
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 
 def learn_training(

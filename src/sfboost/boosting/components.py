@@ -7,7 +7,6 @@ read the same columns: own domains, each left out in turn, say whether it helps,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,7 +19,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.training import Training
@@ -29,9 +28,7 @@ from sfboost.boosting.rows import Splits
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.encoding import Encoder
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: `unstable_features` that says so.
 COMPONENTS = "components"
@@ -248,7 +245,6 @@ def play_components(
     """
     if not len(held_out):
         return PlayedComponents((), _NUMBERS, np.zeros((4, 0)), np.zeros((4, 0)), Temperature())
-    how: dict[str, Any] = {"y": None, "classes": None, "sample_weight": None, "uncertainty": False}
     known, where, truth = Training(source_prior=source_prior), domain[held_out], y[held_out]
     said = [log_stable, *(np.array(log_stable) for _ in _NUMBERS)]
     for _, rows in rows_by_domain(where):
@@ -258,9 +254,8 @@ def play_components(
         every = Directions.of(columns, here, max(_NUMBERS), seed).take(here)
         for k, number in enumerate(_NUMBERS, start=1):
             along = every[:, :number]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", AdaptationWarning)
-                adapted = adapt_rows(stable, along, choices, training=known, answer="checked", **how)
+            with unwarned():
+                adapted = adapt_rows(stable, along, choices, training=known)
             said[k][rows] = adapted.predict_log_proba(stable, along)
     names = where.astype(str)
     # Both parts read the same columns, so that together they are too sure.

@@ -21,7 +21,6 @@ from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Choices
 from sfboost.boosting.columns import require_numbers
-from sfboost.boosting.rows import check_domain
 from sfboost.change import Change, change_in
 from sfboost.change.by_feature import FeatureMeaning, feature_meanings
 from sfboost.diagnostics import (
@@ -34,13 +33,13 @@ from sfboost.diagnostics import (
     new_domain_alarm,
     training_leak,
 )
+from sfboost.diagnostics.by_domain import check_domain
 from sfboost.heads import SoftLabelClassifier
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
-IntArray = npt.NDArray[np.intp]
 
 # Columns that the leak is measured in.
 _MOST_COLUMNS = 50

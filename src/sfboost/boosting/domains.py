@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from sfboost.adaptation import DomainHead
@@ -15,9 +14,7 @@ from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.calibration import ReliabilityCurve, reliability_curve
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

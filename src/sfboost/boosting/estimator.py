@@ -53,10 +53,9 @@ from sfboost.boosting.diagnosing import (
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
 from sfboost.boosting.parts import require_unstable
-from sfboost.boosting.playing import learn_answers, new_rows_of, raw_log_proba
+from sfboost.boosting.playing import PooledClassifier, learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
-    check_domain,
     check_labels,
     check_training_weight,
     encode_labels,
@@ -67,13 +66,11 @@ from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.stable_learner import StableLearner
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
-from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
+from sfboost.diagnostics.by_domain import check_domain, domain_numbers, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import Encoder, is_frame, refuse_twins
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn
-
-IntArray = npt.NDArray[np.intp]
 
 
 class StableFeatureBoosting(AdaptableClassifier):
@@ -223,6 +220,11 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.random_state = random_state
 
     unstable_columns_: Columns
+    # Files of earlier versions lack these.
+    pooled_: PooledClassifier | None = None
+    components_: PlayedComponents | None = None
+    regression_: LogisticRegression | None = None
+    prediction_sets_: PredictionSets | None = None
 
     # -- training domains ---------------------------------------------------------------------------
 
@@ -277,7 +279,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
         require_numbers(self, stable_X, unstable_X)
         tell_filled(self, X, "training rows")
-        self.regression_: LogisticRegression | None = None
+        self.regression_ = None
         cv: Any = self.cv
         if along and isinstance(cv, Integral):
             splits = domain_splits(labels, domain, int(cv)) or splits
@@ -316,9 +318,7 @@ class StableFeatureBoosting(AdaptableClassifier):
             held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine)
             for _, mine in by_domain
         )
-        self.prediction_sets_: PredictionSets | None = None
-        self.pooled_ = None
-        self.components_: PlayedComponents | None = None
+        self.prediction_sets_ = self.pooled_ = self.components_ = None
         if along:
             left_out = held_out if play and len(by_domain) > 1 else held_out[:0]
             known = (left_out, domain, choices, self.training_.source_prior, self.random_state)
@@ -342,33 +342,27 @@ class StableFeatureBoosting(AdaptableClassifier):
     def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> StableFeatureBoosting:
         """Return the model for the rows of a new domain: with components, along theirs."""
         check_is_fitted(self)
-        played = self._played()
-        if played is None:
+        if self.components_ is None:
             return self
         one_domain_only(sample_domain)
         rows = used_rows(self._check_input(X, reset=False), sample_weight)
         facing = copy(self)
-        facing.unstable_columns_ = Directions.of(self.stable_columns_, rows, played.chosen, self.random_state)
+        n_directions = self.components_.chosen
+        facing.unstable_columns_ = Directions.of(self.stable_columns_, rows, n_directions, self.random_state)
         return facing
-
-    def _played(self) -> PlayedComponents | None:
-        found: PlayedComponents | None = getattr(self, "components_", None)  # earlier files have none
-        return found
 
     def _rows_to_answer(
         self, X: Any, sample_weight: Any, parts: Any = None
     ) -> tuple[AnswerRows | None, str | None]:
-        played = self._played()
-        if played is not None:
+        if (played := self.components_) is not None:
             return None, played.reason if played.helps else None  # else it is what is doubted
         return super()._rows_to_answer(X, sample_weight, parts)
 
     def _without_best(self) -> str:
-        played = self._played()
-        return "checked" if played is not None and played.helps else "safe"
+        return "checked" if self.components_ is not None and self.components_.helps else "safe"
 
     def _doubt(self) -> str | None:
-        if (played := self._played()) is None:
+        if (played := self.components_) is None:
             return super()._doubt()
         return None if played.helps else played.reason
 
@@ -377,12 +371,11 @@ class StableFeatureBoosting(AdaptableClassifier):
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
-        pooled = getattr(self, "pooled_", None)  # files of earlier versions have none
-        if pooled is None:
+        if self.pooled_ is None:
             return None
         weight = check_weight(sample_weight, X.shape[0])
         log_stable, unstable = self._parts(X) if parts is None else parts
-        return new_rows_of(pooled, X, log_stable, unstable, weight)
+        return new_rows_of(self.pooled_, X, log_stable, unstable, weight)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """The settings with our head in them."""
@@ -522,17 +515,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         -------
         DomainEvaluation
         """
-        return evaluate_domains(
-            self,
-            X,
-            y,
-            sample_domain,
-            sample_weight=sample_weight,
-            pooled=pooled,
-            answer=answer,
-            metric=metric,
-            n_jobs=self.n_jobs,
-        )
+        return evaluate_domains(self, X, y, sample_domain, sample_weight, pooled, answer, metric)
 
     def calibrate_sets(self, X: Any, y: Any, sample_domain: Any, *, answer: str = "best") -> Self:
         """Learn, on own domains that play the new one, how large `predict_set` of an adapted model must be.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.boosting.columns import is_search
 from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
@@ -27,12 +26,11 @@ from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.encoding import Encoder, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLogisticRegression, fit_with_weight
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
-IntArray = npt.NDArray[np.intp]
 
 _FEWEST_ROWS = 10
 #: Rows of each domain that a model of logistic regressions learns from where it is only to be scored, and of
@@ -48,12 +46,10 @@ def evaluate_domains(
     X: Any,
     y: Any,
     sample_domain: Any,
-    *,
-    sample_weight: Any = None,
-    pooled: Any = None,
-    answer: str = "best",
-    metric: str | None = None,
-    n_jobs: int | None = None,
+    sample_weight: Any,
+    pooled: Any,
+    answer: str,
+    metric: str | None,
 ) -> DomainEvaluation:
     """Leave each domain out in turn; see `StableFeatureBoosting.evaluate`."""
     domain = np.asarray(sample_domain, dtype=object)
@@ -72,36 +68,22 @@ def evaluate_domains(
         )
     check_metric(model, metric)
     some = rows_to_learn(model, labels, domain) if pooled is None else np.arange(len(labels))
-    scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score_domain)(model, X, labels, domain, name, weight, pooled, answer, metric, some)
-        for name in names
-    )
-    return DomainEvaluation(tuple(scores))
 
+    def rounds() -> Iterator[Any]:
+        for name in names:
+            new, rest = np.flatnonzero(domain == name), some[domain[some] != name]
+            yield delayed(score_as_new)(
+                model,
+                name,
+                (_safe_indexing(X, rest), labels[rest], domain[rest]),
+                (_safe_indexing(X, new), labels[new]),
+                weight=None if weight is None else weight[rest],
+                pooled=pooled,
+                answer=answer,
+                metric=metric,
+            )
 
-def _score_domain(
-    model: StableFeatureBoosting,
-    X: Any,
-    y: npt.NDArray[Any],
-    domain: npt.NDArray[Any],
-    name: Any,
-    weight: FloatArray | None,
-    pooled: Any,
-    answer: str,
-    metric: str | None,
-    some: IntArray,
-) -> DomainScores:
-    new, rest = np.flatnonzero(domain == name), some[domain[some] != name]
-    return score_as_new(
-        model,
-        name,
-        (_safe_indexing(X, rest), y[rest], domain[rest]),
-        (_safe_indexing(X, new), y[new]),
-        weight=None if weight is None else weight[rest],
-        pooled=pooled,
-        answer=answer,
-        metric=metric,
-    )
+    return DomainEvaluation(tuple(Parallel(n_jobs=model.n_jobs)(rounds())))
 
 
 def check_metric(model: StableFeatureBoosting, metric: str | None) -> str:
@@ -175,9 +157,8 @@ def compare_on_domain(
         return skipped(None, len(y_new), f"{len(y_new)} rows are too few to adapt to and to score", by)
     price = fitted._costs()
     position = class_positions(fitted.classes_, y_new)
-    with warnings.catch_warnings():
-        # The decision is in the result; a warning per domain would say it twice.
-        warnings.simplefilter("ignore", AdaptationWarning)
+    # The decision is in the result; a warning per domain would say it twice.
+    with unwarned():
         adapted = fitted.adapt(X_new, answer=answer)
         labelled = _labelled_proba(fitted, X_new, y_new)
     answers = dict(adapted.answers_ or {})
@@ -255,13 +236,12 @@ def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
 
 
 def _preceded(step: Any, fitted: StableFeatureBoosting, X: Any) -> Pipeline:
-    tuned = getattr(fitted, "regression_", None)  # files of earlier versions have none
-    if tuned is not None:
-        return make_pipeline(step, clone(tuned))
+    if fitted.regression_ is not None:
+        return make_pipeline(step, clone(fitted.regression_))
     return make_pipeline(step, *(part for _, part in default_classifier(X).steps))
 
 
-def class_positions(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+def class_positions(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> IntArray:
     """Position of each label among the classes; a label that training never saw is refused."""
     unseen = set(labels.tolist()) - set(classes.tolist())
     if unseen:
@@ -296,10 +276,8 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
             choices,
             y=y[inside],
             classes=fitted.classes_,
-            sample_weight=None,
             training=fitted.training_,
             answer="paper",
-            uncertainty=False,
         )
         proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
         if len(y) > MOST_ROWS and head.cross_fit is not None and choices.head is None:
@@ -342,8 +320,7 @@ class _AdaptedScorer:
         values = []
         for name in dict.fromkeys(domain.tolist()):
             rows = np.flatnonzero(domain == name)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", AdaptationWarning)
+            with unwarned():
                 adapted = estimator.adapt(_safe_indexing(X, rows), answer="safe")
             position = class_positions(estimator.classes_, labels[rows])
             values.append(

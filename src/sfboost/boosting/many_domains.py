@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfboost.adaptation import AdaptationRefused, Training
 from sfboost.adaptation.checks import check_unstable
@@ -17,14 +16,11 @@ from sfboost.answers import AnswerRows
 from sfboost.answers.candidates import BoostSettings
 from sfboost.answers.many import ManyAnswers
 from sfboost.boosting.adapted_domains import AdaptedDomains
-from sfboost.boosting.rows import check_domain
-from sfboost.diagnostics.by_domain import rows_by_domain
+from sfboost.diagnostics.by_domain import check_domain, domain_numbers, rows_by_domain
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.pooling import fit_pooled_heads
-
-IntArray = npt.NDArray[np.intp]
 
 
 def adapt_domains(
@@ -48,11 +44,9 @@ def adapt_domains(
             "out, or adapt to one domain at a time."
         )
     names = check_domain(sample_domain, len(stable))
-    by_domain = rows_by_domain(names)
-    domains, sizes = [name for name, _ in by_domain], [len(rows) for _, rows in by_domain]
-    number = np.empty(len(names), dtype=np.intp)
-    for place, (_, mine) in enumerate(by_domain):
-        number[mine] = place
+    domains, number = domain_numbers(names)
+    by_domain = [mine for _, mine in rows_by_domain(names)]
+    sizes = [len(mine) for mine in by_domain]
     X = check_unstable(unstable, n_rows=len(stable))
     X = X.toarray() if hasattr(X, "toarray") else X
     standardizer = Standardizer.fit(X, np.ones(len(X)))
@@ -65,7 +59,7 @@ def adapt_domains(
         experience = training.experience
         best = ManyAnswers.choose(
             rows,
-            [mine for _, mine in by_domain],
+            by_domain,
             experience,
             BoostSettings(replace(choices, together=True), experience.reference.prior, model.classes_),
             can_boost=not reason,

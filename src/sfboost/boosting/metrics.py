@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfboost.adaptation.costs import cheapest
-from sfboost.calibration import expected_calibration_error
+from sfboost.calibration import reliability_curve
 from sfboost.diagnostics.performance import auroc
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: Names of the scores, in the order in which they are shown.
 METRICS = ("accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece")
@@ -22,7 +21,7 @@ POINTS = frozenset({"accuracy", "balanced_accuracy", "auroc"})
 
 
 def score_predictions(
-    y: npt.NDArray[np.intp], proba: FloatArray, costs: FloatArray | None = None, only: str | None = None
+    y: IntArray, proba: FloatArray, costs: FloatArray | None = None, only: str | None = None
 ) -> dict[str, float]:
     """Every metric of `METRICS` and, with costs, "cost"; AUROC is NaN where a class is missing.
 
@@ -50,18 +49,18 @@ def score_predictions(
         "log_loss": lambda: _log_loss(y, proba),
         "brier": lambda: _brier(y, proba),
         "auroc": lambda: _auroc(y, proba, present),
-        "ece": lambda: expected_calibration_error(proba, y),
+        "ece": lambda: reliability_curve(proba, y).ece,
     }
     if costs is not None:
         scores["cost"] = costs[y, cheapest(proba, costs)].mean
     return {name: float(score()) for name, score in scores.items() if only in (None, name)}
 
 
-def _log_loss(y: npt.NDArray[np.intp], proba: FloatArray) -> float:
+def _log_loss(y: IntArray, proba: FloatArray) -> float:
     return float(-np.log(np.maximum(proba[np.arange(len(y)), y], np.finfo(np.float64).eps)).mean())
 
 
-def _brier(y: npt.NDArray[np.intp], proba: FloatArray) -> float:
+def _brier(y: IntArray, proba: FloatArray) -> float:
     """Half of the multi-class sum, so that with two classes it is the usual (p − y)²."""
     return float(((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1).mean() / 2.0)
 
@@ -80,7 +79,7 @@ def is_skewed(shares: Sequence[Sequence[float]]) -> bool:
     return bool(known) and float(np.min(np.mean(known, axis=0))) < 0.5 / len(known[0])
 
 
-def _auroc(y: npt.NDArray[np.intp], proba: FloatArray, present: npt.NDArray[np.intp]) -> float:
+def _auroc(y: IntArray, proba: FloatArray, present: IntArray) -> float:
     if len(present) < proba.shape[1]:
         return float("nan")
     ranked = (1,) if len(present) == 2 else present

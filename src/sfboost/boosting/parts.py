@@ -36,7 +36,7 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
 
 def is_summable(model: StableFeatureBoosting) -> bool:
     """Whether the head is the default one, which sums over rows can fit."""
-    if model._played() is not None:
+    if model.components_ is not None:
         return False
     choices = model._choices(model.settings)
     return choices.head is None and choices.direct and choices.standardize is not False

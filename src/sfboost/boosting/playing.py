@@ -31,12 +31,11 @@ from sfboost.change import Reference, View, change_in
 from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
 from sfboost.encoding import is_frame
 from sfboost.heads import fit_with_weight
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
-IntArray = npt.NDArray[np.intp]
 
 # Predictors are trained without each of so many groups of domains.
 _MOST_GROUPS = 5

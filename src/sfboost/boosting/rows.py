@@ -14,9 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
 from sfboost.diagnostics.by_domain import rows_by_domain
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 Splits = list[tuple[IntArray, IntArray]]
 # Rows that a logistic regression is fitted to, where it only judges others: of all, for each feature, and of
 # the rarest class.
@@ -27,22 +26,6 @@ ONE_DOMAIN = (
     "cannot be seen: pass the domain of each row, to GridSearchCV as search.fit(X, y, groups=domain, "
     "sample_domain=domain). If there is one domain alone, pass its name for every row."
 )
-
-
-def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
-    """Domain of each row as an object array; one domain if None."""
-    if sample_domain is None:
-        return np.full(n_rows, "all", dtype=object)
-    domain = np.asarray(sample_domain, dtype=object)
-    if domain.shape != (n_rows,):
-        raise ValueError(
-            f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
-        )
-    if any(is_missing(name) for name in set(domain.tolist())):
-        raise ValueError(
-            "sample_domain has missing entries: name the domain of every row, or drop those rows."
-        )
-    return domain
 
 
 def check_labels(y: Any, X: Any) -> npt.NDArray[Any]:

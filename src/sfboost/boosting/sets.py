@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation.decision import AdaptationWarning
+from sfboost.adaptation.decision import unwarned
 from sfboost.boosting.evaluation import class_positions
-from sfboost.boosting.rows import check_domain
-from sfboost.diagnostics.by_domain import rows_by_domain
+from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
 
 if TYPE_CHECKING:
@@ -48,8 +46,7 @@ def calibrate_sets(
     probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
     for _, inside in parts:
         rest = np.setdiff1d(np.arange(len(labels)), inside)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AdaptationWarning)
+        with unwarned():
             fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
             here = _safe_indexing(X, inside)
             proba = fitted.adapt(here, **how).predict_proba(here)

@@ -17,10 +17,8 @@ from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.boosting.playing import raw_log_proba
 from sfboost.boosting.rows import Splits, check_frozen_classes, enough_rows
 from sfboost.heads import fit_with_weight
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn
-
-IntArray = npt.NDArray[np.intp]
 
 # A prefit classifier that is right this often about every class has probably seen the rows before.
 _SUSPICIOUS_RECALL = 0.98

@@ -3,17 +3,12 @@
 Layer 0: imports numpy and scipy only.
 """
 
-from sfboost.calibration.reliability import (
-    ReliabilityCurve,
-    expected_calibration_error,
-    reliability_curve,
-)
+from sfboost.calibration.reliability import ReliabilityCurve, reliability_curve
 from sfboost.calibration.temperature import Temperature, fit_temperature
 
 __all__ = [
     "ReliabilityCurve",
     "Temperature",
-    "expected_calibration_error",
     "fit_temperature",
     "reliability_curve",
 ]

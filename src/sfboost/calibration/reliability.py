@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +62,3 @@ def bin_confidence(
     filled = mass > 0.0
     means = [np.bincount(bins, weight * v, n_bins)[filled] / mass[filled] for v in (confidence, right)]
     return ReliabilityCurve(means[0], means[1], mass[filled] / mass.sum())
-
-
-def expected_calibration_error(
-    proba: FloatArray, y: IntArray, *, n_bins: int = 15, sample_weight: FloatArray | None = None
-) -> float:
-    """The ECE of the predicted class's confidence (15 bins of equal width)."""
-    return reliability_curve(proba, y, n_bins=n_bins, sample_weight=sample_weight).ece

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from sfboost.calibration.reliability import FloatArray, IntArray, bin_confidence
-from sfboost.marginal.probabilities import log_softmax
+from sfboost.calibration.reliability import bin_confidence
+from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 
 # T between 1/20 and 20: beyond that the predictor is unusable whatever its temperature.
 _LARGEST_LOG_SCALE = float(np.log(20.0))

@@ -16,6 +16,7 @@ from sfboost import __version__
 from sfboost.cli.boundary import Boundary
 from sfboost.cli.console import EXIT_CODES, say
 
+_LAB = "sfboost.lab.commands."
 #: Name → "module:function" (or a group of commands), and what the list of commands says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run:run", "Fit to TRAIN, adapt to NEW, predict NEW, and write the report."),
@@ -29,10 +30,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("export:export", "Write a linear model for other tools: ONNX, or plain JSON."),
     "demo": ("demo:demo", "Adapt to digits whose colour changes its meaning; ends with a figure."),
     "features": ("features:features", "Turn a folder of pictures into a table of a network's features."),
-    "compare": ("compare:compare", "Compare methods on a table of yours, each domain left out."),
-    "data": ("data:app", "Data sets: list, show, fetch, path, export."),
-    "reproduce": ("reproduce:reproduce", "Run the paper's experiments."),
-    "results": ("results:app", "Results: show, export, pack, check."),
+    "compare": (_LAB + "compare:compare", "Compare methods on a table of yours, each domain left out."),
+    "data": (_LAB + "data:app", "Data sets: list, show, fetch, path, export."),
+    "reproduce": (_LAB + "reproduce:reproduce", "Run the paper's experiments."),
+    "results": (_LAB + "results:app", "Results: show, export, pack, check."),
 }
 # Commands of the table user, whose exit codes a script wants to know.
 _TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain", "info", "export")
@@ -76,7 +77,7 @@ def load_command(name: str) -> Any:
     'fit'
     """
     module, _, attribute = COMMANDS[name][0].partition(":")
-    found = getattr(import_module(f"sfboost.cli.{module}"), attribute)
+    found = getattr(import_module(module if "." in module else f"sfboost.cli.{module}"), attribute)
     if not isinstance(found, typer.Typer):
         made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         made.command(name, epilog=EXIT_CODES if name in _TELLS_CODES else None)(found)

@@ -29,6 +29,7 @@ from rich.text import Text
 from sfboost.cli.groups import Command, spread
 from sfboost.cli.interruption import was_interrupted
 from sfboost.cli.pipes import Console
+from sfboost.json_values import json_values
 from sfboost.tables.foreign_text import is_unseen, plain
 
 UNEXPECTED, BAD_INPUT, NOT_ADAPTED = 1, 2, 3
@@ -106,7 +107,7 @@ class Voice:
     def result(self, values: dict[str, Any], *lines: Line) -> None:
         """Give the result: `values` with --json, else `lines`."""
         if self.as_json:
-            text = json.dumps(_finite(values), ensure_ascii=False, allow_nan=False)
+            text = json.dumps(json_values(values), ensure_ascii=False, allow_nan=False)
             # JSON has its own way of writing out.
             print("".join(json.dumps(letter)[1:-1] if is_unseen(letter) else letter for letter in text))
         elif not self.quiet:
@@ -221,15 +222,3 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and str(error).startswith("No module named"):
         return f"This needs {error.name}: pip install 'sfboost[all]' brings every extra."
     return str(error)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _finite(value.tolist())
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 def features(
     pictures: Annotated[
         Path,
-        typer.Argument(
-            help="Folder or archive of DOMAIN/CLASS/picture; or a folder of pictures, unlabelled."
-        ),
+        typer.Argument(help="Folder of DOMAIN/CLASS/picture; or a folder of pictures, unlabelled."),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Parquet file to write.")],
     network: Annotated[
@@ -64,7 +62,7 @@ def _find(root: Path) -> tuple[ImageSequence, dict[str, list[str]]]:
     files = sorted(path for path in root.iterdir() if path.is_file()) if root.is_dir() else []
     names = [path.name for path in files if path.name.lower().endswith(PICTURES)]
     if names:
-        return ImageSequence.of_files(root, names), {"file": names, "domain": [root.name] * len(names)}
+        return ImageSequence(root, names), {"file": names, "domain": [root.name] * len(names)}
     dataset = image_folder(root)
     sequences: list[Any] = [domain.X for domain in dataset.domains]
     return sum(sequences[1:], sequences[0]), {

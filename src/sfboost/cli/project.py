@@ -257,8 +257,7 @@ def from_plain(values: Any, model: StableFeatureBoosting, adapted: AdaptedClassi
     try:
         return Project(
             Roles.from_dict(values["roles"]),
-            # Files of earlier versions have it here, and not in the model.
-            Encoder.from_dict(values["encoder"]) if "encoder" in values else _encoder_of(model),
+            _encoder_of(model),
             model,
             TrainingFacts.from_dict(values["training"]),
             values["pooled"],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,8 +19,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from sfboost.datasets.cache import cache_folder
-from sfboost.datasets.contract import Dataset
-from sfboost.datasets.images import ImageSequence, Picture, decode_all
+from sfboost.datasets.images import ImageSequence, decode_all
 from sfboost.whole_files import whole_file
 
 Floats = NDArray[np.float32]
@@ -156,7 +155,7 @@ def extract(
     # Decoding and network share a process: rows of features travel, not pictures, and the engine keeps each
     # worker to its share of the cores.
     looked = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)(
-        delayed(_look)(extractor, chunks[k].places()) for k in unknown
+        delayed(_look)(extractor, chunks[k].files) for k in unknown
     )
     for k, features in zip(unknown, looked, strict=True):
         _keep(files[k], features)
@@ -168,47 +167,14 @@ def extract(
     return np.concatenate([*none, *(part for part in made if part is not None)])
 
 
-def with_features(
-    dataset: Dataset,
-    extractor: Extractor | None = None,
-    *,
-    n_jobs: int = 1,
-    progress: Progress | None = None,
-) -> Dataset:
-    """Return the data set with features in place of pictures.
-
-    Examples
-    --------
-    >>> from sfboost.lab.datasets import load
-    >>> from sfboost.datasets.features import with_features
-    >>> with_features(load("pacs"), n_jobs=2).domain("photo").X.shape  # doctest: +SKIP
-    (1670, 1280)
-    """
-    sizes = [len(domain) for domain in dataset.domains]
-
-    def told(before: int) -> Progress | None:
-        return None if progress is None else lambda done, _: progress(before + done, sum(sizes))
-
-    domains = []
-    for k, domain in enumerate(dataset.domains):
-        if not isinstance(domain.X, ImageSequence):
-            raise TypeError(
-                f"Domain {domain.name!r} of {dataset.name!r} holds {type(domain.X).__name__}; features are "
-                "made from pictures on disk, such as those of pacs or image_folder."
-            )
-        features = extract(domain.X, extractor, n_jobs=n_jobs, progress=told(sum(sizes[:k])))
-        domains.append(replace(domain, X=features))
-    return replace(dataset, domains=tuple(domains))
-
-
-def _look(extractor: Extractor, places: list[Picture]) -> Floats:
-    return extractor(decode_all(places, (extractor.size, extractor.size)))
+def _look(extractor: Extractor, files: list[Path]) -> Floats:
+    return extractor(decode_all(files, (extractor.size, extractor.size)))
 
 
 def _place(chunk: ImageSequence, extractor: Extractor) -> Path:
     digest = hashlib.sha256(extractor.identity.encode())
-    for k in range(len(chunk)):
-        digest.update(hashlib.sha256(chunk.encoded(k)).digest())
+    for file in chunk.files:
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
     name = digest.hexdigest()
     return cache_folder() / "features" / name[:2] / f"{name}.npy"
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sfboost.datasets.contract import Dataset, Domain, as_names
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
+from sfboost.encoding.frames import refuse_twin_names
 from sfboost.notices import warn
 
 if TYPE_CHECKING:
@@ -162,9 +163,7 @@ def _check_columns(table: pd.DataFrame, wanted: list[str]) -> None:
     missing = [column for column in wanted if column not in table.columns]
     if missing:
         raise ValueError(f"The table has no column {missing}; it has {[str(c) for c in table.columns]}.")
-    if table.columns.has_duplicates:
-        twice = sorted({str(c) for c in table.columns[table.columns.duplicated()]})
-        raise ValueError(f"The table has several columns named {twice}; give each its own name.")
+    refuse_twin_names(list(table.columns), "The table")
 
 
 def _check_apart(features: pd.DataFrame, stable: list[str] | None, unstable: list[str] | None) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
-from sfboost.diagnostics.moments import holm
+from sfboost.diagnostics.moments import holm_by_name
 from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
@@ -25,7 +25,7 @@ def check_calibration(inputs: CheckInputs) -> CheckResult:
     training = inputs.labelled
     p_values = {name: _p_value(training, rows) for name, rows in training.by_domain}
     errors = {name: _relative_error(training, rows) for name, rows in training.by_domain}
-    adjusted = holm(p_values)
+    adjusted = holm_by_name(p_values)
     worst = max(errors, key=lambda name: abs(errors[name][0]))
     size, standard_error = errors[worst]
     smallest = min(adjusted.values())

@@ -7,7 +7,7 @@ import numpy as np
 from sfboost.diagnostics.independence import basis, conditional_independence
 from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
 from sfboost.diagnostics.leak import DomainLeak, domain_leak
-from sfboost.diagnostics.moments import holm
+from sfboost.diagnostics.moments import holm_by_name
 from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 
 #: Error of Pr[Y | X_U] that the leak causes, root mean square.
@@ -28,7 +28,7 @@ def check_complementarity(inputs: CheckInputs) -> CheckResult:
     if not leaks or not p_values:
         found = f"No training domain has {_FEWEST_ROWS} rows."
         return CheckResult("complementarity", "cannot tell", found, "Pass more labelled rows per domain.")
-    adjusted = holm(p_values)
+    adjusted = holm_by_name(p_values)
     smallest = min(adjusted.values())
     worst = max(leaks, key=lambda leak: leak.relative)
     lower = max(leak.lower / max(leak.informativeness, 1e-12) for leak in leaks)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy.stats import norm
 
-from sfboost.adaptation import AdaptationWarning, adapt
+from sfboost.adaptation import adapt
+from sfboost.adaptation.decision import unwarned
 from sfboost.diagnostics.inputs import CheckInputs
 from sfboost.diagnostics.moments import zero_mean_test
 from sfboost.diagnostics.result import CheckResult
@@ -23,8 +22,7 @@ def check_gain(inputs: CheckInputs) -> CheckResult:
     new = inputs.fresh
     if np.ptp(new.stable, axis=0).max() < 1e-9:
         return CheckResult("anything to gain", "violated", "f_S is constant: nothing can be learned from it.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AdaptationWarning)
+    with unwarned():
         adaptation = adapt(new.stable, new.unstable, answer="paper", random_state=inputs.random_state)
     held_out = adaptation.cross_fit
     assert held_out is not None  # the paper's answer and the default head always have one

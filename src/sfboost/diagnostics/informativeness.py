@@ -23,7 +23,7 @@ def check_informativeness(inputs: CheckInputs) -> CheckResult:
     training = inputs.training
     if training is None:
         return _claim_only(inputs)
-    share, error, n_rows = _gain(training)
+    share, error, n_rows = _gain_of(training, np.arange(len(training.y)))
     p_value = float(norm.sf(share / error)) if error > 0.0 else 1.0
     claimed, claim_error = claimed_informativeness(training.stable)
     measured = measured_informativeness(training.stable, training.y)
@@ -47,10 +47,6 @@ def check_informativeness(inputs: CheckInputs) -> CheckResult:
     # A gain that could still be of use (.01 nats) cannot be excluded with few rows.
     verdict: Verdict = "violated" if share + norm.isf(inputs.level) * error < 0.01 else "cannot tell"
     return CheckResult("informativeness", verdict, found, _REMEDY, share, error, p_value, details)
-
-
-def _gain(training: TrainingRows) -> tuple[float, float, int]:
-    return _gain_of(training, np.arange(len(training.y)))
 
 
 def _gain_of(training: TrainingRows, rows: np.ndarray) -> tuple[float, float, int]:

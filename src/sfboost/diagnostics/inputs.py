@@ -13,9 +13,8 @@ from sfboost.adaptation.checks import check_unstable
 from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.diagnostics.recalibration import Recalibration
 from sfboost.marginal import as_probability_matrix
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 Part = TypeVar("Part")
 
 

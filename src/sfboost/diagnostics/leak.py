@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 #: One-sided 5 %: a leak is certain as far as it is beyond sampling error.
 _LOWER = 1.64
 # The level of δ. A leak helps as often as it hurts: one new domain in twenty is hurt by a larger one.

@@ -58,17 +58,21 @@ def zero_mean_test(rows: FloatArray, *, lost: int = 0, doubt: FloatArray | None 
     return MomentTest(statistic, degrees, float(f_distribution.sf(scaled, degrees, n_rows - degrees)))
 
 
-def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
+def holm(p_values: FloatArray) -> FloatArray:
     """Holm's adjusted p-values: the chance of any false alarm among them stays below the level.
 
     Examples
     --------
-    >>> holm({"a": 0.01, "b": 0.04})
-    {'a': 0.02, 'b': 0.04}
+    >>> holm(np.array([0.01, 0.04, 0.03])).round(2)
+    array([0.03, 0.06, 0.06])
     """
-    adjusted: dict[Key, float] = {}
-    largest = 0.0
-    for rank, key in enumerate(sorted(p_values, key=lambda name: p_values[name])):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[key]))
-        adjusted[key] = largest
-    return {key: adjusted[key] for key in p_values}
+    order = np.argsort(p_values, kind="stable")
+    steps = p_values[order] * (len(p_values) - np.arange(len(p_values)))
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def holm_by_name(p_values: Mapping[Key, float]) -> dict[Key, float]:
+    """The same of p-values with names."""
+    return dict(zip(p_values, holm(np.array([*p_values.values()])).tolist(), strict=True))

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import norm
 
 from sfboost.adaptation.costs import cheapest, check_costs
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 #: Probabilities of shape (m, K) for X_S of the rows `i` with X_U of the rows `k`.
 PairPredictor = Callable[[IntArray, IntArray], FloatArray]
 # Up to so many pairs of rows all are looked at; beyond, each row is paired with some others.

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfboost.marginal.probabilities import FloatArray, as_probability_matrix
-
-BoolArray = npt.NDArray[np.bool_]
+from sfboost.marginal.probabilities import BoolArray, FloatArray, as_probability_matrix
 
 
 @dataclass(frozen=True, eq=False)

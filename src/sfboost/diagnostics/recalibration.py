@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.diagnostics.by_domain import domain_numbers
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 _CELLS_PER_CLASS, _MOST_CELLS = 16, 64
 _FEWEST_ROWS = 50
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sfboost.json_values import json_values
+
 Verdict = Literal["holds", "doubtful", "violated", "cannot tell"]
 
 #: From reassuring to alarming; "cannot tell" is neither, and is not a pass.
@@ -94,7 +96,7 @@ class CheckResult:
             "p_value": self.p_value,
             "sentence": self.sentence,
             "remedy": self.remedy,
-            "details": _plain(self.details),
+            "details": json_values(self.details, finite=False),
         }
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -110,25 +112,4 @@ class CheckResult:
 
 def as_json(values: dict[str, Any], indent: int | None) -> str:
     """JSON without NaN or infinity, which the format does not know: they become null."""
-    return json.dumps(_finite(values), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return None
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """Numbers, strings, lists and dicts only: numpy scalars and arrays are converted."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return value
+    return json.dumps(json_values(values), indent=indent, ensure_ascii=False, allow_nan=False)

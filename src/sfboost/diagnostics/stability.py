@@ -8,7 +8,7 @@ import numpy as np
 
 from sfboost.diagnostics.independence import principal_components
 from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
-from sfboost.diagnostics.moments import holm, zero_mean_test
+from sfboost.diagnostics.moments import holm_by_name, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
@@ -31,7 +31,7 @@ def check_stability(inputs: CheckInputs) -> CheckResult:
         return CheckResult("stability", "cannot tell", found, "Pass rows of more training domains.")
     common = _CommonErrors.of(training)
     tests = {name: _domain_test(training, rows, common) for name, rows in large}
-    adjusted = holm({name: test[0] for name, test in tests.items()})
+    adjusted = holm_by_name({name: test[0] for name, test in tests.items()})
     worst = max(tests, key=lambda name: tests[name][1])
     size, error = tests[worst][1], tests[worst][2]
     smallest = min(adjusted.values())

@@ -169,11 +169,6 @@ class Encoder:
         """Plain values, ready for JSON."""
         return {"columns": [asdict(column) for column in self.columns], "gaps": list(self.gaps)}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`."""
-        return cls(tuple(_column(part) for part in values["columns"]), tuple(values.get("gaps", ())))
-
 
 def gap_name(name: str) -> str:
     """What the column is called that tells where another one is missing.
@@ -190,12 +185,6 @@ def _often(missing: Any) -> bool:
     """Often enough, and not nearly always: a column that is one value says nothing."""
     fewest = max(_FEWEST, _LEAST_SHARE * len(missing))
     return bool(fewest <= missing.sum() <= len(missing) - fewest)
-
-
-def _column(values: dict[str, Any]) -> Column:
-    # Files of earlier versions tell numbers and categories apart by `fill` alone.
-    kind = values.get("kind", "category" if values["fill"] is None else "number")
-    return Column(values["name"], values["fill"], tuple(values["levels"]), kind)
 
 
 def _frame(rows: Any) -> nw.DataFrame[Any]:

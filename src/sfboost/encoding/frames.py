@@ -27,12 +27,14 @@ def is_frame(X: Any) -> bool:
 
 def refuse_twins(X: Any) -> None:
     """Refuse a frame in which two columns have one name: nobody knows which is meant."""
-    names = _labels(X) if nw.dependencies.is_into_dataframe(X) else []
-    twice = (
-        sorted({str(name) for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    )
-    if twice:
-        raise ValueError(f"X has several columns named {twice}: give each its own name.")
+    refuse_twin_names(_labels(X) if nw.dependencies.is_into_dataframe(X) else [], "X")
+
+
+def refuse_twin_names(names: list[Any], where: str) -> None:
+    """Refuse names of columns of which two are the same."""
+    if len(set(names)) < len(names):
+        twice = sorted({str(name) for name in names if names.count(name) > 1})
+        raise ValueError(f"{where} has several columns named {twice}: give each its own name.")
 
 
 def names_of(X: Any) -> list[str]:

@@ -6,11 +6,10 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.export.linear import LinearScorer, linear_scorer
+from sfboost.json_values import json_values
 
 FORMAT = "sfboost-linear"
 #: Versions of the layout: a reader of the first would go wrong on a blend of several answers.
@@ -33,19 +32,11 @@ def to_json(model: AdaptedClassifier | StableFeatureBoosting) -> str:
     # How text and gaps of a table become the features: numbers alone need no recipe.
     recipes = [recipe for encoder in encoders for recipe in encoder.to_dict()["columns"]]
     # Readers of the layout look for the band of an earlier guard: there is none.
-    rest = {"band": None, "encoding": _plain(recipes)}
-    return json.dumps(head | _plain(values) | rest, allow_nan=False, indent=1)
+    rest = {"band": None, "encoding": recipes}
+    return json.dumps(json_values(head | values | rest, finite=False), allow_nan=False, indent=1)
 
 
 def _numbers(scorer: LinearScorer) -> dict[str, Any]:
     values = asdict(replace(scorer, sources=(), mixed_with=()))
     del values["sources"]
     return values | {"mixed_with": [_numbers(part) for part in scorer.mixed_with]}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

@@ -114,7 +114,7 @@ def linear_scorer(model: AdaptedClassifier | StableFeatureBoosting) -> LinearSco
     fitted: Any = model if adapted is None else adapted.model
     if not isinstance(fitted, StableFeatureBoosting):
         raise ValueError(f"A {type(fitted).__name__} learns its features and is not linear in the rows.")
-    if fitted._played() is not None:
+    if fitted.components_ is not None:
         raise ValueError(
             "A model along components reads every column twice, and is not exported: predict with it in "
             "Python, or export the logistic regression in its `stable_`."

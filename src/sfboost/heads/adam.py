@@ -24,8 +24,7 @@ class AdamLogisticRegression(SoftLabelMixin):
 
     The tables of the paper need it (App. E: lr 0.01, 1 to 20 steps, batches of 2048). Twenty steps at
     0.01 move a weight by at most about 0.2: it is *meant* to stop early, and the scale of the features
-    decides how far it gets. `staged_log_proba` gives the prediction after every step, so that the number
-    of steps can be chosen on a validation domain from one fit.
+    decides how far it gets.
 
     Parameters
     ----------
@@ -39,16 +38,14 @@ class AdamLogisticRegression(SoftLabelMixin):
     Attributes
     ----------
     coef_, intercept_ : arrays of shape (1, d) and (1,) for two classes, else (K, d) and (K,)
-    coef_path_, intercept_path_ : arrays with one more leading axis
-        Parameters after each step.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.array([[-1.0], [1.0]])
     >>> head = AdamLogisticRegression(steps=20).fit(X, [[0.6, 0.4], [0.4, 0.6]])
-    >>> head.coef_path_.shape
-    (20, 1, 1)
+    >>> head.coef_.round(2)
+    array([[0.19]])
 
     References
     ----------
@@ -85,7 +82,6 @@ class AdamLogisticRegression(SoftLabelMixin):
         theta = np.zeros((X.shape[1] + 1, columns))
         theta[-1] = _intercept_of(weight @ targets)
         first, second = np.zeros_like(theta), np.zeros_like(theta)
-        path = np.empty((self.steps, *theta.shape))
         rng = np.random.default_rng(self.random_state)
         batches = _batches(X.shape[0], self.batch_size, rng)
         for step in range(1, self.steps + 1):
@@ -98,9 +94,7 @@ class AdamLogisticRegression(SoftLabelMixin):
             second = _BETA2 * second + (1 - _BETA2) * gradient**2
             rate = self.learning_rate / (1 - _BETA1**step)
             theta = theta - rate * first / (np.sqrt(second / (1 - _BETA2**step)) + _EPSILON)
-            path[step - 1] = theta
-        self.coef_path_, self.intercept_path_ = path[:, :-1].swapaxes(1, 2), path[:, -1]
-        self.coef_, self.intercept_ = self.coef_path_[-1], self.intercept_path_[-1]
+        self.coef_, self.intercept_ = theta[:-1].T, theta[-1]
         self.n_features_in_ = X.shape[1]
         self.n_iter_ = self.steps
         if not hasattr(self, "classes_"):
@@ -109,18 +103,9 @@ class AdamLogisticRegression(SoftLabelMixin):
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Log-probabilities of shape (n, K) after the last step."""
-        X = self._check(X)
-        return log_proba_from_logits(np.asarray(X @ self.coef_.T) + self.intercept_)
-
-    def staged_log_proba(self, X: Any) -> Iterator[FloatArray]:
-        """Log-probabilities after each step, from the first on."""
-        X = self._check(X)
-        for coef, intercept in zip(self.coef_path_, self.intercept_path_, strict=True):
-            yield log_proba_from_logits(np.asarray(X @ coef.T) + intercept)
-
-    def _check(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return log_proba_from_logits(np.asarray(X @ self.coef_.T) + self.intercept_)
 
 
 def _intercept_of(mean: FloatArray) -> FloatArray:

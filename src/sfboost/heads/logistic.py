@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sfboost.heads.base import SoftLabelMixin, normalised_weight
 from sfboost.heads.linear import LinearFit, fit_linear
-from sfboost.heads.objectives import CrossEntropy, Objective, log_proba_from_logits, n_logit_columns
+from sfboost.heads.objectives import CrossEntropy, Objective, log_proba_from_logits
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal.probabilities import FloatArray
 
@@ -29,13 +29,8 @@ class SoftLogisticRegression(SoftLabelMixin):
     ----------
     l2 : float, default=1e-3
         Strength of the penalty. Keep it positive: soft labels can be separated too.
-    solver : {"auto", "newton", "lbfgs"}, default="auto"
-        Newton where d · K is small and the rows are dense, L-BFGS elsewhere.
-    max_iter : int, default=1000
     tol : float, default=1e-7
         Largest absolute entry of the gradient at the end.
-    warm_start : bool, default=False
-        Start from the coefficients of the last fit.
 
     Attributes
     ----------
@@ -63,38 +58,19 @@ class SoftLogisticRegression(SoftLabelMixin):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "l2": [Interval(Real, 0.0, None, closed="left")],
-        "solver": [StrOptions({"auto", "newton", "lbfgs"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "warm_start": ["boolean"],
     }
 
-    def __init__(
-        self,
-        l2: float = 1e-3,
-        *,
-        solver: str = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-        warm_start: bool = False,
-    ) -> None:
+    def __init__(self, l2: float = 1e-3, *, tol: float = 1e-7) -> None:
         self.l2 = l2
-        self.solver = solver
-        self.max_iter = max_iter
         self.tol = tol
-        self.warm_start = warm_start
 
     def fit_soft(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> Self:
         """Fit to clean rows and to targets of shape (n, K) whose rows sum to one."""
         self._validate_params()
-        start = self._fit if self.warm_start and hasattr(self, "_fit") else None
-        if start is not None and start.coef.shape != (X.shape[1], n_logit_columns(targets.shape[1])):
-            start = None
         if not hasattr(self, "classes_"):
             self.classes_ = np.arange(targets.shape[1])
-        return self.fit_objective(
-            X, CrossEntropy(targets, normalised_weight(sample_weight, X.shape[0])), start
-        )
+        return self.fit_objective(X, CrossEntropy(targets, normalised_weight(sample_weight, X.shape[0])))
 
     def fit_objective(
         self,
@@ -104,19 +80,8 @@ class SoftLogisticRegression(SoftLabelMixin):
         whitening: Whitening | None = None,
     ) -> Self:
         """Minimise any objective of the logits (likelihood, forward, …) plus this head's penalty."""
-        solver = self.solver if isinstance(objective, CrossEntropy) else "lbfgs"
-        return self.take(
-            fit_linear(
-                X,
-                objective,
-                l2=self.l2,
-                start=start,
-                solver=solver,
-                max_iterations=self.max_iter,
-                tolerance=self.tol,
-                whitening=whitening,
-            )
-        )
+        fit = fit_linear(X, objective, l2=self.l2, start=start, tolerance=self.tol, whitening=whitening)
+        return self.take(fit)
 
     def take(self, fit: LinearFit) -> Self:
         """Take over what was fitted elsewhere."""
@@ -134,19 +99,11 @@ class SoftLogisticRegression(SoftLabelMixin):
         check_is_fitted(self)
         return self._fit
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Logits: of shape (n,) for two classes, else (n, K)."""
-        logits = self._logits(X)
-        return logits[:, 0] if logits.shape[1] == 1 else logits
-
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Log-probabilities of shape (n, K)."""
-        return log_proba_from_logits(self._logits(X))
-
-    def _logits(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return self.logits_of(X)
+        return log_proba_from_logits(self.logits_of(X))
 
     def logits_of(self, X: Any) -> FloatArray:
         """Logits of clean rows, which are not checked again, of shape (n, columns)."""

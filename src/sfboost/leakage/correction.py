@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from sfboost.adaptation import Decision, Explanation
 from sfboost.marginal import as_probability_matrix, floored_log
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from sfboost.leakage.model import LeakModel
@@ -32,7 +32,7 @@ class LeakAdaptation:
         Pr[U = u] there.
     n_rows : int
     confusion : array of shape (K, K)
-        ε of the score as a pseudo-label in the new domain; NaN in a file that was saved without it.
+        ε of the score as a pseudo-label in the new domain.
     decision : Decision
     warnings : tuple of str
     guard, uncertainty, head : None
@@ -54,12 +54,6 @@ class LeakAdaptation:
     uncertainty: ClassVar[None] = None
     head: ClassVar[None] = None
     rounds: ClassVar[int] = 1
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Early files do not have ε, and the rows that it is of are gone."""
-        n_classes = state["shares"].shape[1]
-        return {"confusion": np.full((n_classes, n_classes), np.nan), **state}
 
     @property
     def classes(self) -> npt.NDArray[Any]:
@@ -89,7 +83,7 @@ class LeakAdaptation:
         """The most probable class of each row."""
         return np.asarray(self.classes[self.predict_log_proba(stable_proba, X_unstable).argmax(axis=1)])
 
-    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> npt.NDArray[np.bool_]:
+    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> BoolArray:
         """No row: the leak is corrected, and none is allowed for beyond that."""
         return np.zeros(len(as_probability_matrix(stable_proba)), dtype=bool)
 

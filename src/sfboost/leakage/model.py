@@ -41,9 +41,7 @@ from sfboost.leakage.cells import (
 from sfboost.leakage.correction import LeakAdaptation, log_joint
 from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstable_guess
 from sfboost.marginal import pseudo_label_confusion
-from sfboost.marginal.probabilities import FloatArray, as_class_shares, as_probability_matrix
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray, as_class_shares, as_probability_matrix
 
 
 class LeakRefusedError(ValueError):

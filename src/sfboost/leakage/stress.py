@@ -23,9 +23,8 @@ from sklearn.metrics import recall_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 Adapter = Callable[[FloatArray, Any], FloatArray]
 
 AGREEMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -195,22 +194,6 @@ class StressTable:
     accuracy: FloatArray
     log_loss: FloatArray
 
-    @property
-    def best(self) -> str:
-        """The candidate with the highest mean accuracy; ties (to 0.1 point) go to the lower log loss."""
-        mean = self.accuracy.mean(axis=1)
-        tied = np.flatnonzero(mean >= mean.max() - 1e-3)
-        return self.names[int(tied[np.argmin(self.log_loss.mean(axis=1)[tied])])]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name in self.names)
-        head = "agreement".ljust(width) + "".join(f"{a:8.2f}" for a in self.agreements) + "    mean"
-        rows = [
-            name.ljust(width) + "".join(f"{100 * v:8.1f}" for v in values) + f"{100 * values.mean():8.1f}"
-            for name, values in zip(self.names, self.accuracy, strict=True)
-        ]
-        return "\n".join([head, *rows])
-
 
 def stress_test(
     candidates: Mapping[str, Adapter],
@@ -246,7 +229,7 @@ def stress_test(
     >>> proba = np.full((400, 2), 0.5)
     >>> table = stress_test({"stable": lambda p, X: p, "trust": lambda p, X: np.eye(2)[X[:, 0]] * 0.9 + 0.05},
     ...                     proba, guess[:, None], y, stress_domains(y, guess, agreements=[0.9]))
-    >>> table.best
+    >>> table.names[table.accuracy.mean(axis=1).argmax()]
     'trust'
     """
     stable, X, y = np.asarray(stable_proba, dtype=np.float64), np.asarray(X_unstable), np.asarray(y)

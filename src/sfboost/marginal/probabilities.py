@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
 
 # How far a row may be from summing to one. float32 softmax outputs are within 1e-6.
 _ROW_SUM_TOLERANCE = 1e-4

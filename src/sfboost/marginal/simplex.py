@@ -15,10 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
-from sfboost.marginal.probabilities import FloatArray
-
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import BoolArray, FloatArray, IntArray
 
 # The normal equations square the condition number: beyond this one they lose the digits we promise.
 _WORST_CONDITION = 1e3

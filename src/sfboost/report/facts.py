@@ -226,7 +226,7 @@ def _scores(
     proba = {"stable": stable, "adapted": joint}
     if pooled is not None:
         proba["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64)
-    elif getattr(adapted.model, "pooled_", None) is not None:  # files of earlier versions have none
+    elif adapted.model.pooled_ is not None:
         proba["pooled"] = pooled_proba(adapted.model, X)
     costs = adapted.model._costs()
     scores = {method: score_predictions(position, values[known], costs) for method, values in proba.items()}

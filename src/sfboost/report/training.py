@@ -12,9 +12,11 @@ import numpy.typing as npt
 from sfboost.boosting import DomainEvaluation, DomainSummary, StableFeatureBoosting
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.calibration import ReliabilityCurve
+from sfboost.calibration.reliability import bin_confidence
 from sfboost.diagnostics import diagnose
 from sfboost.diagnostics.prior import BalanceSketch
 from sfboost.diagnostics.support import SupportSketch
+from sfboost.json_values import json_values
 from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ def describe_training(
     return replace(
         training_of(model),
         units=spread.tolist(),
-        checks=[_finite(result.to_dict()) for result in checks],
+        checks=[json_values(result.to_dict()) for result in checks],
         evaluation=[] if evaluation is None else evaluation_rows(evaluation),
         support=SupportSketch.fit(np.asarray(model.stable_columns_.take(X), dtype=np.float64)),
         balance=BalanceSketch.of(rows),
@@ -155,7 +157,7 @@ def _drifts(model: StableFeatureBoosting) -> list[dict[str, Any]]:
     if selector is None:
         return []
     return [
-        _finite(
+        json_values(
             {
                 **{"name": c.name, "verdict": c.verdict, "selected": bool(c.selected), "why": c.why},
                 **{"drift": c.drift, "upper": c.drift_upper, "by_domain": list(c.by_domain)},
@@ -169,7 +171,7 @@ def evaluation_rows(evaluation: DomainEvaluation) -> list[dict[str, Any]]:
     """Plain records with the reason of each decision; what is not a number is None."""
     reasons = {domain.domain: domain.reason for domain in evaluation.domains}
     return [
-        _finite(row | {"domain": str(row["domain"]), "reason": reasons[row["domain"]]})
+        json_values(row | {"domain": str(row["domain"]), "reason": reasons[row["domain"]]})
         for row in evaluation.rows()
     ]
 
@@ -205,20 +207,7 @@ def _pooled(curves: list[ReliabilityCurve], sizes: list[int]) -> Curve | None:
         np.concatenate([getattr(c, name) for c in curves]) for name in ("confidence", "accuracy")
     )
     weight = np.concatenate([curve.weight * size for curve, size in zip(curves, sizes, strict=True)])
-    bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
-    mass = np.bincount(bins, weight, _BINS)
-    filled = mass > 0.0
-    means = [np.bincount(bins, weight * v, _BINS)[filled] / mass[filled] for v in (confidence, accuracy)]
-    share = mass[filled] / mass.sum()
-    return {"confidence": means[0].tolist(), "accuracy": means[1].tolist(), "weight": share.tolist()}
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: None in their place."""
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value
+    return {
+        name: values.tolist()
+        for name, values in vars(bin_confidence(confidence, accuracy, weight, _BINS)).items()
+    }

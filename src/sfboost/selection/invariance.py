@@ -19,9 +19,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.selection.basis import (
     drift_basis,
     orthonormal,
@@ -30,8 +29,6 @@ from sfboost.selection.basis import (
     smooth_basis,
 )
 from sfboost.selection.score import NullRegression, ScoreTest, information, judge
-
-IntArray = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)

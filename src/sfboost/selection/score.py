@@ -7,15 +7,11 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import chndtr, chndtrinc
 from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
-from sfboost.marginal.probabilities import FloatArray
-
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import BoolArray, FloatArray, IntArray
 
 # Enough to keep perfectly separated classes finite, too little to matter otherwise.
 _INVERSE_PENALTY = 1e4
@@ -68,18 +64,6 @@ class ScoreTest:
         return max(self.statistic, float(chi2.ppf(0.5, self.degrees)))
 
 
-def fit_null(outcome: FloatArray, nuisance: FloatArray) -> FloatArray:
-    """Fitted probabilities of a multinomial regression of one-hot outcomes on the nuisance basis."""
-    label = outcome.argmax(axis=1)
-    model = LogisticRegression(
-        C=_INVERSE_PENALTY, fit_intercept=False, solver="newton-cholesky", tol=1e-7, max_iter=200
-    )
-    proba = np.zeros_like(outcome)
-    model.fit(nuisance, label)
-    proba[:, model.classes_] = model.predict_proba(nuisance)
-    return proba
-
-
 @dataclass(frozen=True, eq=False)
 class NullRegression:
     """A multinomial regression on the nuisance basis alone, and tests of what may be added to it.
@@ -100,8 +84,13 @@ class NullRegression:
 
     @classmethod
     def fit(cls, outcome: FloatArray, nuisance: FloatArray) -> Self:
-        """Fitted by `fit_null`."""
-        return cls(outcome, fit_null(outcome, nuisance), nuisance)
+        """Fit one-hot outcomes to the nuisance basis."""
+        model = LogisticRegression(
+            C=_INVERSE_PENALTY, fit_intercept=False, solver="newton-cholesky", tol=1e-7, max_iter=200
+        ).fit(nuisance, outcome.argmax(axis=1))
+        proba = np.zeros_like(outcome)
+        proba[:, model.classes_] = model.predict_proba(nuisance)
+        return cls(outcome, proba, nuisance)
 
     def test(
         self, tested: FloatArray, metric: FloatArray | None = None, rows: IntArray | None = None

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from sfboost.diagnostics.moments import holm
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.selection.invariance import Invariance, TrainingDomains, measure_invariance, p_uninformative
 from sfboost.selection.score import ScoreTest
@@ -47,21 +48,6 @@ class Rules:
             test = measure_invariance(data, chosen, self.kind, self.tolerance, self.alpha)
             data.measured[self, chosen] = test
         return data.measured[self, chosen]
-
-
-def holm(p_values: FloatArray) -> FloatArray:
-    """Holm's adjusted p-values: comparing them with α keeps the family-wise error rate at α.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03])).round(2)
-    array([0.03, 0.06, 0.06])
-    """
-    order = np.argsort(p_values, kind="stable")
-    steps = p_values[order] * (len(p_values) - np.arange(len(p_values)))
-    adjusted = np.empty_like(p_values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
 
 
 def screen(data: TrainingDomains, rules: Rules) -> Screening:

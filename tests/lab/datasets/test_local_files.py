@@ -5,8 +5,8 @@ import hashlib
 
 import pytest
 
-from sfboost.datasets.archives import open_unpacked
 from sfboost.lab.datasets import colored_mnist, load
+from sfboost.lab.datasets.archives import open_unpacked
 from sfboost.lab.datasets.local_files import fetch_all, held
 from sfboost.lab.datasets.sources import File, MissingDataError
 
@@ -32,7 +32,7 @@ def mirrored(server, mnist_dir, monkeypatch):
 @pytest.fixture
 def command():
     testing = pytest.importorskip("typer.testing", reason="the command needs 'sfboost[app]'")
-    from sfboost.cli.data import app
+    from sfboost.lab.commands.data import app
 
     return lambda *arguments: testing.CliRunner().invoke(app, [str(argument) for argument in arguments])
 

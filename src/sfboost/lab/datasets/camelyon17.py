@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfboost.datasets.contract import Dataset, Domain
-from sfboost.datasets.folders import unpacked
-from sfboost.datasets.images import ImageSequence, PictureStore
+from sfboost.datasets.images import ImageSequence
+from sfboost.lab.datasets.archives import unpacked
 from sfboost.lab.datasets.sources import MissingDataError, explain_missing, locate
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def camelyon17(
     """
     folder = _folder(root, data_dir)
     metadata = _metadata(folder / "metadata.csv")
-    store = PictureStore(folder, _patch_names(metadata))
+    patches = ImageSequence(folder, _patch_names(metadata))
     tumor = metadata["tumor"].to_numpy(dtype=np.int64)
     center, split = metadata["center"].to_numpy(), metadata["split"].to_numpy()
     domains, train = [], []
@@ -75,7 +75,7 @@ def camelyon17(
             }
         for part, chosen in parts.items():
             rows = np.flatnonzero(chosen)
-            pictures = ImageSequence(store, rows)
+            pictures = patches[rows]
             domains.append(Domain(part, pictures.resized(size) if size else pictures, tumor[rows]))
     return Dataset(
         name="camelyon17",

@@ -169,7 +169,7 @@ def _features(X: Any, rows: slice, names: list[str]) -> dict[str, Any]:
 
     if isinstance(X, ImageSequence):
         chosen = X[rows]
-        encoded = [chosen.encoded(k) for k in range(len(chosen))]
+        encoded = [file.read_bytes() for file in chosen.files]
         return {"picture": pa.array(encoded, pa.binary()), "name": pa.array(chosen.names, pa.string())}
     if hasattr(X, "iloc"):
         piece = X.iloc[rows]

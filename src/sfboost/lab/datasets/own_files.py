@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sfboost.datasets import Dataset, encode, from_table, image_folder
+from sfboost.lab.datasets.archives import unpacked
 
 
 def load_table(
@@ -61,4 +62,4 @@ def load_image_folder(
     >>> load("image_folder", root="photos", test="night")  # doctest: +SKIP
     """
     found = (data_dir or Path()) / root
-    return image_folder(found, name=found.stem, test=test, validate=validate, size=size)
+    return image_folder(unpacked(found), name=found.stem, test=test, validate=validate, size=size)

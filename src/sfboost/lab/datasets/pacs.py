@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.folders import image_folder
+from sfboost.lab.datasets.archives import unpacked
 from sfboost.lab.datasets.sources import MissingDataError, explain_missing, locate
 
 CITATION = "D. Li et al. (2017), Deeper, Broader and Artier Domain Generalization, ICCV"
@@ -47,5 +48,5 @@ def pacs(
     found = Path(root) if root is not None else locate(CANDIDATES, data_dir)
     if found is None:
         raise MissingDataError(explain_missing(CANDIDATES[:3], data_dir))
-    dataset = image_folder(found, name="pacs", test=test, size=size)
+    dataset = image_folder(unpacked(found), name="pacs", test=test, size=size)
     return replace(dataset, citation=CITATION, licence=LICENCE)

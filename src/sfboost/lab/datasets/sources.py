@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfboost.datasets.archives import CHUNK, UnsafeArchiveError, content_hash, open_unpacked
 from sfboost.datasets.cache import cache_folder
+from sfboost.lab.datasets.archives import CHUNK, UnsafeArchiveError, content_hash, open_unpacked
 from sfboost.whole_files import put_in_place
 
 DATA_VARIABLE = "SFBOOST_DATA"

@@ -261,7 +261,7 @@ def _as_numbers(dataset: Dataset, new: str | None) -> Dataset:
         dataset = dataset.with_roles(train=others, validate=(), test=[new])
     X = dataset.domains[0].X
     if isinstance(X, ImageSequence):
-        from sfboost.datasets.features import with_features
+        from sfboost.lab.datasets.picture_features import with_features
 
         return with_features(dataset)
     if not hasattr(X, "columns"):

@@ -116,7 +116,8 @@ def _with_needed(runs: Iterable[Run], rule: Rule | None, train: Sequence[str]) -
 
 def rows_of(run: Run) -> RunRows:
     """Return the features of a run; a fifth of each training domain is held out if nothing is already."""
-    from sfboost.datasets.features import EfficientNetFeatures, with_features
+    from sfboost.datasets.features import EfficientNetFeatures
+    from sfboost.lab.datasets.picture_features import with_features
 
     options = dict(run.data)
     most, size = options.pop("most", None), options.pop("feature_size", 224)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sfboost.boosting.metrics import score_predictions
-from sfboost.calibration import expected_calibration_error, fit_temperature
+from sfboost.calibration import fit_temperature, reliability_curve
 from sfboost.lab.baselines import ADAPTERS, TRAINERS
 from sfboost.lab.baselines.contract import LabelledRows, Predictor, most_access
 from sfboost.lab.baselines.harness import Cached
@@ -166,7 +166,7 @@ def _calibration(predictor: Predictor, rows: RunRows, cached: Mapping[str, Any])
     for place in rows.places:
         raw = own * np.log(np.maximum(cached[place.name].predict_proba(place.X), 1e-12))
         for name, temperature in (("ece_before", 1.0), ("ece_after", fitted)):
-            errors[name][place.name] = expected_calibration_error(_softmax(raw / temperature), place.y)
+            errors[name][place.name] = reliability_curve(_softmax(raw / temperature), place.y).ece
     return {"temperature": fitted, **errors}
 
 

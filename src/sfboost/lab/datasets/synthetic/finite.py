@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.lab.datasets.synthetic.ceilings import Ceiling, finite_ceiling
 from sfboost.lab.datasets.synthetic.settings import Setting, domain_rng
-from sfboost.theory import FiniteJoint
+from sfboost.lab.theory import FiniteJoint
 
 Floats = NDArray[np.float64]
 

@@ -84,7 +84,8 @@ def _load(run: Run) -> Dataset:
     if run.dataset != "pacs":
         written = load(run.dataset)
         return _split_at_random(written, run.data["split"]) if "split" in run.data else written
-    from sfboost.datasets.features import EfficientNetFeatures, with_features
+    from sfboost.datasets.features import EfficientNetFeatures
+    from sfboost.lab.datasets.picture_features import with_features
 
     return with_features(load("pacs"), EfficientNetFeatures(160))
 

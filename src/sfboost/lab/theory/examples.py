@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfboost.theory.finite import FiniteJoint
+from sfboost.lab.theory.finite import FiniteJoint
 
 _COIN = (0.5, 0.5)
 # A random joint with a smaller s is drawn again: nothing could be learned from it.

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfboost.theory import FiniteJoint, recover
+from sfboost.lab.theory import FiniteJoint, recover
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from sfboost.cli.console import say, speaking
-from sfboost.cli.reproduce import stopped_politely, watching
-from sfboost.cli.results import print_tables
 from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
+from sfboost.lab.commands.reproduce import stopped_politely, watching
+from sfboost.lab.commands.results import print_tables
 from sfboost.lab.experiments.comparison import (
     DEFAULT,
     WITH_COLUMNS,

@@ -176,7 +176,7 @@ def test_ray_by_the_command_gives_the_same_records(tmp_path, monkeypatch):
 def test_progress_tells_how_much_is_done_and_how_long_the_rest_takes(tmp_path, monkeypatch):
     reproduce(tmp_path, "--seeds", 1)
     monkeypatch.setattr(engine_experiment, "FUNCTION", "slow")
-    monkeypatch.setattr("sfboost.cli.reproduce._LINE_EVERY", 0.5)
+    monkeypatch.setattr("sfboost.lab.commands.reproduce._LINE_EVERY", 0.5)
     output = reproduce(tmp_path, "--seeds", 80).output
     lines = re.findall(r"small: (\d+) of 80 runs, [\d.]+ min, about (\d+) min left", output)
     assert lines, output

@@ -137,7 +137,8 @@ def export_command(
 
 
 def _with_features(dataset: Dataset, features: str, size: int, jobs: int) -> Dataset:
-    from sfboost.datasets.features import EfficientNetFeatures, with_features
+    from sfboost.datasets.features import EfficientNetFeatures
+    from sfboost.lab.datasets.picture_features import with_features
 
     if features not in FEATURES:
         raise ValueError(f"Got --features {features!r}; there are {', '.join(FEATURES)}.")

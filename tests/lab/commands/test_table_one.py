@@ -8,8 +8,8 @@ typer = pytest.importorskip("typer", reason="the [app] extra brings the command"
 from typer.testing import CliRunner  # noqa: E402
 
 from sfboost.cli.app import app  # noqa: E402
-from sfboost.cli.table_one import make_table  # noqa: E402
 from sfboost.lab.baselines.table_one import ComparedSystem, MeasuredSystem, Use, table_one, three_parts  # noqa: E402
+from sfboost.lab.commands.table_one import make_table  # noqa: E402
 
 KNOWN = {"stable": (0, 3, 6), "unstable": (1, 4, 7)}
 

@@ -10,7 +10,7 @@ pq = pytest.importorskip("pyarrow.parquet", reason="exports need pyarrow: pip in
 
 from typer.testing import CliRunner  # noqa: E402 - after the skips
 
-from sfboost.cli.data import app  # noqa: E402
+from sfboost.lab.commands.data import app  # noqa: E402
 from sfboost.lab.datasets import names, read_exported  # noqa: E402
 from sfboost.lab.datasets.idx import write_idx  # noqa: E402
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.lab.theory.finite import FiniteJoint
+from sfboost.lab.theory.recovery import recover
 from sfboost.marginal import combine
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.theory.finite import FiniteJoint
-from sfboost.theory.recovery import recover
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -109,7 +109,7 @@ def enumerate_suboptimality(joint: FiniteJoint) -> tuple[float, float]:
 
     Examples
     --------
-    >>> from sfboost.theory import product
+    >>> from sfboost.lab.theory import product
     >>> enumerate_suboptimality(product())
     (0.0, 0.0)
     """
@@ -146,7 +146,7 @@ def exact_accuracies(joint: FiniteJoint) -> ExactAccuracies:
 
     Examples
     --------
-    >>> from sfboost.theory import anticausal
+    >>> from sfboost.lab.theory import anticausal
     >>> result = exact_accuracies(anticausal(0.1))
     >>> round(result.stable, 6), round(result.naive, 6), round(result.corrected, 6), round(result.best, 6)
     (0.75, 0.75, 0.9, 0.9)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost.theory import (
+from sfboost.lab.theory import (
     EXAMPLES,
     anticausal,
     cause_effect,

@@ -18,8 +18,8 @@ from rich.table import Table as RichTable
 
 from sfboost.cli.console import cell, say, screen, speaking
 from sfboost.cli.pipes import Console
-from sfboost.cli.results import print_tables
-from sfboost.cli.table_one import show_table_one
+from sfboost.lab.commands.results import print_tables
+from sfboost.lab.commands.table_one import show_table_one
 from sfboost.lab.datasets.local_files import fetch_all
 from sfboost.lab.datasets.sources import MissingDataError
 from sfboost.lab.experiments.engines import ENGINES, SweepEngine, make_engine

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from sfboost.datasets.archives import Limits, UnsafeArchiveError, members, unpack
+from sfboost.lab.datasets.archives import Limits, UnsafeArchiveError, members, unpack
 
 
 def tar_of(path, *infos, mode="w"):

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
+from sfboost.datasets.cache import cache_folder
 from sfboost.whole_files import put_in_place
 
 GIB = 2**30
@@ -32,7 +33,7 @@ class UnsafeArchiveError(ValueError):
 
     Examples
     --------
-    >>> from sfboost.datasets.archives import UnsafeArchiveError
+    >>> from sfboost.lab.datasets.archives import UnsafeArchiveError
     >>> issubclass(UnsafeArchiveError, ValueError)
     True
     """
@@ -44,7 +45,7 @@ class Limits:
 
     Examples
     --------
-    >>> from sfboost.datasets.archives import Limits
+    >>> from sfboost.lab.datasets.archives import Limits
     >>> Limits().max_ratio
     200
     """
@@ -60,14 +61,13 @@ class Member:
 
     Examples
     --------
-    >>> from sfboost.datasets.archives import Member
+    >>> from sfboost.lab.datasets.archives import Member
     >>> Member("photo/dog/1.jpg", 10).name
     'photo/dog/1.jpg'
     """
 
     name: str
     size: int
-    offset: int = -1
 
 
 def check_name(name: str) -> str:
@@ -75,7 +75,7 @@ def check_name(name: str) -> str:
 
     Examples
     --------
-    >>> from sfboost.datasets.archives import check_name
+    >>> from sfboost.lab.datasets.archives import check_name
     >>> check_name("pacs/photo/dog/1.jpg")
     'pacs/photo/dog/1.jpg'
     """
@@ -96,12 +96,12 @@ def members(archive: Path, limits: Limits | None = None) -> list[Member]:
     --------
     >>> import tempfile, zipfile
     >>> from pathlib import Path
-    >>> from sfboost.datasets.archives import members
+    >>> from sfboost.lab.datasets.archives import members
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with zipfile.ZipFile(Path(folder, "a.zip"), "w") as made:
     ...         made.writestr("words.txt", "hello")
     ...     members(Path(folder, "a.zip"))
-    [Member(name='words.txt', size=5, offset=-1)]
+    [Member(name='words.txt', size=5)]
     """
     limits = limits or Limits()
     allowed = min(limits.max_bytes, limits.max_ratio * max(archive.stat().st_size, CHUNK))
@@ -127,7 +127,7 @@ def unpack(archive: Path, target: Path, limits: Limits | None = None) -> Path:
     --------
     >>> import tempfile, zipfile
     >>> from pathlib import Path
-    >>> from sfboost.datasets.archives import unpack
+    >>> from sfboost.lab.datasets.archives import unpack
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with zipfile.ZipFile(Path(folder, "a.zip"), "w") as made:
     ...         made.writestr("deep/words.txt", "hello")
@@ -154,6 +154,22 @@ def unpack(archive: Path, target: Path, limits: Limits | None = None) -> Path:
     return target
 
 
+def unpacked(path: Path) -> Path:
+    """Return the folder itself, or the one in the cache that an archive is unpacked into the first time.
+
+    That is named by the content of the archive, so a changed archive is never mistaken for the old one.
+
+    Examples
+    --------
+    >>> unpacked(Path())
+    PosixPath('.')
+    """
+    if not path.is_file():
+        return path
+    target = cache_folder() / "unpacked" / content_hash(path)[:32]
+    return target if target.is_dir() else unpack(path, target)
+
+
 def content_hash(path: Path) -> str:
     """Return the sha256 of a file's bytes, unpacked where it is a gzip.
 
@@ -161,7 +177,7 @@ def content_hash(path: Path) -> str:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from sfboost.datasets.archives import content_hash
+    >>> from sfboost.lab.datasets.archives import content_hash
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "words.txt").write_text("hello")
     ...     content_hash(Path(folder, "words.txt"))[:6]
@@ -182,7 +198,7 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     --------
     >>> import gzip, tempfile
     >>> from pathlib import Path
-    >>> from sfboost.datasets.archives import open_unpacked
+    >>> from sfboost.lab.datasets.archives import open_unpacked
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a").write_bytes(gzip.compress(b"hello"))
     ...     with open_unpacked(Path(folder, "a")) as source:
@@ -222,7 +238,7 @@ def _tar_members(opened: tarfile.TarFile) -> Iterator[Member]:
             raise UnsafeArchiveError(
                 f"The archive has a member {info.name!r} that is a link or a device; it was not unpacked."
             )
-        yield Member(info.name, info.size, info.offset_data)
+        yield Member(info.name, info.size)
 
 
 def _zip_members(opened: zipfile.ZipFile) -> Iterator[Member]:

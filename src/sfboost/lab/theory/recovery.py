@@ -54,7 +54,7 @@ def recover(stable_posterior: Any, pair_mass: Any) -> Recovery:
 
     Examples
     --------
-    >>> from sfboost.theory import anticausal
+    >>> from sfboost.lab.theory import anticausal
     >>> test = anticausal(agreement=0.1)
     >>> recover(test.stable_posterior, test.pair_mass).unstable.round(6)
     array([[0.1, 0.9],

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfboost.theory import (
+from sfboost.lab.theory import (
     EXAMPLES,
     FiniteJoint,
     enumerate_suboptimality,

@@ -52,7 +52,9 @@ def table(tmp_path):
 
 @pytest.mark.parametrize("width", [60, 200])
 def test_no_number_is_cut_on_a_narrow_terminal(table, tmp_path, monkeypatch, width):
-    monkeypatch.setattr("sfboost.cli.results.Console", partial(Console, force_terminal=True, width=width))
+    monkeypatch.setattr(
+        "sfboost.lab.commands.results.Console", partial(Console, force_terminal=True, width=width)
+    )
     words = [table, "--target", "sick", "--domain", "town", "--seeds", 2, "--jobs", 1, "-s", "pooled"]
     output = compare(*words, "--out", tmp_path / "r").output
     assert "…" not in output
