@@ -20,11 +20,11 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.boosting.columns import is_search
+from sfboost.boosting.columns import is_search, tell_before_many_fits
 from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
 from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
 from sfboost.diagnostics.by_domain import rows_by_domain
-from sfboost.encoding import Encoder, is_frame
+from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLogisticRegression, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray
@@ -71,6 +71,7 @@ def evaluate_domains(
             f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
         )
     check_metric(model, metric)
+    tell_before_many_fits(model, X)
     some = rows_to_learn(model, labels, domain) if pooled is None else np.arange(len(labels))
     scores = Parallel(n_jobs=n_jobs)(
         delayed(_score_domain)(model, X, labels, domain, name, weight, pooled, answer, metric, some)
@@ -92,16 +93,19 @@ def _score_domain(
     some: IntArray,
 ) -> DomainScores:
     new, rest = np.flatnonzero(domain == name), some[domain[some] != name]
-    return score_as_new(
-        model,
-        name,
-        (_safe_indexing(X, rest), y[rest], domain[rest]),
-        (_safe_indexing(X, new), y[new]),
-        weight=None if weight is None else weight[rest],
-        pooled=pooled,
-        answer=answer,
-        metric=metric,
-    )
+    with warnings.catch_warnings():
+        # What is filled in was told once of all rows, at the caller's own line.
+        warnings.simplefilter("ignore", EncodingWarning)
+        return score_as_new(
+            model,
+            name,
+            (_safe_indexing(X, rest), y[rest], domain[rest]),
+            (_safe_indexing(X, new), y[new]),
+            weight=None if weight is None else weight[rest],
+            pooled=pooled,
+            answer=answer,
+            metric=metric,
+        )
 
 
 def check_metric(model: StableFeatureBoosting, metric: str | None) -> str:

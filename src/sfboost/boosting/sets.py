@@ -14,6 +14,7 @@ from sfboost.boosting.evaluation import class_positions
 from sfboost.boosting.rows import check_domain
 from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
+from sfboost.encoding import EncodingWarning
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
@@ -50,6 +51,7 @@ def calibrate_sets(
         rest = np.setdiff1d(np.arange(len(labels)), inside)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
+            warnings.simplefilter("ignore", EncodingWarning)  # `fit` has told of it
             fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
             here = _safe_indexing(X, inside)
             proba = fitted.adapt(here, **how).predict_proba(here)

@@ -20,7 +20,8 @@ def features(
     pictures: Annotated[
         Path,
         typer.Argument(
-            help="Folder or archive of DOMAIN/CLASS/picture; or a folder of pictures, unlabelled."
+            metavar="PICTURES",
+            help="Folder or archive of DOMAIN/CLASS/picture; or a folder of pictures, unlabelled.",
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Parquet file to write.")],

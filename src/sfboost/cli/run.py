@@ -30,7 +30,9 @@ def run(
     train: o.TrainTable,
     columns: o.ColumnOptions,
     output: PredictionTable,
-    new: Annotated[str | None, typer.Argument(help="Rows of new domains; or use --hold-out.")] = None,
+    new: Annotated[
+        str | None, typer.Argument(metavar="NEW", help="Rows of new domains; or use --hold-out.")
+    ] = None,
     hold_out: Annotated[
         str | None,
         typer.Option("--hold-out", help="Let this domain of TRAIN play the new one, labels hidden."),
