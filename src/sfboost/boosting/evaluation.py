@@ -209,6 +209,7 @@ def compare_on_domain(
         candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
         metric=by,
+        unclear=adapted.change_ is not None and adapted.change_.verdict == "cannot tell",
     )
 
 
