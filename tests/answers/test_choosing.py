@@ -155,14 +155,16 @@ def test_the_words_are_no_stronger_than_the_evidence(cases):
     assert reason(0.04).startswith(
         "Probably changed: 'u' means something else than in your own 3 domains (p = 0.040)."
     )
-    assert reason(0.3).startswith("No change is shown, and none is excluded (p = 0.300): it would be in 'u'.")
+    assert reason(0.3).startswith(
+        "A change is neither shown nor ruled out (p = 0.300); if there is one, it is in 'u'."
+    )
     assert reason(0.5).startswith("Nothing changed: ")
 
 
 def test_a_blend_names_its_largest_part_first(cases):
     words = {
         "pooled": "all features as trained",
-        "mended": "all features as trained, the changed ones put back",
+        "mended": "all features as trained, the suspected ones put back to what they meant",
     }
     for p_value, largest, other in ((0.3, "pooled", "mended"), (0.1, "mended", "pooled")):
         chosen = choose(change(p_value), cases, NAMES)
@@ -171,6 +173,32 @@ def test_a_blend_names_its_largest_part_first(cases):
         assert chosen.reason.endswith(
             f"The answer is mixed: {words[largest]} ({large} %); {words[other]} ({small} %)."
         )
+
+
+def test_a_blend_that_is_nearly_one_answer_goes_by_its_name(cases):
+    chosen = choose(change(0.5), cases, NAMES)
+    fits = dict.fromkeys(NAMES, -2.0)
+    after = with_labels(chosen, fits | {"boosted": -1.5}, 20, 1000)
+    assert 0.95 < after.weights["pooled"] < 1.0
+    assert after.decision == "pooled"
+    assert after.reason.endswith(
+        "With 20 labels the answer is all features as trained (98 %), with a little of the unstable features "
+        "learned anew (SFB) (2 %)."
+    )
+    more = with_labels(chosen, fits | {"boosted": -1.5, "stable": -1.5}, 20, 1000)
+    assert more.reason.endswith("all features as trained (97 %), with a little of 2 others.")
+    doubted = with_labels(chosen, fits | {"mended": 2.0}, 20, 1000)
+    assert doubted.decision == "blended"
+    sure = with_labels(chosen, fits | {"stable": 7.0}, 20, 1000)
+    assert 0.95 < sure.weights["stable"] < 1.0
+    assert sure.decision == "kept stable"
+
+
+def test_what_nobody_can_tell_is_not_called_changed(cases):
+    chosen = choose(change(0.2, "cannot tell", MIRRORED, power=1.1), cases, NAMES)
+    assert "the suspected ones put back" in chosen.reason
+    assert "the evidence to expect is 1.1 times its error, 2 is needed" in chosen.reason
+    assert "the changed" not in chosen.reason
 
 
 def test_a_change_that_is_not_worth_an_answer_is_not_called_answered(cases):
@@ -194,7 +222,8 @@ def test_the_reason_says_what_labels_did(cases):
 
     before = chosen.reason
     assert said(80, mended=-20.0) == (
-        f"{before} With 80 labels the answer is all features as trained, the changed ones put back."
+        f"{before} With 80 labels the answer is all features as trained, the changed ones put back to what "
+        "they meant."
     )
     assert said(80, pooled=-20.0) == f"{before} With 80 labels the answer stays the same."
     assert said(1, mended=-57.0).startswith(

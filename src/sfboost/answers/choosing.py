@@ -10,7 +10,7 @@ the other would lose on these very rows: own domains do not know how far off a n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,8 @@ _ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
+# A blend with so much of one answer goes by its name.
+_NEARLY_ALL = 0.95
 # Of domains whose rows cannot tell, so many have changed: a guess, worth little against what they look like.
 _CHANGES_ARE = 0.2
 
@@ -40,7 +42,7 @@ WORDS = {
     "pooled": "all features as trained",
     "stable": "the stable features alone",
     "boosted": "the unstable features learned anew (SFB)",
-    "mended": "all features as trained, the changed ones put back",
+    "mended": "all features as trained, the changed ones put back to what they meant",
     "dropped": "all features as trained but the changed ones",
     "grafted": "the changed features learned anew on top of all others",
 }
@@ -63,6 +65,7 @@ class Choice:
     weights : dict of str to float
         They sum to one.
     decision : {"pooled", "adapted", "blended", "kept stable"}
+        By the answer that has 95 % of the weight or more; "blended" if none has.
     reason : str
     gains : dict of str to tuple of float
         On own domains that look like the new one: what each candidate gains over the stable predictor, in
@@ -238,9 +241,9 @@ def _gains(
 
 
 def _kind(weights: dict[str, float]) -> str:
-    if len(weights) > 1:
+    name = max(weights, key=weights.__getitem__)
+    if weights[name] < _NEARLY_ALL:
         return "blended"
-    (name,) = weights
     return {"pooled": "pooled", AVERAGED: "pooled", "stable": "kept stable"}.get(name, "adapted")
 
 
@@ -263,11 +266,11 @@ def _cannot_tell(change: Change, best: str) -> str:
     if len(change.own) < 2:
         why, help_ = "there is one training domain", "more training domains"
     else:
-        why = f"power {change.power:.1f}, {LEAST_POWER:.0f} is needed"
+        why = f"the evidence to expect is {change.power:.1f} times its error, {LEAST_POWER:.0f} is needed"
         help_ = "more rows, more training domains or a stable predictor that says more"
     return (
-        f"Cannot tell whether a meaning changed ({why}): the answer is {_WORDS[best]}, which does best on "
-        f"your own domains that look like this one. To tell, {help_} would help."
+        f"Cannot tell whether a meaning changed ({why}): the answer is {_suspected(best)}, which does best "
+        f"on your own domains that look like this one. To tell, {help_} would help."
     )
 
 
@@ -283,9 +286,10 @@ def _changed(
         what = f"{sure}: {names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
         what += f"{len(change.own)} domains ({_p(change)})."
     else:
-        what = f"No change is shown, and none is excluded ({_p(change)}): it would be in {names}."
+        what = f"A change is neither shown nor ruled out ({_p(change)}); if there is one, it is in {names}."
     if len(weights) > 1:
-        return f"{what} The answer is {_in_words(weights)}."
+        words = _WORDS if change.verdict == "changed" else {name: _suspected(name) for name in weights}
+        return f"{what} The answer is {_in_words(weights, words)}."
     if best not in weights:
         return (
             f"{what} The answer is {_in_words(weights)}: on your own domains others would cost more where "
@@ -303,9 +307,18 @@ def _changed(
     )
 
 
-def _in_words(weights: dict[str, float]) -> str:
+def _suspected(name: str) -> str:
+    """An answer in words where no change is shown: what it mends is a suspicion."""
+    return _WORDS[name].replace("the changed", "the suspected")
+
+
+def _in_words(weights: dict[str, float], words: Mapping[str, str] = _WORDS) -> str:
     """One answer, or what a blend is made of, the largest part first."""
-    if len(weights) == 1:
-        return _WORDS[next(iter(weights))]
     parts = sorted(weights.items(), key=lambda part: -part[1])
-    return f"mixed: {'; '.join(f'{_WORDS[name]} ({100 * part:.0f} %)' for name, part in parts)}"
+    if len(parts) == 1:
+        return words[parts[0][0]]
+    told = [f"{words[name]} ({100 * part:.0f} %)" for name, part in parts]
+    if parts[0][1] >= _NEARLY_ALL:
+        rest = told[1] if len(told) == 2 else f"{len(told) - 1} others"
+        return f"{told[0]}, with a little of {rest}"
+    return f"mixed: {'; '.join(told)}"

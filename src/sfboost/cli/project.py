@@ -155,7 +155,9 @@ def drift_lines(facts: TrainingFacts) -> list[str]:
     if not facts.drifts:
         return []
     width = max(len(column["name"]) for column in facts.drifts)
-    return ["searched for stable columns; drift between training domains, and at most how much:"] + [
+    return [
+        "searched for stable columns (*: chosen); drift between training domains, and the most it can be:"
+    ] + [
         f"{' *'[c['selected']]} {c['name']:<{width}}  {c['drift']:.3f}  {c['upper']:.3f}  {c['why']}"
         for c in facts.drifts
     ]
