@@ -105,6 +105,7 @@ _USE = {
     "kept stable": "Use the stable features alone",
 }
 _PREFERRED = "your own domains prefer this"
+_UNTOLD = "nobody can tell whether a meaning changed here"
 # No stronger than the evidence: a change is shown, none is, or nobody can tell.
 _WHY = {
     "changed": {
@@ -119,7 +120,12 @@ _WHY = {
         "blended": "a change is neither shown nor ruled out here",
         "kept stable": f"no change is shown here, and {_PREFERRED}",
     },
-    "cannot tell": dict.fromkeys(_USE, f"nobody can tell whether a meaning changed here, and {_PREFERRED}"),
+    "cannot tell": {
+        "pooled": f"{_UNTOLD}, and nothing speaks for it",
+        "adapted": f"{_UNTOLD}, and {_PREFERRED}",
+        "blended": f"{_UNTOLD}, but something speaks for it",
+        "kept stable": f"{_UNTOLD}, and {_PREFERRED}",
+    },
 }
 # A feature of which less than this is left has turned round.
 _TURNED = -0.3
