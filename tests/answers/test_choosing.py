@@ -130,7 +130,7 @@ def test_rows_that_cannot_tell_are_answered_by_their_p_value_as_others_are(cases
 def test_rows_that_cannot_tell_say_whether_anything_speaks_for_a_change(cases):
     helps = "To tell, more rows, more training domains or a stable predictor that says more would help."
     quiet, perhaps = (choose(change(p, "cannot tell", power=1.1), cases, NAMES).reason for p in (0.5, 0.2))
-    why = "Cannot tell whether a meaning changed (power 1.1, 2 is needed)"
+    why = "Cannot tell whether a meaning changed (the evidence to expect is 1.1 times its error, 2 is needed)"
     assert quiet == f"{why}, and nothing speaks for it. The answer is all features as trained. {helps}"
     assert perhaps.startswith(
         f"{why}, but something speaks for it (p = 0.200), in 'u'. The answer is mixed: "
