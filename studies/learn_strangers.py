@@ -26,6 +26,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import balanced_accuracy_score
 
+from sfboost.lab.experiments.origin import origin
 from sfboost.torch import SFBClassifier
 
 NEW = (0.9, 0.5, 0.1)
@@ -272,6 +273,7 @@ def run(case: str, seed: int) -> dict[str, Any]:
     return {
         "case": case,
         "seed": seed,
+        **origin(),
         "chosen": model.search_[0]["candidate"],
         "risks": {line["candidate"]: round(line["risk"], 3) for line in model.search_},
         "shown_stable": model.verification_.stable,
