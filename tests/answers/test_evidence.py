@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import sfboost
@@ -53,3 +54,27 @@ def test_features_that_repeat_the_stable_ones_speak_for_them(turned):
     assert min(change.own.values()) > 0.1
     assert (change.value < 0) == turned
     assert (change.verdict == "changed") == turned
+
+
+@pytest.mark.filterwarnings("ignore:The stable predictor was kept")
+def test_trees_do_not_hide_what_was_shuffled():
+    """Three own domains, features that each say little, and a classifier whose answer has many steps."""
+
+    def domain(seed, n=1000):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, n)
+        S = 0.4 * (2 * y - 1)[:, None] + rng.normal(size=(n, 3))
+        U = 0.25 * (2 * y - 1)[:, None] * rng.normal(1.0, 0.15, 4) + rng.normal(size=(n, 4))
+        return np.hstack([S, U]), y
+
+    parts = [domain(seed) for seed in (200, 201, 202)]
+    X, y = np.vstack([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    trees = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0)
+    model = sfboost.StableFeatureBoosting([0, 1, 2], stable=trees)
+    model.fit(X, y, sample_domain=np.repeat([0, 1, 2], 1000))
+    X_new, _ = domain(250)
+    before = model.adapt(X_new).change_
+    assert before.verdict == "unchanged"
+    assert before.power > 3.0  # 1.4 where all that trees say counts
+    X_new[:, 3:] = X_new[np.random.default_rng(2).permutation(1000)][:, 3:]
+    assert model.adapt(X_new).change_.p_value < 0.02  # 0.09 there
