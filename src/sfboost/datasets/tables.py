@@ -56,8 +56,9 @@ def from_table(
 
     Notes
     -----
-    Rows of training domains that lack a label are left out, with a warning. Numbers and truth values stay numbers; all else becomes text, and codes that look like numbers stay codes
-    in a categorical column. Dates are refused: which part of a date matters is not ours to guess.
+    Rows of training domains that lack a label are left out, with a warning. Numbers and truth values stay
+    numbers; all else becomes text, and codes that look like numbers stay codes in a categorical column. Dates
+    are refused: which part of a date matters is not ours to guess.
 
     Examples
     --------
