@@ -149,13 +149,19 @@ def test_pandas_types_of_every_kind_are_taken(rows):
     assert {"whole", "truth", "words=v", "kind=q", "mixed=one", "mixed=2.5"} <= set(dataset.feature_names)
 
 
-def test_test_rows_may_lack_labels_and_training_rows_may_not(rows):
+def test_test_rows_may_lack_labels_and_training_rows_that_do_are_left_out(rows):
     unlabelled = rows.assign(sick=[0, 1, 1, 0, 1, None])
     dataset = made(unlabelled)
     assert dataset.classes == (0, 1)
     assert dataset.domain("Z").y.tolist() == [-1]
-    with pytest.raises(ValueError, match=r"Training domains \['Z'\] have rows without 'sick'"):
+    with pytest.raises(ValueError, match=r"Training domains \['Z'\] have no row with 'sick'"):
         made(unlabelled, test="X")
+    some = rows.assign(sick=[0, None, 1, 0, 1, None])
+    n_rows = len(made(rows).domain("X").y)
+    with pytest.warns(EncodingWarning, match="1 rows have no 'sick' and are left out"):
+        dataset = made(some)
+    assert len(dataset.domain("X").y) == len(dataset.domain("X").X) == n_rows - 1
+    assert dataset.domain("Z").y.tolist() == [-1]
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,23 @@ class Explanation:
         if self.features is not None and self.feature_values is not None and self.baseline is not None:
             for j in np.argsort(-np.ptp(self.features, axis=1), kind="stable"):  # what says most comes first
                 name, value = self.feature_names[j], self.feature_values[j]
-                told = f"    {name}" if np.isnan(value) else f"    {name} = {value:.4g}"
+                told = f"    {name}" if np.isnan(value) else f"    {name} = {in_digits(value)}"
                 lines.append(_line(told, self.features[j], width))
             lines.append(_line("    baseline", self.baseline, width))
         lines.append(_line("- log prior", self.prior, width))
         lines.append(_line("= probability", np.exp(self.joint), width))
         return "\n".join(lines)
+
+
+def in_digits(value: float) -> str:
+    """Four digits that count, and all of a large number: nobody reads 2e+05.
+
+    Examples
+    --------
+    >>> in_digits(200000.0), in_digits(41.0), in_digits(-0.313512), in_digits(1.25e-7)
+    ('200000', '41', '-0.3135', '1.25e-07')
+    """
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _line(label: str, values: FloatArray, width: int) -> str:

@@ -57,8 +57,9 @@ def from_table(
 
     Notes
     -----
-    Numbers and truth values stay numbers; all else becomes text, and codes that look like numbers stay codes
-    in a categorical column. Dates are refused: which part of a date matters is not ours to guess.
+    Rows of training domains that lack a label are left out, with a warning. Numbers and truth values stay
+    numbers; all else becomes text, and codes that look like numbers stay codes in a categorical column. Dates
+    are refused: which part of a date matters is not ours to guess.
 
     Examples
     --------
@@ -82,12 +83,16 @@ def from_table(
     names = list(dict.fromkeys(where.tolist()))
     held = as_names(test), as_names(validate)
     train = tuple(n for n in names if n not in (*held[0], *held[1]))
-    without = [n for n in train if (y[where == n] == UNLABELLED).any()]
+    without = [n for n in train if (y[where == n] == UNLABELLED).all()]
     if without:
         raise ValueError(
-            f"Training domains {without} have rows without {target!r}; training needs labels. Drop these "
-            "rows, or name the domains as test domains."
+            f"Training domains {without} have no row with {target!r}; training needs labels. Leave these "
+            "domains out, or name them as test domains."
         )
+    unlabelled = np.isin(where, train) & (y == UNLABELLED)
+    if unlabelled.any():
+        warn(f"{unlabelled.sum()} rows have no {target!r} and are left out.", EncodingWarning)
+        features, y, where = features[~unlabelled], y[~unlabelled], where[~unlabelled]
     domains = tuple(Domain(n, features[where == n].reset_index(drop=True), y[where == n]) for n in names)
     return Dataset(
         name=name,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sfboost.adaptation.costs import decided
+from sfboost.adaptation.explanation import in_digits
 from sfboost.marginal.probabilities import FloatArray
 
 MOST_EXAMPLES = 8
@@ -92,7 +93,4 @@ def find_changes(
 def _shown(value: Any) -> str:
     if value is None or value != value:
         return "–"
-    if not isinstance(value, float):
-        return str(value)[:40]
-    # Nobody reads 2e+05.
-    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    return in_digits(value) if isinstance(value, float) else str(value)[:40]

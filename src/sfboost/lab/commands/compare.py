@@ -143,4 +143,4 @@ def _comparison(
         comparison.refuse()
     known = known or comparison.data.stable_features is not None
     wanted = system or [*DEFAULT, *(WITH_COLUMNS if known else WITHOUT_COLUMNS)]
-    return SystemComparison(name, options, tuple(ChosenSystem.named(one) for one in wanted))
+    return comparison.among(ChosenSystem.named(one) for one in wanted)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -128,6 +128,12 @@ class SystemComparison:
     def data(self) -> Dataset:
         """The data set, as it is."""
         return load(self.dataset, **_own(self.options))
+
+    def among(self, systems: Iterable[ChosenSystem]) -> Self:
+        """The same with these systems; the data are not loaded, and nothing is said of them, again."""
+        same = replace(self, systems=tuple(systems))
+        same.__dict__["data"] = self.data
+        return same
 
     @cached_property
     def where(self) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
@@ -253,7 +259,9 @@ def _own(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def dataset_of(run: Run) -> Dataset:
     """Return the data of a run as numbers: tables encoded by their training domains, pictures as features."""
-    return _as_numbers(load(run.dataset, random_state=run.seed, **_own(run.data)), run.data.get("new"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EncodingWarning)  # it would be said again in every run
+        return _as_numbers(load(run.dataset, random_state=run.seed, **_own(run.data)), run.data.get("new"))
 
 
 def _as_numbers(dataset: Dataset, new: str | None) -> Dataset:
