@@ -186,7 +186,7 @@ class Search:
             return None
         beside = [tried for tried in self.tried if not tried.candidate.balance]
         # Two folds say beside which f_S it is about something else; which of the others is best takes all.
-        for folds in (self.few, range(len(self.members.folds))):
+        for folds in dict.fromkeys((self.few, range(len(self.members.folds)))):
             said = [(tried, *self._guess_beside(tried, folds)) for tried in beside]
             good = [(tried, guess) for tried, guess, rows in said if self._same_thing(guess, rows)]
             beside = [tried for tried, _ in good]
@@ -212,7 +212,7 @@ class Search:
     def _guess_beside(self, tried: _Tried, folds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Û of the rows held out of some folds, beside these folds' f_S, and which rows these are."""
         self._train(tried, folds)
-        members, guess = self.members.saved_in("beside"), self.guess.copy()
+        members, guess = self.members.saved_in(f"beside, {len(folds)} folds"), self.guess.copy()
         for k in folds:
             network = copy.deepcopy(tried.networks[k])
             members.learn_unstable(network, k, tried.candidate)
