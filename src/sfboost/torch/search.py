@@ -153,7 +153,9 @@ class Search:
             self._try(self.first)
         members = self.members
         self._try(self._variants(self._ranked()[0].candidate))
-        finalists = self._ranked()[:_FINALISTS]
+        finalists, others = self._ranked()[:_FINALISTS], self._ranked()[_FINALISTS:]
+        # A guess was made beside some candidates on every fold: what that says of the best is not forgotten.
+        finalists += [tried for tried in others if len(tried.networks) == len(members.folds)][:1]
         for tried in finalists:
             self._train(tried, range(len(members.folds)))
             if len(finalists) > 1:
@@ -183,16 +185,15 @@ class Search:
         if late or table or self.most < math.inf or self.members.n_domains < 2:
             return None
         beside = [tried for tried in self.tried if not tried.candidate.balance]
-        said = [(tried, *self._guess_beside(tried, self.few)) for tried in beside]
-        good = [(self._score(f, guess), f) for f, guess, rows in said if self._same_thing(guess, rows)]
+        # Two folds say beside which f_S it is about something else; which of the others is best takes all.
+        for folds in dict.fromkeys((self.few, range(len(self.members.folds)))):
+            said = [(tried, *self._guess_beside(tried, folds)) for tried in beside]
+            good = [(tried, guess) for tried, guess, rows in said if self._same_thing(guess, rows)]
+            beside = [tried for tried, _ in good]
         if not good:
             return None
-        _, best = min(good, key=lambda pair: pair[0])
-        folds = range(len(self.members.folds))
-        self._train(best, folds)
-        guess, _ = self._guess_beside(best, folds)
-        same = (guess == self.guess).mean()
-        return guess if self._same_thing(guess) and same < _THE_SAME else None
+        _, guess = min(good, key=lambda pair: self._score(*pair))
+        return guess if (guess == self.guess).mean() < _THE_SAME else None
 
     def _same_thing(self, guess: np.ndarray, rows: np.ndarray | slice = slice(None)) -> bool:
         """Whether a guess is right about as often as the present one, in the same rows, and as unequally.
@@ -210,7 +211,8 @@ class Search:
 
     def _guess_beside(self, tried: _Tried, folds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Û of the rows held out of some folds, beside these folds' f_S, and which rows these are."""
-        members, guess = self.members.saved_in("beside"), self.guess.copy()
+        self._train(tried, folds)
+        members, guess = self.members.saved_in(f"beside, {len(folds)} folds"), self.guess.copy()
         for k in folds:
             network = copy.deepcopy(tried.networks[k])
             members.learn_unstable(network, k, tried.candidate)
