@@ -99,17 +99,17 @@ def cross_fit(
     for scores in _held_out(ring, part, settings, [strength / n for strength in reversed(tries)], edges):
         tried.insert(0, scores)
         best = max(tried, key=lambda scores: float(share @ scores))
-        worse, error = _mean_and_error(best - scores, share)
+        worse, error = mean_and_error(best - scores, share)
         if worse > _CLEARLY * error:
             break
     tries = tries[len(tries) - len(tried) :]
-    means, errors = zip(*(_mean_and_error(scores, share) for scores in tried), strict=True)
+    means, errors = zip(*(mean_and_error(scores, share) for scores in tried), strict=True)
     chosen = int(np.argmax(means))
     l2 = tries[chosen] / total
     return CrossFit(l2, means[chosen], errors[chosen], len(rows), tries, means)
 
 
-def _mean_and_error(values: FloatArray, share: FloatArray) -> tuple[float, float]:
+def mean_and_error(values: FloatArray, share: FloatArray) -> tuple[float, float]:
     """Weighted mean of independent rows, and its standard error."""
     mean = float(share @ values)
     spread = float(share @ (values - mean) ** 2)

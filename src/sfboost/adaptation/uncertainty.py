@@ -200,10 +200,7 @@ def _split(moments: FloatArray, n_classes: int) -> tuple[FloatArray, FloatArray]
     """The prior and the confusion ε from stacked moments."""
     total = moments[n_classes : 2 * n_classes]
     cross = moments[2 * n_classes :].reshape(n_classes, n_classes)
-    empty = total <= 0.0
-    confusion = cross / np.where(empty, 1.0, total)
-    confusion[:, empty] = np.eye(n_classes)[:, empty]
-    return moments[:n_classes], confusion
+    return moments[:n_classes], PseudoLabelStatistics(1.0, total, cross).confusion
 
 
 def _basics(

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from sfboost.adaptation import DomainHead
 from sfboost.adaptation.decision import StableEvidence
+from sfboost.adaptation.regularisation import mean_and_error
 from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.calibration import ReliabilityCurve, reliability_curve
@@ -128,6 +129,4 @@ def stable_evidence(y: IntArray, log_proba: FloatArray, weight: FloatArray) -> S
     share = weight / weight.sum()
     balance = np.bincount(y, share, log_proba.shape[1])
     gain = log_proba[np.arange(len(y)), y] - np.log(balance[y])
-    mean = float(share @ gain)
-    variance = float(share @ (gain - mean) ** 2) * float(share @ share)
-    return StableEvidence(mean, float(np.sqrt(variance)), len(y))
+    return StableEvidence(*mean_and_error(gain, share), len(y))

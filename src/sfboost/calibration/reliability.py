@@ -54,7 +54,7 @@ def reliability_curve(
 
 
 def bin_confidence(
-    confidence: FloatArray, right: FloatArray, weight: FloatArray, n_bins: int
+    confidence: FloatArray, right: FloatArray, weight: FloatArray, n_bins: int = 15
 ) -> ReliabilityCurve:
     """The curve from each row's confidence and whether it was right (1.0 or 0.0)."""
     bins = np.clip(np.ceil(confidence * n_bins).astype(np.intp) - 1, 0, n_bins - 1)

@@ -61,7 +61,6 @@ def fit_temperature(
     noise: bool = False,
     domain: object = None,
     sample_weight: FloatArray | None = None,
-    n_bins: int = 15,
 ) -> Temperature:
     """Choose a temperature on labelled rows that the predictor was not fitted to.
 
@@ -104,7 +103,7 @@ def fit_temperature(
     if criterion == "nll":
         return _with_noise(fitted, log_proba, y, balanced) if noise else fitted
     shift = 0.0 if fitted.bias is None else fitted.bias * fitted.temperature
-    return _fit_by_ece(log_proba + shift, y, weight, balanced, groups, shift, n_bins)
+    return _fit_by_ece(log_proba + shift, y, weight, balanced, groups, shift)
 
 
 def _groups(y: IntArray, domain: object) -> list[IntArray]:
@@ -173,7 +172,6 @@ def _fit_by_ece(
     balanced: FloatArray,
     groups: list[IntArray],
     shift: FloatArray | float,
-    n_bins: int,
 ) -> Temperature:
     """ECE is piecewise constant with jumps in T: a grid, not a gradient."""
     right = (log_proba.argmax(axis=1) == y).astype(np.float64)  # the same at every temperature
@@ -181,7 +179,7 @@ def _fit_by_ece(
 
     def mean_ece(temperature: float) -> float:
         confidence = 1.0 / np.exp(below_best / temperature).sum(axis=1)
-        curves = [bin_confidence(confidence[g], right[g], weight[g], n_bins) for g in groups]
+        curves = [bin_confidence(confidence[g], right[g], weight[g]) for g in groups]
         return float(np.mean([curve.ece for curve in curves]))
 
     eces = np.array([mean_ece(temperature) for temperature in _GRID])

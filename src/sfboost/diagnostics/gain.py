@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sfboost.adaptation import adapt
 from sfboost.adaptation.decision import unwarned
 from sfboost.diagnostics.inputs import CheckInputs
-from sfboost.diagnostics.moments import zero_mean_test
+from sfboost.diagnostics.moments import scaled, zero_mean_test
 from sfboost.diagnostics.result import CheckResult
 from sfboost.marginal import posterior
 from sfboost.marginal.probabilities import FloatArray
@@ -54,8 +54,7 @@ def independence_p_value(stable: FloatArray, X: FloatArray) -> float:
     centred = (stable - stable.mean(axis=0))[:, 1:]
     features = X - X.mean(axis=0)
     rows = (centred[:, :, None] * features[:, None, :]).reshape(len(X), -1)
-    scale = rows.std(axis=0)
-    return zero_mean_test(rows / np.where(scale > 0.0, scale, 1.0)).p_value
+    return zero_mean_test(scaled(rows)).p_value
 
 
 def effective_labels(unstable: FloatArray, joint: FloatArray) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.diagnostics.moments import MomentTest, zero_mean_test
+from sfboost.diagnostics.moments import MomentTest, scaled, zero_mean_test
 from sfboost.marginal.probabilities import FloatArray
 
 _FEW_LEVELS = 6
@@ -70,10 +70,17 @@ def coarse(values: FloatArray) -> FloatArray:
 
 def principal_components(X: FloatArray, n_components: int) -> FloatArray:
     """Scores of the first principal components of the standardised columns."""
-    spread = X.std(axis=0)
-    standard = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    standard = scaled(X)
+    standard -= standard.mean(axis=0)
     _, vectors = np.linalg.eigh(standard.T @ standard / len(standard))
     return standard @ vectors[:, ::-1][:, :n_components]
+
+
+def log_contrasts(stable: FloatArray) -> FloatArray:
+    """Centred logarithms of probabilities, of all classes but the first."""
+    # Clipped: a certain row must not carry a whole test.
+    logs = np.log(np.clip(stable, 1e-3, None))
+    return (logs - logs.mean(axis=1, keepdims=True))[:, 1:]
 
 
 def within(values: FloatArray, strata: npt.NDArray[Any]) -> FloatArray:
@@ -104,5 +111,4 @@ def conditional_independence(first: FloatArray, second: FloatArray, strata: npt.
     levels = np.unique(strata)
     # One block of moments a stratum: dependences of opposite sign must not cancel.
     rows = np.column_stack([rows * (strata == level)[:, None] for level in levels])
-    scale = rows.std(axis=0)
-    return zero_mean_test(rows / np.where(scale > 0.0, scale, 1.0), lost=len(levels))
+    return zero_mean_test(scaled(rows), lost=len(levels))

@@ -8,6 +8,7 @@ from scipy.stats import norm
 from sfboost.adaptation.decision import FEWEST_LABELS
 from sfboost.diagnostics.inputs import CheckInputs, NewRows, TrainingRows
 from sfboost.diagnostics.leak import measured_informativeness
+from sfboost.diagnostics.moments import scaled
 from sfboost.diagnostics.result import CheckResult, Verdict
 from sfboost.marginal import PseudoLabelStatistics, floored_log
 from sfboost.marginal.probabilities import FloatArray
@@ -106,9 +107,8 @@ def check_lower_bound(inputs: CheckInputs) -> CheckResult:
 
 def explained_share(new: NewRows, seed: int) -> tuple[float, float]:
     """Cross-fitted R² of f_S on X_U (ridge), with its standard error."""
-    X = new.unstable
-    spread = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    X = scaled(new.unstable)
+    X -= X.mean(axis=0)
     folds = np.random.default_rng(seed).permutation(len(X)) % _FOLDS
     residual, total = np.empty(len(X)), np.empty(len(X))
     for fold in np.unique(folds):

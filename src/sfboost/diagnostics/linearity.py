@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfboost.diagnostics.independence import basis, coarse
+from sfboost.diagnostics.independence import basis, coarse, log_contrasts
 from sfboost.diagnostics.inputs import CheckInputs, NewRows
 from sfboost.diagnostics.moments import MomentTest, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, judge, p_in_words
-from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
 
 #: Share of the dependence between X_U and f_S that is not explained by the class.
@@ -99,9 +98,7 @@ def _functions(stable: FloatArray) -> FloatArray:
     Functions of X_S that f_S does not show are none of the test's business: the method uses f_S alone, and
     X_U may follow those within a class without harm.
     """
-    # Clipped: a certain row must not carry the whole test.
-    logs = floored_log(np.clip(stable, 1e-3, None))
-    logs = (logs - logs.mean(axis=1, keepdims=True))[:, 1:]
+    logs = log_contrasts(stable)
     return np.column_stack([logs, (stable**2)[:, 1:]]) if stable.shape[1] == 2 else logs
 
 

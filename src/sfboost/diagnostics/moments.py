@@ -58,6 +58,12 @@ def zero_mean_test(rows: FloatArray, *, lost: int = 0, doubt: FloatArray | None 
     return MomentTest(statistic, degrees, float(f_distribution.sf(scaled, degrees, n_rows - degrees)))
 
 
+def scaled(columns: FloatArray) -> FloatArray:
+    """Columns divided by their standard deviation; one that does not vary stays as it is."""
+    spread = columns.std(axis=0)
+    return columns / np.where(spread > 0.0, spread, 1.0)
+
+
 def holm(p_values: FloatArray) -> FloatArray:
     """Holm's adjusted p-values: the chance of any false alarm among them stays below the level.
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfboost.diagnostics.independence import principal_components
+from sfboost.diagnostics.independence import log_contrasts, principal_components
 from sfboost.diagnostics.inputs import CheckInputs, TrainingRows
-from sfboost.diagnostics.moments import holm_by_name, zero_mean_test
+from sfboost.diagnostics.moments import holm_by_name, scaled, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, judge, p_in_words
-from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
 
 #: Difference of the residual risk between domains, as a probability: beyond it f_S is another one.
@@ -64,8 +63,7 @@ class _CommonErrors:
 
     @classmethod
     def of(cls, training: TrainingRows) -> _CommonErrors:
-        logs = floored_log(np.clip(training.stable, 1e-3, None))
-        logs = (logs - logs.mean(axis=1, keepdims=True))[:, 1:]
+        logs = log_contrasts(training.stable)
         design = _common_design(training, logs)
         # The score of a logistic model weighs its design by f (1 − f).
         weights = tuple(np.sqrt(np.maximum(f * (1.0 - f), 1e-6)) for f in training.stable.T)
@@ -124,6 +122,4 @@ def _common_design(training: TrainingRows, logs: FloatArray) -> FloatArray:
     if training.X_stable is not None:
         X = training.X_stable
         parts.append(X if X.shape[1] <= _MOST_STABLE else principal_components(X, _MOST_STABLE))
-    design = np.column_stack(parts)
-    spread = design.std(axis=0)
-    return design / np.where(spread > 0.0, spread, 1.0)
+    return scaled(np.column_stack(parts))

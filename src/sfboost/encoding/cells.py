@@ -89,14 +89,14 @@ def as_text(values: Any, name: str = "") -> Any:
     return pc.replace_substring_regex(text, r"^([+-]?\d+)\.0+$", r"\1")
 
 
-def refuse_spoilt_numbers(name: str, text: Any, most: float = 0.5) -> None:
-    """Refuse text with a share of numbers beyond `most`: a column of numbers with mistakes in it."""
+def refuse_spoilt_numbers(name: str, text: Any) -> None:
+    """Refuse text that is numbers for the most part: a column of numbers with mistakes in it."""
     pa = arrow()
     from pyarrow import compute as pc
 
     known = text.drop_null()
     numeric = np.asarray(pc.match_substring_regex(known, _NUMBER))
-    if len(numeric) and most < numeric.mean() < 1.0:
+    if len(numeric) and 0.5 < numeric.mean() < 1.0:
         example = known.filter(pa.array(~numeric))[0].as_py()
         raise ValueError(
             f"Column {name!r} holds numbers, but also text such as {example!r} ({int((~numeric).sum())} of "

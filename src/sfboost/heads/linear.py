@@ -23,6 +23,7 @@ from sfboost.marginal.probabilities import FloatArray
 _NEWTON_PARAMETERS = 120
 _NARROW = 64
 _HESSIAN_ROWS = 8192
+_MOST_ITERATIONS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,6 @@ def fit_linear(
     l2: float,
     start: LinearFit | None = None,
     solver: str = "auto",
-    max_iterations: int = 1000,
     tolerance: float = 1e-7,
     whitening: Whitening | None = None,
 ) -> LinearFit:
@@ -76,11 +76,11 @@ def fit_linear(
     fit, loss = start, Loss(X, objective, l2)
     with _threads_for(X.shape[1]):
         if solver == "newton":
-            fit = _newton(loss, start, max_iterations, tolerance)
+            fit = _newton(loss, start, tolerance)
         if not fit.converged:
             whitening = whitening or Whitening.of(X, objective.weight)
             theta = np.vstack([fit.coef, fit.intercept]).T
-            found = lbfgs(loss, theta, whitening, max_iterations=max_iterations, tolerance=tolerance)
+            found = lbfgs(loss, theta, whitening, max_iterations=_MOST_ITERATIONS, tolerance=tolerance)
             fit = LinearFit(
                 found.theta[:, :-1].T, found.theta[:, -1], found.value, found.n_iterations, found.converged
             )
@@ -101,11 +101,11 @@ def _threads_for(n_features: int) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def _newton(loss: Loss, start: LinearFit, max_iterations: int, tolerance: float) -> LinearFit:
+def _newton(loss: Loss, start: LinearFit, tolerance: float) -> LinearFit:
     """Damped Newton steps; stops unconverged where the Hessian cannot be factorised."""
     theta = np.vstack([start.coef, start.intercept]).T
     value, gradient = loss.at(theta)
-    for iteration in range(max_iterations):
+    for iteration in range(_MOST_ITERATIONS):
         if np.abs(gradient).max() <= tolerance:
             return LinearFit(theta[:, :-1].T, theta[:, -1], value, iteration, True)
         hessian = _hessian(loss.X, theta, loss.objective.weight, loss.l2)

@@ -14,6 +14,7 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 from sfboost.leakage.stress import domain_heads
 from sfboost.marginal.probabilities import FloatArray, IntArray
+from sfboost.marginal.shares import standard_error
 
 FEWEST_ROWS = 10
 _KNOTS = 6
@@ -148,9 +149,4 @@ def mixture_shares(weights: FloatArray) -> FloatArray:
 
 def share_error(weights: FloatArray, q: FloatArray) -> float:
     """Half the summed standard errors of q: the scale of its total-variation error."""
-    ratio = weights / (weights @ q)[:, None]
-    n_classes = len(q)
-    basis = np.linalg.svd(np.ones((1, n_classes)))[2][1:].T  # directions that keep the sum
-    information = basis.T @ (ratio.T @ ratio) @ basis
-    covariance = basis @ np.linalg.pinv(information) @ basis.T
-    return float(0.5 * np.sqrt(np.maximum(np.diag(covariance), 0.0)).sum())
+    return float(0.5 * standard_error(weights, q, np.ones(len(q)), np.ones(len(weights))).sum())

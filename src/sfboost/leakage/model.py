@@ -45,6 +45,8 @@ from sfboost.marginal import pseudo_label_confusion
 from sfboost.marginal.probabilities import FloatArray, IntArray, as_class_shares, as_probability_matrix
 
 _FOLDS = 5
+# Largest error of a training domain's Pr[Y | U], learned from the others, that is accepted.
+_TOLERANCE = 0.1
 
 
 class LeakRefusedError(ValueError):
@@ -168,8 +170,6 @@ def fit_leak_model(
     domain: Any,
     *,
     n_cells: int | str = "auto",
-    candidates: tuple[int, ...] = (2, 3, 4, 8),
-    tolerance: float = 0.1,
     force: bool = False,
     random_state: int = 0,
 ) -> LeakModel:
@@ -187,12 +187,8 @@ def fit_leak_model(
     y, domain : array-like of shape (n,)
         Their labels and domains, at least two.
     n_cells : "auto" or int
-        Coarseness of U; "auto" takes the best of `candidates` on stress domains, the coarser one when in
+        Coarseness of U; "auto" takes the best on stress domains (`choose_cells`), the coarser one when in
         doubt.
-    candidates : tuple of int
-        For "auto".
-    tolerance : float
-        Largest error of a training domain's Pr[Y | U], learned from the others, that is accepted.
     force : bool
         Return the model even where the domains disagree.
     random_state : int
@@ -235,10 +231,10 @@ def fit_leak_model(
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     _check_rows(proba, X, codes, classes, domain)
     if n_cells == "auto":
-        n_cells = choose_cells(proba, X, codes, domain, candidates=candidates, random_state=random_state)
+        n_cells = choose_cells(proba, X, codes, domain, random_state=random_state)
     cells = Cells(X, codes, domain, int(n_cells), random_state)
     cell, odds = cells.assign(X), log_odds(proba)
-    disagreement = _test_domains(odds, cell, codes, domain, int(n_cells), tolerance)
+    disagreement = _test_domains(odds, cell, codes, domain, int(n_cells))
     if not disagreement.acceptable and not force:
         worst = int(disagreement.excess.argmax())
         raise LeakRefusedError(
@@ -246,7 +242,7 @@ def fit_leak_model(
             "features: Pr[Y | U] of "
             f"domain {disagreement.domains[worst]!r}, learned from the others, is wrong by "
             f"{disagreement.error[worst]:.3f} ± {disagreement.standard_error[worst]:.3f} "
-            f"({tolerance:g} is accepted). "
+            f"({_TOLERANCE:g} is accepted). "
             "Use the paper's correction (sfboost.adapt), or force=True."
         )
     weight = _domain_weight(domain)
@@ -422,7 +418,7 @@ def _domain_weight(domain: npt.NDArray[Any]) -> FloatArray:
 
 
 def _test_domains(
-    odds: FloatArray, cell: IntArray, y: IntArray, domain: npt.NDArray[Any], n_cells: int, tolerance: float
+    odds: FloatArray, cell: IntArray, y: IntArray, domain: npt.NDArray[Any], n_cells: int
 ) -> Disagreement:
     """Learn from all domains but one, recover that one's Pr[Y | U] blind, compare with its labels."""
     names, n_classes = np.unique(domain), int(y.max()) + 1
@@ -443,4 +439,4 @@ def _test_domains(
             variance += share * np.hypot(share_error(weights[rows], q), labels)
         errors.append(error)
         deviations.append(variance)
-    return Disagreement(tuple(names.tolist()), np.array(errors), np.array(deviations), tolerance)
+    return Disagreement(tuple(names.tolist()), np.array(errors), np.array(deviations), _TOLERANCE)

@@ -90,7 +90,7 @@ def label_shift(proba: Any, source_prior: Any, *, sample_weight: Any = None) -> 
     share = weight / weight.sum()
     moved = shifted(given, old, share, rounds=_MOST_ROUNDS, settled=_SETTLED)
     prior = share @ moved
-    return LabelShift(prior, _standard_error(given, prior, old, weight), old)
+    return LabelShift(prior, standard_error(given, prior, old, weight), old)
 
 
 def shifted(
@@ -145,7 +145,7 @@ def shifted(
     return np.asarray((moved / moved.sum(axis=0)).T)
 
 
-def _standard_error(
+def standard_error(
     proba: FloatArray, prior: FloatArray, source_prior: FloatArray, weight: FloatArray
 ) -> FloatArray:
     """Of the maximum of the likelihood Σ w log Σ_k π_k f_k / p_k, along shares that sum to one."""

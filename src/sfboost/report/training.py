@@ -22,7 +22,6 @@ from sfboost.marginal.probabilities import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-_BINS = 15
 Curve = Mapping[str, list[float]]
 
 
@@ -208,6 +207,5 @@ def _pooled(curves: list[ReliabilityCurve], sizes: list[int]) -> Curve | None:
     )
     weight = np.concatenate([curve.weight * size for curve, size in zip(curves, sizes, strict=True)])
     return {
-        name: values.tolist()
-        for name, values in vars(bin_confidence(confidence, accuracy, weight, _BINS)).items()
+        name: values.tolist() for name, values in vars(bin_confidence(confidence, accuracy, weight)).items()
     }
