@@ -73,8 +73,8 @@ def measured(run):
                 "weights": adapted.weights_,
                 "p": None if change is None else change.p_value,
                 "verdict": None if change is None else change.verdict,
-                "accuracy": {k: float((v.argmax(axis=1) == y).mean()) for k, v in said.items()},
-                "brier": {k: brier(v, y) for k, v in said.items()},
+                "accuracy": {k: round(float((v.argmax(axis=1) == y).mean()), 5) for k, v in said.items()},
+                "brier": {k: round(brier(v, y), 5) for k, v in said.items()},
             }
         )
     return made

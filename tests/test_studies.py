@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
@@ -21,3 +22,14 @@ def test_a_script_imports_only_what_exists(script):
         if not isinstance(missing, ModuleNotFoundError) or str(missing.name).startswith("sfboost"):
             raise
         pytest.skip(f"{missing.name} is not installed")
+
+
+@pytest.mark.parametrize("half", ["development", "held-out"])
+def test_the_page_shows_what_the_study_of_unseen_tables_recorded(half):
+    pytest.importorskip("pandas", reason="the study makes a table of its records")
+    recorded = (ROOT / "records" / "studies" / "answers_unseen.jsonl").read_text("utf-8").splitlines()
+    study = runpy.run_path(str(ROOT / "studies" / "study_answers.py"), run_name="read")
+    shown = (ROOT / "docs" / "shifts.md").read_text("utf-8").splitlines()
+    lines = study["page"]([json.loads(line) for line in recorded], half)
+    assert len(lines) > 10
+    assert [line for line in lines if line not in shown] == []
