@@ -222,17 +222,16 @@ def _means(values: FloatArray, domain: npt.NDArray[Any]) -> tuple[FloatArray, Fl
 def _p_alike(y: npt.NDArray[np.intp], guess: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> float:
     """Chi-square test that a guess is right equally often in all domains, with classes at their shares."""
     means, variances = [], []
-    labels, counts = np.unique(y, return_counts=True)
+    shares = np.bincount(y) / len(y)
     for name in np.unique(domain):
-        mean = variance = 0.0
-        for label, count in zip(labels, counts, strict=True):
-            rows = (guess == y)[(domain == name) & (y == label)]
-            if len(rows) == 0:
-                continue  # a class that a domain does not have says nothing about the domain
-            p, share = (rows.sum() + 1) / (len(rows) + 2), count / len(y)
+        mean = variance = whole = 0.0
+        for label in np.unique(y[domain == name]):
+            rows, share = (guess == y)[(domain == name) & (y == label)], shares[label]
+            p = (rows.sum() + 1) / (len(rows) + 2)
             mean, variance = mean + share * float(rows.mean()), variance + share**2 * p * (1 - p) / len(rows)
-        means.append(mean)
-        variances.append(variance)
+            whole += share
+        means.append(mean / whole)
+        variances.append(variance / whole**2)
     if len(means) < 2:
         return 1.0
     weight = 1.0 / np.array(variances)
