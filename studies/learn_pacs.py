@@ -126,7 +126,11 @@ def table(lines: list[dict[str, Any]]) -> str:
         values = [100 * line["scores"][name] for line in lines]
         told = ORACLE.get(name, name)
         made.append(f"| {told} | " + " | ".join(f"{v:.1f}" for v in [*values, float(np.mean(values))]) + " |")
-    made += ["", "ORACLE: that directions of the new rows help at all was found on test accuracies of PACS.", ""]
+    made += [
+        "",
+        "ORACLE: that directions of the new rows help at all was found on test accuracies of PACS.",
+        "",
+    ]
     for line in lines:
         made.append(
             f"{line['style']}: {line['decision']} along {line['components']} components, {line['seconds']} s"
