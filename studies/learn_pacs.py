@@ -23,11 +23,10 @@ import numpy as np
 from torch import nn
 
 from sfboost import StableFeatureBoosting
-from sfboost.datasets.features import EfficientNetFeatures
+from sfboost.datasets.features import EfficientNetFeatures, with_features
 from sfboost.lab.baselines import ADAPTERS, TRAINERS
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.datasets import load
-from sfboost.lab.datasets.picture_features import with_features
 from sfboost.torch import Plan, SFBClassifier
 
 STYLES = ("photo", "art_painting", "cartoon", "sketch")
@@ -127,7 +126,11 @@ def table(lines: list[dict[str, Any]]) -> str:
         values = [100 * line["scores"][name] for line in lines]
         told = ORACLE.get(name, name)
         made.append(f"| {told} | " + " | ".join(f"{v:.1f}" for v in [*values, float(np.mean(values))]) + " |")
-    made += ["", "ORACLE: that directions of the new rows help was found on test accuracies of PACS.", ""]
+    made += [
+        "",
+        "ORACLE: that directions of the new rows help at all was found on test accuracies of PACS.",
+        "",
+    ]
     for line in lines:
         made.append(
             f"{line['style']}: {line['decision']} along {line['components']} components, {line['seconds']} s"

@@ -262,7 +262,12 @@ def test_check_says_of_each_feature_whether_its_meaning_changed(files, sfboost):
     assert all(own > 0.2 for own in found["heart_rate"]["own"].values())
     assert found["heart_rate"]["here"] < -0.2
     assert sfboost.json("check", files.train, *ROLES)["features"] == []
-    text = sfboost("check", files.train, files.new, *ROLES).stdout
+    done = sfboost("check", files.train, files.new, *ROLES)
+    assert "f_S (the stable predictor's probabilities)" in done.stderr
+    text = done.stdout
+    remedies = [line for line in text.splitlines() if line.startswith("  → ")]
+    assert remedies
+    assert not any(symbol in remedy for remedy in remedies for symbol in ("X_S", "X_U", "f_S"))
     assert re.search(r"heart_rate  changed +-\d+ % of its meaning left, p < 0.001", text)
     assert "p = 0.000" not in text
 

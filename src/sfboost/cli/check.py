@@ -12,6 +12,7 @@ from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure
 from sfboost.diagnostics import CHECKS, Diagnosis
 from sfboost.diagnostics.result import p_in_words
+from sfboost.report.verdict import SYMBOLS, in_words
 from sfboost.tables.foreign_text import plain
 from sfboost.tables.preparing import csv_types, prepare_new
 from sfboost.tables.reading import read
@@ -51,6 +52,7 @@ def check(
         X_new = here.X
     with voice.waiting("Checking"):
         diagnosis = model.diagnose(training.X, training.y, training.domain, X_new, level=level)
+    voice.note(f"Symbols: {'; '.join(f'{symbol} ({meaning})' for symbol, meaning in SYMBOLS)}.")
     voice.result(diagnosis.to_dict(), *_meanings(diagnosis, asked=new is not None), *_words(diagnosis))
 
 
@@ -79,7 +81,7 @@ def _words(diagnosis: Diagnosis) -> list[Line]:
         lines += [((f"  {check.question}", "dim"),) for check in CHECKS if check.name == result.check]
         lines.append(f"  {result.sentence}")
         if result.remedy:
-            lines.append(f"  → {result.remedy}")
+            lines.append(f"  → {in_words(result.remedy)}")
     if diagnosis.skipped:
         lines.append(
             f"not run without rows of a new domain: {'; '.join(name for name, _ in diagnosis.skipped)}"

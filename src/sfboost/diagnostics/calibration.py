@@ -46,7 +46,8 @@ def check_calibration(inputs: CheckInputs) -> CheckResult:
             )
         return CheckResult("calibration", "holds", found, "", *result)
     remedy = (
-        "Calibrate f_S on held-out domains (calibration='nll', cv=LeaveOneGroupOut(), calibration_bias=True)."
+        "Calibrate f_S on held-out domains: cv=LeaveOneGroupOut() and calibration_bias=True; with the "
+        "command calibration_bias = true under [model] of --config."
     )
     gaps = {name: _share_gap(training, rows) for name, rows in training.by_domain}
     effect = max(

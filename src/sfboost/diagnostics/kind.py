@@ -59,7 +59,10 @@ def check_kind_of_stability(inputs: CheckInputs) -> CheckResult:
     if posterior:
         return CheckResult("kind of stability", "holds", found, "", *result)
     if likelihood:
-        remedy = "Use transport='likelihood': P(X_S | Y) is what transports."
+        remedy = (
+            "Use transport='likelihood' (with the command under [model] of --config): how the classes look "
+            "is what stays, not what the looks say of the class."
+        )
         return CheckResult("kind of stability", "violated", found, remedy, *result)
     remedy = "Neither kind fits: look for the stable columns that change."
     return CheckResult("kind of stability", "doubtful", found, remedy, *result)

@@ -24,7 +24,7 @@ from sfboost.report.svg import (
     draw_slopes,
     key_mark,
 )
-from sfboost.report.verdict import in_words
+from sfboost.report.verdict import SYMBOLS, in_words
 from sfboost.tables.foreign_text import plain
 
 # More columns than this are in the table alone.
@@ -36,14 +36,6 @@ _IN_PERCENT = POINTS - {"auroc"}
 _BESIDE = ("accuracy", "balanced_accuracy", "log_loss", "auroc")
 # What is foretold without labels.
 _FORETOLD = ("accuracy", "balanced_accuracy", "auroc", "log_loss", "cost")
-_SYMBOLS = (
-    ("Y", "the class"),
-    ("X_S, X_U", "the stable and the unstable features"),
-    ("f_S", "the stable predictor's probabilities"),
-    ("s", "its informativeness: 0 knows nothing, 1 knows everything"),
-    ("p", "chance of so strong a sign if the assumption holds"),
-    ("nats", "unit of log loss"),
-)
 
 
 def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
@@ -83,7 +75,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         best_scores=_best(facts.scores),
-        symbols=_SYMBOLS,
+        symbols=SYMBOLS,
         made=made,
         command=command,
         meanings_drawing=draw_meanings(shown, names) if shown else None,

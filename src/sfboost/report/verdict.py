@@ -19,6 +19,17 @@ _WORDS = (
 )
 
 
+#: What stands for what in the figures.
+SYMBOLS = (
+    ("Y", "the class"),
+    ("X_S, X_U", "the stable and the unstable features"),
+    ("f_S", "the stable predictor's probabilities"),
+    ("s", "its informativeness: 0 knows nothing, 1 knows everything"),
+    ("p", "chance of so strong a sign if the assumption holds"),
+    ("nats", "unit of log loss"),
+)
+
+
 @dataclass(frozen=True)
 class Headline:
     """What was done and why.
