@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.lab.datasets import load
+from sfboost.lab.experiments.origin import origin
 from sfboost.torch import Plan, SFBClassifier
 
 AGREEMENTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
@@ -79,6 +80,7 @@ def run(images: str, rows: int | None, seed: int) -> dict[str, object]:
         "images": images,
         "rows": rows,
         "seed": seed,
+        **origin(),
         "chosen": model.search_[0]["candidate"],
         "shown_stable": model.verification_.stable,
         "seconds": [round(searched, 1), round(single, 1)],

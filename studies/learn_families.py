@@ -23,6 +23,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from sfboost.lab.datasets import load
+from sfboost.lab.experiments.origin import origin
 from sfboost.torch import Plan, SFBClassifier
 
 #: Family → data set, its options, and whether the last class is rare.
@@ -79,6 +80,7 @@ def run(family: str, seed: int) -> dict[str, Any]:
     return {
         "family": family,
         "seed": seed,
+        **origin(),
         "chosen": model.search_[0]["candidate"],
         "shown_stable": model.verification_.stable,
         "decision": adapted.decision_,

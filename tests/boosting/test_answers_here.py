@@ -55,10 +55,10 @@ def test_without_a_guard_the_intervals_allow_for_the_leak_of_training(hospitals)
         assert widths[0] > widths[1], name
 
 
-def test_rows_of_a_frame_are_mixed_by_name(model, hospitals):
+@pytest.mark.parametrize("names", [["s", "u"], ["s", "self"]])
+def test_rows_of_a_frame_are_mixed_by_name(model, hospitals, names):
     pandas = pytest.importorskip("pandas", reason="a frame is needed")
     X, y, domain = hospitals
-    names = ["s", "u"]
     frame = pandas.DataFrame(X, columns=names)
     fitted = StableFeatureBoosting(["s"]).fit(frame, y, sample_domain=domain)
     X_new = draw_anticausal(800, 0.1, seed=5)[0]

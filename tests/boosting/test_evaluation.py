@@ -49,7 +49,7 @@ def test_it_prints_and_exports(best):
     assert text.splitlines()[-1].startswith("mean")
     assert len(best.rows()) == 12
     pytest.importorskip("pandas", reason="the [app] extra brings pandas")
-    assert best.to_frame().shape == (12, 8 + len(METRICS))
+    assert best.to_frame().shape == (12, 9 + len(METRICS))
 
 
 def test_the_regret_is_what_the_best_candidate_has_beyond_the_answer(best):
@@ -107,9 +107,23 @@ def test_auroc_is_told_where_a_class_is_rare(share, shown):
     scores = {method: dict.fromkeys(METRICS, 0.5) for method in COMPARED}
     one = DomainScores("a", 100, "pooled", "", scores, 0.0, {"stable": 0.6}, (1 - share, share))
     text = str(DomainEvaluation((one,)))
-    assert ("auroc" in text) == shown
+    assert ("AUROC" in text) == shown
     assert "< 0.001" in text  # no p is zero
     assert "10.0" in text  # the regret, in points
+
+
+def test_where_nobody_can_tell_the_decision_says_so():
+    scores = {method: dict.fromkeys(METRICS, 0.5) for method in COMPARED}
+    told = [DomainScores("a", 100, "adapted", "", scores, 0.5, unclear=unclear) for unclear in (True, False)]
+    lines = str(DomainEvaluation(tuple(told))).splitlines()
+    assert [line.split("  ")[-1] for line in lines if line.startswith("a ")][2:] == [
+        "adapted, cannot tell",
+        "adapted",
+    ]
+    X, y, domain = wards(n=40)
+    few = StableFeatureBoosting([0], [1]).evaluate(X, y, domain)
+    assert [d.unclear for d in few.domains] == [d.reason.startswith("Cannot tell") for d in few.domains]
+    assert any(d.unclear for d in few.domains)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Frames with text, truth values and missing cells, of any library: encoded by what training rows say."""
 
+import warnings
 from functools import lru_cache
 
 import numpy as np
@@ -112,6 +113,31 @@ def test_no_cell_is_filled_in_silence():
     with pytest.warns(EncodingWarning, match=r"Missing in new rows;.*'stable' in 9.3 %"):
         model.predict(new)
     model.predict(new.dropna())
+
+
+def test_many_fits_tell_once_what_is_filled_in_and_at_the_callers_line():
+    frame, y = draw(600, 0.9, 0)
+    domain = np.arange(600) % 3
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"], play=False)
+
+    def heard(call):
+        with warnings.catch_warnings(record=True) as all_of_them:
+            warnings.simplefilter("always", EncodingWarning)
+            call(frame, y, domain)
+        return [one for one in all_of_them if issubclass(one.category, EncodingWarning)]
+
+    (warning,) = heard(model.evaluate)
+    assert "'stable' in 9.2 %" in str(warning.message)
+    assert warning.filename == __file__
+    assert len(heard(model.fit)) == 1
+    assert heard(model.evaluate) == heard(model.calibrate_sets) == []
+
+
+def test_ids_that_count_as_features_are_doubted():
+    frame, y = draw(600, 0.9, 0)
+    model = StableFeatureBoosting(["stable"], ["colour", "row"], play=False)
+    with pytest.warns(EncodingWarning, match="'row' has another whole number in every row"):
+        model.fit(frame.assign(row=range(600)), y, sample_domain=np.arange(600) % 2)
 
 
 def test_a_users_pipeline_gets_its_raw_columns():

@@ -1,13 +1,14 @@
 """Coordinates from sums: those of all domains less those of one are what the others teach by themselves."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from sfboost.change import View
 from sfboost.change.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
-from sfboost.change.reference import _stacked
+from sfboost.change.reference import Reference, _stacked, measure_domain
+from sfboost.change.testing import compare
 
 
 def domains(n_classes=3):
@@ -40,7 +41,6 @@ def by_hand(views, labels):
     length = np.linalg.norm(direction, axis=0)
     gram = X.T @ (w[:, None] * X)
     gram += 1e-3 * np.trace(gram) / len(gram) * np.eye(len(gram))
-    to = np.linalg.solve(gram, X.T @ (w[:, None] * np.hstack([U, view.evidence])))
     return {
         "centre": centre,
         "unit": unit,
@@ -48,8 +48,7 @@ def by_hand(views, labels):
         "mean": mean,
         "spread": spread,
         "direction": direction / np.where(length > 1e-9, length, 1.0),
-        "to_unstable": to[:, : U.shape[1]],
-        "to_evidence": to[:, U.shape[1] :],
+        "to_unstable": np.linalg.solve(gram, X.T @ (w[:, None] * U)),
     }
 
 
@@ -59,9 +58,11 @@ def test_sums_say_what_the_rows_say_also_without_one_domain(out):
     units, n = CommonUnits.of(_stacked(views)), sum(map(len, labels))
     sums = [MeaningSums.of(view, y, units, len(y) / n) for view, y in zip(views, labels, strict=True)]
     every = sums[0] + sums[1] + sums[2]
-    found = MeaningCoordinates.learn(every if out is None else every - sums[out], units)
+    says = np.random.default_rng(1).normal(size=(4, 3))
+    found = MeaningCoordinates.learn(every if out is None else every - sums[out], units, says)
     kept = [i for i in range(3) if i != out]
     expected = by_hand([views[i] for i in kept], [labels[i] for i in kept])
+    expected["says"] = says / units.unit[:, None]  # the same steps, whoever is left out
     # Without the first domain its column is constant, and says nothing.
     columns = slice(None) if out != 0 else slice(0, 3)
     for name in (field.name for field in fields(found)):
@@ -70,3 +71,40 @@ def test_sums_say_what_the_rows_say_also_without_one_domain(out):
             there, here = there[..., columns], here[..., columns]
         np.testing.assert_allclose(here, there, rtol=1e-7, atol=1e-9, err_msg=name)
     assert out != 0 or found.unit[3] == units.unit[3]
+
+
+def test_the_evidence_is_the_linear_part_of_what_the_pooled_classifier_adds():
+    rng = np.random.default_rng(0)
+    U, X = rng.normal(3.0, 2.0, (20_000, 2)), rng.normal(size=(20_000, 3))
+    part = np.column_stack([U @ [0.5, -1.0], U @ [-0.5, 1.0]])
+    steps = rng.normal(size=(len(U), 1)) * [1.0, -1.0]  # what trees add to it from row to row
+    stable = np.tile(np.log([0.5, 0.5]), (len(U), 1))
+    view = View(stable, U, part + steps, X, np.full(len(U), 1.0 / len(U)), np.zeros_like(part))
+    units = CommonUnits.of(view)
+    sums = MeaningSums.of(view, rng.integers(0, 2, len(U)), units, 1.0)
+    coordinates = MeaningCoordinates.learn(sums, units, units.evidence(view))
+    np.testing.assert_allclose(coordinates.says, [[0.5, -0.5], [-1.0, 1.0]], atol=0.03)
+    found = coordinates.evidence(coordinates.standardised(view))
+    np.testing.assert_allclose(found, part - part.mean(axis=0), atol=0.3)
+    assert abs(np.corrcoef(found[:, 0], steps[:, 0])[0, 1]) < 0.02
+
+
+def test_evidence_of_files_of_before_is_unknown_and_the_rest_is_kept():
+    views, labels = domains()
+    made = Reference.learn(views, labels, ["a", "b", "c"])
+    now = {field.name: getattr(made, field.name) for field in fields(made)}
+    assert Reference._upgraded(now) == now
+    old = Reference(**Reference._upgraded(now | {"neutral": None}))
+    state = {field.name: getattr(made.coordinates, field.name) for field in fields(made.coordinates)}
+    del state["says"]
+    state = MeaningCoordinates._upgraded(state | {"to_evidence": np.ones((3, 3))})
+    old = replace(old, coordinates=MeaningCoordinates(**state))
+    readings = zip(compare_new(old, views[0]), compare_new(made, views[0]), strict=True)
+    for here, there in readings:
+        for name, p_value in {"evidence": 0.5, "evidence_slope": 0.5, "evidence_scale": 1.0}.items():
+            np.testing.assert_allclose(getattr(here, name).p_value, [p_value], atol=1e-3, err_msg=name)
+        np.testing.assert_array_equal(here.meaning.p_value, there.meaning.p_value)
+
+
+def compare_new(reference, view):
+    return compare(reference, measure_domain("new", reference.coordinates, view, reference.prior))

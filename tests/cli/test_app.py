@@ -96,6 +96,20 @@ def test_every_command_is_found_and_described():
         assert load_command(name).help
 
 
+def test_help_cuts_nothing_on_a_narrow_terminal():
+    """A table of rich cut the names of options, and of commands a plain list cuts what they do."""
+    from sfboost.cli.app import COMMANDS, load_command
+
+    for words in ([], ["data"], ["results"], *([name] for name in COMMANDS)):
+        shown = CliRunner().invoke(app, [*words, "--help"], terminal_width=80, env={"COLUMNS": "80"}).output
+        assert "…" not in shown.replace("NAME…", "").replace("[NAME]…", "")
+        assert "..." not in shown.replace("[ARGS]...", "").replace("]...", "")
+        assert max(map(len, shown.splitlines())) <= 80
+    shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "80"}).output
+    for option in load_command("run").params:
+        assert all(name in shown for name in option.opts if name.startswith("--"))
+
+
 def test_a_misspelt_command_is_answered_with_the_nearest():
     done = CliRunner().invoke(app, ["evalute"])
     assert done.exit_code == 2

@@ -1,6 +1,7 @@
 """Labels of some rows of a new table, and costs of wrong decisions: what they change, and what is refused."""
 
 import os
+import re
 import warnings
 
 import numpy as np
@@ -29,7 +30,11 @@ def partly(tmp_path):
 def test_labels_are_used_and_not_scored_again(sfboost, files, partly, tmp_path):
     told = sfboost.json("adapt", files.model, partly, "--labels", "seen", "-o", tmp_path / "a.sfb")
     assert "40 of 800 rows have a label in 'seen': these are used to adapt." in told["remarks"]
-    said = sfboost("adapt", files.model, partly, "--labels", "seen", "-o", tmp_path / "b.sfb")
+    page = tmp_path / "page.html"
+    said = sfboost(
+        "adapt", files.model, partly, "--labels", "seen", "-o", tmp_path / "b.sfb", "--report", page
+    )
+    assert "40 labels of the new domain were used to adapt." in page.read_text(encoding="utf-8")
     assert "on the 760 labels that were given" in said.output
 
 
@@ -169,3 +174,9 @@ def test_where_a_class_is_rare_more_than_accuracy_is_told(sfboost, tmp_path):
     )
     assert "balanced accuracy on the" in said.output
     assert "AUROC on the" in said.output
+    own = sfboost("evaluate", tmp_path / "train.csv", *ROLES).output
+    assert re.search(r"AUROC stable 0\.\d+, answer 0\.\d+, pooled 0\.\d+\. --metric auroc compares", own)
+    assert (
+        "A class is rare"
+        not in sfboost("evaluate", tmp_path / "train.csv", *ROLES, "--metric", "auroc").output
+    )

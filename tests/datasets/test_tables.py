@@ -51,6 +51,13 @@ def test_the_users_frame_is_not_changed(rows):
     pd.testing.assert_frame_equal(rows, before)
 
 
+def test_a_column_may_be_called_self(rows):
+    dataset = made(
+        rows.rename(columns={"smokes": "self"}), stable_features=["age"], unstable_features=["self"]
+    )
+    assert dataset.domain("X").X["self"].tolist() == [1.0, 0.0, 1.0]
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
 def test_a_file_gives_the_same_as_its_frame(rows, tmp_path, ending):
     path = tmp_path / f"rows.{ending}"

@@ -98,3 +98,31 @@ def test_text_where_numbers_were_is_refused():
     encoder = Encoder.fit(pa.table({"age": [1.0, 2.0]}), ["age"])
     with pytest.raises(ValueError, match="'age' held numbers in training"):
         encoder.encode(pa.table({"age": ["old", "young"]}))
+
+
+def test_all_columns_that_are_no_features_are_named_at_once():
+    table = pa.table(
+        {
+            "age": list(range(120)),
+            "case": [f"case {i}" for i in range(120)],
+            "day": [f"2024-01-{i % 28 + 1:02}T{i // 28:02}:00" for i in range(120)],
+            "seen on": pa.array(range(120), pa.date32()),
+        }
+    )
+    with pytest.raises(ValueError, match="3 columns cannot be features") as refused:
+        Encoder.fit(table, table.column_names)
+    said = str(refused.value)
+    assert "'case' holds 120 different texts, such as 'case 0'" in said
+    assert "'seen on' holds dates" in said
+    assert "(--drop 'case,day,seen on')" in said
+    assert said.endswith("Of a date, make a number that matters, such as an age.")
+
+
+def test_a_column_that_looks_like_an_id_is_doubted():
+    rows = {"age": [40, 41] * 60, "row": list(range(120)), "chol": [i + 0.5 for i in range(120)]}
+    encoder = Encoder.fit(pa.table(rows), list(rows))
+    (doubt,) = encoder.doubts(pa.table(rows))
+    assert doubt.startswith("'row' has another whole number in every row and counts as a feature")
+    assert Encoder.fit(pa.table(rows), ["age", "chol"]).doubts(pa.table(rows)) == []
+    few = pa.table({name: cells[:50] for name, cells in rows.items()})
+    assert encoder.doubts(few) == []

@@ -65,6 +65,13 @@ def test_changes_are_counted_by_class_and_shown_surest_first():
     assert find_changes(("no", "yes"), stable, adapted, None).examples == ()
 
 
+def test_cells_are_shown_as_people_write_them():
+    stable, adapted = np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]])
+    row = {"income": 200000.0, "age": 41.0, "score": -0.313512, "tiny": 1.25e-7, "id": 7, "gap": float("nan")}
+    (shown,) = find_changes(("no", "yes"), stable, adapted, [row]).examples
+    assert list(shown.cells.values()) == ["200000", "41", "-0.3135", "1.25e-07", "7", "–"]
+
+
 def test_scores_are_those_of_the_predictions(case, new_features):
     y = (case.new["sick"] == "yes").to_numpy(int)
     expected = score_predictions(y, case.adapted.predict_proba(new_features))

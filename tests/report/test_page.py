@@ -156,3 +156,28 @@ def test_the_best_scores_are_bold_and_what_looks_alike_is_marked_alike(case):
     table = page.partition("With the labels of the new domain")[2].partition("</table>")[0]
     bold = re.findall(r'class="best">([^<]+)<', table)
     assert bold == ["90.0\u00a0%", "0.200", "90.0\u00a0%"]
+
+
+def test_the_page_and_the_card_say_how_many_labels_were_used(case):
+    footer = render(case.facts).partition("<footer>")[2]
+    assert "No label of the new domain was used to adapt." in footer
+    assert "none of them labelled" in model_card(case.facts)
+    taught = replace(case.facts, n_labelled=20)
+    assert "20 labels of the new domain were used to adapt." in render(taught).partition("<footer>")[2]
+    assert "20 of them labelled" in model_card(taught)
+
+
+def test_a_few_missing_cells_are_not_called_none(case):
+    page = render(replace(case.facts, missing=(("chol", (0.0, 0.001, 0.2), 0.004),)))
+    table = page.partition("What was missing")[2].partition("</table>")[0]
+    shown = re.findall(r"<td[^>]*>([^<]+)<", table)
+    assert shown == ["0\u00a0%", "&lt; 1\u00a0%", "20\u00a0%", "&lt; 1\u00a0%"]
+
+
+def test_a_decision_that_nobody_could_be_sure_of_says_so_in_the_table(case):
+    unclear = [record | {"unclear": True} for record in case.training.evaluation]
+    page = render(replace(case.facts, training=replace(case.training, evaluation=unclear)))
+    assert page.count(", cannot tell</td>") == len(case.training.domains)
+    clear = [record | {"unclear": False} for record in case.training.evaluation]
+    page = render(replace(case.facts, training=replace(case.training, evaluation=clear)))
+    assert ", cannot tell</td>" not in page

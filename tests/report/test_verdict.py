@@ -33,7 +33,7 @@ def test_a_change_is_claimed_only_where_one_is_shown(case, decision):
 def test_nothing_changed_is_claimed_only_where_the_answer_says_so_too(case):
     assert said(case, "unchanged", "pooled") == "Use all features as trained: nothing changed here."
     assert (
-        said(case, "unchanged", "blended") == "Use the blend: no change is shown here, and none is excluded."
+        said(case, "unchanged", "blended") == "Use the blend: a change is neither shown nor ruled out here."
     )
     assert "nothing changed" not in said(case, "changed", "pooled")
 

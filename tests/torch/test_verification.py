@@ -85,3 +85,31 @@ def test_a_domain_in_which_f_s_is_wrong_about_itself_contradicts_it_whatever_the
     nothing = np.random.default_rng(1).normal(size=(len(y), 1))
     assert not verify(_proba(colour, 0.85), nothing, y, domain).same_in_all_domains
     assert verify(_proba(shape), nothing, y, domain).same_in_all_domains
+
+
+def test_domains_that_hardly_differ_do_not_show_which_feature_is_the_stable_one():
+    rng, n = np.random.default_rng(2), 3000
+    y, domain = rng.integers(0, 2, n), np.repeat(["a", "b"], n // 2)
+    colour, shape = (np.where(rng.random(n) < often, y, 1 - y) for often in (0.85, 0.75))
+    for f_s, phi_u in ((shape, colour), (colour, shape)):  # nothing tells them apart
+        found = verify(_proba(f_s, (f_s == y).mean()), phi_u[:, None].astype(float), y, domain)
+        assert found.same_in_all_domains
+        assert found.gap + 1.64 * found.gap_error < 0.2
+        assert not found.domains_differ
+        assert not found.stable
+        assert "hardly differ" in found.reason
+    y, domain, colour, shape = _rows()
+    assert verify(_proba(shape), colour[:, None].astype(float), y, domain).domains_differ
+
+
+def test_an_f_s_that_says_nothing_where_the_unstable_feature_says_nothing_is_not_shown_to_be_stable():
+    y, domain, colour, shape = _rows()
+    noise = np.random.default_rng(1).integers(0, 2, len(y))
+    faint = verify(_proba(noise, 0.51), colour[:, None].astype(float), y, domain)
+    assert faint.domains_differ
+    assert faint.gap + 1.64 * faint.gap_error < 0.2
+    assert not faint.stable
+    assert "not shown to say anything by itself" in faint.reason
+    said = verify(_proba(shape), colour[:, None].astype(float), y, domain)
+    # A channel that is right three times in four, in nats.
+    assert said.gain == pytest.approx(np.log(2) + 0.75 * np.log(0.75) + 0.25 * np.log(0.25), abs=0.03)

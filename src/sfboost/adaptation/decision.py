@@ -36,10 +36,12 @@ class AdaptationRefused(AdaptationWarning):
 
 
 @contextmanager
-def unwarned() -> Iterator[None]:
+def unwarned(*also: type[Warning]) -> Iterator[None]:
     """Leave out what an adaptation warns of: for one that is tried, or whose decision is told elsewhere."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
+        for category in also:
+            warnings.simplefilter("ignore", category)
         yield
 
 

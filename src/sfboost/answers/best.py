@@ -64,7 +64,6 @@ def best_answer(
     `adaptation` is SFB's, if it is at hand. `known` has the class positions of labelled rows, −1 elsewhere:
     if there are any, they weigh the candidates too. `doubt` says why f_S is not to be trusted, if it is not.
     """
-    rows = rows.beside(experience.reference.neutral)
     change = change_of_rows(experience.reference, experience.habits, rows)
     answers = dict(fit_candidates(rows, change, experience.habits, settings, adaptation))
     quiet = quiet_answer(experience.cases, [*answers, *ALSO_QUIET])

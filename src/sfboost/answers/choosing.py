@@ -5,12 +5,13 @@ are near) say what each candidate gains over the stable predictor; the one that 
 error over domains, is taken, and the stable predictor if none gains. Between "nothing changed" and "changed"
 the weights move with the p-value of the test and with what is at stake, gain after a change against cost
 where nothing changed: an answer does not jump. The gain is at least what the answer to a change believes that
-the other would lose on these very rows: own domains do not know how far off a new unit is here.
+the other would lose on these very rows: own domains do not know how far off a new unit is here. Rows that
+cannot tell are no other case: what little they say is in their p-value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,6 @@ from sfboost.answers.play import AS_IS, Case
 from sfboost.answers.quiet import AVERAGED, COMPONENTS
 from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
-from sfboost.marginal.probabilities import FloatArray
 
 # From here on a change counts, and here it is taken for sure.
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
@@ -31,8 +31,8 @@ _ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
-# Of domains whose rows cannot tell, so many have changed: a guess, worth little against what they look like.
-_CHANGES_ARE = 0.2
+# A blend with so much of one answer goes by its name.
+_NEARLY_ALL = 0.95
 
 _NONE = (0.0, 0.0)
 
@@ -40,7 +40,7 @@ WORDS = {
     "pooled": "all features as trained",
     "stable": "the stable features alone",
     "boosted": "the unstable features learned anew (SFB)",
-    "mended": "all features as trained, the changed ones put back",
+    "mended": "all features as trained, the changed ones put back to what they meant",
     "dropped": "all features as trained but the changed ones",
     "grafted": "the changed features learned anew on top of all others",
 }
@@ -63,6 +63,7 @@ class Choice:
     weights : dict of str to float
         They sum to one.
     decision : {"pooled", "adapted", "blended", "kept stable"}
+        By the answer that has 95 % of the weight or more; "blended" if none has.
     reason : str
     gains : dict of str to tuple of float
         On own domains that look like the new one: what each candidate gains over the stable predictor, in
@@ -89,12 +90,6 @@ def choose(
     """
     quiet = quiet_answer(cases, available)
     available = [name for name in available if name in WORDS]
-    if change.verdict == "cannot tell":
-        # Without any power what the rows look like says nothing either.
-        alike = change if len(change.own) > 1 and change.power > 0.0 else None
-        gains = _gains(cases, alike, available, _belief(cases))
-        best = _most(gains)
-        return Choice({best: 1.0}, _kind({best: 1.0}), _cannot_tell(change, best), gains)
     doubt = _doubt(change.p_value)
     if doubt == 0.0:
         return Choice({quiet: 1.0}, _kind({quiet: 1.0}), _unchanged(change, quiet, learner), {})
@@ -114,7 +109,10 @@ def choose(
         weights = {name: part / sum(weights.values()) for name, part in weights.items()}
     same = quiet in weights and len(weights) == 1 and change.verdict != "changed"
     unit = "in cost a row" if any(case.cost for case in cases) else "in Brier score"
-    reason = _unchanged(change, quiet, learner) if same else _changed(change, weights, best, gains, unit)
+    if same:
+        reason = _unchanged(change, quiet, learner)
+    else:
+        reason = _changed(change, weights, best, gains, unit) + _what_would_help(change)
     return Choice(weights, _kind(weights), reason, gains)
 
 
@@ -173,13 +171,6 @@ def _most(gains: dict[str, tuple[float, float]]) -> str:
     return best if gains.get(best, _NONE)[0] > 0.0 else "stable"
 
 
-def _belief(cases: Sequence[Case]) -> FloatArray:
-    """Before the new rows are looked at: the domain is as own ones are, or like one that was changed."""
-    untouched = np.array([case.kind == AS_IS for case in cases])
-    changed = _CHANGES_ARE / max(int((~untouched).sum()), 1)
-    return np.where(untouched, (1.0 - _CHANGES_ARE) / max(int(untouched.sum()), 1), changed)
-
-
 def quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
     """Pooled, unless own domains as they are clearly prefer another."""
     untouched = [case for case in cases if case.kind == AS_IS]
@@ -197,28 +188,19 @@ def quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
 
 
 def _gains(
-    cases: Sequence[Case],
-    change: Change | None,
-    available: Collection[str],
-    belief: FloatArray | None = None,
+    cases: Sequence[Case], change: Change | None, available: Collection[str]
 ) -> dict[str, tuple[float, float]]:
-    """What each candidate gains over the stable predictor on cases that look like this change.
-
-    `belief` says how likely each case is beforehand. Then few rows, whose signature is mostly chance, change
-    it little.
-    """
+    """What each candidate gains over the stable predictor on cases that look like this change."""
     if not cases:
         return {}
-    alike = np.ones(len(cases)) if belief is None else belief
+    alike = np.ones(len(cases))
     if change is not None:
         signatures = np.array([case.signature for case in cases])
         # Two classes have one number less, and so have files of before.
         both = min(signatures.shape[1], len(change.signature))
         apart = signatures[:, :both] - np.array(change.signature[:both])
         far = ((apart / _ALIKE[:both]) ** 2).sum(axis=1)
-        if belief is not None:
-            far *= min(1.0, change.n_rows / float(np.mean([case.n_rows for case in cases])))
-        alike = alike * np.exp(-0.5 * (far - far.min())) + 1e-12
+        alike = np.exp(-0.5 * (far - far.min())) + 1e-12
     domains = sorted({case.domain for case in cases})
     mine = np.array([[case.domain == domain for case in cases] for domain in domains])
     weight = mine @ alike
@@ -238,9 +220,9 @@ def _gains(
 
 
 def _kind(weights: dict[str, float]) -> str:
-    if len(weights) > 1:
+    name = max(weights, key=weights.__getitem__)
+    if weights[name] < _NEARLY_ALL:
         return "blended"
-    (name,) = weights
     return {"pooled": "pooled", AVERAGED: "pooled", "stable": "kept stable"}.get(name, "adapted")
 
 
@@ -253,22 +235,30 @@ def _as_ever(change: Change) -> str:
 
 
 def _unchanged(change: Change, quiet: str, learner: str) -> str:
-    reason = f"Nothing changed: {_as_ever(change)}. The answer is {_WORDS[quiet]}"
+    told = f"Nothing changed: {_as_ever(change)}."
+    if change.verdict == "cannot tell":
+        told = f"{_cannot_tell(change)}, and nothing speaks for it."
+    reason = f"{told} The answer is {_WORDS[quiet]}"
     if quiet != "pooled":
-        return f"{reason}, which your own domains clearly prefer to all features as trained."
-    return reason + f" ({learner})" * bool(learner) + "."
-
-
-def _cannot_tell(change: Change, best: str) -> str:
-    if len(change.own) < 2:
-        why, help_ = "there is one training domain", "more training domains"
+        reason += ", which your own domains clearly prefer to all features as trained."
     else:
-        why = f"power {change.power:.1f}, {LEAST_POWER:.0f} is needed"
-        help_ = "more rows, more training domains or a stable predictor that says more"
-    return (
-        f"Cannot tell whether a meaning changed ({why}): the answer is {_WORDS[best]}, which does best on "
-        f"your own domains that look like this one. To tell, {help_} would help."
-    )
+        reason += f" ({learner})" * bool(learner) + "."
+    return reason + _what_would_help(change)
+
+
+def _cannot_tell(change: Change) -> str:
+    why = f"the evidence to expect is {change.power:.1f} times its error, {LEAST_POWER:.0f} is needed"
+    if len(change.own) < 2:
+        why = "there is one training domain"
+    return f"Cannot tell whether a meaning changed ({why})"
+
+
+def _what_would_help(change: Change) -> str:
+    if change.verdict != "cannot tell":
+        return ""
+    if len(change.own) < 2:
+        return " To tell, more training domains would help."
+    return " To tell, more rows, more training domains or a stable predictor that says more would help."
 
 
 def _changed(
@@ -282,10 +272,13 @@ def _changed(
         sure = "Changed" if len(weights) == 1 else "Probably changed"
         what = f"{sure}: {names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
         what += f"{len(change.own)} domains ({_p(change)})."
+    elif change.verdict == "cannot tell":
+        what = f"{_cannot_tell(change)}, but something speaks for it ({_p(change)}), in {names}."
     else:
-        what = f"No change is shown, and none is excluded ({_p(change)}): it would be in {names}."
+        what = f"A change is neither shown nor ruled out ({_p(change)}); if there is one, it is in {names}."
     if len(weights) > 1:
-        return f"{what} The answer is {_in_words(weights)}."
+        words = _WORDS if change.verdict == "changed" else {name: _suspected(name) for name in weights}
+        return f"{what} The answer is {_in_words(weights, words)}."
     if best not in weights:
         return (
             f"{what} The answer is {_in_words(weights)}: on your own domains others would cost more where "
@@ -303,9 +296,18 @@ def _changed(
     )
 
 
-def _in_words(weights: dict[str, float]) -> str:
+def _suspected(name: str) -> str:
+    """An answer in words where no change is shown: what it mends is a suspicion."""
+    return _WORDS[name].replace("the changed", "the suspected")
+
+
+def _in_words(weights: dict[str, float], words: Mapping[str, str] = _WORDS) -> str:
     """One answer, or what a blend is made of, the largest part first."""
-    if len(weights) == 1:
-        return _WORDS[next(iter(weights))]
     parts = sorted(weights.items(), key=lambda part: -part[1])
-    return f"mixed: {'; '.join(f'{_WORDS[name]} ({100 * part:.0f} %)' for name, part in parts)}"
+    if len(parts) == 1:
+        return words[parts[0][0]]
+    told = [f"{words[name]} ({100 * part:.0f} %)" for name, part in parts]
+    if parts[0][1] >= _NEARLY_ALL:
+        rest = told[1] if len(told) == 2 else f"{len(told) - 1} others"
+        return f"{told[0]}, with a little of {rest}"
+    return f"mixed: {'; '.join(told)}"

@@ -105,7 +105,7 @@ class ManyAnswers:
         }
         available = ("stable", "pooled", *(name for name in able if able[name] and doubt is None))
         reference = experience.reference
-        changes = ManyChanges.measure(reference, (part.beside(reference.neutral).view for part in parts))
+        changes = ManyChanges.measure(reference, (part.view for part in parts))
         silent = np.flatnonzero(changes.verdicts == "cannot tell").tolist()
         together = None
         if len(silent) > 1:
@@ -124,7 +124,7 @@ class ManyAnswers:
         # The same for all domains where nothing changed.
         some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)
         usual = choose(some, experience.cases, available)
-        doubtful = (changes.verdicts == "cannot tell") | (changes.adjusted < FIRST_DOUBT)
+        doubtful = changes.adjusted < FIRST_DOUBT
         doubtful[list(made.silent)] = False  # they get another answer below
         choices = [
             made._fit(number, part, experience, settings) if doubtful[number] else usual

@@ -202,7 +202,7 @@ def _mixer(model: StableFeatureBoosting, X: Any) -> Callable[[Any, Any], Any]:
 
     def mixed_frame(i: Any, k: Any) -> Any:
         rows = _safe_indexing(X, i).reset_index(drop=True)
-        others = _safe_indexing(X, k).reset_index(drop=True)
-        return rows.assign(**{name: others[name] for name in names})
+        rows[names] = _safe_indexing(X, k).reset_index(drop=True)[names]
+        return rows
 
     return mixed_frame

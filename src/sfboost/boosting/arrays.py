@@ -148,5 +148,5 @@ def change_test(
     stable = as_probability_matrix(stable_proba)
     U = np.asarray(check_unstable(X_unstable, n_rows=len(stable)), dtype=np.float64)
     weight = check_weight(sample_weight, len(stable))
-    rows = rows_of(experience, floored_log(stable), U, weight).beside(experience.reference.neutral)
+    rows = rows_of(experience, floored_log(stable), U, weight)
     return change_in(experience.reference, rows.view)

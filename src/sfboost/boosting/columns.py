@@ -252,11 +252,32 @@ def require_columns(model: StableFeatureBoosting, X: Any) -> None:
         )
 
 
-def tell_filled(model: StableFeatureBoosting, X: Any, what: str, *, stable_only: bool = False) -> None:
-    """Warn of the cells of a frame that are filled in."""
-    if not is_frame(X):
+def tell_training(encoder: Encoder | None, X: Any) -> None:
+    """Warn of the cells of training rows that are filled in, and of columns that look like ids."""
+    if is_frame(X) and encoder is not None:
+        _tell(encoder.remarks(X, "training rows") + encoder.doubts(X))
+
+
+def tell_before_many_fits(model: StableFeatureBoosting, X: Any) -> None:
+    """The same of all rows at once, before many fits to parts of them that keep silent about it."""
+    if not is_frame(X) or hasattr(model, "stable_columns_"):  # `fit` has told of it
         return
+    read = (reads_numbers(model.stable), reads_numbers(model.unstable))
+    if is_search(model.stable_features) or model._along_components():
+        names = names_of(X) if all(read) else []
+    else:
+        sets = resolve_columns(X, model.stable_features, model.unstable_features)
+        names = [name for columns, ours in zip(sets, read, strict=True) if ours for name in columns.names]
+    tell_training(Encoder.fit(X, names), X)
+
+
+def tell_filled(model: StableFeatureBoosting, X: Any, *, stable_only: bool = False) -> None:
+    """Warn of the cells of new rows that are filled in."""
     encoder = model.stable_columns_.encoder if stable_only else model.encoder_
-    remarks = [] if encoder is None else encoder.remarks(X, what)
+    if is_frame(X) and encoder is not None:
+        _tell(encoder.remarks(X))
+
+
+def _tell(remarks: list[str]) -> None:
     if remarks:
         warn(" ".join(remarks), EncodingWarning)

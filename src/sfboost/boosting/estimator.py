@@ -33,6 +33,7 @@ from sfboost.boosting.columns import (
     require_columns,
     require_numbers,
     tell_filled,
+    tell_training,
 )
 from sfboost.boosting.components import (
     COMPONENTS,
@@ -278,7 +279,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         stable_X = self.stable_columns_.take(X)
         unstable_X = self.unstable_columns_.take(X) if len(self.unstable_columns_) else None
         require_numbers(self, stable_X, unstable_X)
-        tell_filled(self, X, "training rows")
+        tell_training(self.encoder_, X)
         self.regression_ = None
         cv: Any = self.cv
         if along and isinstance(cv, Integral):
@@ -418,7 +419,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         """Calibrated log-probabilities of the stable predictor."""
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
-        tell_filled(self, X, "new rows", stable_only=True)
+        tell_filled(self, X, stable_only=True)
         return self._stable_log_proba(X)
 
     def _stable_log_proba(self, X: Any) -> FloatArray:
@@ -431,7 +432,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         """Return calibrated log f_S of shape (n, K), and the unstable columns: what `sfboost.adapt` takes."""
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
-        tell_filled(self, X, "new rows")
+        tell_filled(self, X)
         return self._parts(X)
 
     def _parts(self, X: Any) -> tuple[FloatArray, Any]:
@@ -453,7 +454,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         require_unstable(self)
-        tell_filled(self, X, "new rows")
+        tell_filled(self, X)
         stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
         require_numbers(self, stable_X, unstable_X)
         return self._calibrated(stable_X), unstable_X

@@ -19,11 +19,11 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.boosting.columns import is_search
+from sfboost.boosting.columns import is_search, tell_before_many_fits
 from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
 from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
 from sfboost.diagnostics.by_domain import rows_by_domain
-from sfboost.encoding import Encoder, is_frame
+from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLogisticRegression, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray, IntArray
@@ -67,6 +67,7 @@ def evaluate_domains(
             f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
         )
     check_metric(model, metric)
+    tell_before_many_fits(model, X)
     some = rows_to_learn(model, labels, domain) if pooled is None else np.arange(len(labels))
 
     def rounds() -> Iterator[Any]:
@@ -110,15 +111,16 @@ def score_as_new(
     metric: str | None = None,
 ) -> DomainScores:
     """Let the domain `name` play the new one: a clone of `model` learns from the rest, (X, y, domain)."""
-    fitted = clone(model)
-    if fitted.validation_domain is not None and fitted.validation_domain == name:
-        fitted.set_params(validation_domain=None)  # it is the new domain now
-    X, y, domain = rest
-    facing = new[0] if len(new[1]) >= _FEWEST_ROWS else None
-    fitted._fit(X, y, domain, weight, play=fitted.play, facing=facing)
-    if pooled is not None or fitted.pooled_ is None:
-        pooled = fit_pooled(fitted, X, y, weight, pooled)
-    return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
+    with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
+        fitted = clone(model)
+        if fitted.validation_domain is not None and fitted.validation_domain == name:
+            fitted.set_params(validation_domain=None)  # it is the new domain now
+        X, y, domain = rest
+        facing = new[0] if len(new[1]) >= _FEWEST_ROWS else None
+        fitted._fit(X, y, domain, weight, play=fitted.play, facing=facing)
+        if pooled is not None or fitted.pooled_ is None:
+            pooled = fit_pooled(fitted, X, y, weight, pooled)
+        return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
 
 
 def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray:
@@ -186,6 +188,7 @@ def compare_on_domain(
         candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
         metric=by,
+        unclear=adapted.change_ is not None and adapted.change_.verdict == "cannot tell",
     )
 
 

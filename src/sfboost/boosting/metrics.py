@@ -65,6 +65,14 @@ def _brier(y: IntArray, proba: FloatArray) -> float:
     return float(((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1).mean() / 2.0)
 
 
+#: How people call them.
+METRIC_NAMES = {name: name.replace("_", " ") for name in (*METRICS, "cost")} | {
+    "brier": "Brier",
+    "auroc": "AUROC",
+    "ece": "ECE",
+}
+
+
 def is_skewed(shares: Sequence[Sequence[float]]) -> bool:
     """Whether the rarest class is, over some domains, rarer than half of its even share.
 

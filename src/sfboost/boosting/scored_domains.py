@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sfboost.boosting.metrics import LOSSES, METRICS, POINTS, is_skewed
+from sfboost.boosting.metrics import LOSSES, METRIC_NAMES, METRICS, POINTS, is_skewed
 
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", "adapted", "pooled", "labelled")
@@ -35,6 +35,8 @@ class DomainScores:
         Of the classes.
     metric : str
         By which candidates are compared.
+    unclear : bool
+        Whether the rows said too little to tell if a meaning changed.
     """
 
     domain: Any
@@ -46,6 +48,7 @@ class DomainScores:
     candidates: dict[str, float] = field(default_factory=dict)
     shares: tuple[float, ...] = ()
     metric: str = "accuracy"
+    unclear: bool = False
 
     @property
     def best(self) -> str:
@@ -105,6 +108,7 @@ class DomainEvaluation:
         return [
             {"domain": d.domain, "n_rows": d.n_rows, "method": method, "decision": d.decision}
             | {"p_value": d.p_value, "best": d.best, "regret": d.regret, "metric": d.metric}
+            | {"unclear": d.unclear}
             | d.scores[method]
             for d in self.domains
             for method in COMPARED
@@ -116,10 +120,14 @@ class DomainEvaluation:
 
         return pd.DataFrame(self.rows())
 
+    @property
+    def skewed(self) -> bool:
+        """Whether a class is so rare that accuracy says little of it."""
+        return is_skewed([domain.shares for domain in self.domains])
+
     def __str__(self) -> str:
-        skewed = is_skewed([domain.shares for domain in self.domains])
         metric = self.metric
-        every = ("accuracy", "balanced_accuracy", "log_loss", *("auroc",) * skewed)
+        every = ("accuracy", "balanced_accuracy", "log_loss", *("auroc",) * self.skewed)
         more = tuple(name for name in every if name != metric)
         lines = [_line(_short(metric), "stable", "answer", "pooled", "labelled", "regret")]
         for d in self.domains:
@@ -131,7 +139,8 @@ class DomainEvaluation:
         lines[-1] += "  decision"
         for d in self.domains:
             cells = [_shown(metric, d.scores["adapted"][metric]) for metric in more]
-            lines.append(f"{_line(d.domain, *cells, _p(d.p_value))}  {d.decision}")
+            told = d.decision + ", cannot tell" * d.unclear
+            lines.append(f"{_line(d.domain, *cells, _p(d.p_value))}  {told}")
         lines.append(_line("mean", *(_shown(metric, self.mean("adapted", metric)) for metric in more)))
         return "\n".join(lines)
 
@@ -145,7 +154,7 @@ def skipped(domain: Any, n_rows: int, reason: str, metric: str = "accuracy") -> 
 
 
 def _short(metric: str) -> str:
-    return metric.replace("_accuracy", "").replace("_", " ")
+    return METRIC_NAMES[metric].removesuffix(" accuracy")
 
 
 def _sign(metric: str) -> float:

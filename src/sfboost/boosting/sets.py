@@ -12,6 +12,7 @@ from sfboost.adaptation.decision import unwarned
 from sfboost.boosting.evaluation import class_positions
 from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
+from sfboost.encoding import EncodingWarning
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
@@ -46,7 +47,7 @@ def calibrate_sets(
     probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
     for _, inside in parts:
         rest = np.setdiff1d(np.arange(len(labels)), inside)
-        with unwarned():
+        with unwarned(EncodingWarning):  # `fit` has told of it
             fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
             here = _safe_indexing(X, inside)
             proba = fitted.adapt(here, **how).predict_proba(here)

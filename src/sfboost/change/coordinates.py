@@ -11,8 +11,8 @@ import numpy.typing as npt
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
-# Share of the mean diagonal of XᵀX that is added to it: features may repeat each other.
-_RIDGE = 1e-3
+# Share of the mean diagonal of XᵀX that is added to it: features may repeat each other, U and X_S more so.
+_RIDGE, _RIDGE_OF_EVIDENCE = 1e-3, 1e-2
 # A variance, or a share of the rows, that is no more than what rounding leaves.
 _NOTHING = 1e-12
 
@@ -32,8 +32,11 @@ class MeaningCoordinates:
         Class means of each unstable feature, centred, of length one: where its meaning points to.
     mean, spread : arrays of shape (p,)
         Of the features that predict U.
-    to_unstable, to_evidence : arrays of shape (p + 1, d) and (p + 1, K)
-        Ridge regressions of U and of the evidence on those features, intercept last.
+    to_unstable : array of shape (p + 1, d)
+        Ridge regression of U on those features, intercept last.
+    says : array of shape (d, K)
+        What a step of each unstable feature, in its own unit, adds to what the pooled classifier says of each
+        class: the linear part of `View.evidence`.
     """
 
     centre: FloatArray
@@ -43,11 +46,11 @@ class MeaningCoordinates:
     mean: FloatArray
     spread: FloatArray
     to_unstable: FloatArray
-    to_evidence: FloatArray
+    says: FloatArray
 
     @classmethod
-    def learn(cls, sums: MeaningSums, units: CommonUnits) -> Self:
-        """Learn them from sums over rows whose labels are known."""
+    def learn(cls, sums: MeaningSums, units: CommonUnits, says: FloatArray) -> Self:
+        """Learn them from sums over rows whose labels are known; `says` is in common units."""
         total, (first, second, third, fourth) = sums.weight, sums.powers / sums.weight
         unit = _spread(second - first**2)
         known = sums.by_class[:, :1] > _NOTHING * total
@@ -66,11 +69,7 @@ class MeaningCoordinates:
         turn[-1, :-1] = -shift / spread
         design = turn.T @ gram @ turn
         design += _RIDGE * np.trace(design) / len(design) * np.eye(len(design))
-        width = len(unit)
-        targets = turn.T @ np.hstack(
-            [(products[:, :width] - gram[:, -1:] * first) / unit, products[:, width:]]
-        )
-        found = np.linalg.solve(design, targets)
+        targets = turn.T @ ((products - gram[:, -1:] * first) / unit)
         return cls(
             units.centre + units.unit * first,
             units.unit * unit,
@@ -78,18 +77,30 @@ class MeaningCoordinates:
             direction,
             units.mean + units.spread * shift,
             units.spread * spread,
-            found[:, :width],
-            found[:, width:],
+            np.linalg.solve(design, targets),
+            says / units.unit[:, None],
         )
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Files of before: spreads were judged as those of Gaussian features."""
-        return {"excess": np.zeros_like(state["unit"])} | state
+        """Files of before: spreads were judged as those of Gaussian features, evidence was not linear."""
+        state = {"excess": np.zeros_like(state["unit"])} | state
+        if "to_evidence" in state:
+            state["says"] = np.zeros_like(state["direction"].T)
+            del state["to_evidence"]
+        return state
 
     def standardised(self, view: View) -> FloatArray:
         """U in the units of training."""
         return (view.unstable - self.centre) / self.unit
+
+    def evidence(self, U: FloatArray) -> FloatArray:
+        """What U, in the units of training, adds to the pooled answer: its linear part.
+
+        What trees say has many steps, which differ from row to row and from one training to the next. What
+        own domains agree on, and what a change of meaning turns, is how the answer goes with U on average.
+        """
+        return np.asarray(U @ (self.unit[:, None] * self.says))
 
     def design(self, view: View) -> FloatArray:
         """The features that predict U, in the units of training, and a column of ones."""
@@ -109,6 +120,15 @@ class CommonUnits(NamedTuple):
         """Of all rows."""
         return cls(*_moments(view.unstable, view.weight), *_moments(view.features, view.weight))
 
+    def evidence(self, view: View) -> FloatArray:
+        """How the evidence follows each unstable feature, X_S held fixed: ridge coefficients, (d, K)."""
+        U, X = (view.unstable - self.centre) / self.unit, (view.features - self.mean) / self.spread
+        together = np.column_stack([U, X, np.ones(len(U))])
+        weighted = together * view.weight[:, None]
+        gram = weighted.T @ together
+        gram += _RIDGE_OF_EVIDENCE * np.trace(gram) / len(gram) * np.eye(len(gram))
+        return np.asarray(np.linalg.solve(gram, weighted.T @ view.evidence)[: U.shape[1]])
+
 
 @dataclass(frozen=True, eq=False)
 class MeaningSums:
@@ -123,8 +143,8 @@ class MeaningSums:
         Σ 1 and Σ U of each class.
     gram : array of shape (p + 1, p + 1)
         Σ x xᵀ of the features that predict U, and of one.
-    products : array of shape (p + 1, d + K)
-        Σ x (U, evidence)ᵀ.
+    products : array of shape (p + 1, d)
+        Σ x Uᵀ.
     """
 
     weight: float
@@ -146,7 +166,7 @@ class MeaningSums:
             np.stack([weight @ U, weight @ squared, weight @ (squared * U), weight @ (squared * squared)]),
             np.column_stack([onehot.sum(axis=0), onehot.T @ U]),
             weighted.T @ X,
-            weighted.T @ np.hstack([U, view.evidence]),
+            weighted.T @ U,
         )
 
     def __add__(self, other: MeaningSums) -> MeaningSums:

@@ -60,7 +60,7 @@ class ManyChanges:
         )
         readings = compare(reference, moments)
         by_reading = np.array([reading.p_value(reference.importance) for reading in readings])
-        powers = np.array([reading.evidence.power[:, 0] for reading in readings])
+        powers = np.array([reading.power for reading in readings])
         p_value = by_reading.max(axis=0)
         power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]
         n_rows = np.array([one.n_rows for one in every])

@@ -8,7 +8,7 @@ compared with those of other domains, measured in the same way, never with what 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,15 +57,20 @@ class Moments:
         one = np.zeros_like(state["evidence"][0])
         return {"shares": (one, one + _UNKNOWN), "evidence_scale": (one, one + _UNKNOWN)} | state
 
+    def without_evidence(self) -> Moments:
+        """The same, nothing being known of what all features say together."""
+        one = np.zeros_like(self.evidence[0])
+        nothing = (one, one + _UNKNOWN)
+        return replace(self, evidence=nothing, evidence_slope=nothing, evidence_scale=nothing)
+
 
 def measure_moments(
     coordinates: MeaningCoordinates, view: View, weights: Iterable[FloatArray]
 ) -> list[Moments]:
     """Measure a domain with each of these row weights."""
     F, pooled = np.exp(view.log_stable), np.exp(view.log_pooled)
-    U, evidence, design = coordinates.standardised(view), view.evidence, coordinates.design(view)
-    expected = design @ coordinates.to_evidence, design @ coordinates.to_unstable
-    return [_measure(coordinates, F, pooled, U, evidence, expected, weight) for weight in weights]
+    U, expected = coordinates.standardised(view), coordinates.design(view) @ coordinates.to_unstable
+    return [_measure(coordinates, F, pooled, U, expected, weight) for weight in weights]
 
 
 def _measure(
@@ -73,11 +78,10 @@ def _measure(
     F: FloatArray,
     pooled: FloatArray,
     U: FloatArray,
-    evidence: FloatArray,
-    expected: tuple[FloatArray, FloatArray],
+    expected: FloatArray,
     weight: FloatArray,
 ) -> Moments:
-    n_classes = F.shape[1]
+    n_classes, evidence = F.shape[1], coordinates.evidence(U)
     towards = (np.eye(n_classes) - 1.0 / n_classes) / n_classes
     together, error = _class_means(F, evidence, towards, weight)
     meaning, meaning_error = _class_means(F, U, coordinates.direction, weight)
@@ -86,8 +90,8 @@ def _measure(
     return Moments(
         evidence=(together.sum(keepdims=True), np.sqrt((error.sum(axis=1) ** 2).sum(keepdims=True))),
         meaning=(meaning, np.sqrt(np.einsum("ij,ij->j", meaning_error, meaning_error))),
-        evidence_slope=_slope(expected[0], evidence, weight, together=True),
-        slope=_slope(expected[1], U, weight),
+        evidence_slope=_slope(coordinates.evidence(expected), evidence, weight, together=True),
+        slope=_slope(expected, U, weight),
         scale=(
             0.5 * np.log(np.maximum(variance, _LEAST_SPREAD**2)),
             np.sqrt(0.25 * (coordinates.excess + 2.0) * (weight @ weight)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
 from typing import Any, Self
@@ -36,8 +36,6 @@ _VARIES: dict[str, tuple[float, float, Sides]] = {
     "shares": (0.0, _SHARES_VARY, "both"),
     "evidence_scale": (0.0, _EVIDENCE_VARIES, "both"),
 }
-# Against features that repeat each other; of the mean diagonal of the Gram matrix.
-_RIDGE = 1e-2
 # A score may be worse than a guess's by so much because f_S is too sure of itself in a domain.
 _CLEARLY = 1.1
 
@@ -73,8 +71,6 @@ class Reference:
         Of the unstable features, by column.
     groups : integer array of shape (d,)
         Columns of one feature (a category and its codes) have one number.
-    neutral : array of shape (d,) or None
-        Average U, by which the evidence of own domains was measured; None if it was by f_S.
     stable_score : float
         Brier score of f_S in own domains that it was not trained on, the mean over domains; 0 in files of
         before.
@@ -86,7 +82,6 @@ class Reference:
     prior: FloatArray
     names: tuple[str, ...]
     groups: npt.NDArray[np.intp]
-    neutral: FloatArray | None = None
     stable_score: float = 0.0
 
     @property
@@ -114,29 +109,47 @@ class Reference:
         prior = np.bincount(y, everything.weight, n_classes)
         prior = np.maximum(prior, 1e-6) / np.maximum(prior, 1e-6).sum()
         units = CommonUnits.of(everything)
+        says = units.evidence(everything)
+        size = np.linalg.norm(says, axis=1) + 1e-9
 
         def sums(i: int) -> MeaningSums:
             return MeaningSums.of(views[i], labels[i], units, sizes[i] / len(y))
 
         every = reduce(add, map(sums, range(len(views))))
-        coordinates = MeaningCoordinates.learn(every, units)
+        coordinates = MeaningCoordinates.learn(every, units, says)
 
         def left_out(i: int) -> BlindDomain:
             """In coordinates that the others have taught, as a new domain would be measured."""
-            others = coordinates if len(views) == 1 else MeaningCoordinates.learn(every - sums(i), units)
+            others = (
+                coordinates if len(views) == 1 else MeaningCoordinates.learn(every - sums(i), units, says)
+            )
             return measure_domain(domains[i], others, views[i], prior)
 
         numbers = np.arange(d) if groups is None else np.asarray(groups, dtype=np.intp)
         return cls(
             coordinates,
             tuple(map(left_out, range(len(views)))),
-            _importance(coordinates, everything),
+            size / size.sum(),
             prior,
             tuple(f"x{j}" for j in range(d)) if names is None else tuple(names),
             np.unique(numbers, return_inverse=True)[1],
-            None if everything.log_neutral is None else average(views),
             float(np.mean([_brier(view, own) for view, own in zip(views, labels, strict=True)])),
         )
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Files of before measured the evidence in another way: nothing is known of it."""
+        if "neutral" not in state:
+            return state
+        state = dict(state)
+        del state["neutral"]
+        state["domains"] = tuple(
+            replace(
+                own, posterior=own.posterior.without_evidence(), likelihood=own.likelihood.without_evidence()
+            )
+            for own in state["domains"]
+        )
+        return state
 
     @cached_property
     def expected(self) -> dict[str, dict[str, Expected]]:
@@ -182,14 +195,3 @@ def _stacked(views: Sequence[View]) -> View:
     neutral = [view.log_neutral for view in views if view.log_neutral is not None]
     log_neutral = np.concatenate(neutral) if len(neutral) == len(views) else None
     return View(log_stable, unstable, log_pooled, features, weight, log_neutral)
-
-
-def _importance(coordinates: MeaningCoordinates, view: View) -> FloatArray:
-    """How much of the evidence follows each feature, X_S held fixed: ridge coefficients in training units."""
-    U, design = coordinates.standardised(view), coordinates.design(view)
-    together = np.column_stack([U, design])
-    gram = (together * view.weight[:, None]).T @ together
-    gram += _RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
-    coef = np.linalg.solve(gram, (together * view.weight[:, None]).T @ view.evidence)[: U.shape[1]]
-    size = np.linalg.norm(coef, axis=1) + 1e-9
-    return np.asarray(size / size.sum())

@@ -48,7 +48,8 @@ class Change:
     p_value : float
         Of the new domain among the own ones, under whichever reading of stability makes it less surprising.
     power : float
-        Expected evidence over its predictive error. Below two the rows, or f_S, say too little to tell.
+        Expected evidence, or its expected slope on what X_S says of it, over its predictive error; the larger
+        one. Below two the rows, or f_S, say too little to tell.
     level : float
     ratio : float
         How much the unstable features together still say: 1 as expected, 0 nothing, -1 the opposite.

@@ -59,6 +59,11 @@ class Comparison:
         ]
         return combine(np.stack(parts, axis=-1), np.array(list(_WORTH.values())))
 
+    @property
+    def power(self) -> FloatArray:
+        """Of what is lost if U says nothing any more: the evidence, or its slope, whichever would be seen."""
+        return np.maximum(self.evidence.power, self.evidence_slope.power)[..., 0]
+
     def by_column(self) -> FloatArray:
         """A p-value for each column of U."""
         parts = [self.meaning.p_value, self.slope.p_value, self.scale.p_value]
@@ -98,8 +103,8 @@ def change_of(
     readings = compare(reference, here)
     p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
-    p_value, power = max(p_values), float(chosen.evidence.power[0])
-    if reference.misled or too_few(here.n_rows, reference.prior):
+    p_value, power = max(p_values), float(chosen.power)
+    if len(reference.domains) < 2 or reference.misled or too_few(here.n_rows, reference.prior):
         p_value, power = 1.0, 0.0
     features = _features(reference, chosen)
     suspects = tuple(feature.name for feature in features if everywhere or feature.same < 0.5) or (

@@ -76,9 +76,9 @@ class View:
         """What the unstable features add in the pooled answer, centred over classes.
 
         That is log pooled less what pooled says of an average X_U: for a classifier that is linear in log
-        space its U-part, for any other one still what the answer is computed with, so that a change that
-        breaks the answer is seen in it. Less log f_S would not do: where X_U follows from X_S, pooled
-        believes X_S less than f_S does, and that difference hides what X_U says.
+        space its U-part. Less log f_S would not do: where X_U follows from X_S, pooled believes X_S less
+        than f_S does, and that difference hides what X_U says. It is asked of own domains alone: what they
+        teach is its linear part, `MeaningCoordinates.says`.
         """
         return centred(self.log_pooled - (self.log_stable if self.log_neutral is None else self.log_neutral))
 

@@ -21,7 +21,7 @@ from sfboost.tables.roles import split
 def adapt(
     *,
     context: typer.Context,
-    model: Annotated[Path, typer.Argument(help="Model file that `sfboost fit` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `sfboost fit` wrote.")],
     new: o.NewTable,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. adapted.sfb.")],
     adapting: o.AdaptOptions,

@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain:explain", "Say why one row is predicted as it is."),
     "info": ("info:info", "Say what is in a model file."),
     "export": ("export:export", "Write a linear model for other tools: ONNX, or plain JSON."),
-    "demo": ("demo:demo", "Adapt to digits whose colour changes its meaning; ends with a figure."),
+    "demo": ("demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
     "features": ("features:features", "Turn a folder of pictures into a table of a network's features."),
     "compare": (_LAB + "compare:compare", "Compare methods on a table of yours, each domain left out."),
     "data": (_LAB + "data:app", "Data sets: list, show, fetch, path, export."),
@@ -50,7 +50,7 @@ class Commands(Boundary):
         """A name and its summary: all that the list of commands shows."""
         if cmd_name not in COMMANDS:
             return None
-        stub = typer.Typer(add_completion=False)
+        stub = typer.Typer(add_completion=False, rich_markup_mode=None)
         stub.command(cmd_name, help=COMMANDS[cmd_name][1])(_nothing)
         return get_command(stub)
 
@@ -79,7 +79,7 @@ def load_command(name: str) -> Any:
     module, _, attribute = COMMANDS[name][0].partition(":")
     found = getattr(import_module(module if "." in module else f"sfboost.cli.{module}"), attribute)
     if not isinstance(found, typer.Typer):
-        made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         made.command(name, epilog=EXIT_CODES if name in _TELLS_CODES else None)(found)
         found = made
     command = get_command(found)
@@ -92,6 +92,7 @@ app = typer.Typer(
     help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # a narrow column of rich cuts names of options
     epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -26,7 +26,9 @@ def check(
     context: typer.Context,
     train: o.TrainTable,
     columns: o.ColumnOptions,
-    new: Annotated[str | None, typer.Argument(help="Rows of one new domain, if there are any.")] = None,
+    new: Annotated[
+        str | None, typer.Argument(metavar="NEW", help="Rows of one new domain, if there are any.")
+    ] = None,
     level: Annotated[float, typer.Option(help="Nominal false-alarm rate of each check.")] = 0.05,
     csv: o.CsvOptions,
     config: o.Config = None,

@@ -60,6 +60,19 @@ def domain_of_rows(table: pa.Table, project: Project, name: str) -> npt.NDArray[
     return np.array(texts.to_pylist(), dtype=object)
 
 
+def refuse_for_many(asked: AdaptOptions) -> None:
+    """What is of one new domain cannot be had for several."""
+    if asked.labels is not None:
+        raise ValueError(
+            "--labels are of one new domain, and NEW holds several: give the rows of one at a time."
+        )
+    if asked.card is not None:
+        raise ValueError(
+            "A model card is of one new domain, and NEW holds several: leave --card out, or give the rows of "
+            "one."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class EachDomain:
     """A project, and new rows of several domains.
@@ -90,15 +103,7 @@ class EachDomain:
     def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind, command: str = "") -> None:
         """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
         rows, domain, written = self.rows, self.domain, {"predictions": output}
-        if asked.labels is not None:
-            raise ValueError(
-                "--labels are of one new domain, and NEW holds several: give the rows of one at a time."
-            )
-        if asked.card is not None:
-            raise ValueError(
-                "A model card is of one new domain, and NEW holds several: leave --card out, or give the "
-                "rows of one."
-            )
+        refuse_for_many(asked)
         if unknown := sorted(set(self.shown) - set(domain.tolist())):
             raise ValueError(
                 f"{self.name} has no domain {', '.join(unknown)}: --show-domain names what is there."

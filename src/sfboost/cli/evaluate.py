@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import typer
 
 from sfboost.boosting import DomainEvaluation
 from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
-from sfboost.boosting.metrics import POINTS
+from sfboost.boosting.metrics import METRIC_NAMES, POINTS
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.costs import Costs, with_costs
@@ -75,12 +76,37 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
         if np.isfinite(over).any():
             mean, worst = scale * np.nanmean(over), scale * np.nanmin(over)
             gains.append(f"{mean:+z.{digits}f}{unit} against {words} ({worst:+z.{digits}f} at worst)")
-    told = f"The answer would have changed {metric.replace('_', ' ')} by {' and '.join(gains)}."
+    told = f"The answer would have changed {METRIC_NAMES[metric]} by {' and '.join(gains)}."
     regret, most = (
         abs(scale) * value for value in (evaluation.regret, np.nanmax([d.regret for d in evaluation.domains]))
     )
     short = (
         "The best candidate of each domain, which only its labels tell, would have been "
-        f"{regret:z.{digits}f}{unit} better on average, {most:z.{digits}f} at most."
+        f"{regret:z.{digits}f}{unit} better on average, {most:z.{digits}f} at most{_whose(evaluation)}."
     )
-    return [*lines, ((told, "bold"),), short]
+    return [*lines, ((told, "bold"),), short, *_beside_accuracy(evaluation)]
+
+
+def _whose(evaluation: DomainEvaluation) -> str:
+    """Which candidate it was, if one was better than the answer in half of the domains or more."""
+    ahead = Counter(domain.best for domain in evaluation.domains if domain.regret > 0.0)
+    name, count = ahead.most_common(1)[0] if ahead else ("", 0)
+    return f"; it was {name!r} in {count} of {len(evaluation.domains)}" * (
+        2 * count >= len(evaluation.domains)
+    )
+
+
+def _beside_accuracy(evaluation: DomainEvaluation) -> list[Line]:
+    """Where a class is rare: means of what says more of it than accuracy does."""
+    if not evaluation.skewed or evaluation.metric != "accuracy":
+        return []
+    means = [
+        f"{METRIC_NAMES[metric]} "
+        + ", ".join(
+            f"{'answer' if method == 'adapted' else method} {evaluation.mean(method, metric):{form}}"
+            for method in ("stable", "adapted", "pooled")
+        )
+        for metric, form in (("balanced_accuracy", ".1%"), ("auroc", ".3f"))
+    ]
+    told = "; ".join(means).replace("%", " %")
+    return [f"A class is rare, and accuracy says little of it. Means: {told}. --metric auroc compares by it."]

@@ -25,7 +25,7 @@ from sfboost.tables.roles import require_columns, split
 @speaking
 def explain(
     *,
-    model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `sfboost adapt` wrote.")],
     new: o.NewTable,
     row: Annotated[
         int | None, typer.Option("--row", help="Which row; the first one below the header is 1.")

@@ -19,7 +19,9 @@ from sfboost.whole_files import write_whole
 @speaking
 def export(
     *,
-    model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` (or `fit`) wrote.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file that `sfboost adapt` (or `fit`) wrote.")
+    ],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="File to write: a name ending in .onnx or .json.")
     ],

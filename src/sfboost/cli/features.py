@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def features(
     pictures: Annotated[
         Path,
-        typer.Argument(help="Folder of DOMAIN/CLASS/picture; or a folder of pictures, unlabelled."),
+        typer.Argument(
+            metavar="PICTURES", help="Folder of DOMAIN/CLASS/picture; or a folder of pictures, unlabelled."
+        ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Parquet file to write.")],
     network: Annotated[

@@ -23,7 +23,9 @@ _MOST_NAMES = 30
 @speaking
 def info(
     *,
-    model: Annotated[Path, typer.Argument(help="Model file, from the command or from `save` in Python.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file, from the command or from `save` in Python.")
+    ],
     trusted: o.Trusted = None,
     talk: o.VoiceOptions,
 ) -> None:

@@ -26,9 +26,14 @@ class AnswerName(StrEnum):
     paper = "paper"
 
 
-TrainTable = Annotated[str, typer.Argument(help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")]
+TrainTable = Annotated[
+    str, typer.Argument(metavar="TRAIN", help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")
+]
 NewTable = Annotated[
-    str, typer.Argument(help="Rows of one new domain: CSV, Parquet, Arrow or a folder; - is standard input.")
+    str,
+    typer.Argument(
+        metavar="NEW", help="Rows of one new domain: CSV, Parquet, Arrow or a folder; - is standard input."
+    ),
 ]
 Trusted = Annotated[
     str | None,

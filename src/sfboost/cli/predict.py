@@ -34,7 +34,9 @@ Format = Annotated[
 @speaking
 def predict(
     *,
-    model: Annotated[Path, typer.Argument(help="Model file that `sfboost adapt` (or `fit`) wrote.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="Model file that `sfboost adapt` (or `fit`) wrote.")
+    ],
     new: o.NewTable,
     output: PredictionTable,
     also: o.Also = None,

@@ -155,7 +155,9 @@ def drift_lines(facts: TrainingFacts) -> list[str]:
     if not facts.drifts:
         return []
     width = max(len(column["name"]) for column in facts.drifts)
-    return ["searched for stable columns; drift between training domains, and at most how much:"] + [
+    return [
+        "searched for stable columns (*: chosen); drift between training domains, and the most it can be:"
+    ] + [
         f"{' *'[c['selected']]} {c['name']:<{width}}  {c['drift']:.3f}  {c['upper']:.3f}  {c['why']}"
         for c in facts.drifts
     ]
@@ -191,12 +193,26 @@ def evaluate_domains(
     metric = check_metric(settings, metric)
     some = rows_to_learn(configure(training, settings), training.y, training.domain)
     scores = []
-    for done, name in enumerate(training.domains):
+    for done, name in enumerate(in_order(training.domains)):
         _LOG.info("Own domains as the new one: %d of %d done", done, len(training.domains))
         scores.append(_score_domain(training, settings, name, metric, some))
     if all(score.decision == "skipped" for score in scores):
         raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
     return DomainEvaluation(tuple(scores))
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """Years and other numbers as they count, names as they come.
+
+    Examples
+    --------
+    >>> in_order(["10", "9", "8.5"]), in_order(["va", "hungary"])
+    (['8.5', '9', '10'], ['va', 'hungary'])
+    """
+    try:
+        return sorted(names, key=float)
+    except ValueError:
+        return list(names)
 
 
 def _score_domain(

@@ -11,7 +11,7 @@ from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
 from sfboost.cli.costs import Costs, with_costs
-from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many
+from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many, refuse_for_many
 from sfboost.cli.inputs import read_new, read_training, require_id, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
@@ -30,7 +30,9 @@ def run(
     train: o.TrainTable,
     columns: o.ColumnOptions,
     output: PredictionTable,
-    new: Annotated[str | None, typer.Argument(help="Rows of new domains; or use --hold-out.")] = None,
+    new: Annotated[
+        str | None, typer.Argument(metavar="NEW", help="Rows of new domains; or use --hold-out.")
+    ] = None,
     hold_out: Annotated[
         str | None,
         typer.Option("--hold-out", help="Let this domain of TRAIN play the new one, labels hidden."),
@@ -74,6 +76,12 @@ def run(
         raise ValueError("Standard input is one table: name the other one as a file.")
     if new is not None:
         require_id(new, columns.id, csv)
+        if (
+            (adapting.labels or adapting.card)
+            and new != PIPE
+            and holds_many(new, stream, columns.domain, csv)
+        ):
+            refuse_for_many(adapting)  # before the work, not after it
     training, held = read_training(train, columns, csv, hold_out)
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):

@@ -75,7 +75,8 @@ def from_table(
     _check_columns(table, [target, domain, *dropped, *(stable or []), *(unstable or [])])
     features = table.drop(columns=list(dict.fromkeys([target, domain, *dropped])))
     _check_apart(features, stable, unstable)
-    features = features.assign(**{str(c): _plain(features[c]) for c in features.columns})
+    for column in features.columns:  # `assign` would take a column named "self" for itself
+        features[column] = _plain(features[column])
     where = _domain_of(table, domain)
     y, classes = _labels(table[target])
     names = list(dict.fromkeys(where.tolist()))

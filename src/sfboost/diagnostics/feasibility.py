@@ -36,7 +36,7 @@ def check_feasibility(inputs: CheckInputs) -> CheckResult:
     )
     verdict = judge(p_value, -lowest, level=inputs.level, matters=NOTICEABLE)
     if verdict != "holds":
-        remedy = "X_U repeats X_S within a class, or f_S is underconfident: recalibrate or keep f_S."
+        remedy = "Either X_U repeats X_S within a class or f_S is underconfident: recalibrate or keep f_S."
         return CheckResult("feasibility, new domain", verdict, found, remedy, lowest, error, p_value)
     found = f"{found} Feasible, which does not prove complementarity."
     return CheckResult("feasibility, new domain", "holds", found, "", lowest, error, p_value)

@@ -9,9 +9,12 @@ measures what is a habit of a domain, and a stable predictor must not learn it.
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +23,28 @@ from sfboost.encoding.cells import Kind, arrow, as_numbers, as_text, kind_of, re
 from sfboost.marginal.probabilities import FloatArray
 
 _MOST_CATEGORIES = 100
+# A text that begins like this is a day, or a moment of one.
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")
+
+
+class NoFeatureError(ValueError):
+    """A column that is neither number nor category. A table may have several: `told` names them all."""
+
+    def __init__(self, name: str, holds: str, *, date: bool = False) -> None:
+        self.name, self.holds, self.date = name, holds, date
+        super().__init__(told([self]))
+
+
+def told(refused: Sequence[NoFeatureError]) -> str:
+    """What the columns hold that cannot be features, and what to do."""
+    names = shlex.quote(",".join(error.name for error in refused))
+    if len(refused) == 1:
+        what, one = f"Column {refused[0].name!r} holds {refused[0].holds}: leave it out", "it"
+    else:
+        held = "; ".join(f"{error.name!r} holds {error.holds}" for error in refused)
+        what, one = f"{len(refused)} columns cannot be features: {held}. Leave them out", "one"
+    dates = " Of a date, make a number that matters, such as an age." * any(error.date for error in refused)
+    return f"{what} (--drop {names}), or pass {one} on (--id).{dates}"
 
 
 @dataclass(frozen=True)
@@ -48,10 +73,9 @@ class Column:
         if values.null_count() == len(values) and kind != "category":
             return cls(name, fill=0.0)
         if kind is None:
-            raise ValueError(
-                f"Column {name!r} holds {values.dtype}, which is neither number nor text: turn it into one, "
-                "or leave it out (--drop)."
-            )
+            date = isinstance(values.dtype, nw.Date | nw.Datetime)
+            held = "dates" if date else str(values.dtype)
+            raise NoFeatureError(name, f"{held}, which is neither number nor text", date=date)
         if kind == "truth" or (kind == "number" and not categorical):
             numbers = as_numbers(values, name)
             finite = numbers[np.isfinite(numbers)]
@@ -62,9 +86,12 @@ class Column:
             refuse_spoilt_numbers(name, text)
         counts = text.drop_null().value_counts().to_pylist()
         if len(counts) > _MOST_CATEGORIES:
-            raise ValueError(
-                f"Column {name!r} holds {len(counts)} different texts, such as {counts[0]['values']!r}: that "
-                f"is no category (at most {_MOST_CATEGORIES}). Leave it out (--drop), or pass it on (--id)."
+            example = counts[0]["values"]
+            raise NoFeatureError(
+                name,
+                f"{len(counts)} different texts, such as {example!r} (a category has at most "
+                f"{_MOST_CATEGORIES})",
+                date=bool(_DATE.match(example)),
             )
         counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
         return cls(name, levels=tuple(entry["values"] for entry in counts), kind="category")

@@ -11,13 +11,15 @@ import narwhals as nw
 import numpy as np
 
 from sfboost.encoding.cells import as_series, whole_numbers
-from sfboost.encoding.column import Column
+from sfboost.encoding.column import Column, NoFeatureError, told
 from sfboost.marginal.probabilities import FloatArray
 
 # A gap is a feature from this many rows on, and from this share of them.
 _FEWEST, _LEAST_SHARE = 10, 0.01
 # Columns that lack fewer of their cells are counted, not named.
 _HARDLY = 0.01
+# Fewer rows may well hold different amounts.
+_MANY_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,14 @@ class Encoder:
     ) -> Self:
         """Recipes from training rows; those of `gaps` that are missing often enough tell where."""
         chosen, rows = set(categorical), _frame(table)
-        columns = {name: Column.fit(name, as_series(rows[name]), name in chosen) for name in names}
+        columns, refused = {}, []
+        for name in names:
+            try:
+                columns[name] = Column.fit(name, as_series(rows[name]), name in chosen)
+            except NoFeatureError as error:
+                refused.append(error)  # all of them are told at once
+        if refused:
+            raise ValueError(told(refused))
         missing = {name: columns[name].missing(as_series(rows[name])) for name in gaps}
         # Who has such a column already has made it.
         found = tuple(n for n, cells in missing.items() if _often(cells) and gap_name(n) not in columns)
@@ -164,6 +173,31 @@ class Encoder:
                 f"{', '.join(missing)}."
             )
         return remarks
+
+    def doubts(self, table: Any) -> list[str]:
+        """A sentence about columns of training rows that look like ids: a classifier would learn by heart."""
+        rows = _frame(table)
+        if len(rows) < _MANY_ROWS:
+            return []
+        names = [
+            column.name
+            for column in self.columns
+            if column.kind == "number"
+            and rows[column.name].dtype.is_integer()
+            and rows[column.name].n_unique() == len(rows)
+        ]
+        if not names:
+            return []
+        many = len(names) > 1
+        has, features, ids = (
+            ("have", "count as features", "they are ids, leave them out")
+            if many
+            else ("has", "counts as a feature", "it is an id, leave it out")
+        )
+        return [
+            f"{', '.join(map(repr, names))} {has} another whole number in every row and {features}: if {ids} "
+            "(--drop, or --id to pass it on)."
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

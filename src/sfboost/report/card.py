@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sfboost.boosting.metrics import LOSSES, POINTS
+from sfboost.boosting.metrics import LOSSES, METRIC_NAMES, POINTS
 from sfboost.diagnostics import Performance
-from sfboost.report.facts import ReportFacts
+from sfboost.report.facts import ReportFacts, labels_used
 from sfboost.report.own_domains import METHODS, mean_of, own_domains
 from sfboost.report.training import TrainingFacts
 from sfboost.report.verdict import in_words
@@ -23,8 +23,8 @@ def model_card(facts: ReportFacts) -> str:
     parts = [
         f"# Model card: {_text(facts.title)}",
         f"A classifier of {_names(facts.classes)}, made by sfboost {facts.version} (Stable Feature Boosting)"
-        ": some features are used as training taught them, others only with the meaning that unlabelled "
-        "rows of the new domain give them.",
+        ": some features are trusted to mean the same everywhere; of the others the rows of the new domain "
+        "were asked whether they still mean there what they meant in training.",
         "## Decision",
         f"**{facts.headline.kind}.** {_text(f'{facts.headline.sentence} {facts.headline.count}'.rstrip())}",
         _text(facts.headline.because),
@@ -64,7 +64,7 @@ def _evaluation(training: TrainingFacts) -> str:
     metric = domains[0].metric
     told = (
         "Each training domain played the new one, with its labels hidden; then they scored, by "
-        f"{metric.replace('_', ' ')} ({'less' if metric in LOSSES else 'more'} is better):"
+        f"{METRIC_NAMES[metric]} ({'less' if metric in LOSSES else 'more'} is better):"
     )
     shown = _percent if metric in POINTS else _number
     lines = [
@@ -78,8 +78,8 @@ def _evaluation(training: TrainingFacts) -> str:
 def _here(facts: ReportFacts) -> str:
     changes = facts.changes
     lines = [
-        f"{changes.n_rows} rows without labels were adapted to; {changes.n_changed} of their predicted "
-        "classes differ from those of the stable features alone."
+        f"{changes.n_rows} rows were adapted to, {labels_used(facts.n_labelled)}; {changes.n_changed} of "
+        "their predicted classes differ from those of the stable features alone."
     ]
     shares = zip(facts.classes, facts.prior, strict=True)
     lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {_percent(p)}' for name, p in shares)}.")
@@ -100,7 +100,7 @@ def _here(facts: ReportFacts) -> str:
             for name, values in by_method.items()
         ]
         lines.append(f"Scores on {facts.scores.n_rows} labels, which nothing was fitted to:")
-        lines.append(_table(("method", *(m.replace("_", " ") for m in metrics)), rows))
+        lines.append(_table(("method", *(METRIC_NAMES[m] for m in metrics)), rows))
     return "\n\n".join(lines)
 
 

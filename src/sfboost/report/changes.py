@@ -92,4 +92,7 @@ def find_changes(
 def _shown(value: Any) -> str:
     if value is None or value != value:
         return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)[:40]
+    if not isinstance(value, float):
+        return str(value)[:40]
+    # Nobody reads 2e+05.
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"

@@ -130,7 +130,7 @@ def render_domains(
 _ADVICE = {
     "pooled": "all features as trained",
     "adapted": "an answer that allows for a changed meaning",
-    "blended": "a blend: a change is neither shown beyond doubt nor excluded",
+    "blended": "a blend: a change is neither shown beyond doubt nor ruled out",
     "kept stable": "the stable features alone: nothing better is known",
 }
 
@@ -175,17 +175,22 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 {% endfor %}
   </ul>
 {% if tested %}
+{% if changed %}
   <p>A meaning is called changed in {{ changed }} of them. At most one in twenty of these is expected not to
   be: p-values are adjusted for the number of domains.</p>
+{% else %}
+  <p>In none of them is a meaning called changed; p-values are adjusted for the number of domains.</p>
+{% endif %}
 {% endif %}
   <p class="quiet">Unusual: standard errors by which the unstable features say something else than in the own
-  domains. A click on a heading sorts.</p>
+  domains. Unlike the stable ones: predictions that are not what the stable features alone say. A click on
+  a heading sorts.</p>
 </header>
 <section>
 <div class="scroll" tabindex="0" role="region" aria-label="Overview">
 <table class="figures">
 <thead><tr>
-{% for head in ["domain", "rows", "decision", "meaning", "adjusted p", "unusual", "predictions changed"] +
+{% for head in ["domain", "rows", "decision", "meaning", "adjusted p", "unusual", "unlike the stable ones"] +
   (["accuracy, stable features", "accuracy, answer"] if scored else []) %}
 <th scope="col"><button type="button">{{ head }}</button></th>
 {% endfor %}
@@ -231,7 +236,7 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
   <p>Made{% if made %} on {{ made }}{% endif %} by sfboost {{ version }} ({{ versions }}):
   Stable Feature Boosting (Eastwood et al., NeurIPS 2023). This page loads nothing.</p>
 {% if command %}
-  <div class="scroll" tabindex="0"><code>{{ command }}</code></div>
+  <p><code>{{ command }}</code></p>
 {% endif %}
 </footer>
 <script>{{ script | safe }}</script>

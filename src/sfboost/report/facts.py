@@ -76,6 +76,18 @@ class ReportFacts:
     meanings: tuple[FeatureMeaning, ...] = ()
     foretold: Mapping[str, Performance] | None = None
     priced: bool = False
+    n_labelled: int = 0
+
+
+def labels_used(n_labelled: int) -> str:
+    """How many labels of the new domain the answer was given.
+
+    Examples
+    --------
+    >>> labels_used(0), labels_used(1), labels_used(20)
+    ('none of them labelled', '1 of them labelled', '20 of them labelled')
+    """
+    return f"{n_labelled or 'none'} of them labelled"
 
 
 def make_facts(
@@ -143,6 +155,7 @@ def make_facts(
         meanings=() if adapted.change_ is None else meanings_here(model, X, change=adapted.change_),
         foretold=foretold(adapted, X),
         priced=costs is not None,
+        n_labelled=getattr(adapted.adaptation, "n_labelled", 0),  # a leak-corrected one has none
     )
 
 

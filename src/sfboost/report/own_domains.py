@@ -29,6 +29,8 @@ class OwnDomain:
         That candidate.
     metric : str
         By which answers are compared.
+    unclear : bool
+        Whether nobody could tell if a meaning changed.
     """
 
     name: str
@@ -40,6 +42,7 @@ class OwnDomain:
     regret: float | None
     candidate: str = ""
     metric: str = "accuracy"
+    unclear: bool = False
 
     @property
     def best(self) -> float | None:
@@ -72,6 +75,7 @@ def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[OwnDomain]:
                 regret=answer.get("regret"),
                 candidate=answer.get("best", ""),
                 metric=metric,
+                unclear=bool(answer.get("unclear")),
             )
         )
     return told

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from sfboost.boosting.metrics import LOSSES, POINTS, is_skewed
+from sfboost.boosting.metrics import LOSSES, METRIC_NAMES, POINTS, is_skewed
 from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts, Scores
 from sfboost.report.meaning_picture import draw_meanings
@@ -29,15 +29,6 @@ from sfboost.tables.foreign_text import plain
 
 # More columns than this are in the table alone.
 _MOST_COLUMNS = 30
-_METRIC_NAMES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "log_loss": "log loss",
-    "brier": "Brier",
-    "auroc": "AUROC",
-    "ece": "ECE",
-    "cost": "cost",
-}
 _SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
 _UNIT = re.compile(r"(?<=\d) %")
 _IN_PERCENT = POINTS - {"auroc"}
@@ -65,6 +56,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     )
     environment.filters |= {
         "percent": _percent,
+        "share": lambda value: "< 1 %" if 0.0 < value < 0.005 else _percent(value, 0),
         "number": _number,
         "p": _p,
         "words": in_words,
@@ -85,7 +77,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     return template.render(
         facts=facts,
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
-        metric_names=_METRIC_NAMES,
+        metric_names=METRIC_NAMES,
         losses=LOSSES,
         points=_IN_PERCENT,
         foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],

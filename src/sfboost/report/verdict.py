@@ -11,6 +11,8 @@ from sfboost.report.slopes import ClassStory
 
 _WORDS = (
     ("X_U follows f_S", "the unstable features follow the stable predictor"),
+    ("X_U repeats X_S", "the unstable features repeat the stable ones"),
+    ("X_U shows", "The unstable features show"),
     ("X_U", "the unstable features"),
     ("X_S", "the stable features"),
     ("f_S", "the stable predictor"),
@@ -102,7 +104,8 @@ _USE = {
     "blended": "Use the blend",
     "kept stable": "Use the stable features alone",
 }
-_PREFERRED = "your own domains, or labels, prefer this"
+_PREFERRED = "your own domains prefer this"
+_UNTOLD = "nobody can tell whether a meaning changed here"
 # No stronger than the evidence: a change is shown, none is, or nobody can tell.
 _WHY = {
     "changed": {
@@ -114,10 +117,15 @@ _WHY = {
     "unchanged": {
         "pooled": "nothing changed here",
         "adapted": f"no change is shown here, and {_PREFERRED}",
-        "blended": "no change is shown here, and none is excluded",
+        "blended": "a change is neither shown nor ruled out here",
         "kept stable": f"no change is shown here, and {_PREFERRED}",
     },
-    "cannot tell": dict.fromkeys(_USE, f"nobody can tell whether a meaning changed here, and {_PREFERRED}"),
+    "cannot tell": {
+        "pooled": f"{_UNTOLD}, and nothing speaks for it",
+        "adapted": f"{_UNTOLD}, and {_PREFERRED}",
+        "blended": f"{_UNTOLD}, but something speaks for it",
+        "kept stable": f"{_UNTOLD}, and {_PREFERRED}",
+    },
 }
 # A feature of which less than this is left has turned round.
 _TURNED = -0.3
@@ -133,6 +141,8 @@ def _best_headline(adapted: AdaptedClassifier, change: Change, changes: Changes)
     """The headline of answer="best"."""
     kind = adapted.decision_
     why = _WHY[change.verdict][kind]
+    if change.verdict == "unchanged" and kind == "pooled" and len(adapted.weights_ or {}) > 1:
+        why = "no change is shown here"  # nearly all of a blend, not all
     n_labelled = getattr(adapted.adaptation, "n_labelled", 0)  # a leak-corrected one has none
     if n_labelled:
         why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"

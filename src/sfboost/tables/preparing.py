@@ -107,7 +107,7 @@ def prepare_training(
     if empty:
         remarks.append(f"Columns {', '.join(empty)} are missing in every training row and say nothing.")
     filled = Encoder(tuple(column for column in encoder.columns if column.name not in empty))
-    remarks += filled.remarks(table, "training rows")
+    remarks += filled.remarks(table, "training rows") + filled.doubts(table)
     if roles.search and len(encoder.names) > _MANY_CANDIDATES:
         remarks.append(
             f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "

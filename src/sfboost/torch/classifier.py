@@ -19,7 +19,7 @@ from sfboost.adaptation import Settings
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import TrainingRows, training_leaks
-from sfboost.leakage.model import LeakModel
+from sfboost.leakage.model import LeakModel, flattening_gain
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.building import build_network, seed_of
@@ -36,6 +36,7 @@ from sfboost.torch.progress import shown_log
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
 from sfboost.torch.search import Search, read_budget
 from sfboost.torch.side_by_side import searched_trunk
+from sfboost.torch.verification import verify
 
 # Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
 _ENOUGH_TO_FLATTEN = 200
@@ -474,10 +475,14 @@ class SFBClassifier(FittedPredictor):
         fewest = min(np.bincount(y[domain == name], minlength=len(self.classes_)).min() for name in names)
         if self.split == "shared" or len(names) < 2 or fewest < _ENOUGH_TO_FLATTEN:
             return None
+        proba, unstable = self.validation_[:2]
         if self.search_ is not None and not self._leaks(y, domain):
             return None  # what would be taken out is the noise of its measurement
         try:
             model = self.leak_model()
+            if self.search_ is not None:
+                gain = flattening_gain(proba, unstable, y, domain, model.n_cells)
+                return model if gain > 0 and verify(proba, unstable, y, domain).stable else None
             return None if self._stress_cost(model, y) > _WORST_COST else model
         except ValueError:  # the domains disagree, or a cell of Φ_U is almost empty
             return None

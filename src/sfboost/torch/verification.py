@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 from sfboost.diagnostics import DomainLeak, TrainingRows, training_leaks
 from sfboost.leakage.stress import AGREEMENTS, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.torch.folds import balancing_weights
 
 # A domain where the unstable features mean the opposite may cost f_S at most so much accuracy.
 _MOST = 0.2
-_ONE_SIDED = 1.64
+_ONE_SIDED, _ALIKE = 1.64, 0.05
 _FEWEST = 10
 # Nats by which f_S may be wrong about its own risk in a domain, and the level at which that is seen.
 _MOST_MISJUDGED, _LEVEL = 0.03, 0.01
@@ -42,6 +43,10 @@ class Verification:
         Standard error of their difference.
     n_wrong : int
         Rows on which Û is wrong.
+    p_alike : float
+        Of the test whether what Φ_U suggests is right equally often in all domains.
+    gain, gain_error : float
+        Nats by which f_S beats the class shares in a domain where Û says nothing, and the standard error.
     """
 
     domains: tuple[Any, ...]
@@ -54,6 +59,9 @@ class Verification:
     accuracy_wrong: float
     gap_error: float
     n_wrong: int
+    p_alike: float
+    gain: float
+    gain_error: float
 
     @property
     def gap(self) -> float:
@@ -67,12 +75,28 @@ class Verification:
         return not (np.abs(self.misjudged) > np.maximum(limit, _MOST_MISJUDGED)).any()
 
     @property
+    def domains_differ(self) -> bool:
+        """Whether Φ_U is seen to mean something else in some training domain (5 %).
+
+        Two features that are independent given the label can change places: only a difference between
+        domains shows which of them is the unstable one.
+        """
+        return self.p_alike < _ALIKE
+
+    @property
+    def says_something(self) -> bool:
+        """Whether f_S is shown to beat the class shares where Û says nothing (one-sided 5 %)."""
+        return self.gain > _ONE_SIDED * self.gain_error
+
+    @property
     def stable(self) -> bool:
         """Whether f_S is shown to lose no more than 20 points where Φ_U turns round (one-sided 5 %).
 
-        And no training domain contradicts it.
+        And no training domain contradicts it, some training domain contradicts Φ_U, and f_S says something
+        without it.
         """
-        return self.same_in_all_domains and bool(self.gap + _ONE_SIDED * self.gap_error <= _MOST)
+        small = bool(self.gap + _ONE_SIDED * self.gap_error <= _MOST)
+        return self.same_in_all_domains and self.domains_differ and self.says_something and small
 
     @property
     def reason(self) -> str:
@@ -88,6 +112,16 @@ class Verification:
             return (
                 f"what Φ_U suggests is wrong in {self.n_wrong} held-out training rows, too few to show that "
                 f"f_S is stable ({_FEWEST} of every class are needed)"
+            )
+        if not self.domains_differ:
+            return (
+                f"the {len(self.domains)} training domains hardly differ in how often Φ_U suggests the label "
+                f"(p = {self.p_alike:.2f}), so that nothing shows which features are the stable ones"
+            )
+        if not self.says_something:
+            return (
+                f"where Φ_U says nothing f_S beats the class shares by {self.gain:.3f} ± "
+                f"{self.gain_error:.3f} nats a row: it is not shown to say anything by itself"
             )
         shown = "shown to be less" if self.stable else "not shown to be less"
         return (
@@ -140,7 +174,7 @@ def verify(
 
     >>> rng = np.random.default_rng(0)
     >>> y, d = rng.integers(0, 2, 2000), np.repeat(["a", "b"], 1000)
-    >>> colour = np.where(rng.random(2000) < 0.85, y, 1 - y)
+    >>> colour = np.where(rng.random(2000) < np.where(d == "a", 0.9, 0.8), y, 1 - y)
     >>> shape = np.where(rng.random(2000) < 0.75, y, 1 - y)
     >>> [verify(np.eye(2)[seen] * 0.5 + 0.25, colour[:, None], y, d).stable for seen in (colour, shape)]
     [False, True]
@@ -151,10 +185,13 @@ def verify(
     surprise = losses + (stable_proba * log_proba).sum(axis=1)
     leaks = training_leaks(TrainingRows(stable_proba, y, domain.astype(object), unstable)) or ()
     telling = np.isin(domain, [name for name in names if len(np.unique(y[domain == name])) > 1])
-    if guess is None:
-        guess = y.copy()
-        if telling.any():
-            guess[telling] = unstable_guess(unstable[telling], y[telling], domain[telling])
+    suggested = y.copy()
+    if telling.any():
+        suggested[telling] = unstable_guess(unstable[telling], y[telling], domain[telling])
+    # A guess that was found by how unequal it is cannot show that domains differ; what Φ_U suggests can.
+    guess = suggested if guess is None else guess
+    shares = np.bincount(y, minlength=stable_proba.shape[1]) / len(y)
+    gains = balancing_weights(y, guess, domain) * (-np.log(shares[y]) - losses)
     right = stable_proba[telling].argmax(axis=1) == y[telling]
     accuracy, variance, wrong = _by_class(right, y[telling], (guess == y)[telling])
     (risk, risk_error), (misjudged, error) = (_means(values, domain) for values in (losses, surprise))
@@ -169,6 +206,9 @@ def verify(
         accuracy_wrong=accuracy[1],
         gap_error=math.sqrt(variance),
         n_wrong=wrong,
+        p_alike=_p_alike(y[telling], suggested[telling], domain[telling]),
+        gain=float(gains.mean()),
+        gain_error=float(gains.std() / math.sqrt(len(y))),
     )
 
 
@@ -177,6 +217,27 @@ def _means(values: FloatArray, domain: npt.NDArray[Any]) -> tuple[FloatArray, Fl
     parts = [values[domain == name] for name in np.unique(domain)]
     errors = [np.sqrt((part.var() + 1e-6) / len(part)) for part in parts]
     return np.array([part.mean() for part in parts]), np.array(errors)
+
+
+def _p_alike(y: npt.NDArray[np.intp], guess: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> float:
+    """Chi-square test that a guess is right equally often in all domains, with classes at their shares."""
+    means, variances = [], []
+    labels, counts = np.unique(y, return_counts=True)
+    for name in np.unique(domain):
+        mean = variance = 0.0
+        for label, count in zip(labels, counts, strict=True):
+            rows = (guess == y)[(domain == name) & (y == label)]
+            if len(rows) == 0:
+                continue  # a class that a domain does not have says nothing about the domain
+            p, share = (rows.sum() + 1) / (len(rows) + 2), count / len(y)
+            mean, variance = mean + share * float(rows.mean()), variance + share**2 * p * (1 - p) / len(rows)
+        means.append(mean)
+        variances.append(variance)
+    if len(means) < 2:
+        return 1.0
+    weight = 1.0 / np.array(variances)
+    distance = weight @ (np.array(means) - np.average(means, weights=weight)) ** 2
+    return float(chi2.sf(distance, len(means) - 1))
 
 
 def _by_class(

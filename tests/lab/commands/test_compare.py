@@ -147,7 +147,7 @@ def test_a_column_that_is_no_feature_is_refused_before_anything_runs(table, tmp_
     assert result.exit_code == 2
     said = " ".join(result.output.split())
     assert said.startswith("error: Column 'patient' holds 160 different texts")
-    assert said.endswith("Leave it out (--drop), or pass it on (--id).")
+    assert said.endswith("leave it out (--drop patient), or pass it on (--id).")
     assert not (tmp_path / "r").exists()
     for option in ("--drop", "--id"):
         assert compare(*words, option, "patient").exit_code == 0
@@ -181,6 +181,20 @@ def test_a_table_needs_its_two_columns(table):
     result = compare(table)
     assert result.exit_code != 0
     assert "--target and --domain" in result.output
+
+
+@pytest.mark.parametrize(
+    ("stable", "expected"),
+    [(("age",), ["sfb-columns", "sfb-best"]), ((), ["left-out-linear", "sfb-components"])],
+)
+def test_what_is_for_embeddings_is_compared_by_default_only_where_no_columns_are_known(
+    table, stable, expected
+):
+    from sfboost.cli.compare import _comparison
+
+    made = _comparison(str(table), "sick", "town", stable, (), (), None)
+    used = {system.trainer for system in made.systems} | {system.adapter for system in made.systems}
+    assert used == {"pooled", "none", "t3a", "shot", *expected}
 
 
 def test_the_list_names_every_method():

@@ -14,6 +14,7 @@ from sfboost.lab.commands.results import print_tables
 from sfboost.lab.experiments.comparison import (
     DEFAULT,
     WITH_COLUMNS,
+    WITHOUT_COLUMNS,
     ChosenSystem,
     SystemComparison,
     table_options,
@@ -55,7 +56,8 @@ def compare(
             "--system",
             "-s",
             help="TRAINER or TRAINER+ADAPTER, such as irm+t3a; may be repeated. The first is what the others "
-            f"are compared with. By default {', '.join(DEFAULT)}.",
+            f"are compared with. By default {', '.join(DEFAULT)} and, where stable columns are known, "
+            f"{', '.join(WITH_COLUMNS)}, else {', '.join(WITHOUT_COLUMNS)}.",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws of the training rows, and of training.")] = 5,
@@ -140,5 +142,5 @@ def _comparison(
     if name == "table":
         comparison.refuse()
     known = known or comparison.data.stable_features is not None
-    wanted = system or [*DEFAULT, *(WITH_COLUMNS if known else ())]
+    wanted = system or [*DEFAULT, *(WITH_COLUMNS if known else WITHOUT_COLUMNS)]
     return SystemComparison(name, options, tuple(ChosenSystem.named(one) for one in wanted))

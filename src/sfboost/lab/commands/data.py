@@ -21,9 +21,14 @@ from sfboost.lab.datasets.local_files import fetch_all, held
 from sfboost.lab.datasets.sheet import label_rates
 from sfboost.tables.foreign_text import plain
 
-app = typer.Typer(help="Data sets: list, show, fetch, path, export.", no_args_is_help=True)
+app = typer.Typer(
+    help="Data sets: list, show, fetch, path, export.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
-Name = Annotated[str, typer.Argument(help="Name of a data set; `list` shows them.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a data set; `list` shows them.")]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder with the files; by default the one SFBOOST_DATA names.")
 ]
@@ -59,7 +64,10 @@ def show(
     seed: Seed = 0,
     option: Options = None,
 ) -> None:
-    """Write a sheet of examples (images) or of marginals and label rates (tables), by domain."""
+    """Draw examples (images), or marginals and label rates (tables).
+
+    One sheet, domain by domain; by default NAME.png in this folder.
+    """
     with _sentences():
         dataset = load(name, data_dir=data_dir, random_state=seed, **_parse(option))
         screen().print(_summary(dataset))
@@ -73,7 +81,10 @@ def show(
 @app.command()
 @speaking
 def fetch(name: Name, data_dir: DataDir = None) -> None:
-    """Get the files of a data set, from the folder, the cache or a mirror, and check them."""
+    """Get the files of a data set and check them.
+
+    They come from the folder, the cache or a mirror.
+    """
     with _sentences(), _progress() as progress:
         tasks: dict[str, Any] = {}
 
@@ -96,7 +107,10 @@ def fetch(name: Name, data_dir: DataDir = None) -> None:
 @app.command()
 @speaking
 def path(name: Name, data_dir: DataDir = None) -> None:
-    """Print where the files of a data set are, one per line; fail if one is missing."""
+    """Print where the files of a data set are, one per line.
+
+    It fails if one is missing.
+    """
     with _sentences():
         here = held(name, data_dir)
     for holding in here:
@@ -123,7 +137,10 @@ def export_command(
     seed: Seed = 0,
     option: Options = None,
 ) -> None:
-    """Write a data set as one Parquet file: domain, label, then the features."""
+    """Write a data set as one Parquet file.
+
+    Its columns: domain, label, then the features.
+    """
     with _sentences():
         options = _parse(option)
         if "view" in find(name).options():

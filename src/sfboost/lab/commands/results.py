@@ -27,9 +27,16 @@ from sfboost.lab.experiments.store import Store, write_records
 from sfboost.lab.experiments.tables import Table
 from sfboost.whole_files import write_whole
 
-app = typer.Typer(help="Results: show, export, pack, check.", no_args_is_help=True)
+app = typer.Typer(
+    help="Results: show, export, pack, check.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
-Name = Annotated[str, typer.Argument(help="Name of an experiment; `sfboost reproduce list` shows them.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of an experiment; `sfboost reproduce list` shows them.")
+]
 Folder = Annotated[
     Path | None, typer.Option("--from", help="Results folder; by default the records of the repository.")
 ]
@@ -82,7 +89,9 @@ def pack(
     out: Annotated[Path, typer.Option("--out", "-o", help="File, for example synthetic.jsonl.gz.")],
     quick: Quick = False,
 ) -> None:
-    """Write the records of an experiment, and of those that share its runs, as one small file.
+    """Write the records of an experiment as one small file.
+
+    Those of experiments that share its runs are in it, too.
 
     Runs that the experiments of today no longer plan are left out.
     """
@@ -106,7 +115,10 @@ def unpack(
         ),
     ] = "",
 ) -> None:
-    """Write the committed records of an experiment to a results folder; `sfboost reproduce` does the rest."""
+    """Write the committed records of an experiment to a folder.
+
+    From there `sfboost reproduce` does the rest.
+    """
     _, records = _records(name, None, kept, False)
     left_out = set(without.split(","))
     wanted = [
@@ -132,7 +144,9 @@ def check(
         bool, typer.Option("--keep", help="Keep the outcome beside the records, for `results show`.")
     ] = False,
 ) -> None:
-    """Do some of the recorded runs again; figures that differ mean that the records are stale.
+    """Do some of the recorded runs again.
+
+    Figures that differ mean that the records are stale.
 
     A sample of each trainer and adapter on each data set, as far as the seconds go. Ends with 1 if any
     differ.

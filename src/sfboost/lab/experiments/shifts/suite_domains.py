@@ -19,6 +19,7 @@ from sfboost.encoding import Encoder
 from sfboost.lab.datasets import load
 from sfboost.lab.experiments.run import Run
 from sfboost.lab.experiments.shifts.kinds import Floats, SplitRows
+from sfboost.lab.experiments.shifts.unseen import UNSEEN, load_unseen
 
 # Directions of an embedding: the first eight, in which own pictures vary most, are called unstable.
 _COMPONENTS, _UNSTABLE = 50, 8
@@ -82,7 +83,7 @@ def _load(run: Run) -> Dataset:
     if run.dataset in ("colored_digits", "colored_mnist"):
         return load(run.dataset, view="table", random_state=run.data_seed)
     if run.dataset != "pacs":
-        written = load(run.dataset)
+        written = load_unseen(run.dataset) if run.dataset in UNSEEN else load(run.dataset)
         return _split_at_random(written, run.data["split"]) if "split" in run.data else written
     from sfboost.datasets.features import EfficientNetFeatures
     from sfboost.lab.datasets.picture_features import with_features
