@@ -44,9 +44,9 @@ from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstabl
 from sfboost.marginal import pseudo_label_confusion
 from sfboost.marginal.probabilities import FloatArray, IntArray, as_class_shares, as_probability_matrix
 
-_FOLDS = 5
 # Largest error of a training domain's Pr[Y | U], learned from the others, that is accepted.
 _TOLERANCE = 0.1
+_FOLDS = 5
 
 
 class LeakRefusedError(ValueError):
