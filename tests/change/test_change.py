@@ -5,18 +5,18 @@ import pytest
 from scipy.special import expit, softmax
 
 from sfboost.change import Reference, View, change_in
-from sfboost.change.prediction import Expected
+from sfboost.change.prediction import UNKNOWN, Expected
 from sfboost.marginal.shares import shifted
 from sfboost.persistence.objects import make_object, state_of
 
 PRIOR = (0.5, 0.5)
 
 
-def rows(rng, n, slopes=(1.5, 0.8), prior=PRIOR, leak=0.0, moved=0.0):
+def rows(rng, n, slopes=(1.5, 0.8), prior=PRIOR, leak=0.0, moved=0.0, second=None):
     """Gaussian features whose class means are ± half a slope; f_S and the pooled classifier are exact.
 
     The pooled classifier believes in the slopes (1.5, 0.8) whatever they are here; `leak` is the slope of U
-    on X_S within a class, the same everywhere.
+    on X_S within a class, the same everywhere. `second` is the one value that the second feature has here.
     """
     n_classes = len(prior)
     y = rng.choice(n_classes, n, p=prior)
@@ -24,6 +24,8 @@ def rows(rng, n, slopes=(1.5, 0.8), prior=PRIOR, leak=0.0, moved=0.0):
     stable = 1.5 * at[y] + moved + rng.normal(size=n)
     U = np.array(slopes) * at[y][:, None] + leak * (stable - 1.5 * at[y])[:, None]
     U = U + rng.normal(size=(n, 2))
+    if second is not None:
+        U[:, 1] = second
     log_stable = np.log(prior) + stable[:, None] * 1.5 * at - 0.5 * (1.5 * at) ** 2
     evidence = sum(U[:, [j]] * s * at - 0.5 * (s * at) ** 2 for j, s in enumerate((1.5, 0.8)))
     view = View.of(softmax(log_stable, 1), U, softmax(log_stable + evidence, 1), stable[:, None])
@@ -76,6 +78,26 @@ def test_the_feature_that_changed_is_named_with_what_is_left_of_it():
     assert found.changed == ("x0",)
     assert found.features[0].left == pytest.approx(-1.0, abs=0.2)
     assert found.features[1].left == pytest.approx(1.0, abs=0.2)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_a_feature_of_one_value_is_no_change_of_unit(value):
+    """The size of a place, in rows of that place: it says nothing, and no more."""
+    rng = np.random.default_rng(11)
+    known = reference(rng, 6)
+    found = change_in(known, rows(rng, 600, second=value)[0])
+    assert found.verdict == "unchanged"
+    assert not found.features[1].rescaled
+    assert "x0" in change_in(known, rows(rng, 600, (-1.5, 0.8), second=value)[0]).changed
+
+
+def test_an_own_domain_that_says_nothing_of_a_moment_teaches_nothing_of_it():
+    told = [(np.array([1.0, 2.0]), np.array([0.1, 0.3])), (np.array([1.4, 1.0]), np.array([0.2, 0.1]))]
+    silent = (np.zeros(2), np.full(2, UNKNOWN))
+    alone, beside = Expected.of(told), Expected.of([*told, silent])
+    np.testing.assert_allclose(beside.value, alone.value, rtol=1e-9)
+    np.testing.assert_allclose(beside.variance, alone.variance, rtol=1e-9)
+    assert (Expected.of([silent]).compare((np.ones(2), np.ones(2))).p_value > 0.4).all()
 
 
 def test_a_change_of_unit_is_seen():

@@ -12,15 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfboost.change.coordinates import MeaningCoordinates
+from sfboost.change.prediction import UNKNOWN
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
-# A feature that is constant in a domain has a spread of this many of its training units.
+# The evidence of features that are all constant in a domain has a spread of this many of its training units.
 _LEAST_SPREAD = 1e-3
-# An error so large that a moment says nothing.
-_UNKNOWN = 1e6
+# A variance, in training units, that is no more than what rounding leaves.
+_CONSTANT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +57,12 @@ class Moments:
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
         """Files of before did not keep the last two: nothing is known of them."""
         one = np.zeros_like(state["evidence"][0])
-        return {"shares": (one, one + _UNKNOWN), "evidence_scale": (one, one + _UNKNOWN)} | state
+        return {"shares": (one, one + UNKNOWN), "evidence_scale": (one, one + UNKNOWN)} | state
 
     def without_evidence(self) -> Moments:
         """The same, nothing being known of what all features say together."""
         one = np.zeros_like(self.evidence[0])
-        nothing = (one, one + _UNKNOWN)
+        nothing = (one, one + UNKNOWN)
         return replace(self, evidence=nothing, evidence_slope=nothing, evidence_scale=nothing)
 
 
@@ -85,15 +87,21 @@ def _measure(
     towards = (np.eye(n_classes) - 1.0 / n_classes) / n_classes
     together, error = _class_means(F, evidence, towards, weight)
     meaning, meaning_error = _class_means(F, U, coordinates.direction, weight)
-    # Few rows may lack a rare code by chance: half an event is added, as to a count whose logarithm is taken.
-    variance = weight @ (U - weight @ U) ** 2 + 0.5 * np.maximum(coordinates.excess, 0.0) * (weight @ weight)
+    variance = weight @ (U - weight @ U) ** 2
+    # A column of one value, as the size of a place or a code that does not occur, says nothing here: neither
+    # what it means nor what its unit is.
+    silent = variance <= _CONSTANT
+    # Few rows may have too little of a rare code by chance: half an event is added, as to a count whose
+    # logarithm is taken.
+    spread = variance + 0.5 * np.maximum(coordinates.excess, 0.0) * (weight @ weight)
     return Moments(
         evidence=(together.sum(keepdims=True), np.sqrt((error.sum(axis=1) ** 2).sum(keepdims=True))),
-        meaning=(meaning, np.sqrt(np.einsum("ij,ij->j", meaning_error, meaning_error))),
+        meaning=_but(silent, meaning, np.sqrt(np.einsum("ij,ij->j", meaning_error, meaning_error))),
         evidence_slope=_slope(coordinates.evidence(expected), evidence, weight, together=True),
-        slope=_slope(expected, U, weight),
-        scale=(
-            0.5 * np.log(np.maximum(variance, _LEAST_SPREAD**2)),
+        slope=_but(silent, *_slope(expected, U, weight)),
+        scale=_but(
+            silent,
+            0.5 * np.log(np.where(silent, 1.0, spread)),
             np.sqrt(0.25 * (coordinates.excess + 2.0) * (weight @ weight)),
         ),
         shares=_log_ratio(pooled, F, weight),
@@ -128,6 +136,13 @@ def _class_means(
     parts = weight[:, None] * (F @ (inverse @ direction))
     parts *= H - F @ means
     return (direction * means).sum(axis=0), parts
+
+
+def _but(
+    silent: npt.NDArray[np.bool_], value: FloatArray, error: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """A moment of each column, unknown where the column is silent."""
+    return np.where(silent, 0.0, value), np.where(silent, UNKNOWN, error)
 
 
 def _mean(H: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -15,6 +15,9 @@ from scipy.special import stdtr
 
 from sfboost.marginal.probabilities import FloatArray
 
+#: An error so large that a value says nothing.
+UNKNOWN = 1e6
+
 Sides = Literal["nearer to zero", "below", "both"]
 
 # What the prior guess of τ is worth, in domains.
@@ -90,20 +93,24 @@ class Expected:
     ) -> Self:
         """From (value, standard error) of each own domain.
 
-        `relative` and `absolute` are the prior guess of τ, as a share of the mean and in its units.
+        `relative` and `absolute` are the prior guess of τ, as a share of the mean and in its units. A domain
+        whose value is unknown (its error is `UNKNOWN`) teaches nothing of it.
         """
         values, errors = (np.array([pair[i] for pair in own]) for i in (0, 1))
+        known = np.ma.masked_array(values, errors >= UNKNOWN)
         # An own domain whose few rows happen to agree must not count for more than it knows.
-        errors = np.maximum(errors, np.median(errors, axis=0) / 2.0)
-        count = len(values)
-        mean = values.mean(axis=0)
-        between = np.maximum(values.var(axis=0, ddof=1) - (errors**2).mean(axis=0), 0.0) if count > 1 else 0.0
+        typical = np.ma.median(np.ma.masked_array(errors, known.mask), axis=0)
+        errors = np.maximum(errors, np.ma.filled(typical, 0.0) / 2.0)
+        others = np.maximum(known.count(axis=0) - 1, 0)
+        mean = np.ma.filled(known.mean(axis=0), 0.0)
+        within = np.ma.masked_array(errors**2, known.mask).sum(axis=0) / (others + 1)
+        between = ((known - mean) ** 2).sum(axis=0) / np.maximum(others, 1) - within
         guess = (relative * mean) ** 2 + absolute**2
-        freedom = count - 1 + _PRIOR_DOMAINS
-        tau2 = ((count - 1) * between + _PRIOR_DOMAINS * guess) / freedom
+        spread = others * np.maximum(np.ma.filled(between, 0.0), 0.0) + _PRIOR_DOMAINS * guess
+        tau2 = spread / (others + _PRIOR_DOMAINS)
         precision = 1.0 / np.maximum(errors**2 + tau2, np.finfo(np.float64).tiny)
         expected = (precision * values).sum(axis=0) / precision.sum(axis=0)
-        return cls(expected, tau2 + 1.0 / precision.sum(axis=0), freedom, sides)
+        return cls(expected, tau2 + 1.0 / precision.sum(axis=0), len(values) - 1 + _PRIOR_DOMAINS, sides)
 
     def compare(self, new: tuple[FloatArray, FloatArray]) -> Prediction:
         """A new value and its standard error, or those of many new domains."""
