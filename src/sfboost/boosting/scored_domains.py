@@ -69,7 +69,7 @@ class DomainEvaluation:
 
     Methods compared: `stable` (no adaptation), `adapted` (the answer, labels hidden), `pooled` (one
     classifier of all features, fitted to all other domains), `labelled` (adapted with the domain's own
-    labels, cross-fitted: what labels would be worth).
+    labels, cross-fitted: what labels would be worth; printed as ORACLE).
     """
 
     domains: tuple[DomainScores, ...]
@@ -129,7 +129,7 @@ class DomainEvaluation:
         metric = self.metric
         every = ("accuracy", "balanced_accuracy", "log_loss", *("auroc",) * self.skewed)
         more = tuple(name for name in every if name != metric)
-        lines = [_line(_short(metric), "stable", "answer", "pooled", "labelled", "regret")]
+        lines = [_line(_short(metric), "stable", "answer", "pooled", "ORACLE", "regret")]
         for d in self.domains:
             scores = [d.scores[method][metric] for method in COMPARED]
             lines.append(_line(d.domain, *(_shown(metric, value) for value in (*scores, d.regret))))

@@ -62,7 +62,7 @@ def evaluate(
 def _words(evaluation: DomainEvaluation) -> list[Line]:
     # A table of several lines: a line break in a name must not make one more.
     shown = DomainEvaluation(tuple(replace(d, domain=plain(str(d.domain))) for d in evaluation.domains))
-    lines: list[Line] = [*str(shown).replace("labelled", "  ORACLE", 1).split("\n")]
+    lines: list[Line] = [*str(shown).split("\n")]
     lines += [
         f"{domain.domain}: {domain.decision}, {in_words(domain.reason)}"
         for domain in evaluation.domains

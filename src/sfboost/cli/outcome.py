@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +12,12 @@ from sfboost.boosting.metrics import is_skewed
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project, drift_lines
+from sfboost.diagnostics import Performance
 from sfboost.report import ReportFacts, model_card, render
 from sfboost.tables.writing import whole_output
 
+# Points of accuracy, as a share, that a reader notices.
+_NOTICED = 0.01
 _COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 
 
@@ -74,6 +78,7 @@ def tell(
                 for name, one in facts.foretold.items()
             )
             lines.append(f"{named} to expect here, without labels: {told}")
+    lines += _caution(facts.foretold)
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
@@ -83,6 +88,16 @@ def tell(
     lines += [f"{what}: {path}" for what, path in written.items()]
     values = as_values(project, facts) | {"files": written}
     voice.result(values if n_rows is None else values | {"rows": n_rows}, *lines)
+
+
+def _caution(foretold: Mapping[str, Performance] | None) -> list[Line]:
+    """Where the stable features think better of themselves than the answer does: nobody chose by that."""
+    if foretold is None:
+        return []
+    stable, answer = (foretold[name].value["accuracy"] for name in ("stable", "adapted"))
+    if stable - answer < _NOTICED:
+        return []
+    return ["(the stable features are taken at their own word there; which is better, your own domains say)"]
 
 
 def _figure(metric: str, value: float, digits: int = 1, unit: str = " %") -> str:
