@@ -39,6 +39,36 @@ def test_a_change_before_the_first_batch_is_seen(start):
     assert StreamingAdapter(start).update(draw(200, -1.0, rng)[0]).kind == "alarm"
 
 
+def first_lots(n_streams, heavy, rare, slope):
+    """What first lots did, and their p-values: tails of Student's t with three degrees, or 5 % positives."""
+    rng = np.random.default_rng(5)
+
+    def rows(n_rows, slope):
+        sign = np.where(rng.random(n_rows) < (0.05 if rare else 0.5), 1.0, -1.0)[:, None]
+        noise = rng.standard_t(3, size=(n_rows, 2)) if heavy else rng.normal(size=(n_rows, 2))
+        return np.hstack([rng.normal(size=(n_rows, 2)) + 0.9 * sign, noise + slope * sign]), sign[:, 0]
+
+    X, y = rows(2000, 0.5)
+    model = StableFeatureBoosting([0, 1], play=False).fit(X, y, sample_domain=np.repeat(["a", "b"], 1000))
+    found = []
+    for _ in range(n_streams):
+        stream = StreamingAdapter(model.adapt(rows(1500, 1.0)[0], answer="paper"))
+        event = stream.update(rows(400 if rare else 200, slope)[0])
+        found.append((event.kind, event.p_value))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("heavy", "rare"), [(True, False), (False, True)], ids=["heavy tails", "five percent"]
+)
+def test_a_first_lot_as_ever_is_no_alarm_whatever_its_tails(heavy, rare):
+    """A score test took the mean of a lot for normal: 8 to 10 % had p < 0.001 with heavy tails."""
+    found = first_lots(25, heavy, rare, slope=1.0)
+    assert all(kind == "learned" for kind, _ in found)
+    assert np.mean([p < 0.05 for _, p in found]) <= 0.2
+    assert all(kind == "alarm" for kind, _ in first_lots(4, heavy, False, slope=-1.0))
+
+
 def test_a_reversal_raises_an_alarm_and_the_old_head_answers_until_the_new_one_is_credible(start):
     rng = np.random.default_rng(3)
     stream = StreamingAdapter(start, half_life=5000)

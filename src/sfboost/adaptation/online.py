@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy.special import logsumexp
 
 from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.fitting import UnstableModel
@@ -19,7 +19,8 @@ from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.linear import LinearFit
-from sfboost.marginal import PseudoLabelStatistics
+from sfboost.heads.objectives import log_proba_from_logits
+from sfboost.marginal import PseudoLabelStatistics, floored_log
 from sfboost.marginal.probabilities import FloatArray
 
 _STEPS = 6
@@ -102,22 +103,13 @@ class OnlineHead:
         point = Point(self.theta, self.statistics.prior, self.standardizer, curved=False)
         return -likelihood_sums(stable, X, point).value
 
-    def surprise(self, stable: FloatArray, X: FloatArray) -> float:
-        """P-value of rows that were not learned from, if the head is right for them: a score test.
-
-        The error of the head itself is in it, and lasts: p-values of two batches are not independent.
-        """
-        sums = self._sums(stable, X, self.theta, self.statistics.prior)
-        size, n = self.theta.size, sums.n_rows
-        score = sums.products[:size, -1]
-        known = np.linalg.pinv(self.information + _FAINT * np.eye(size), hermitian=True)
-        variance = sums.products[:size, :size] - np.outer(score, score) / n
-        variance += sums.hessian @ known @ sums.hessian
-        rank = np.linalg.matrix_rank(variance, hermitian=True)
-        if n <= rank + 1:
-            return 1.0
-        distance = float(score @ np.linalg.pinv(variance, rcond=1e-9, hermitian=True) @ score)
-        return float(stats.f.sf(distance * (n - rank) / (rank * (n - 1.0)), rank, n - rank))
+    def log_likelihoods(self, stable: FloatArray, X: FloatArray) -> FloatArray:
+        """ℓ of each row, log Σ_y f_S,y f_U,y / p_y."""
+        rows = self.standardizer.apply(X)
+        unstable = log_proba_from_logits(rows @ self.theta[:, :-1].T + self.theta[:, -1])
+        return np.asarray(
+            logsumexp(floored_log(stable) + unstable - floored_log(self.statistics.prior), axis=1)
+        )
 
     def _sums(
         self, stable: FloatArray, X: FloatArray, theta: FloatArray, prior: FloatArray

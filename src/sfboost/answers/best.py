@@ -20,8 +20,8 @@ from sfboost.change import Change
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
-# Fewer rows, for each class, teach an answer nothing: put back to their mean, features may say the opposite.
-_FEWEST_ROWS = 5
+#: Fewer rows, for each class, teach an answer nothing: put back to their mean, features may say the opposite.
+FEWEST_ROWS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def best_answer(
     if quiet in ALSO_QUIET and experience.quiet is not None and experience.habits is not None:
         answers[quiet] = experience.quiet.answer(quiet, rows, experience.habits, settings)
     # What cannot be trusted to be stable must not teach anything, and a handful of rows has nothing to teach.
-    few = change.n_rows < _FEWEST_ROWS * len(experience.reference.prior)
+    few = change.n_rows < FEWEST_ROWS * len(experience.reference.prior)
     taught = doubt is None and not few
     trusted = [name for name in answers if taught or name in ("stable", "pooled")]
     costs = settings.choices.costs if any(case.cost for case in experience.cases) else None

@@ -23,6 +23,8 @@ from sfboost.change.testing import LEAST_POWER
 
 # From here on a change counts, and here it is taken for sure.
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
+#: A chance of a change below this is none, and that of none is sure: a plain answer is easier to read.
+LEAST_CHANCE = 0.05
 # Brier score by which any answer may be worse than another where nothing changed, whatever own domains say.
 _LEAST_COST = 0.005
 # How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
@@ -82,17 +84,19 @@ def choose(
     available: Collection[str],
     learner: str = "",
     believed_loss: Callable[[str, str], float] = lambda answer, other: 0.0,
+    chance: float | None = None,
 ) -> Choice:
     """Weigh the available answers, given what the test says and how they did on own domains.
 
     `learner` says what the pooled classifier is, for the reason. `believed_loss` is how much worse, in Brier
-    score or cost, one answer believes another to be on the new rows.
+    score or cost, one answer believes another to be on the new rows. `chance` is the probability of a change
+    given many other new domains, if there are: it takes the place of the p-value.
     """
     quiet = quiet_answer(cases, available)
     available = [name for name in available if name in WORDS]
-    doubt = _doubt(change.p_value)
+    doubt = _doubt(change.p_value) if chance is None else _firm(chance, LEAST_CHANCE)
     if doubt == 0.0:
-        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), _unchanged(change, quiet, learner), {})
+        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), _unchanged(change, quiet, learner, chance), {})
     gains = _gains([case for case in cases if case.kind != AS_IS], change, available)
     best = max(gains, key=lambda name: gains[name][0] - gains[name][1], default="stable")
     if not gains or gains[best][0] <= gains[best][1]:
@@ -102,7 +106,10 @@ def choose(
         cost = _cost([case for case in cases if case.kind == AS_IS], best, quiet)
         # What is an answer to quiet rows alone is about as good as pooled on others.
         usual = gains.get(quiet, gains.get("pooled", _NONE) if quiet in ALSO_QUIET else _NONE)
-        gain = max(gains.get(best, _NONE)[0] - usual[0], believed_loss(best, quiet))
+        believed = believed_loss(best, quiet)
+        gain = max(gains.get(best, _NONE)[0] - usual[0], believed)
+        if chance is not None:  # what was learned elsewhere is as wrong as that where nothing changed
+            cost = max(cost, believed)
         weight = _stake(doubt, gain, cost)
         weights = {quiet: 1.0 - weight, best: weight}
         weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
@@ -110,9 +117,10 @@ def choose(
     same = quiet in weights and len(weights) == 1 and change.verdict != "changed"
     unit = "in cost a row" if any(case.cost for case in cases) else "in Brier score"
     if same:
-        reason = _unchanged(change, quiet, learner)
+        reason = _unchanged(change, quiet, learner, chance)
     else:
-        reason = _changed(change, weights, best, gains, unit) + _what_would_help(change)
+        reason = _changed(change, weights, best, gains, unit, chance)
+        reason += _what_would_help(change) if chance is None else ""
     return Choice(weights, _kind(weights), reason, gains)
 
 
@@ -144,7 +152,12 @@ def _doubt(p_value: float) -> float:
     """How far a change counts, by the p-value of the test; linear in its logarithm."""
     span = np.log(FIRST_DOUBT / _NO_DOUBT)
     doubt = float(np.clip(np.log(FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
-    return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
+    return _firm(doubt, _NEGLIGIBLE)
+
+
+def _firm(doubt: float, least: float) -> float:
+    """Next to none is none, and next to sure is sure."""
+    return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < least else doubt
 
 
 def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
@@ -234,16 +247,24 @@ def _as_ever(change: Change) -> str:
     return f"the unstable features speak as in your own {len(change.own)} domains ({_p(change)})"
 
 
-def _unchanged(change: Change, quiet: str, learner: str) -> str:
-    told = f"Nothing changed: {_as_ever(change)}."
-    if change.verdict == "cannot tell":
-        told = f"{_cannot_tell(change)}, and nothing speaks for it."
+def _likely(chance: float) -> str:
+    return (
+        f"given all new domains, one is {'less than 1' if chance < 0.01 else f'{100 * chance:.0f}'} % likely"
+    )
+
+
+def _unchanged(change: Change, quiet: str, learner: str, chance: float | None) -> str:
+    told, more = f"Nothing changed: {_as_ever(change)}.", ""
+    if change.verdict == "cannot tell" and chance is not None:
+        told = f"These rows alone cannot tell whether a meaning changed; {_likely(chance)}."
+    elif change.verdict == "cannot tell":
+        told, more = f"{_cannot_tell(change)}, and nothing speaks for it.", _what_would_help(change)
     reason = f"{told} The answer is {_WORDS[quiet]}"
     if quiet != "pooled":
         reason += ", which your own domains clearly prefer to all features as trained."
     else:
         reason += f" ({learner})" * bool(learner) + "."
-    return reason + _what_would_help(change)
+    return reason + more
 
 
 def _cannot_tell(change: Change) -> str:
@@ -262,7 +283,12 @@ def _what_would_help(change: Change) -> str:
 
 
 def _changed(
-    change: Change, weights: dict[str, float], best: str, gains: dict[str, tuple[float, float]], unit: str
+    change: Change,
+    weights: dict[str, float],
+    best: str,
+    gains: dict[str, tuple[float, float]],
+    unit: str,
+    chance: float | None,
 ) -> str:
     features = [feature for feature in change.features if feature.name in change.suspects]
     features.sort(key=lambda feature: -feature.importance)
@@ -272,6 +298,8 @@ def _changed(
         sure = "Changed" if len(weights) == 1 else "Probably changed"
         what = f"{sure}: {names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
         what += f"{len(change.own)} domains ({_p(change)})."
+    elif chance is not None:
+        what = f"These rows alone do not show a change ({_p(change)}); {_likely(chance)}, in {names}."
     elif change.verdict == "cannot tell":
         what = f"{_cannot_tell(change)}, but something speaks for it ({_p(change)}), in {names}."
     else:

@@ -1,8 +1,12 @@
-"""The best answer to each of many new domains: chosen as for one, with the change test held over all of them.
+"""The best answer to each of many new domains: chosen as for one, and by what happened in the others.
+
+What is *said* of a domain, "changed" or not, is held over all of them. How its answers are *weighed* goes by
+how likely a change is there, given all: how common changes are, and what they do to which feature, is
+borrowed. Where domains are too few to say that, each goes by its p-value, as one alone does.
 
 Most domains are like the own ones, and for them the test's moments are all that is worked out. Candidates are
-fitted where a meaning may have changed, and there only those that are chosen. Domains that cannot
-tell by themselves are asked together: they get the answer to all of them as one domain.
+fitted where a meaning may have changed, and there only those that are chosen. Domains that cannot tell by
+themselves are asked together: if nothing else is known they get the answer to all of them as one domain.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.adaptation.costs import check_costs
+from sfboost.answers.best import FEWEST_ROWS
 from sfboost.answers.candidates import (
     Answer,
     BoostedAnswer,
@@ -27,10 +32,11 @@ from sfboost.answers.candidates import (
     believed_loss,
     boost,
 )
-from sfboost.answers.choosing import FIRST_DOUBT, WORDS, Choice, choose, portfolio
+from sfboost.answers.choosing import FIRST_DOUBT, LEAST_CHANCE, WORDS, Choice, choose, portfolio, quiet_answer
 from sfboost.answers.experience import Experience
 from sfboost.answers.mending import Habits
 from sfboost.answers.rows import AnswerRows
+from sfboost.answers.suspecting import explains
 from sfboost.change import Change
 from sfboost.change.many import ManyChanges
 from sfboost.change.testing import too_few
@@ -41,6 +47,8 @@ IntArray = npt.NDArray[np.intp]
 
 # Candidates that are fitted to one domain at a time.
 _BY_DOMAIN = ("mended", "dropped", "grafted")
+# Domains that say what is usual where something changed.
+_ENOUGH_CHANGED = 10
 # Number of all domains that cannot tell by themselves.
 _AS_ONE = -2
 
@@ -68,6 +76,8 @@ class ManyAnswers:
         Domains that cannot tell by themselves whether a meaning changed, if there are several.
     together : ManyAnswers or None
         What was chosen for all of these as one domain, whose number is 0.
+    everywhere : list of int
+        Domains whose change is put down to all features; see `explains`.
     """
 
     changes: ManyChanges
@@ -79,6 +89,7 @@ class ManyAnswers:
     believed: dict[int, float] = field(default_factory=dict)
     silent: tuple[int, ...] = ()
     together: ManyAnswers | None = None
+    everywhere: list[int] = field(default_factory=list)
 
     @classmethod
     def choose(
@@ -95,6 +106,7 @@ class ManyAnswers:
 
         `can_boost` says whether heads can be learned, `doubt` why f_S is not trusted.
         """
+        reference = experience.reference
         parts = [rows.take(mine) for mine in domains]
         can_mend = experience.habits is not None and rows.log_pooled is not None
         able = {
@@ -104,13 +116,16 @@ class ManyAnswers:
             "grafted": can_mend and can_boost,
         }
         available = ("stable", "pooled", *(name for name in able if able[name] and doubt is None))
-        reference = experience.reference
         changes = ManyChanges.measure(reference, (part.view for part in parts))
-        silent = np.flatnonzero(changes.verdicts == "cannot tell").tolist()
-        together = None
+        chances, quiet = changes.chances, changes.silent
+        together, silent = None, np.flatnonzero(quiet).tolist()
         if len(silent) > 1:
             whole = np.concatenate([domains[number] for number in silent])
             together = cls.choose(rows, [whole], experience, settings, can_boost=can_boost, doubt=doubt)
+            if chances is not None and together.changes.verdicts[0] != "changed":
+                # What happened elsewhere may have happened here, if there is anything to mend it with.
+                few = changes.n_rows < FEWEST_ROWS * len(reference.prior)
+                silent = np.flatnonzero(quiet & few).tolist()
         made = cls(
             changes,
             [],
@@ -124,7 +139,7 @@ class ManyAnswers:
         # The same for all domains where nothing changed.
         some = replace(changes.change(experience.reference, 0), verdict="unchanged", p_value=1.0)
         usual = choose(some, experience.cases, available)
-        doubtful = changes.adjusted < FIRST_DOUBT
+        doubtful = changes.p_value < FIRST_DOUBT if chances is None else chances.chance > LEAST_CHANCE
         doubtful[list(made.silent)] = False  # they get another answer below
         choices = [
             made._fit(number, part, experience, settings) if doubtful[number] else usual
@@ -146,6 +161,9 @@ class ManyAnswers:
     def _fit(self, number: int, rows: AnswerRows, experience: Experience, settings: BoostSettings) -> Choice:
         """Choose for a domain that may have changed, and fit what is chosen."""
         change, habits = self.change(number, experience), experience.habits
+        if not explains(change, experience.reference, habits, rows):
+            self.everywhere.append(number)
+            change = self.change(number, experience)
         columns, _ = change.columns_left(change.suspects)
         if len(columns) == rows.view.unstable.shape[1]:
             self.without.append(number)  # there are no others
@@ -200,13 +218,13 @@ class ManyAnswers:
 
     def change(self, number: int, experience: Experience) -> Change:
         """The test in one domain."""
-        return self.changes.change(experience.reference, number)
+        return self.changes.change(experience.reference, number, everywhere=number in self.everywhere)
 
     def choice(self, number: int, experience: Experience) -> Choice:
-        """Weights of one domain, and why; p-values are those that are adjusted for the number of domains."""
+        """Weights of one domain, and why."""
         if self.together is not None and number in self._silent:
             choice = self.together.choice(0, experience)
-            why = f"Cannot tell by itself. Of all {len(self.silent)} domains like that as one: "
+            why = f"Cannot tell by itself. Of all {self.changes.silent.sum()} domains like that as one: "
             return replace(choice, reason=why + choice.reason)
         return self._choice(number, self.change(number, experience), experience)
 
@@ -217,22 +235,38 @@ class ManyAnswers:
         experience: Experience,
         stake: Callable[[str, str], float] | None = None,
     ) -> Choice:
-        if too_few(n_rows := int(self.changes.n_rows[number]), experience.reference.prior):
+        chances, n_rows = self.changes.chances, int(self.changes.n_rows[number])
+        prior = experience.reference.prior
+        weighed = chances is not None and n_rows >= FEWEST_ROWS * len(prior)
+        if too_few(n_rows, prior) and not weighed:
             # Nothing can be fitted to so few either.
             found = portfolio(experience.cases, ("stable", "pooled"))
             why = f"{n_rows} rows are too few to ask. {found.reason[:-1]}, as on your own domains."
             return replace(found, reason=why)
         known = self.believed.get(number, 0.0)
-        change = replace(change, p_value=float(self.changes.adjusted[number]))
         available = [name for name in self.available if name != "grafted" or number not in self.without]
         stakes = stake or (lambda answer, other: known)
-        return choose(change, experience.cases, available, experience.learner, stakes)
+        chance = None if chances is None else float(chances.chance[number])
+        return choose(change, experience.cases, available, experience.learner, stakes, chance)
 
     @property
     def needs_heads(self) -> IntArray | None:
         """Numbers of the domains that are answered by heads that are learned anew; None if nothing is."""
         asked = self.weights[:, list(WORDS).index("boosted")] > 0.0
         return np.flatnonzero(asked[:-1]) if asked.any() else None
+
+    def heads_beside(self, experience: Experience) -> tuple[IntArray, IntArray]:
+        """Numbers of the domains whose heads answer a change, and of those that have probably changed.
+
+        Such heads lean on each other, if they are enough; all others lean on training.
+        """
+        chances, needed = self.changes.chances, self.needs_heads
+        none = np.empty(0, dtype=np.intp)
+        among = none if chances is None else np.flatnonzero(chances.chance > 0.5)
+        if needed is None or len(among) < _ENOUGH_CHANGED:
+            return none, none
+        usual = quiet_answer(experience.cases, self.available) == "boosted"
+        return np.intersect1d(needed, among) if usual else needed, among
 
     def log_proba(self, rows: AnswerRows, number: IntArray, boosted: Callable[[], FloatArray]) -> FloatArray:
         """Log-probabilities of rows of numbered domains (−1: none of these), of shape (n, K).
@@ -248,10 +282,25 @@ class ManyAnswers:
         if self.together is not None:
             number = np.where(np.isin(number, self.silent), _AS_ONE, number)
             fitted = fitted | {_AS_ONE: self.together.fitted.get(0, {})}
+        by_name: dict[str, list[tuple[IntArray, Answer]]] = {}
         for one, mine in rows_by_domain(number):
             for name, answer in fitted.get(one, {}).items():
-                mixed[mine] += weights[name][mine, None] * answer.log_proba(rows.take(mine))
+                by_name.setdefault(name, []).append((mine, answer))
+        for name, parts in by_name.items():
+            answered = np.concatenate([mine for mine, _ in parts])
+            said = _each_its_own(rows, parts)
+            mixed[answered] += weights[name][answered, None] * said
         return np.asarray(log_softmax(mixed, axis=1))
+
+
+def _each_its_own(rows: AnswerRows, parts: list[tuple[IntArray, Answer]]) -> FloatArray:
+    """What answers say of some rows each, one after the other; of all that is mended pooled is asked once."""
+    mended = [answer for _, answer in parts if isinstance(answer, MendedAnswer)]
+    if len(mended) < len(parts):
+        return np.concatenate([answer.log_proba(rows.take(mine)) for mine, answer in parts])
+    put_back = [one.mending.apply(rows.take(mine).view) for (mine, _), one in zip(parts, mended, strict=True)]
+    every = rows.take(np.concatenate([mine for mine, _ in parts]))
+    return every.with_unstable(np.concatenate(put_back)).view.log_pooled
 
 
 def _habits_of(answer: Any) -> Habits | None:

@@ -9,18 +9,23 @@ from sfboost.change.testing import still_says
 
 
 def change_of_rows(reference: Reference, habits: Habits | None, rows: AnswerRows) -> Change:
-    """The change test, and all features suspected where those that stand out do not explain what it saw.
+    """The change test, and all features suspected where those that stand out do not explain what it saw."""
+    change = change_in(reference, rows.view)
+    if explains(change, reference, habits, rows):
+        return change
+    return change_in(reference, rows.view, everywhere=True)
+
+
+def explains(change: Change, reference: Reference, habits: Habits | None, rows: AnswerRows) -> bool:
+    """Whether the suspects explain the change that was found in these rows, as far as that can be tried out.
 
     Many features that each say little may all have turned, and none of them stands out. Then what is left
     without the suspects says less than its share.
     """
-    change = change_in(reference, rows.view)
     columns, left = change.columns_left(change.suspects)
     alone = len(columns) < len(reference.importance)
     if change.verdict != "changed" or not alone or habits is None or rows.log_pooled is None:
-        return change
+        return True
     without = rows.with_unstable(habits.mend(rows.view, columns, [0.0] * len(left)).apply(rows.view))
     share = float(reference.importance[columns].sum())
-    if still_says(reference, without.view, share) >= change.level:
-        return change
-    return change_in(reference, rows.view, everywhere=True)
+    return still_says(reference, without.view, share) >= change.level

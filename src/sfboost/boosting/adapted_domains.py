@@ -50,6 +50,8 @@ class DomainOverview:
         Of the change test, with the rate of false discoveries held over all domains; answer="best" only.
     p_value, adjusted : float
         Of that test, by itself and among all domains.
+    chance : float
+        Probability of a change, given all domains; by this answers are weighed. NaN below twenty domains.
     """
 
     name: Any
@@ -62,6 +64,7 @@ class DomainOverview:
     verdict: str = ""
     p_value: float = float("nan")
     adjusted: float = float("nan")
+    chance: float = float("nan")
 
 
 class ByDomain(Mapping[Any, Value], Generic[Value]):
@@ -203,6 +206,8 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
                 "p_value": found.p_value.tolist(),
                 "adjusted": found.adjusted.tolist(),
             }
+            if found.chances is not None:
+                columns["chance"] = found.chances.chance.tolist()
             rows = [
                 replace(row, **dict(zip(columns, values, strict=True)))
                 for row, *values in zip(rows, *columns.values(), strict=True)

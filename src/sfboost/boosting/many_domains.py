@@ -73,8 +73,16 @@ def adapt_domains(
     heads = None
     needed = np.arange(len(domains)) if best is None else best.needs_heads
     if not reason and needed is not None:
-        known = training.heads_in(standardizer)
-        heads = fit_pooled_heads(stable, standardizer.apply(X), number, len(domains), known, needed)
+        known, Z = training.heads_in(standardizer), standardizer.apply(X)
+        turned = changed = np.empty(0, dtype=np.intp)
+        if best is not None:
+            turned, changed = best.heads_beside(training.experience)
+        usual = np.setdiff1d(needed, turned)
+        if len(usual) or not len(turned):
+            heads = fit_pooled_heads(stable, Z, number, len(domains), known, usual)
+        if len(turned):
+            anew = fit_pooled_heads(stable, Z, number, len(domains), None, turned, changed)
+            heads = anew if heads is None else heads.with_some_of(anew, turned)
     leak = training.leak if answer == "safe" else None
     return AdaptedDomains(
         model, heads, standardizer, statistics, domains, sizes, leak, reason or note or "", best

@@ -13,6 +13,7 @@ from sfboost.adaptation import Adaptation
 from sfboost.adaptation.decision import FEWEST_LABELS, LABELS_PER_PARAMETER
 from sfboost.adaptation.engine import adapt as adapt_arrays
 from sfboost.adaptation.online import OnlineHead
+from sfboost.adaptation.row_sample import row_keys
 from sfboost.adaptation.watching import Watch
 from sfboost.answers import BestAnswer
 from sfboost.answers.candidates import BoostedAnswer
@@ -26,6 +27,8 @@ _REMEMBERED = 10_000
 _JUDGED = 1000
 #: Odds at which the new head is believed, or given up.
 _CREDIBLE = float(np.log(20.0))
+#: Nats by which one row may speak against the head; a bound keeps the mean below one.
+_MOST_LEAD = 1.0
 
 Kind = Literal["learned", "alarm", "waiting", "switched", "back", "late", "repeated"]
 
@@ -43,7 +46,8 @@ class Event:
         "repeated" (left out).
     p_value : float
         How unlike all rows before the batch is, or the lot that it completes: small batches are judged
-        together. The first lot is compared with what the head expects. Nan if nothing was judged.
+        together. The first lot is compared with what the head expects: one over the odds against it. Nan if
+        nothing was judged.
     detector : float
         The evidence of a change; an alarm is when it exceeds `StreamingAdapter.threshold`.
     lead : float
@@ -160,9 +164,9 @@ class StreamingAdapter:
         lot = self._watch.lot(stable, unstable)
         p_value, watch = self._watch.look(stable, unstable)
         if first and watch.mean is not None:
-            # Nothing but the head knows the rows before. Its error stays: this p-value is no part of a sum.
-            p_value = self._head.surprise(*lot)
-            alarm = evidence(p_value) > self.threshold
+            # Nothing but the head knows the rows before. Its error stays: this is no part of a sum.
+            odds = self._contradiction(*lot)
+            p_value, alarm = min(1.0, float(np.exp(-odds))), odds > np.log(self.threshold)
         elif np.isnan(p_value):
             alarm = False
         else:
@@ -195,6 +199,22 @@ class StreamingAdapter:
             return Event("back", lead=self._lead)
         self._candidate = candidate
         return Event("waiting", detector=self._detector, lead=self._lead)
+
+    def _contradiction(self, stable: FloatArray, X: FloatArray) -> float:
+        """Log-odds against the head: a new one of half of these rows, judged by the other half, and in turn.
+
+        A ratio of likelihoods is one on average if the head is right (an e-value), whatever the tails of X_U
+        and however rare a class: no mean has to be normal. Halves are drawn by a hash of the rows.
+        """
+        unlabelled = np.full(len(stable), -1, dtype=np.intp)
+        order = np.argsort(row_keys(stable, X, unlabelled, np.ones(len(stable))), kind="stable")
+        leads = []
+        for learned, judged in ((order[::2], order[1::2]), (order[1::2], order[::2])):
+            head = self._fresh(stable[learned], X[learned])
+            rows = stable[judged], X[judged]
+            lead = head.log_likelihoods(*rows) - self._head.log_likelihoods(*rows)
+            leads.append(float(np.minimum(lead, _MOST_LEAD).sum()))
+        return float(np.logaddexp(leads[0], leads[1]) - np.log(2.0))
 
     def _fresh(self, stable: FloatArray, X: FloatArray) -> OnlineHead:
         """A head of this batch alone, in the units of the one before."""

@@ -21,10 +21,10 @@ _PSEUDO_COUNT = np.array([1.0, 0.5, 0.5])
 _MOST_ROUNDS = 200
 
 
-def attribute(
-    moments: list[Prediction], rescaled: FloatArray, groups: npt.NDArray[np.intp], importance: FloatArray
+def fit_by_feature(
+    moments: list[Prediction], rescaled: FloatArray, groups: npt.NDArray[np.intp]
 ) -> FloatArray:
-    """Probability of each hypothesis for each feature, an array of shape (features, 3).
+    """Log-likelihood of each hypothesis for each feature, of shape (features, 3); of many domains, a stack.
 
     Parameters
     ----------
@@ -35,25 +35,42 @@ def attribute(
         Factor by which the unit of each column seems to have changed; 1 where it has not.
     groups : integer array of shape (d,)
         Columns of one feature share a hypothesis.
-    importance : array of shape (d,)
-        Share of each column in what all features say.
     """
-    fit = np.zeros((len(groups), len(LEFT)))
+    fit = np.zeros((*rescaled.shape, len(LEFT)))
     for moment in moments:
         new = moment.new / rescaled
-        t = (new[:, None] - moment.expected[:, None] * LEFT) / moment.spread[:, None]
+        t = (new[..., None] - moment.expected[:, None] * LEFT) / moment.spread[..., None]
         fit += _log_density(t, moment.freedom) / len(moments)
-    n_groups = int(groups.max()) + 1
-    by_feature = np.array([np.bincount(groups, fit[:, h], n_groups) for h in range(len(LEFT))]).T
-    # A feature that says more is a better witness of what happened to the others.
-    witness = np.bincount(groups, importance, n_groups)
-    witness = n_groups * witness / witness.sum()
-    common = _PSEUDO_COUNT / _PSEUDO_COUNT.sum()
+    return np.stack([fit[..., groups == group, :].sum(axis=-2) for group in range(groups.max() + 1)], axis=-2)
+
+
+def attribute(fit: FloatArray, witness: FloatArray, elsewhere: FloatArray | None = None) -> FloatArray:
+    """Probability of each hypothesis for each feature, an array of shape (features, 3).
+
+    Parameters
+    ----------
+    fit : array of shape (features, 3)
+        See `fit_by_feature`.
+    witness : array of shape (features,)
+        Share of each feature in what all say: one that says more is a better witness of what happened to the
+        others.
+    elsewhere : array of shape (features, 3), optional
+        How many other domains, in which something changed, say which hypothesis of each feature. Together
+        they have at most as much of a say as all features of this domain.
+    """
+    n_features = len(fit)
+    witness = n_features * witness / witness.sum()
+    known = np.tile(_PSEUDO_COUNT, (n_features, 1))
+    if elsewhere is not None:
+        others = np.maximum(elsewhere.sum(axis=1, keepdims=True), 1.0)
+        known = known + elsewhere * np.minimum(1.0, n_features / others)
+    common = known / known.sum(axis=1, keepdims=True)
     for _ in range(_MOST_ROUNDS):
-        joint = np.log(common) + by_feature
+        joint = np.log(common) + fit
         likely = np.exp(joint - joint.max(axis=1, keepdims=True))
         likely /= likely.sum(axis=1, keepdims=True)
-        before, common = common, (witness @ likely + _PSEUDO_COUNT) / (n_groups + _PSEUDO_COUNT.sum())
+        counts = witness @ likely + known
+        before, common = common, counts / counts.sum(axis=1, keepdims=True)
         if np.abs(common - before).max() < 1e-9:
             break
     return np.asarray(likely)

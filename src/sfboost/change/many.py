@@ -14,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import false_discovery_control
 
+from sfboost.change.chances import Chances
 from sfboost.change.moments import Moments
 from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, Verdict
-from sfboost.change.testing import LEAST_POWER, change_of, compare, too_few
+from sfboost.change.testing import LEAST_POWER, change_of, compare, enough, hypotheses, too_few
 from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
+
+# So many domains say how common changes are.
+_ENOUGH_DOMAINS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,8 @@ class ManyChanges:
         lean to the same side, which the procedure allows.
     n_rows : integer array of shape (D,)
     level : float
+    chances : Chances or None
+        How likely a change is in each domain, given all; None if they are too few to say how common one is.
     """
 
     moments: BlindDomain
@@ -44,6 +50,7 @@ class ManyChanges:
     power: FloatArray
     n_rows: npt.NDArray[np.intp]
     level: float
+    chances: Chances | None = None
 
     @classmethod
     def measure(cls, reference: Reference, views: Iterable[View], *, level: float = 0.05) -> Self:
@@ -62,12 +69,18 @@ class ManyChanges:
         by_reading = np.array([reading.p_value(reference.importance) for reading in readings])
         powers = np.array([reading.power for reading in readings])
         p_value = by_reading.max(axis=0)
-        power = np.take_along_axis(powers, by_reading.argmax(axis=0)[None], axis=0)[0]
+        which = by_reading.argmax(axis=0)
+        power = np.take_along_axis(powers, which[None], axis=0)[0]
         n_rows = np.array([one.n_rows for one in every])
         silent = too_few(n_rows, reference.prior)
         silent |= len(reference.domains) < 2 or reference.misled
         p_value, power = np.where(silent, 1.0, p_value), np.where(silent, 0.0, power)
-        return cls(moments, p_value, false_discovery_control(p_value), power, n_rows, level)
+        chances = None
+        if np.count_nonzero(power) >= _ENOUGH_DOMAINS:
+            fits = np.array([hypotheses(reference, reading)[0] for reading in readings])
+            fit = np.take_along_axis(fits, which[None, :, None, None], axis=0)[0]
+            chances = Chances.estimate(p_value, power, fit, enough(n_rows, reference.prior))
+        return cls(moments, p_value, false_discovery_control(p_value), power, n_rows, level, chances)
 
     @property
     def verdicts(self) -> npt.NDArray[np.str_]:
@@ -75,8 +88,16 @@ class ManyChanges:
         quiet = np.where(self.power >= LEAST_POWER, "unchanged", "cannot tell")
         return np.where(self.adjusted < self.level, "changed", quiet)
 
-    def change(self, reference: Reference, number: int) -> Change:
-        """All about one domain. Its p-value is its own, its verdict that of all domains together."""
+    @property
+    def silent(self) -> npt.NDArray[np.bool_]:
+        """Domains that cannot tell by themselves and, given all, could not be told."""
+        return self.power == 0.0 if self.chances is not None else self.verdicts == "cannot tell"
+
+    def change(self, reference: Reference, number: int, *, everywhere: bool = False) -> Change:
+        """All about one domain. Its p-value is its own, its verdict that of all domains together.
+
+        With `everywhere` a change is put down to all features; see `change_in`.
+        """
         every = self.moments
         here = BlindDomain(
             number,
@@ -85,7 +106,8 @@ class ManyChanges:
             _one(every.likelihood, number),
             None if every.elsewhere is None else every.elsewhere[number],
         )
-        found = change_of(reference, here, level=self.level)
+        elsewhere = None if self.chances is None else self.chances.elsewhere
+        found = change_of(reference, here, level=self.level, everywhere=everywhere, elsewhere=elsewhere)
         verdict: Verdict = self.verdicts[number].item()
         return replace(
             found,

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtr
 
-from sfboost.change.attribution import LEFT, attribute
+from sfboost.change.attribution import LEFT, attribute, fit_by_feature
 from sfboost.change.prediction import Prediction, combine
 from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, FeatureChange, Verdict
@@ -97,16 +98,24 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05, everywhe
 
 
 def change_of(
-    reference: Reference, here: BlindDomain, *, level: float = 0.05, everywhere: bool = False
+    reference: Reference,
+    here: BlindDomain,
+    *,
+    level: float = 0.05,
+    everywhere: bool = False,
+    elsewhere: FloatArray | None = None,
 ) -> Change:
-    """`change_in` of a domain that was measured before."""
+    """`change_in` of a domain that was measured before.
+
+    `elsewhere` is what happened to each feature in other domains; see `attribute`.
+    """
     readings = compare(reference, here)
     p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.power)
     if len(reference.domains) < 2 or reference.misled or too_few(here.n_rows, reference.prior):
         p_value, power = 1.0, 0.0
-    features = _features(reference, chosen)
+    features = _features(reference, chosen, elsewhere)
     suspects = tuple(feature.name for feature in features if everywhere or feature.same < 0.5) or (
         min(features, key=lambda feature: feature.same).name,
     )
@@ -139,8 +148,13 @@ def too_few(n_rows: Any, prior: FloatArray) -> Any:
     >>> bool(too_few(40, np.array([0.95, 0.05])))
     True
     """
+    return enough(n_rows, prior) < 1.0
+
+
+def enough(n_rows: Any, prior: FloatArray) -> Any:
+    """Rows over those that are needed to be asked."""
     others = n_rows * (1.0 - prior.max())
-    return (n_rows < _FEWEST_ROWS * len(prior)) | (others < _FEWEST_OTHERS * (len(prior) - 1))
+    return np.minimum(n_rows / (_FEWEST_ROWS * len(prior)), others / (_FEWEST_OTHERS * (len(prior) - 1)))
 
 
 def still_says(reference: Reference, view: View, share: float) -> float:
@@ -162,14 +176,22 @@ def compare(reference: Reference, here: BlindDomain) -> list[Comparison]:
     ]
 
 
-def _features(reference: Reference, found: Comparison) -> tuple[FeatureChange, ...]:
+def hypotheses(reference: Reference, found: Comparison) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """How each hypothesis about each feature fits, and which columns have another unit."""
+    unit = np.exp(found.scale.new - found.scale.expected)
+    rescaled = found.scale.p_value * np.bincount(reference.groups)[reference.groups] < _RESCALED
+    moments = [found.meaning, found.slope]
+    return fit_by_feature(moments, np.where(rescaled, unit, 1.0), reference.groups), rescaled
+
+
+def _features(
+    reference: Reference, found: Comparison, elsewhere: FloatArray | None
+) -> tuple[FeatureChange, ...]:
     """By feature: its least column, times their number; and which hypothesis about it is how likely."""
     by_column, groups = found.by_column(), reference.groups
-    unit = np.exp(found.scale.new - found.scale.expected)
-    rescaled = found.scale.p_value * np.bincount(groups)[groups] < _RESCALED
-    likely = attribute(
-        [found.meaning, found.slope], np.where(rescaled, unit, 1.0), groups, reference.importance
-    )
+    fit, rescaled = hypotheses(reference, found)
+    witness = np.asarray(np.bincount(groups, reference.importance), dtype=np.float64)
+    likely = attribute(fit, witness, elsewhere)
     made = []
     for group, chances in enumerate(likely):
         columns = np.flatnonzero(groups == group)

@@ -53,6 +53,7 @@ TYPES: dict[str, str] = {
     "Choice": "sfboost.answers",
     "ManyAnswers": "sfboost.answers.many",
     "ManyChanges": "sfboost.change.many",
+    "Chances": "sfboost.change.chances",
     "StableAnswer": "sfboost.answers.candidates",
     "PooledAnswer": "sfboost.answers.candidates",
     "MendedAnswer": "sfboost.answers.candidates",

@@ -7,7 +7,7 @@ labelled training domains count as domains whose heads are known: with few new d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +31,8 @@ _SETTLED = 0.01
 _PRIOR_WORTH, _PRIOR_VARIANCE = 2.0, 1.0
 # Of the mean head: a variance so large that a handful of domains decides.
 _LOOSE = 25.0
-# Domains that say what is usual, beside those whose heads are wanted.
-_OTHERS = 500
+# Domains that say what is usual beside those whose heads are wanted: ten times as many, within limits.
+_FEWEST_OTHERS, _OTHERS = 50, 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +122,13 @@ class PooledHeads:
         error = np.sqrt(np.maximum(variance, 0.0)) / np.maximum((moved**2).sum(axis=1), tiny)
         return np.clip(1.0 - leak / reach - SAMPLING_REACH * error, 0.0, 1.0)
 
+    def with_some_of(self, other: PooledHeads, domains: IntArray) -> PooledHeads:
+        """The same with some heads of another fit."""
+        theta, covariance, gain = self.theta.copy(), self.covariance.copy(), self.gain.copy()
+        for mine, theirs in ((theta, other.theta), (covariance, other.covariance), (gain, other.gain)):
+            mine[domains] = theirs[domains]
+        return replace(self, theta=theta, covariance=covariance, gain=gain)
+
     @property
     def shrinkage(self) -> FloatArray:
         """How much of each head comes from the other domains: 0 none, 1 all; of shape (D,)."""
@@ -136,6 +143,7 @@ def fit_pooled_heads(
     n_domains: int | None = None,
     training: FloatArray | None = None,
     needed: IntArray | None = None,
+    beside: IntArray | None = None,
 ) -> PooledHeads:
     """Heads of all domains at once.
 
@@ -152,6 +160,8 @@ def fit_pooled_heads(
     needed : integer array, optional
         Numbers of the domains whose heads are wanted; by default all. Some others, drawn at random, say with
         them what is usual, and the rest get the mean head.
+    beside : integer array, optional
+        Numbers that these others are drawn from; by default all.
 
     Examples
     --------
@@ -171,8 +181,9 @@ def fit_pooled_heads(
     shares = shrunken_shares(stable, domain, n_domains)
     learned = np.arange(n_domains)
     if needed is not None:
-        others = np.random.default_rng(0).permutation(np.setdiff1d(learned, needed))[:_OTHERS]
-        learned = np.union1d(needed, others)
+        others = np.setdiff1d(learned if beside is None else beside, needed)
+        others = np.random.default_rng(0).permutation(others)
+        learned = np.union1d(needed, others[: min(_OTHERS, max(_FEWEST_OTHERS, 10 * len(needed)))])
     parts = stacks(stable, X, domain, n_domains, learned)
     evidence = [log_evidence(part, shares[part.domains]) for part in parts]
     known = np.empty((0, size)) if training is None else training.reshape(len(training), size)

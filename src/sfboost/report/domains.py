@@ -42,6 +42,7 @@ class DomainFact:
     decision: str
     verdict: str
     adjusted: float
+    chance: float
     unusual: float
     n_changed: int
     stable: float | None
@@ -82,6 +83,7 @@ def domain_facts(
                 row.decision,
                 row.verdict,
                 row.adjusted,
+                row.chance,
                 row.unusual,
                 int(changed[at]),
                 scores[0][at],
@@ -122,6 +124,7 @@ def render_domains(
         style=files("sfboost.report").joinpath("page.css").read_text(encoding="utf-8"),
         scored=any(fact.answer is not None for fact in facts),
         tested=any(fact.verdict for fact in facts),
+        weighed=any(fact.chance == fact.chance for fact in facts),  # it is NaN where nothing is known
         changed=sum(fact.verdict == "changed" for fact in facts),
         parts=[(number, fact) for number, fact in enumerate(facts, 1) if fact.reason],
     )
@@ -177,10 +180,14 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 {% if tested %}
 {% if changed %}
   <p>A meaning is called changed in {{ changed }} of them. At most one in twenty of these is expected not to
-  be: p-values are adjusted for the number of domains.</p>
+  be: p-values are adjusted for the number of domains.
 {% else %}
-  <p>In none of them is a meaning called changed; p-values are adjusted for the number of domains.</p>
+  <p>In none of them is a meaning called changed; p-values are adjusted for the number of domains.
 {% endif %}
+{% if weighed %}
+  Answers are weighed by how likely a change is, given all domains.
+{% endif %}
+  </p>
 {% endif %}
   <p class="quiet">Unusual: standard errors by which the unstable features say something else than in the own
   domains. Unlike the stable ones: predictions that are not what the stable features alone say. A click on
@@ -190,8 +197,9 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 <div class="scroll" tabindex="0" role="region" aria-label="Overview">
 <table class="figures">
 <thead><tr>
-{% for head in ["domain", "rows", "decision", "meaning", "adjusted p", "unusual", "unlike the stable ones"] +
-  (["accuracy, stable features", "accuracy, answer"] if scored else []) %}
+{% for head in ["domain", "rows", "decision", "meaning", "adjusted p"]
+  + (["change likely"] if weighed else []) + ["unusual", "unlike the stable ones"]
+  + (["accuracy, stable features", "accuracy, answer"] if scored else []) %}
 <th scope="col"><button type="button">{{ head }}</button></th>
 {% endfor %}
 </tr></thead>
@@ -202,6 +210,9 @@ thead button:focus-visible { outline: 2px solid var(--link); }</style>
 </th><td>{{ fact.n_rows }}</td><td>{{ fact.decision }}</td>
 <td{% if fact.verdict == "changed" %} class="changed"{% endif %}>{{ fact.verdict or "–" }}</td>
 <td data-key="{{ fact.adjusted if tested else 1 }}">{{ fact.adjusted | p if tested else "–" }}</td>
+{% if weighed %}
+<td data-key="{{ fact.chance }}">{{ "%.0f %%" % (100 * fact.chance) }}</td>
+{% endif %}
 <td>{{ "%.1f" % fact.unusual }}</td><td data-key="{{ fact.n_changed }}">{{ fact.n_changed }}</td>
 {% if scored %}
 <td data-key="{{ fact.stable if fact.stable is not none else -1 }}">{{ fact.stable | percent }}</td>
