@@ -46,7 +46,7 @@ class Verification:
     p_alike : float
         Of the test whether what Φ_U suggests is right equally often in all domains.
     gain, gain_error : float
-        Nats by which f_S beats the class shares in a domain where Û says nothing, and the standard error.
+        Nats by which f_S beats the class shares in a domain where Φ_U says nothing, and the standard error.
     """
 
     domains: tuple[Any, ...]
@@ -85,7 +85,7 @@ class Verification:
 
     @property
     def says_something(self) -> bool:
-        """Whether f_S is shown to beat the class shares where Û says nothing (one-sided 5 %)."""
+        """Whether f_S is shown to beat the class shares where Φ_U says nothing (one-sided 5 %)."""
         return self.gain > _ONE_SIDED * self.gain_error
 
     @property
@@ -188,10 +188,11 @@ def verify(
     suggested = y.copy()
     if telling.any():
         suggested[telling] = unstable_guess(unstable[telling], y[telling], domain[telling])
-    # A guess that was found by how unequal it is cannot show that domains differ; what Φ_U suggests can.
+    # A guess that was found by how unequal it is cannot show that domains differ; what Φ_U suggests can. And
+    # the guess may have read some of what f_S says, which would then look like nothing.
     guess = suggested if guess is None else guess
     shares = np.bincount(y, minlength=stable_proba.shape[1]) / len(y)
-    gains = balancing_weights(y, guess, domain) * (-np.log(shares[y]) - losses)
+    gains = balancing_weights(y, suggested, domain) * (-np.log(shares[y]) - losses)
     right = stable_proba[telling].argmax(axis=1) == y[telling]
     accuracy, variance, wrong = _by_class(right, y[telling], (guess == y)[telling])
     (risk, risk_error), (misjudged, error) = (_means(values, domain) for values in (losses, surprise))
