@@ -217,12 +217,13 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
     def _overview(self, heads: PooledHeads) -> list[DomainOverview]:
         away = (heads.theta - heads.mean).reshape(len(heads.theta), -1)
         unusual = np.sqrt(np.einsum("dp,pq,dq->d", away, np.linalg.inv(heads.spread), away) / away.shape[1])
+        shrinkage = heads.shrinkage.tolist()  # of all domains at once
         return [
             DomainOverview(
                 name,
                 self.sizes[i],
-                "adapted" if heads.shrinkage[i] < 0.5 else "blended",
-                float(heads.shrinkage[i]),
+                "adapted" if shrinkage[i] < 0.5 else "blended",
+                shrinkage[i],
                 float(heads.gain[i]),
                 float(unusual[i]),
                 tuple(heads.shares[i].tolist()),
@@ -245,10 +246,10 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
             return ByDomain(self.domains, lambda number: best.choice(number, experience).reason)
         if heads is None:
             return ByDomain(self.domains, lambda _: f"The stable predictor was kept: {self.reason}")
-        note = f". {self.reason}" if self.reason else ""
+        note, shrinkage = f". {self.reason}" if self.reason else "", heads.shrinkage
         return ByDomain(
             self.domains,
-            lambda i: f"{100 * heads.shrinkage[i]:.0f} % of its head comes from the other domains{note}",
+            lambda i: f"{100 * shrinkage[i]:.0f} % of its head comes from the other domains{note}",
         )
 
     @property
