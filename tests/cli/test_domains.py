@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, draw, training
 
-from sfboost.cli.domains import holds_many
+from sfboost.cli.domains import _words, holds_many
 from sfboost.cli.options import CsvOptions, StreamOptions
+from sfboost.report.domains import DomainFact
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -36,6 +37,8 @@ def test_every_domain_is_told_and_the_one_that_changed_is_named(done):
     assert told["domains"][0]["name"] == "new 2"
     assert told["domains"][0]["answer"] > told["domains"][0]["stable"]
     assert sum(part["n_rows"] for part in told["domains"]) == told["rows"] == 1800
+    # A domain may be called "3": how many there are is said first.
+    assert "a meaning changed in 1: new 2" in _words([DomainFact(**part) for part in told["domains"]])
 
 
 def test_predictions_are_in_the_order_of_the_rows_and_each_is_decided_as_its_domain_is(done):

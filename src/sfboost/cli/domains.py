@@ -139,7 +139,7 @@ def _words(facts: list[DomainFact]) -> list[Line]:
     changed = [fact.name for fact in facts if fact.verdict == "changed"]
     if changed:
         more = f" and {len(changed) - _MOST_NAMES} more" if len(changed) > _MOST_NAMES else ""
-        lines.append(f"a meaning changed in {', '.join(changed[:_MOST_NAMES])}{more}")
+        lines.append(f"a meaning changed in {len(changed)}: {', '.join(changed[:_MOST_NAMES])}{more}")
     scored = [fact for fact in facts if fact.answer is not None]
     if scored:
         n_rows = np.array([fact.n_rows for fact in scored])

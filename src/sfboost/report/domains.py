@@ -17,8 +17,7 @@ from jinja2 import Environment, StrictUndefined
 import sfboost
 from sfboost.boosting import AdaptedDomains
 from sfboost.change import FeatureChange
-from sfboost.report.page import library_versions
-from sfboost.tables.foreign_text import plain
+from sfboost.report.page import library_versions, unbroken
 
 # So many domains, the most unusual ones, have a part of their own.
 _MOST_PARTS = 200
@@ -103,7 +102,7 @@ def render_domains(
     `made` is the date to show, and `command` what was typed to make it, if any.
     """
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, undefined=StrictUndefined, finalize=unbroken, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
         "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
@@ -136,10 +135,6 @@ _ADVICE = {
     "blended": "a blend: a change is neither shown beyond doubt nor ruled out",
     "kept stable": "the stable features alone: nothing better is known",
 }
-
-
-def _shown(value: Any) -> Any:
-    return plain(value) if type(value) is str else value
 
 
 _SORT = """

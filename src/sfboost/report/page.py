@@ -44,7 +44,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     `made` is the date to show, and `command` what was typed to make it, if any.
     """
     environment = Environment(
-        autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, finalize=unbroken, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
         "percent": _percent,
@@ -106,10 +106,10 @@ def _best(scores: Scores | None) -> dict[str, float]:
     return {metric: (min if metric in LOSSES else max)(values) for metric, values in by_metric.items()}
 
 
-def _shown(value: Any) -> Any:
+def unbroken(value: Any) -> Any:
+    """Text as a page shows it: plain, and no number torn from its sign or unit where a line breaks."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    # A number stays beside its sign and its unit where a line breaks.
     return _UNIT.sub("\u00a0%", _SIGNED.sub("\u00a0\\1\u00a0", plain(value)))
 
 
