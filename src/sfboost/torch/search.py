@@ -278,7 +278,7 @@ class Search:
     def _score(
         self, tried: _Tried, guess: np.ndarray | None = None, folds: Sequence[int] | None = None
     ) -> float:
-        """Risk on held-out rows, of some folds or all, on which the present guess, or another, says nothing."""
+        """Risk on held-out rows, of some folds or all, where the present guess or another says nothing."""
         losses = np.concatenate([tried.losses[k] for k in folds or tried.losses])
         rows, members = self._held(tried, folds), self.members
         weight = self.weight[rows]
