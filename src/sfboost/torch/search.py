@@ -269,14 +269,18 @@ class Search:
         return float(np.fmax(self._score(tried), tried.left_out))
 
     def _ranked(self) -> list[_Tried]:
-        return sorted(self.tried, key=self._score)
+        """By the folds that every candidate has: one fold is easier than another."""
+        return sorted(self.tried, key=lambda tried: self._score(tried, folds=self.few))
 
-    def _held(self, tried: _Tried) -> np.ndarray:
-        return np.concatenate([self.members.folds[k].held for k in tried.losses])
+    def _held(self, tried: _Tried, folds: Sequence[int] | None = None) -> np.ndarray:
+        return np.concatenate([self.members.folds[k].held for k in folds or tried.losses])
 
-    def _score(self, tried: _Tried, guess: np.ndarray | None = None) -> float:
-        """Risk on held-out rows on which the guess says nothing; the present one, or another."""
-        losses, rows, members = np.concatenate(list(tried.losses.values())), self._held(tried), self.members
+    def _score(
+        self, tried: _Tried, guess: np.ndarray | None = None, folds: Sequence[int] | None = None
+    ) -> float:
+        """Risk on held-out rows, of some folds or all, where the present guess or another says nothing."""
+        losses = np.concatenate([tried.losses[k] for k in folds or tried.losses])
+        rows, members = self._held(tried, folds), self.members
         weight = self.weight[rows]
         if guess is not None:
             weight = balancing_weights(members.y[rows], guess[rows], members.domain[rows])
