@@ -155,7 +155,8 @@ class Search:
         self._try(self._variants(self._ranked()[0].candidate))
         finalists, others = self._ranked()[:_FINALISTS], self._ranked()[_FINALISTS:]
         # A guess was made beside some candidates on every fold: what that says of the best is not forgotten.
-        finalists += [tried for tried in others if len(tried.networks) == len(members.folds)][:1]
+        known = [tried for tried in others if len(tried.networks) == len(members.folds)]
+        finalists += sorted(known, key=self._score)[:1]
         for tried in finalists:
             self._train(tried, range(len(members.folds)))
             if len(finalists) > 1:
