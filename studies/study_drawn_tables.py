@@ -25,6 +25,7 @@ from sfboost import StableFeatureBoosting
 
 N_STABLE, N_UNSTABLE = 4, 4
 SHOWN = ("pooled", "stable", "boosted", "best")
+KINDS = ("as is", "mirrored", "shuffled", "next class")
 LEARNERS = {
     "logistic": lambda: None,
     "boosting": lambda: HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0),
@@ -135,17 +136,28 @@ def measured(setting, seed):
         }
 
 
-def show(records):
-    """Means over draws, in percent."""
+def page(records):
+    """The lines of the page: means over draws, in percent; and how often the test was right."""
     rows = pd.DataFrame(records)
     scores = 100 * pd.DataFrame(rows.pop("balanced").tolist(), columns=list(SHOWN))
     # With too few rows there is no SFB: it is the stable predictor.
-    scores = scores.apply(lambda column: column.fillna(scores["stable"]))
-    rows = pd.concat([rows, scores], axis=1)
-    rows["seen"] = 100.0 * (rows["verdict"] == "changed")
-    table = rows.groupby(["case", "kind"], sort=False)[["seen", *SHOWN]].mean().round(1)
-    print(table.to_string())
-    print(rows[rows["kind"] == "as is"].groupby("decision").size().to_string())
+    rows = pd.concat([rows, scores.apply(lambda column: column.fillna(scores["stable"]))], axis=1)
+    means = rows.groupby(["case", "kind"], sort=False)[list(SHOWN)].mean()
+    lines = ["| own domains × rows | " + " | ".join(KINDS) + " |", "|---" * (len(KINDS) + 1) + "|"]
+    for case, setting in CASES.items():
+        if case in means.index:
+            size = f"{setting.own} × {setting.rows:,}".replace(",", " ")
+            lines.append(f"| {case} ({size}) | {' | '.join(_cell(means, case, kind) for kind in KINDS)} |")
+    seen, untouched = rows["verdict"] == "changed", rows["kind"] == "as is"
+    told = f"{(seen & ~untouched).sum()} of {(~untouched).sum()} changes seen"
+    return [*lines, "", f"Alarms: {(seen & untouched).sum()} of {untouched.sum()} untouched domains; {told}."]
+
+
+def _cell(means, case, kind):
+    if (case, kind) not in means.index:
+        return "–"
+    *others, best = means.loc[(case, kind)]
+    return f"{' · '.join(f'{value:.1f}' for value in others)} → **{best:.1f}**"
 
 
 def main():
@@ -168,7 +180,7 @@ def main():
                 file.writelines(json.dumps(record) + "\n" for record in made)
             known += made
             print(case, seed, flush=True)
-    show([record for record in known if record["case"] in told.cases])
+    print(*page([record for record in known if record["case"] in told.cases]), sep="\n")
 
 
 if __name__ == "__main__":
