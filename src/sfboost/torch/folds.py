@@ -16,7 +16,6 @@ _MANY = 1000
 _FOLDS = 5
 # A pair (label, guess) of few rows is not weighted up without end.
 _LARGEST_WEIGHT = 20.0
-_ONE_SIDED = 1.64
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,46 +113,3 @@ def difference_between_domains(y: np.ndarray, guess: np.ndarray, domain: np.ndar
     if pooled in (0.0, 1.0):
         return 0.0
     return float((count * (share - pooled) ** 2).sum() / (pooled * (1 - pooled)) / (len(names) - 1))
-
-
-def agreement_within_classes(y: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """Return the correlation, within a class, of being right: one if two guesses are right in the same rows.
-
-    Of guesses about features that are independent given the label it is zero.
-
-    Examples
-    --------
-    >>> y = np.tile([0, 1], 100)
-    >>> first, other = (np.where(np.arange(200) // 2 % every == 0, 1 - y, y) for every in (4, 5))
-    >>> [round(agreement_within_classes(y, first, each), 2) for each in (first, other)]
-    [1.0, 0.0]
-    """
-    inner = []
-    for guess in (first, second):
-        right = (guess == y).astype(float)
-        inner.append(right - (np.bincount(y, right) / np.maximum(np.bincount(y), 1))[y])
-    spread = np.sqrt((inner[0] ** 2).mean() * (inner[1] ** 2).mean())
-    return float((inner[0] * inner[1]).mean() / spread) if spread > 0 else 0.0
-
-
-def less_unequal(y: np.ndarray, guess: np.ndarray, before: np.ndarray, domain: np.ndarray) -> bool:
-    """Return whether a guess is seen to differ less between domains than another one did (one-sided 5 %).
-
-    Of the rows in which one is right and the other is not, along the pattern of domains of the other one: a
-    guess that has more of what is the same in all domains is less unequal.
-
-    Examples
-    --------
-    >>> y, domain = np.zeros(2000, int), np.repeat([0, 1], 1000)
-    >>> wrong = [np.arange(2000) % 1000 < np.where(domain == 0, 100, second) for second in (300, 298, 200)]
-    >>> [less_unequal(y, guess.astype(int), wrong[0].astype(int), domain) for guess in wrong[1:]]
-    [False, True]
-    """
-    right, right_before = (guess == y).astype(float), (before == y).astype(float)
-    names = np.unique(domain)
-    shares = np.array([right_before[domain == name].mean() for name in names])
-    pattern, lost = shares - shares.mean(), right_before - right
-    parts = [lost[domain == name] for name in names]
-    loss = sum(p * part.mean() for p, part in zip(pattern, parts, strict=True))
-    variance = sum(p**2 * part.var() / len(part) for p, part in zip(pattern, parts, strict=True))
-    return bool(loss > _ONE_SIDED * np.sqrt(variance))

@@ -115,8 +115,8 @@ class Learner(Course):
         self._follow([unstable_trial(self.goal, self.plan)])
 
     def _follow(self, course: Sequence[Trial]) -> None:
-        with few_threads(self.small()):
-            self.choose_path()
+        with few_threads(self._small()):
+            self._choose_path()
             self.follow(course)
 
     @property
@@ -124,16 +124,14 @@ class Learner(Course):
         """How often the unstable part was started again."""
         return int(self.restarts_of[0])
 
-    def small(self) -> bool:
-        """Whether a step is too little work for several threads."""
+    def _small(self) -> bool:
         return self._rows_per_step() * self.network.n_stable < _ONE_THREAD_BELOW
 
     def _rows_per_step(self) -> int:
         sizes = self.source.sizes
         return sum(sizes) if self.plan.batch_size is None else self.plan.batch_size * len(sizes)
 
-    def choose_path(self) -> None:
-        """Let wide networks take the fused step, if the loss allows it."""
+    def _choose_path(self) -> None:
         rows = self._rows_per_step()
         plain = self.options.get("autocast", False) or getattr(self.penalty, "second_order", False)
         for module in self.network.modules():
@@ -156,7 +154,7 @@ class Learner(Course):
             patience=self.plan.patience,
             **self.options,
         )
-        trainer.run([self.stage(phase) for phase in trial.phases])
+        trainer.run([self._stage(phase) for phase in trial.phases])
         self.history.extend(trainer.history)
         return [final_risk([row[trial.lowers or "total"] for row in trainer.history])]
 
@@ -164,8 +162,7 @@ class Learner(Course):
         folder = self.plan.checkpoint
         return None if folder is None else Path(folder) / f"{name}.safetensors"
 
-    def stage(self, phase: Phase) -> Stage:
-        """Return a phase as the trainer takes it."""
+    def _stage(self, phase: Phase) -> Stage:
         parameters = {
             "all": lambda: [p for p in self.network.parameters() if p.requires_grad],
             "stable": self.network.stable_parameters,

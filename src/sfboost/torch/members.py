@@ -1,8 +1,8 @@
-"""The networks that a search trains: one for each fold, stopped by the rows that they do not see."""
+"""The networks that a search trains: one for each fold, each stopped by the rows that it does not see."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from sfboost.torch.learning import Learner
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stages import Trial, trials, unstable_trial
-from sfboost.torch.together import train_together
 from sfboost.torch.views import depends_on_rows, found_views, steady_columns, views_of
 
 Look = Callable[[], float]
@@ -144,57 +143,34 @@ class Members:
     def learn_guess(self, network: SplitNetwork, k: int, look: Look) -> None:
         """Train Φ_U alone, without f_S."""
         trial = next(trial for trial in trials(Goal(), self.plan) if trial.name == "guess")
-        self._learn(network, k, replace(trial, name="first guess", watched=True), look)
+        self._learn(network, k, replace(trial, name="first guess", watched=True), look, self.goal)
 
     def learn_stable(
-        self,
-        networks: Mapping[int, SplitNetwork],
-        candidate: Candidate,
-        guess: np.ndarray,
-        weight: np.ndarray,
+        self, network: SplitNetwork, k: int, candidate: Candidate, guess: np.ndarray, weight: np.ndarray
     ) -> History:
-        """Train the f_S of some folds as a candidate says, stopped by the weighted held-out risk of all."""
-        held = {k: self.source(self.folds[k].held) for k in networks}
-        whole = sum(float(weight[self.folds[k].held].sum()) for k in networks)
-        shares = {
-            k: torch.from_numpy(weight[self.folds[k].held] / whole).to(held[k].target) for k in networks
-        }
+        """Train f_S as a candidate says, stopped by the weighted risk on the held-out rows."""
+        held = self.source(self.folds[k].held)
+        share = torch.from_numpy(weight[self.folds[k].held] / weight[self.folds[k].held].sum()).to(
+            held.target
+        )
 
         def look() -> float:
-            losses = [
-                (shares[k] * row_losses(stable_logits(network, held[k].x), held[k].target)).sum()
-                for k, network in networks.items()
-            ]
-            return float(torch.stack(losses).sum())
+            return float((share * row_losses(stable_logits(network, held.x), held.target)).sum())
 
         trial = next(trial for trial in trials(Goal(), self.plan) if trial.name == "stable")
         phase = replace(trial.phases[-1], weight_decay=candidate.weight_decay)
         penalty = self.goal.penalty if candidate.penalty == "own" else candidate.penalty
         goal = replace(self.goal, penalty=penalty, penalty_weight=candidate.penalty_weight)
         balanced = guess if candidate.balance else None
-        learners = {k: self._learner(network, k, goal, balanced) for k, network in networks.items()}
-        folder = self._folder(candidate, networks)
-        history = train_together(
-            list(learners.values()), phase, look, folder and folder / "stable.safetensors"
-        )
-        hidden = [
-            k for k, network in networks.items() if candidate.steady and self._hide_drifting(network, k)
-        ]
-        if hidden:
+        trial = replace(trial, phases=(phase,))
+        history = self._learn(network, k, trial, look, goal, candidate, balanced)
+        if candidate.steady and self._hide_drifting(network, k):
             # A head of its own for what is left; the features stay as they were learned.
-            for k in hidden:
-                networks[k].trunk.requires_grad_(False)
-            file = folder and folder / "head.safetensors"
-            history += train_together([learners[k] for k in hidden], replace(phase, name="head"), look, file)
-            for k in hidden:
-                networks[k].trunk.requires_grad_(True)
+            network.trunk.requires_grad_(False)
+            head = replace(trial, name="head", lowers=None)
+            history += self._learn(network, k, head, look, goal, candidate, balanced)
+            network.trunk.requires_grad_(True)
         return history
-
-    def _folder(self, candidate: Candidate | None, folds: Iterable[int]) -> Path | None:
-        """Return where the checkpoints of some folds of a candidate are."""
-        if self.checkpoint is None or candidate is None:
-            return None
-        return self.checkpoint / f"{candidate}, fold {' '.join(map(str, folds))}"
 
     def _hide_drifting(self, network: SplitNetwork, k: int) -> bool:
         """Hide the learned features that drift between domains; say whether some are left."""
@@ -218,7 +194,7 @@ class Members:
             return float(row_losses(joint, held.target).mean())
 
         trial = replace(unstable_trial(self.goal, self.plan), watched=True)
-        return self._learn(network, k, trial, look, candidate)
+        return self._learn(network, k, trial, look, self.goal, candidate)
 
     def _learn(
         self,
@@ -226,26 +202,18 @@ class Members:
         k: int,
         trial: Trial,
         look: Look,
-        candidate: Candidate | None = None,
-    ) -> History:
-        """Train Φ_U through one trial; return the history."""
-        learner = self._learner(network, k, self.goal, None, look, self._folder(candidate, [k]))
-        learner.go_through([trial])
-        return [{"fold": k, **row} for row in learner.history]
-
-    def _learner(
-        self,
-        network: SplitNetwork,
-        k: int,
         goal: Goal,
-        guess: np.ndarray | None,
-        look: Look | None = None,
-        folder: Path | None = None,
-    ) -> _Quiet:
+        candidate: Candidate | None = None,
+        guess: np.ndarray | None = None,
+    ) -> History:
+        """Train through one trial; return the history."""
         rows = self.folds[k].train
         source = self.source(rows)
         source.balance(None if guess is None else guess[rows])
-        return _Quiet(
+        folder = None
+        if self.checkpoint is not None and candidate is not None:
+            folder = self.checkpoint / f"{candidate}, fold {k}"
+        learner = _Quiet(
             network,
             source,
             goal,
@@ -254,6 +222,8 @@ class Members:
             monitor=look,
             trainer_options=self.options,
         )
+        learner.go_through([trial])
+        return [{"fold": k, **row} for row in learner.history]
 
 
 class _Quiet(Learner):

@@ -30,21 +30,15 @@ from torch import Tensor
 from sfboost.torch.building import guess_classes
 from sfboost.torch.candidates import Candidate, first_candidates, variants
 from sfboost.torch.first_guess import first_guess
-from sfboost.torch.folds import (
-    agreement_within_classes,
-    balancing_weights,
-    less_unequal,
-    row_losses,
-    stable_logits,
-)
+from sfboost.torch.folds import balancing_weights, difference_between_domains, row_losses, stable_logits
 from sfboost.torch.members import History, Members
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
 from sfboost.torch.split_network import SplitNetwork
 
 _FIRST_FOLDS = 2
-# A second guess must be right about as often as the first, and in the same rows; it is not worth it where
-# both name the same class in nearly all rows.
+# A second guess must be right about as often as the first, and about as unequally often in the domains; it is
+# not worth it where both name the same class in nearly all rows.
 _AS_GOOD, _THE_SAME = 0.7, 0.99
 _FINALISTS = 3
 _LEFT_OUT = 5
@@ -131,7 +125,7 @@ class Search:
         """Trainings there will be."""
         candidates = int(min(self.most, len(self.first) + len(self._variants(self.first[0]))))
         folds = len(self.members.folds)
-        last = min(_FINALISTS, candidates) * (folds * (folds > len(self.few)) + len(self.left_out))
+        last = min(_FINALISTS, candidates) * (folds - len(self.few) + len(self.left_out))
         if self.most == math.inf:
             last += sum(not candidate.balance for candidate in self.first) * len(self.few)
         return 2 * folds + candidates * len(self.few) + last
@@ -153,10 +147,7 @@ class Search:
             self._try(self.first)
         members = self.members
         self._try(self._variants(self._ranked()[0].candidate))
-        finalists, others = self._ranked()[:_FINALISTS], self._ranked()[_FINALISTS:]
-        # A guess was made beside some candidates on every fold: what that says of the best is not forgotten.
-        known = [tried for tried in others if len(tried.networks) == len(members.folds)]
-        finalists += sorted(known, key=self._score)[:1]
+        finalists = self._ranked()[:_FINALISTS]
         for tried in finalists:
             self._train(tried, range(len(members.folds)))
             if len(finalists) > 1:
@@ -176,9 +167,8 @@ class Search:
     def _second_guess(self) -> np.ndarray | None:
         """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
 
-        It must be about the same thing as the first one; beside an f_S that has taken the unstable part it is
-        not. Of the others the one beside the best f_S, each judged by the guess beside it: the first one may
-        have read some of the stable part, and every good f_S looks bad to it then.
+        A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is
+        about something else: f_S has taken the unstable part. Of the other views the one with the best f_S.
         """
         late = time.monotonic() - self._start > self.seconds
         # What a column says is read at once: the first guess about a table is as good as it gets.
@@ -186,34 +176,27 @@ class Search:
         if late or table or self.most < math.inf or self.members.n_domains < 2:
             return None
         beside = [tried for tried in self.tried if not tried.candidate.balance]
-        # Two folds say beside which f_S it is about something else; which of the others is best takes all.
-        for folds in dict.fromkeys((self.few, range(len(self.members.folds)))):
-            said = [(tried, *self._guess_beside(tried, folds)) for tried in beside]
-            good = [(tried, guess) for tried, guess, rows in said if self._same_thing(guess, rows)]
-            beside = [tried for tried, _ in good]
+        good = [tried for tried in beside if self._as_good(*self._guess_beside(tried, self.few))]
         if not good:
             return None
-        _, guess = min(good, key=lambda pair: self._score(*pair))
-        return guess if (guess == self.guess).mean() < _THE_SAME else None
+        best = min(good, key=self._score)
+        folds = range(len(self.members.folds))
+        self._train(best, folds)
+        guess, _ = self._guess_beside(best, folds)
+        same = (guess == self.guess).mean()
+        return guess if self._as_good(guess) and same < _THE_SAME else None
 
-    def _same_thing(self, guess: np.ndarray, rows: np.ndarray | slice = slice(None)) -> bool:
-        """Whether a guess is right about as often as the present one, in the same rows, and as unequally.
-
-        In the same rows within a class: about the label two guesses may agree whatever they read.
-        """
-        y, domain = self.members.y[rows], self.members.domain[rows]
-        new, old = guess[rows], self.guess[rows]
+    def _as_good(self, guess: np.ndarray, rows: np.ndarray | slice = slice(None)) -> bool:
+        """Whether a guess is right about as often as the present one, and about as unequally often."""
+        y = self.members.y[rows]
         chance = 1.0 / len(np.unique(y))
-        often = balanced_accuracy_score(y, new) - chance >= _AS_GOOD * (
-            balanced_accuracy_score(y, old) - chance
-        )
-        together = agreement_within_classes(y, new, old) >= _AS_GOOD
-        return bool(often and together and not less_unequal(y, new, old, domain))
+        right, before = (balanced_accuracy_score(y, said[rows]) - chance for said in (guess, self.guess))
+        unequal, unequal_before = (self._difference(said, rows) for said in (guess, self.guess))
+        return bool(right >= _AS_GOOD * before and unequal >= _AS_GOOD * unequal_before)
 
     def _guess_beside(self, tried: _Tried, folds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Û of the rows held out of some folds, beside these folds' f_S, and which rows these are."""
-        self._train(tried, folds)
-        members, guess = self.members.saved_in(f"beside, {len(folds)} folds"), self.guess.copy()
+        members, guess = self.members.saved_in("beside"), self.guess.copy()
         for k in folds:
             network = copy.deepcopy(tried.networks[k])
             members.learn_unstable(network, k, tried.candidate)
@@ -221,6 +204,10 @@ class Search:
             guess[rows] = guess_classes(network, members.source(rows))
             self.progress.step(f"guess beside {tried.candidate}")
         return guess, np.concatenate([members.folds[k].held for k in folds])
+
+    def _difference(self, guess: np.ndarray, rows: np.ndarray | slice = slice(None)) -> float:
+        members = self.members
+        return difference_between_domains(members.y[rows], guess[rows], members.domain[rows])
 
     def _try(self, candidates: Sequence[Candidate]) -> None:
         for candidate in candidates:
@@ -233,19 +220,19 @@ class Search:
             self._train(self.tried[-1], self.few)
 
     def _train(self, tried: _Tried, folds: Sequence[int]) -> None:
-        """Train all of these folds together, unless they are trained already."""
-        if set(folds) <= set(tried.networks):
-            return
-        began, members = time.monotonic(), self.members
-        tried.networks = {k: members.build(tried.candidate, k) for k in folds}
-        tried.history = members.learn_stable(tried.networks, tried.candidate, self.guess, self.weight)
-        for k, network in tried.networks.items():
-            held = members.source(members.folds[k].held)
+        for k in folds:
+            if k in tried.networks:
+                continue
+            began = time.monotonic()
+            network = self.members.build(tried.candidate, k)
+            tried.history += self.members.learn_stable(network, k, tried.candidate, self.guess, self.weight)
+            held = self.members.source(self.members.folds[k].held)
             logits = stable_logits(network, held.x)
+            tried.networks[k] = network
             tried.losses[k] = row_losses(logits, held.target).double().cpu().numpy()
             tried.right[k] = (logits.argmax(1) == held.target.argmax(1)).cpu().numpy()
+            tried.seconds += time.monotonic() - began
             self.progress.step(str(tried.candidate))
-        tried.seconds += time.monotonic() - began
 
     def _leave_out(self, tried: _Tried) -> None:
         """Train without some domains, as many times as it takes to score every one."""
@@ -257,7 +244,7 @@ class Search:
                 continue
             members, rows = others
             network = members.build(tried.candidate, 0)
-            members.learn_stable({0: network}, tried.candidate, self.guess[rows], self.weight[rows])
+            members.learn_stable(network, 0, tried.candidate, self.guess[rows], self.weight[rows])
             for name in domains:
                 there = self.members.source(np.flatnonzero(self.members.domain == name))
                 losses = row_losses(stable_logits(network, there.x), there.target)
@@ -270,22 +257,15 @@ class Search:
         return float(np.fmax(self._score(tried), tried.left_out))
 
     def _ranked(self) -> list[_Tried]:
-        """By the folds that every candidate has: one fold is easier than another."""
-        return sorted(self.tried, key=lambda tried: self._score(tried, folds=self.few))
+        return sorted(self.tried, key=self._score)
 
-    def _held(self, tried: _Tried, folds: Sequence[int] | None = None) -> np.ndarray:
-        return np.concatenate([self.members.folds[k].held for k in folds or tried.losses])
+    def _held(self, tried: _Tried) -> np.ndarray:
+        return np.concatenate([self.members.folds[k].held for k in tried.losses])
 
-    def _score(
-        self, tried: _Tried, guess: np.ndarray | None = None, folds: Sequence[int] | None = None
-    ) -> float:
-        """Risk on held-out rows, of some folds or all, where the present guess or another says nothing."""
-        losses = np.concatenate([tried.losses[k] for k in folds or tried.losses])
-        rows, members = self._held(tried, folds), self.members
-        weight = self.weight[rows]
-        if guess is not None:
-            weight = balancing_weights(members.y[rows], guess[rows], members.domain[rows])
-        return float(np.average(losses, weights=weight))
+    def _score(self, tried: _Tried) -> float:
+        """Risk on held-out rows on which the guess says nothing."""
+        losses = np.concatenate(list(tried.losses.values()))
+        return float(np.average(losses, weights=self.weight[self._held(tried)]))
 
     def _found(self, best: _Tried) -> SearchResult:
         networks = [best.networks[k] for k in range(len(self.members.folds))]
