@@ -23,10 +23,11 @@ import numpy as np
 from torch import nn
 
 from sfboost import StableFeatureBoosting
-from sfboost.datasets.features import EfficientNetFeatures, with_features
+from sfboost.datasets.features import EfficientNetFeatures
 from sfboost.lab.baselines import ADAPTERS, TRAINERS
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.datasets import load
+from sfboost.lab.datasets.picture_features import with_features
 from sfboost.torch import Plan, SFBClassifier
 
 STYLES = ("photo", "art_painting", "cartoon", "sketch")

@@ -108,7 +108,7 @@ def test_a_blend_of_answers_is_exported(played, tmp_path):
 def with_quiet_answers(adapted, new):
     """Also the two answers that own domains would have to ask for."""
     model, experience = adapted.model, adapted.model.training_.experience
-    rows = model.answer_rows(new).beside(experience.reference.neutral)
+    rows = model.answer_rows(new)
     how = BoostSettings(Choices(), experience.reference.prior, model.classes_)
     more = {name: experience.quiet.answer(name, rows, experience.habits, how) for name in ALSO_QUIET}
     best = replace(adapted.best, answers=adapted.best.answers | more)

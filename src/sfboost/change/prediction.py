@@ -20,6 +20,8 @@ UNKNOWN = 1e6
 
 Sides = Literal["nearer to zero", "below", "both"]
 
+# An expected value that is no more than what rounding leaves: nothing of it can be lost.
+_NOTHING = 1e-9
 # What the prior guess of τ is worth, in domains.
 _PRIOR_DOMAINS = 6.0
 
@@ -120,7 +122,7 @@ class Expected:
             p = 2.0 * stdtr(self.freedom, -np.abs(t))
         else:
             p = stdtr(self.freedom, t if self.sides == "below" else np.sign(self.value) * t)
-        ratio = new[0] / np.where(self.value == 0.0, 1.0, self.value)
+        ratio = new[0] / np.where(np.abs(self.value) < _NOTHING, 1.0, self.value)
         power = np.abs(self.value) / spread
         return Prediction(np.asarray(p), ratio, power, new[0], self.value, spread, self.freedom)
 

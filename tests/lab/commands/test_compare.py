@@ -192,7 +192,7 @@ def test_a_table_needs_its_two_columns(table):
 def test_what_is_for_embeddings_is_compared_by_default_only_where_no_columns_are_known(
     table, stable, expected
 ):
-    from sfboost.cli.compare import _comparison
+    from sfboost.lab.commands.compare import _comparison
 
     made = _comparison(str(table), "sick", "town", stable, (), (), None)
     used = {system.trainer for system in made.systems} | {system.adapter for system in made.systems}
