@@ -107,7 +107,7 @@ def test_forty_labels_help_in_a_real_hospital(sfboost, tmp_path):
         sfboost("predict", tmp_path / "a.sfb", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
         predicted = pd.read_csv(tmp_path / "p.csv")["prediction"]
         right[name] = (predicted == new["sick"])[new["seen"].isna()].mean()
-    assert right["with"] > right["without"] + 0.02
+    assert right["with"] > right["without"] + 0.04
 
 
 def test_costs_move_the_decision_and_not_the_probabilities(sfboost, files, tmp_path):

@@ -14,6 +14,8 @@ from sfboost import Settings, StableFeatureBoosting
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.candidates import BoostSettings
 from sfboost.answers.choosing import ALSO_QUIET
+from sfboost.answers.recalibrating import RecalibratedAnswer
+from sfboost.calibration import Temperature
 from sfboost.export import linear_scorer, to_json, to_onnx
 
 
@@ -103,6 +105,16 @@ def test_a_blend_of_answers_is_exported(played, tmp_path):
     assert told["version"] == 2
     assert [part["weight"] for part in (told, *told["mixed_with"])] == [0.5, 0.3, 0.2]
     assert json.loads(to_json(answering(adapted, {"mended": 1.0})))["version"] == 1
+
+
+@pytest.mark.parametrize("name", ["stable", "pooled", "mended", "grafted", "components"])
+def test_an_answer_that_labels_put_right_is_exported(played, name, tmp_path):
+    adapted, new = played
+    best = with_quiet_answers(adapted, new).best
+    right = RecalibratedAnswer(best.answers[name], Temperature(1.7, np.array([0.4, -0.9])))
+    best = replace(best, answers={**best.answers, name: right})
+    put_right = answering(type(adapted)(adapted.model, adapted.adaptation, best), {name: 0.7, "boosted": 0.3})
+    agree(put_right, new, tmp_path)
 
 
 def with_quiet_answers(adapted, new):

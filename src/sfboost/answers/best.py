@@ -14,6 +14,7 @@ from sfboost.adaptation.costs import check_costs
 from sfboost.answers.candidates import Answer, BoostSettings, believed_loss, boost, fit_candidates
 from sfboost.answers.choosing import ALSO_QUIET, Choice, choose, quiet_answer, with_labels
 from sfboost.answers.experience import Experience
+from sfboost.answers.recalibrating import put_right
 from sfboost.answers.rows import AnswerRows
 from sfboost.answers.suspecting import change_of_rows
 from sfboost.change import Change
@@ -62,7 +63,8 @@ def best_answer(
     """Test the new rows for a change, fit the candidates, and weigh them by what own domains teach.
 
     `adaptation` is SFB's, if it is at hand. `known` has the class positions of labelled rows, −1 elsewhere:
-    if there are any, they weigh the candidates too. `doubt` says why f_S is not to be trusted, if it is not.
+    if there are any, they weigh the candidates and put them right. `doubt` says why f_S is not to be
+    trusted, if it is not.
     """
     change = change_of_rows(experience.reference, experience.habits, rows)
     answers = dict(fit_candidates(rows, change, experience.habits, settings, adaptation))
@@ -88,16 +90,10 @@ def best_answer(
         choice = replace(
             choice, reason=f"{choice.reason} But f_S is not shown to be stable, {told}: {doubt}."
         )
-    labelled = np.flatnonzero(known >= 0) if known is not None else np.empty(0, dtype=np.intp)
-    if known is not None and len(labelled):
-        part = rows.take(labelled)
-        # SFB has learned from these labels: it is judged as it would be without them.
-        blind = dict(answers)
-        if "boosted" in answers:
-            blind["boosted"] = boost(answers["stable"], rows, settings)
-        fits = {
-            name: float(answer.log_proba(part)[np.arange(len(labelled)), known[labelled]].sum())
-            for name, answer in blind.items()
-        }
-        choice = with_labels(choice, fits, len(labelled), len(known))
+    if known is None or not (known >= 0).any():
+        return BestAnswer(change, choice, answers)
+    # SFB has learned from these labels: it is judged as it would be without them.
+    blind = {"boosted": boost(answers["stable"], rows, settings)} if "boosted" in answers else {}
+    answers, fits, random = put_right(answers, blind, rows, known)
+    choice = with_labels(choice, fits, int((known >= 0).sum()), len(known), random)
     return BestAnswer(change, choice, answers)

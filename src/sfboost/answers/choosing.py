@@ -124,8 +124,12 @@ def choose(
     return Choice(weights, _kind(weights), reason, gains)
 
 
-def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows: int) -> Choice:
+def with_labels(
+    choice: Choice, fits: dict[str, float], n_labelled: int, n_rows: int, random: bool = True
+) -> Choice:
     """The same choice after some labels: `fits` are log-likelihoods of the candidates on labelled rows.
+
+    `random` is whether the labelled rows look drawn so.
 
     The weights so far are prior probabilities, and no candidate is ruled out. Where every row is labelled
     what the labels teach is the answer.
@@ -145,6 +149,13 @@ def with_labels(choice: Choice, fits: dict[str, float], n_labelled: int, n_rows:
     weights = {name: weight / whole for name, weight in weights.items()}
     now = "stays the same" if weights == choice.weights else f"is {_in_words(weights)}"
     reason = f"{choice.reason} With {n_labelled} label{'s' * (n_labelled > 1)} the answer {now}."
+    if set(weights) != {"boosted"}:
+        reason += (
+            " They also put right how sure it is, and how frequent it takes each class to be."
+            if random
+            else " The labelled rows are unlike the others: those of rows drawn at random would also put "
+            "right how frequent it takes each class to be."
+        )
     return Choice(weights, _kind(weights), reason, choice.gains)
 
 

@@ -16,6 +16,7 @@ from sfboost.adaptation.fitting import UnstableModel
 from sfboost.answers.candidates import BoostedAnswer, MendedAnswer, PooledAnswer, StableAnswer
 from sfboost.answers.mending import Mending
 from sfboost.answers.quiet import AveragedAnswer, ComponentsAnswer
+from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.playing import LEAST_PROBABILITY
@@ -156,6 +157,8 @@ class _Parts:
         """One answer as numbers; what it may learn anew is the unstable features unless `learned_at` says."""
         if isinstance(answer, AveragedAnswer) and len(self.fitted.classes_) == 2:
             return self._averaged(answer)
+        if isinstance(answer, RecalibratedAnswer):
+            return _with_temperature(self.scorer(answer.base, name, learned_at), answer.temperature)
         if isinstance(answer, ComponentsAnswer):
             return self._along_components(answer)
         boosted = answer if isinstance(answer, BoostedAnswer) else None
@@ -202,31 +205,21 @@ class _Parts:
         return replace(made, stable=stable, unstable=unstable)
 
     def _along_components(self, answer: ComponentsAnswer) -> LinearScorer:
-        """Directions are sums of columns; a temperature of the whole is one of each of its parts."""
-        whole, turn = answer.temperature, answer.rotation
+        """Directions are sums of columns."""
+        turn = answer.rotation
         made = self.scorer(answer.boosted, "components", tuple(range(turn.shape[1])))
-        if made.posthoc is not None:
-            raise ValueError(
-                "The post-hoc correction along components is no linear map: adapt with the default, "
-                'Settings(correction="likelihood"), to export.'
-            )
-        bias = 0.0 if whole.bias is None else whole.bias
-        stable = _cooled(made.stable, whole.temperature)
         unstable = made.unstable
         if unstable is not None:
             coef = unstable.coef / unstable.scale
             unstable = replace(
-                _cooled(unstable, whole.temperature),
+                unstable,
                 columns=(*self.stable_at, *self.unstable_at),
                 mean=answer.habits.mean,
                 scale=answer.habits.spread,
                 coef=coef @ turn[:-1].T,
                 intercept=unstable.intercept + coef @ (turn[-1] - unstable.mean),
             )
-        divisor = made.divisor ** (1.0 / whole.temperature)
-        return replace(
-            made, stable=replace(stable, bias=stable.bias + bias), unstable=unstable, divisor=divisor
-        )
+        return _with_temperature(replace(made, unstable=unstable), answer.temperature)
 
     def _base(self, answer: Any, name: str) -> LinearMap:
         """What an answer says before anything is learned anew."""
@@ -242,6 +235,23 @@ class _Parts:
         both = (*self.stable_at, *self.unstable_at)
         linear = _stable_map(pooled.estimator, fitted.classes_, pooled.temperature, both, "pooled")
         return linear if isinstance(answer, PooledAnswer) else _mended_map(linear, answer.mending)
+
+
+def _with_temperature(made: LinearScorer, whole: Temperature) -> LinearScorer:
+    """A temperature of the whole is one of each of its parts."""
+    if made.posthoc is not None:
+        raise ValueError(
+            "The post-hoc correction under a temperature is no linear map: adapt with the default, "
+            'Settings(correction="likelihood"), to export.'
+        )
+    stable = _cooled(made.stable, whole.temperature)
+    bias = 0.0 if whole.bias is None else whole.bias
+    return replace(
+        made,
+        stable=replace(stable, bias=stable.bias + bias),
+        unstable=None if made.unstable is None else _cooled(made.unstable, whole.temperature),
+        divisor=made.divisor ** (1.0 / whole.temperature),
+    )
 
 
 def _cooled(part: LinearMap, temperature: float) -> LinearMap:

@@ -58,6 +58,7 @@ TYPES: dict[str, str] = {
     "PooledAnswer": "sfboost.answers.candidates",
     "MendedAnswer": "sfboost.answers.candidates",
     "BoostedAnswer": "sfboost.answers.candidates",
+    "RecalibratedAnswer": "sfboost.answers.recalibrating",
     "QuietAnswers": "sfboost.answers.quiet",
     "AveragedAnswer": "sfboost.answers.quiet",
     "ComponentsAnswer": "sfboost.answers.quiet",
