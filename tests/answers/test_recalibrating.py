@@ -24,11 +24,14 @@ def test_the_likelihood_is_that_of_an_integral(seed):
     y = np.where(np.arange(25) < 12, 1, y)
     rng = np.random.default_rng(seed)
     shift, slope = rng.normal(size=(200_000, 2)), np.exp(0.5 * rng.normal(size=200_000))
-    odds = slope[:, None] * (log_proba[:, 1] - log_proba[:, 0]) + (shift[:, 1] - shift[:, 0])[:, None]
-    fits = -np.logaddexp(0.0, np.where(y == 1, -odds, odds)).sum(axis=1)
-    after = logsumexp(fits) - np.log(len(fits))
-    before = log_proba[np.arange(25), y].sum()
-    assert recalibrate(log_proba, y)[1] == pytest.approx(np.logaddexp(before, after) - np.log(2.0), abs=0.15)
+    said = log_proba[:, 1] - log_proba[:, 0]
+    wanted = []
+    for steep in (np.ones_like(slope), slope):
+        for moved in (np.zeros_like(slope), shift[:, 1] - shift[:, 0]):
+            odds = steep[:, None] * said + moved[:, None]
+            fits = -np.logaddexp(0.0, np.where(y == 1, -odds, odds)).sum(axis=1)
+            wanted.append(logsumexp(fits) - np.log(len(fits)))
+    assert recalibrate(log_proba, y)[1] == pytest.approx(logsumexp(wanted) - np.log(4.0), abs=0.15)
 
 
 @settings(max_examples=25, deadline=None)

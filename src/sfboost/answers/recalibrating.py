@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import logsumexp, ndtr, softmax
 
 from sfboost.answers.candidates import Answer
 from sfboost.answers.rows import AnswerRows
@@ -79,11 +79,11 @@ def drawn_at_random(said: FloatArray, labelled: IntArray) -> bool:
 
 
 def recalibrate(log_proba: FloatArray, y: IntArray) -> tuple[Temperature, float]:
-    """How labelled rows put an answer right, and how likely their labels are, before and after.
+    """How labelled rows put an answer right, and how likely their labels are.
 
-    Two hypotheses have even odds: the answer is right as it is, or it has another slope and other shifts, of
-    which a normal prior is known. The labels say how far each is to be believed; the likelihood is that of
-    both together, that of the second by Laplace's approximation.
+    Four hypotheses have even odds: the answer is right as it is, it is too sure or not sure enough, it takes
+    classes to be more or less frequent than they are, or both. What slope and shifts are is known by a normal
+    prior. The labels say how far each hypothesis is to be believed; the likelihood is that of all together.
 
     Examples
     --------
@@ -99,11 +99,24 @@ def recalibrate(log_proba: FloatArray, y: IntArray) -> tuple[Temperature, float]
     .. [2] R. E. Kass and A. E. Raftery (1995). Bayes Factors. Journal of the American Statistical
        Association 90.
     """
-    n_rows, n_classes = log_proba.shape
-    rows = np.arange(n_rows)
-    precision = np.append(np.full(n_classes, _SHIFT**-2), _LOG_SLOPE**-2)
-    theta = np.zeros(n_classes + 1)  # shifts, then the logarithm of the slope
-    for _ in range(_MOST_STEPS):
+    shifts, slope = np.arange(log_proba.shape[1]), np.array([log_proba.shape[1]])
+    free = (shifts[:0], slope, shifts, np.append(shifts, slope))
+    found = [_fitted(log_proba, y, part) for part in free]
+    fits = np.array([fit for _, fit in found])
+    *shift, log_slope = softmax(fits) @ np.array([theta for theta, _ in found])
+    return Temperature(float(np.exp(-log_slope)), np.array(shift)), float(logsumexp(fits) - np.log(len(fits)))
+
+
+def _fitted(log_proba: FloatArray, y: IntArray, free: IntArray) -> tuple[FloatArray, float]:
+    """The most likely shifts and logarithm of the slope, some of them free and the others none.
+
+    And the logarithm of the likelihood, what is free averaged over its prior (Laplace's approximation).
+    """
+    rows = np.arange(len(y))
+    precision = np.append(np.full(log_proba.shape[1], _SHIFT**-2), _LOG_SLOPE**-2)
+    theta = np.zeros(len(precision))
+    curvature = np.diag(precision)
+    for _ in range(_MOST_STEPS if len(free) else 0):
         scaled = np.exp(theta[-1]) * log_proba
         proba = np.exp(log_softmax(scaled + theta[:-1]))
         wrong = -proba
@@ -112,17 +125,12 @@ def recalibrate(log_proba: FloatArray, y: IntArray) -> tuple[Temperature, float]
         gradient = np.append(wrong.sum(axis=0), (wrong * scaled).sum()) - precision * theta
         curvature = np.diag(precision)
         curvature[:-1, :-1] += np.diag(proba.sum(axis=0)) - proba.T @ proba
-        curvature[:-1, -1] += (proba * centred).sum(axis=0)
-        curvature[-1, :-1] = curvature[:-1, -1]
+        curvature[:-1, -1] = curvature[-1, :-1] = (proba * centred).sum(axis=0)
         curvature[-1, -1] += (proba * centred**2).sum()
-        step = np.linalg.solve(curvature, gradient)
-        theta = theta + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        step = np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+        theta[free] += np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         if np.abs(step).max() < _TOLERANCE:
             break
-    before = float(log_proba[rows, y].sum())
-    fitted = float(log_softmax(np.exp(theta[-1]) * log_proba + theta[:-1])[rows, y].sum())
-    volume = np.linalg.slogdet(curvature)[1] - np.log(precision).sum()
-    after = fitted - 0.5 * float(precision @ theta**2) - 0.5 * float(volume)
-    believed = float(np.exp(after - np.logaddexp(before, after)))
-    found = Temperature(float(np.exp(-believed * theta[-1])), believed * theta[:-1])
-    return found, float(np.logaddexp(before, after) - np.log(2.0))
+    fit = log_softmax(np.exp(theta[-1]) * log_proba + theta[:-1])[rows, y].sum()
+    volume = np.linalg.slogdet(curvature[np.ix_(free, free)])[1] - np.log(precision[free]).sum()
+    return theta, float(fit - 0.5 * precision @ theta**2 - 0.5 * volume)
