@@ -43,3 +43,13 @@ def test_the_page_shows_what_the_study_of_drawn_tables_recorded():
     lines = study["page"]([json.loads(line) for line in recorded])
     assert len(lines) == len(study["CASES"]) + 4
     assert [line for line in lines if line not in shown] == []
+
+
+def test_the_page_shows_what_the_study_of_labels_recorded():
+    pytest.importorskip("pandas", reason="the study makes a table of its records")
+    recorded = (ROOT / "records" / "studies" / "labels.jsonl").read_text("utf-8").splitlines()
+    study = runpy.run_path(str(ROOT / "studies" / "study_labels.py"), run_name="read")
+    shown = (ROOT / "docs" / "answers.md").read_text("utf-8").splitlines()
+    lines = study["page"]([json.loads(line) for line in recorded])
+    assert len(lines) > 10
+    assert [line for line in lines if line not in shown] == []
