@@ -16,7 +16,8 @@ Costs = Annotated[
     str | None,
     typer.Option(
         "--costs",
-        help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Predictions "
+        help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Or 'balanced', "
+        "where a model is fitted: errors of a class cost the less the more frequent it is. Predictions "
         "are then the classes of the least expected cost; where a model is fitted, answers are chosen by "
         "what they cost on own domains, too.",
     ),
@@ -25,8 +26,22 @@ Costs = Annotated[
 
 def with_costs(model: StableFeatureBoosting, text: str | None, y: Any) -> StableFeatureBoosting:
     """The model, unfitted, with the costs of wrong decisions among the classes of `y`."""
-    costs = read_costs(text, np.unique(y))
+    classes, counts = np.unique(y, return_counts=True)
+    costs = read_costs(text, classes) if text != "balanced" else balanced_costs(counts)
     return model if costs is None else model.set_params(settings__costs=costs.tolist())
+
+
+def balanced_costs(counts: Any) -> FloatArray:
+    """Costs by which the best decisions are those of the best balanced accuracy.
+
+    Examples
+    --------
+    >>> balanced_costs([90, 10]).round(2)
+    array([[0.  , 0.56],
+           [5.  , 0.  ]])
+    """
+    shares = np.asarray(counts) / np.sum(counts)
+    return (1.0 - np.eye(len(shares))) / (len(shares) * shares[:, None])
 
 
 def read_costs(text: str | None, classes: Any) -> FloatArray | None:
@@ -40,6 +55,11 @@ def read_costs(text: str | None, classes: Any) -> FloatArray | None:
     """
     if text is None:
         return None
+    if text == "balanced":
+        raise ValueError(
+            "--costs balanced goes by the class shares of training: say it to fit, run or evaluate. A model "
+            "that was fitted with it decides by it without being told again."
+        )
     names = [str(name) for name in np.asarray(classes).tolist()]
     costs = 1.0 - np.eye(len(names))
     # By the names themselves, which may hold any of the signs between them.
