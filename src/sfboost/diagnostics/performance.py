@@ -99,6 +99,10 @@ def estimate_performance(
 ) -> Performance:
     """Estimate the scores of a classifier in the domain that the rows are of.
 
+    Within a class, what the stable features say is independent of the unstable ones. So the stable parts of
+    some rows, put together with the unstable parts of others, weigh how often the classifier meets each
+    class, and no label is needed.
+
     Parameters
     ----------
     stable_proba : array-like of shape (n,) or (n, K)
@@ -128,6 +132,11 @@ def estimate_performance(
     0.9
     >>> round(estimate_performance(stable, lambda i, k: pooled[k]).value["accuracy"], 1)
     0.1
+
+    References
+    ----------
+    .. [1] C. Eastwood, S. Singh, A. L. Nicolicioiu et al. (2023). Spuriosity Didn't Kill the Classifier:
+       Using Invariant Predictions to Harness Spurious Features. NeurIPS 36, Theorem 4.4.
     """
     stable = as_probability_matrix(stable_proba)
     n_rows = len(stable)
@@ -168,10 +177,17 @@ def spreads(drawn: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
     """Scores as a classifier's own probabilities foretell them (CBPE): right where they are calibrated.
 
+    A row that is said to be of a class with 80 % is of another in two cases of ten.
+
     Examples
     --------
     >>> round(confidence_based([[0.2, 0.8], [0.9, 0.1]])["accuracy"], 2)
     0.85
+
+    References
+    ----------
+    .. [1] J. Białek et al. (2024). Estimating Model Performance Under Covariate Shift Without Labels.
+       arXiv:2401.08348.
     """
     own = as_probability_matrix(proba)
     return weighted_scores(own, own / len(own), None if cost is None else check_costs(cost, own.shape[1]))
