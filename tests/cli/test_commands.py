@@ -241,6 +241,11 @@ def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tm
     assert decisions["east"] == "skipped"
     assert "which no training domain has" in told.query("domain == 'east'")["reason"].iloc[0]
     assert decisions["north"] != "skipped"
+    page = tmp_path / "page.html"
+    outputs = ("-o", tmp_path / "p.csv", "--report", page)
+    reversed_hospital().drop(columns=["sick", "hospital"]).to_csv(tmp_path / "new.csv", index=False)
+    sfboost("run", tmp_path / "rows.csv", tmp_path / "new.csv", *ROLES, *outputs)
+    assert re.search(r"<p>east was skipped: The new domain has the classes .*perhaps", page.read_text())
 
 
 def test_a_domain_that_alone_makes_a_column_say_something_is_left_out_and_named(sfboost, tmp_path):

@@ -242,7 +242,7 @@ def _score_domain(
         rows, new = (rest.X, rest.y, rest.domain), (here.X, here.labels)
         return score_as_new(configure(rest, settings), name, rows, new, answer=answer, metric=metric)
     except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
-        return skipped(name, len(here.X), str(error), metric)
+        return skipped(name, len(here.X), in_options(str(error)), metric)
 
 
 def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:
