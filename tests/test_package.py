@@ -112,6 +112,8 @@ sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "-p", "n
 
 
 METHOD = {
+    "sfboost": "StableFeatureSelector StreamingAdapter label_shift",
+    "sfboost.calibration": "fit_temperature reliability_curve",
     "sfboost.marginal": "PseudoLabelStatistics combine correct_posthoc invert_confusion log_combine",
     "sfboost.marginal.likelihood": "log_likelihood_rows",
     "sfboost.marginal.simplex": "simplex_least_squares",
@@ -125,6 +127,9 @@ METHOD = {
     "sfboost.leakage.model": "fit_leak_model",
     "sfboost.leakage.cells": "mixture_shares",
     "sfboost.leakage.stress": "stress_domains",
+    "sfboost.diagnostics.performance": "confidence_based estimate_performance",
+    "sfboost.diagnostics.prediction_sets": "PredictionSets",
+    "sfboost.pooling.many": "fit_pooled_heads",
     "sfboost.change": "change_in",
     "sfboost.change.class_shares": "shifted",
     "sfboost.change.prediction": "combine Expected",

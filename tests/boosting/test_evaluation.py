@@ -329,3 +329,17 @@ def test_own_domains_are_changed_only_where_somebody_asks_what_would_help():
         played[name] = {case.kind for case in model.training_.experience.cases}
     assert played["ward 3"] == {"as is"}
     assert "all mirrored" in played["ward 4"]
+
+
+def test_own_domains_that_nobody_chooses_by_stay_as_they_are_and_safe_answers_the_same():
+    X, y, _ = wards((0.9, 0.85, 0.8, 0.1), n=800)
+    domain = np.repeat([f"ward {i}" for i in range(4)], 800)
+    rest, new = domain != "ward 3", domain == "ward 3"
+    whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
+    model = StableFeatureBoosting([0], [1])
+    model._fit(X[rest], y[rest], domain[rest], play=True, choosing=False)
+    assert {case.kind for case in model.training_.experience.cases} == {"as is"}
+    assert "all mirrored" in {case.kind for case in whole.training_.experience.cases}
+    safe, plain = (one.adapt(X[new], answer="safe") for one in (model, whole))
+    np.testing.assert_array_equal(safe.predict_proba(X[new]), plain.predict_proba(X[new]))
+    assert (safe.decision_, safe.reason_) == (plain.decision_, plain.reason_)

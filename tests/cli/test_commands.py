@@ -218,6 +218,20 @@ def test_evaluate_is_run_with_each_domain_held_out(files, sfboost, tmp_path):
     assert told["gain"] > 0.03
 
 
+@pytest.mark.filterwarnings("ignore:Missing in training rows")
+@pytest.mark.parametrize("asked", [("--answer", "safe"), ("--leak", "0.02")])
+def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, tmp_path, asked):
+    page = tmp_path / "page.html"
+    sfboost("run", files.train, files.new, *ROLES, *asked, "-o", tmp_path / "p.csv", "--report", page)
+    own = re.search(r"own domains</h2>.*?</table>", page.read_text(), re.S)[0]
+    rows = training()
+    model = library.StableFeatureBoosting(["age", "sex", "chol"], ["heart_rate", "ward"])
+    X, y, where = rows.drop(columns=["patient", "hospital", "sick"]), rows["sick"], rows["hospital"]
+    by_hand = model.evaluate(X, y, where, answer="safe")
+    said = re.findall(r"<tr>\s*<t[hd].*?>(north|south|east)</t[hd]>\s*<td.*?>(.*?)</td>", own)
+    assert sorted(said) == sorted((domain.domain, domain.decision) for domain in by_hand.domains)
+
+
 def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tmp_path):
     rows = training(150)
     rows.loc[rows["hospital"] == "east", "sick"] = "perhaps"  # a class that no other domain has
@@ -227,6 +241,11 @@ def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tm
     assert decisions["east"] == "skipped"
     assert "which no training domain has" in told.query("domain == 'east'")["reason"].iloc[0]
     assert decisions["north"] != "skipped"
+    page = tmp_path / "page.html"
+    outputs = ("-o", tmp_path / "p.csv", "--report", page)
+    reversed_hospital().drop(columns=["sick", "hospital"]).to_csv(tmp_path / "new.csv", index=False)
+    sfboost("run", tmp_path / "rows.csv", tmp_path / "new.csv", *ROLES, *outputs)
+    assert re.search(r"<p>east was skipped: The new domain has the classes .*perhaps", page.read_text())
 
 
 def test_a_domain_that_alone_makes_a_column_say_something_is_left_out_and_named(sfboost, tmp_path):
@@ -309,6 +328,15 @@ def test_the_model_file_holds_no_training_row(files):
     facts = json.dumps(load_project(files.model).training.to_dict())
     # Heart rates have one decimal; the facts keep slopes and means of them, never a value.
     assert not any(f" {value}," in facts for value in rows["heart_rate"].unique()[:200])
+
+
+def test_columns_are_called_as_in_the_table(files, sfboost, tmp_path):
+    told = sfboost("fit", files.train, *ROLES, "-o", tmp_path / "m.sfb", "--no-evaluate").stdout
+    assert "stable: age, sex, chol\n" in told
+    card = tmp_path / "card.md"
+    outputs = ("-o", tmp_path / "p.csv", "--card", card)
+    sfboost("run", files.train, files.new, *ROLES, *outputs, "--no-evaluate")
+    assert "- Stable: age, sex, chol.\n- Unstable: heart\\_rate, ward." in card.read_text()
 
 
 def test_auto_searches_for_the_stable_features(sfboost, tmp_path):

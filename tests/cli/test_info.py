@@ -13,7 +13,8 @@ def test_a_fitted_model_says_its_columns_domains_and_roles(files, sfboost):
     told = sfboost.json("info", files.model)
     assert told["kind"] == "StableFeatureBoosting"
     assert told["training domains"] == {"north": 400, "south": 400, "east": 400}
-    assert told["stable features"][0] == "age"
+    assert told["stable features"] == ["age", "sex", "chol"]
+    assert told["unstable features"] == ["heart_rate", "ward"]
     assert told["target"] == "sick"
     assert told["adapted"] is False
     assert told["written by"]["sfboost"] == library.__version__

@@ -1,4 +1,4 @@
-"""Blocks whose reading goes wrong for real: the process that reads one is killed, once."""
+"""Blocks whose reading or writing goes wrong for real: a killed process, a full disk."""
 
 import os
 import signal
@@ -23,3 +23,8 @@ class FatalBlock(Block):
         if readings == self.fatal:
             os.kill(os.getpid(), signal.SIGKILL)
         yield from super().batches()
+
+
+def write_to_a_full_disk(block):
+    """Work on a block whose result finds no room."""
+    return str(Path("/dev/full").write_bytes(block.path.encode())).encode()

@@ -1,5 +1,6 @@
 """Blocks that cannot be read, runs that are stopped, workers that are killed."""
 
+import errno
 import os
 import signal
 import sys
@@ -127,6 +128,20 @@ def test_a_worker_that_is_killed_in_any_pass_changes_nothing(hospital, tmp_path,
     np.testing.assert_array_equal(
         there.adapted.predict_proba(hospital.X), here.adapted.predict_proba(hospital.X)
     )
+
+
+@pytest.mark.long
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+def test_a_worker_whose_disk_is_full_is_told_as_if_the_disk_were_here(hospital, two_workers):
+    from fatal_blocks import write_to_a_full_disk
+
+    blocks = find_blocks(hospital.folder)
+    for engine in (Here(), RayData()):
+        with pytest.raises(OSError, match="No space left") as told:
+            list(engine.run(blocks, write_to_a_full_disk))
+        assert told.value.errno == errno.ENOSPC
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Every stability penalty against a plain autograd reference, and its zeros."""
 
+import inspect
 import math
 
 import numpy as np
@@ -268,6 +269,12 @@ def test_every_penalty_in_the_list_gives_gradients_a_finite_difference_confirms(
         return penalty(outputs, [w, b])
 
     assert torch.autograd.gradcheck(value, (weight, bias), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in STABILITY_PENALTIES if n != "none"])
+def test_every_penalty_says_which_paper_it_is_of(name):
+    last = inspect.getdoc(STABILITY_PENALTIES[name]).split("\n\n")[-1]
+    assert last.startswith("References\n----------\n.. [1] ")
 
 
 def test_an_unknown_penalty_is_answered_with_the_names_of_the_known_ones():

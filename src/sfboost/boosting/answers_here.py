@@ -166,10 +166,16 @@ def _off(cases: Sequence[Case], answer: str, costs: FloatArray | None, played_fo
     known = [case.surprises[answer] for case in cases if answer in case.surprises]
     if not known:  # no own domain has looked like this
         return dict.fromkeys((*METRICS, "cost"), float("inf"))
-    off = {name: float(np.sqrt(np.nanmean([each[name] ** 2 for each in known]))) for name in known[0]}
+    off = {name: _typical([each[name] for each in known]) for name in known[0]}
     if costs is not None and not played_for:  # own domains knew of other costs, or none
         off["cost"] = off["accuracy"] * float(np.ptp(costs))
     return off
+
+
+def _typical(errors: Sequence[float]) -> float:
+    """Root mean square of those that are known; without any, nobody knows how far off."""
+    known = np.array([error for error in errors if not np.isnan(error)])
+    return float(np.sqrt(np.mean(known**2))) if len(known) else float("inf")
 
 
 def _label_noise(

@@ -246,11 +246,20 @@ class StableFeatureBoosting(AdaptableClassifier):
         return self
 
     def _fit(
-        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any = None, *, play: bool, facing: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any,
+        sample_weight: Any = None,
+        *,
+        play: bool,
+        choosing: bool = True,
+        facing: Any = None,
     ) -> tuple[IntArray, FloatArray]:
         """Fit; return the held-out rows and their calibrated log-probabilities.
 
-        `facing` are the only new rows that the model is for, if they are known.
+        Without `choosing` nobody will ask for answer="best". `facing` are the only new rows that the model is
+        for, if they are known.
         """
         self._validate_params()
         choices = self._choices(self.settings)
@@ -330,7 +339,7 @@ class StableFeatureBoosting(AdaptableClassifier):
             self.training_ = replace(self.training_, leak_source=LEAK_SOURCE)
         elif play and len(self.unstable_columns_):
             self.pooled_, experience = learn_answers(
-                self, X, (stable_X, unstable_X), labels, domain, weight, choices, facing
+                self, X, (stable_X, unstable_X), labels, domain, weight, choices, choosing, facing
             )
             self.training_ = replace(self.training_, experience=experience)
         return held_out, calibrated

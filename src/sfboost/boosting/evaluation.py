@@ -117,7 +117,7 @@ def score_as_new(
             fitted.set_params(validation_domain=None)  # it is the new domain now
         X, y, domain = rest
         facing = new[0] if len(new[1]) >= _FEWEST_ROWS else None
-        fitted._fit(X, y, domain, weight, play=fitted.play, facing=facing)
+        fitted._fit(X, y, domain, weight, play=fitted.play, choosing=answer == "best", facing=facing)
         if pooled is not None or fitted.pooled_ is None:
             pooled = fit_pooled(fitted, X, y, weight, pooled)
         return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)

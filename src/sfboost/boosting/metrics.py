@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from sfboost.adaptation.costs import cheapest
-from sfboost.calibration import reliability_curve
-from sfboost.diagnostics.performance import auroc
+from sfboost.diagnostics.performance import weighted_scores
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: Names of the scores, in the order in which they are shown.
@@ -41,28 +38,8 @@ def score_predictions(
     >>> scores["accuracy"], round(scores["brier"], 3)
     (1.0, 0.1)
     """
-    right = proba.argmax(axis=1) == y
-    present = np.unique(y)
-    scores: dict[str, Callable[[], Any]] = {
-        "accuracy": right.mean,
-        "balanced_accuracy": lambda: np.mean([right[y == k].mean() for k in present]),
-        "log_loss": lambda: _log_loss(y, proba),
-        "brier": lambda: _brier(y, proba),
-        "auroc": lambda: _auroc(y, proba, present),
-        "ece": lambda: reliability_curve(proba, y).ece,
-    }
-    if costs is not None:
-        scores["cost"] = costs[y, cheapest(proba, costs)].mean
-    return {name: float(score()) for name, score in scores.items() if only in (None, name)}
-
-
-def _log_loss(y: IntArray, proba: FloatArray) -> float:
-    return float(-np.log(np.maximum(proba[np.arange(len(y)), y], np.finfo(np.float64).eps)).mean())
-
-
-def _brier(y: IntArray, proba: FloatArray) -> float:
-    """Half of the multi-class sum, so that with two classes it is the usual (p − y)²."""
-    return float(((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1).mean() / 2.0)
+    scores = weighted_scores(proba, np.eye(proba.shape[1])[y], costs, total=len(y), only=only)
+    return {name: scores[name] for name in (*METRICS, "cost") if name in scores}
 
 
 #: How people call them.
@@ -85,11 +62,3 @@ def is_skewed(shares: Sequence[Sequence[float]]) -> bool:
     """
     known = [row for row in shares if len(row)]
     return bool(known) and float(np.min(np.mean(known, axis=0))) < 0.5 / len(known[0])
-
-
-def _auroc(y: IntArray, proba: FloatArray, present: IntArray) -> float:
-    if len(present) < proba.shape[1]:
-        return float("nan")
-    ranked = (1,) if len(present) == 2 else present
-    truth = np.eye(len(present))[y]
-    return float(np.mean([auroc(proba[:, k], truth[:, k], 1.0 - truth[:, k]) for k in ranked]))

@@ -194,13 +194,15 @@ def learn_answers(
     domain: npt.NDArray[Any],
     weight: FloatArray | None,
     choices: Choices,
+    choosing: bool = True,
     facing: Any = None,
 ) -> tuple[PooledClassifier | None, Experience | None]:
     """Fit the pooled classifier, and let own domains play the new one; None for what cannot be had.
 
     `taken` are the stable and the unstable columns of X, as the model reads them. `facing` are the only rows
     that the model will ever adapt to, if they are known: where nothing in them changed, nobody asks what
-    would help after a change, and own domains play as they are; and nobody asks how good an answer is.
+    would help after a change, and own domains play as they are; and nobody asks how good an answer is. So it
+    is without `choosing`, too: then own domains only say what is usual.
     """
     own = (model.stable_columns_, model.unstable_columns_)
     try:
@@ -289,8 +291,10 @@ def learn_answers(
         names=names,
         groups=numbers,
         learner=words,
-        changed=lambda reference: facing is None or _may_have_changed(model, pooled, facing, reference),
-        foretelling=facing is None,
+        changed=lambda reference: (
+            choosing and (facing is None or _may_have_changed(model, pooled, facing, reference))
+        ),
+        foretelling=choosing and facing is None,
     )
     return pooled, experience
 

@@ -92,6 +92,12 @@ class StreamingAdapter:
     >>> stream = StreamingAdapter(model.adapt(draw(1000, -2.0)[0], answer="checked"), half_life=5000)
     >>> [stream.update(draw(200, -2.0)[0]).kind for _ in range(3)]
     ['learned', 'learned', 'learned']
+
+    References
+    ----------
+    .. [1] M. Pollak (1985). Optimal Detection of a Change in Distribution. Annals of Statistics 13.
+    .. [2] V. Vovk and R. Wang (2021). E-values: Calibration, Combination and Applications. Annals of
+       Statistics 49.
     """
 
     def __init__(

@@ -35,6 +35,9 @@ def reliability_curve(
 ) -> ReliabilityCurve:
     """Bin rows by the confidence of the predicted class, in bins (lo, hi] of equal width.
 
+    Who says 80 % should be right in eight rows of ten: each bin compares what was said with how often it came
+    true.
+
     Parameters
     ----------
     proba : array of shape (n, K)
@@ -47,6 +50,13 @@ def reliability_curve(
     >>> proba = np.array([[0.25, 0.75]] * 4)
     >>> reliability_curve(proba, np.array([1, 1, 1, 0])).ece
     0.0
+
+    References
+    ----------
+    .. [1] M. P. Naeini, G. F. Cooper and M. Hauskrecht (2015). Obtaining Well Calibrated Probabilities Using
+       Bayesian Binning. AAAI.
+    .. [2] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural Networks.
+       ICML.
     """
     weight = np.ones(len(proba)) if sample_weight is None else sample_weight
     right = (proba.argmax(axis=1) == y).astype(np.float64)

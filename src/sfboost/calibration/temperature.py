@@ -73,6 +73,9 @@ def fit_temperature(
 ) -> Temperature:
     """Choose a temperature on labelled rows that the predictor was not fitted to.
 
+    A classifier that is too sure is as right as before if its logits are divided by a number above one, and
+    means what it says. One number cannot overfit, and the order of the classes stays.
+
     Parameters
     ----------
     log_proba : array of shape (n, K)
@@ -100,6 +103,11 @@ def fit_temperature(
     >>> y = (rng.random(20000) < 1 / (1 + np.exp(-2 * logits[:, 1]))).astype(int)
     >>> round(fit_temperature(3 * logits, y).temperature, 1)
     3.0
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural Networks.
+       ICML.
     """
     if criterion not in ("nll", "ece"):
         raise ValueError(f'criterion={criterion!r} is not known: use "nll" or "ece".')

@@ -52,8 +52,8 @@ def _values(project: Project, output: Path) -> dict[str, object]:
         "rows": sum(domain.n_rows for domain in project.training.domains),
         "domains": [domain.name for domain in project.training.domains],
         "classes": class_names(project),
-        "stable": list(model.stable_columns_.names),
-        "unstable": list(model.unstable_columns_.names),
+        "stable": list(model.stable_columns_.sources),
+        "unstable": list(model.unstable_columns_.sources or model.unstable_columns_.names),
         "evaluation": project.training.evaluation,
         "checks": project.training.checks,
         "file": str(output),
@@ -68,7 +68,7 @@ def _words(project: Project, output: Path) -> list[Line]:
     lines: list[Line] = [
         f"fitted to {sum(domain.n_rows for domain in facts.domains)} rows of {len(facts.domains)} domains: "
         f"{domains}",
-        f"stable: {', '.join(model.stable_columns_.names)}",
+        f"stable: {', '.join(model.stable_columns_.sources)}",
         f"the stable predictor beats the class balance by {evidence.gain:.3f} ± "
         f"{evidence.standard_error:.3f} nats on held-out rows",
     ]

@@ -57,8 +57,8 @@ def _contents(loaded: Any) -> dict[str, Any]:
         known["classes"] = np.asarray(classes).tolist()
     if isinstance(model, StableFeatureBoosting):
         known |= {
-            "stable features": list(model.stable_columns_.names),
-            "unstable features": list(model.unstable_columns_.names),
+            "stable features": list(model.stable_columns_.sources),
+            "unstable features": list(model.unstable_columns_.sources or model.unstable_columns_.names),
             "stable classifier": type(model.stable_).__name__,
             "training domains": {str(domain.name): domain.n_rows for domain in model.domains_},
         }

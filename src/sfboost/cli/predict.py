@@ -69,8 +69,8 @@ def predict(
         blocks = blocks_of(project, new, csv)
         if to_folder:
             label = label_of(model) if costs is None else f"{label_of(model)} {costs}"
-            done, left_out = predict_folder(project, blocks, output, kind, stream, label, others, matrix)
-            voice.note(*left_out)
+            done, notes = predict_folder(project, blocks, output, kind, stream, label, others, matrix)
+            voice.note(*notes)
         else:
             done = 0
             with open_table(output, kind) as write:

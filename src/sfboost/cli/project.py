@@ -124,20 +124,31 @@ class Project:
 
 
 def learn(
-    training: TrainingTable, settings: StableFeatureBoosting, *, evaluate: bool, metric: str | None = None
+    training: TrainingTable,
+    settings: StableFeatureBoosting,
+    *,
+    evaluate: bool,
+    metric: str | None = None,
+    answer: str = "best",
 ) -> Project:
-    """Fit the model to labelled rows and keep what reports need; own domains are compared by `metric`."""
+    """Fit the model to labelled rows and keep what reports need.
+
+    Own domains are compared by `metric`. `answer` is what the model will be asked for: they are answered
+    alike.
+    """
     check_id(training.roles.id, np.unique(training.y))
     metric = check_metric(settings, metric)
     model = configure(training, settings)
     try:
-        facts = describe_training(model, training.X, training.y, training.domain)
+        rows = (training.X, training.y, training.domain)
+        facts = describe_training(model, *rows, choosing=answer == "best")
     except ValueError as error:
         raise ValueError(in_options(str(error))) from error
     facts = replace(facts, missing=training.missing())
     if evaluate and len(training.domains) > 1:
         with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
-            facts = replace(facts, evaluation=evaluation_rows(evaluate_domains(training, settings, metric)))
+            found = evaluate_domains(training, settings, metric, answer)
+            facts = replace(facts, evaluation=evaluation_rows(found))
     pooled = None
     if model.pooled_ is None:
         pooled = default_classifier(training.X) if model.regression_ is None else clone(model.regression_)
@@ -182,7 +193,10 @@ def in_options(sentence: str) -> str:
 
 
 def evaluate_domains(
-    training: TrainingTable, settings: StableFeatureBoosting, metric: str | None = None
+    training: TrainingTable,
+    settings: StableFeatureBoosting,
+    metric: str | None = None,
+    answer: str = "best",
 ) -> DomainEvaluation:
     """Let each domain play the new one, from the table on: `sfboost run --hold-out` for all of them."""
     if len(training.domains) < 2:
@@ -195,7 +209,7 @@ def evaluate_domains(
     scores = []
     for done, name in enumerate(in_order(training.domains)):
         _LOG.info("Own domains as the new one: %d of %d done", done, len(training.domains))
-        scores.append(_score_domain(training, settings, name, metric, some))
+        scores.append(_score_domain(training, settings, name, metric, some, answer))
     if all(score.decision == "skipped" for score in scores):
         raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
     return DomainEvaluation(tuple(scores))
@@ -216,14 +230,19 @@ def in_order(names: Sequence[str]) -> list[str]:
 
 
 def _score_domain(
-    training: TrainingTable, settings: StableFeatureBoosting, name: str, metric: str, some: IntArray
+    training: TrainingTable,
+    settings: StableFeatureBoosting,
+    name: str,
+    metric: str,
+    some: IntArray,
+    answer: str,
 ) -> DomainScores:
     rest, here = training.hold_out(name, some)
     try:
         rows, new = (rest.X, rest.y, rest.domain), (here.X, here.labels)
-        return score_as_new(configure(rest, settings), name, rows, new, metric=metric)
+        return score_as_new(configure(rest, settings), name, rows, new, answer=answer, metric=metric)
     except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
-        return skipped(name, len(here.X), str(error), metric)
+        return skipped(name, len(here.X), in_options(str(error)), metric)
 
 
 def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:

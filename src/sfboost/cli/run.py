@@ -86,7 +86,9 @@ def run(
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
         model = with_costs(o.make_model(context), costs, training.y)
-        project = learn(training, model, evaluate=evaluate, metric=metric)
+        # A leak asks for the safe answer.
+        kind_of_answer = adapting.answer.value if adapting.leak is None else "safe"
+        project = learn(training, model, evaluate=evaluate, metric=metric, answer=kind_of_answer)
     rows = name = None
     if held is not None:
         rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)

@@ -186,7 +186,7 @@ def predict_folder(
     """Predictions of each block as a file of a folder, which appears when all are there.
 
     Until then they lie in a folder beside it; a rerun leaves out those that are finished. Returned are the
-    rows that were predicted now, and why blocks were left out.
+    rows that were predicted now, and what is to be said of the others.
     """
     target = Path(output)
     if target.exists() and any(target.iterdir()):
@@ -217,7 +217,10 @@ def predict_folder(
     if target.exists():
         target.rmdir()
     put_in_place(parts, target)
-    return rows, [f"Left out: {block.name}" for block in lost]
+    notes = [f"Left out: {block.name}" for block in lost]
+    if len(todo) < len(blocks):
+        notes.append(f"{len(blocks) - len(todo)} of {len(blocks)} blocks were predicted before this run.")
+    return rows, notes
 
 
 def forget(resume: Path) -> None:

@@ -99,6 +99,10 @@ def estimate_performance(
 ) -> Performance:
     """Estimate the scores of a classifier in the domain that the rows are of.
 
+    Within a class, what the stable features say is independent of the unstable ones. So the stable parts of
+    some rows, put together with the unstable parts of others, weigh how often the classifier meets each
+    class, and no label is needed.
+
     Parameters
     ----------
     stable_proba : array-like of shape (n,) or (n, K)
@@ -128,6 +132,11 @@ def estimate_performance(
     0.9
     >>> round(estimate_performance(stable, lambda i, k: pooled[k]).value["accuracy"], 1)
     0.1
+
+    References
+    ----------
+    .. [1] C. Eastwood, S. Singh, A. L. Nicolicioiu et al. (2023). Spuriosity Didn't Kill the Classifier:
+       Using Invariant Predictions to Harness Spurious Features. NeurIPS 36, Theorem 4.4.
     """
     stable = as_probability_matrix(stable_proba)
     n_rows = len(stable)
@@ -168,51 +177,77 @@ def spreads(drawn: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
     """Scores as a classifier's own probabilities foretell them (CBPE): right where they are calibrated.
 
+    A row that is said to be of a class with 80 % is of another in two cases of ten.
+
     Examples
     --------
     >>> round(confidence_based([[0.2, 0.8], [0.9, 0.1]])["accuracy"], 2)
     0.85
+
+    References
+    ----------
+    .. [1] J. Białek et al. (2024). Estimating Model Performance Under Covariate Shift Without Labels.
+       arXiv:2401.08348.
     """
     own = as_probability_matrix(proba)
     return weighted_scores(own, own / len(own), None if cost is None else check_costs(cost, own.shape[1]))
 
 
-def weighted_scores(proba: FloatArray, label: FloatArray, cost: FloatArray | None = None) -> dict[str, float]:
+def weighted_scores(
+    proba: FloatArray,
+    label: FloatArray,
+    cost: FloatArray | None = None,
+    total: float = 1.0,
+    only: str | None = None,
+) -> dict[str, float]:
     """Scores of predictions whose labels are known as weights of each class; some may be negative.
+
+    Balanced accuracy is of the classes that have a weight; AUROC is nan where one has none.
 
     Parameters
     ----------
     proba : array of shape (m, K)
     label : array of shape (m, K)
-        Weight of the row with each class as its label; sums to one over all.
+        Weight of the row with each class as its label; sums to `total` over all.
+    only : str, optional
+        The one score that is wanted.
     """
     n_classes = proba.shape[1]
-    mass, added = label @ np.ones(n_classes), _by_label(proba, label, cost)
-    ranked = range(1, 2) if n_classes == 2 else range(n_classes)
-    scores = {name: float(np.einsum("ij,ij->", label, each)) for name, each in added.items()}
-    scores["auroc"] = float(np.mean([auroc(proba[:, c], label[:, c], mass - label[:, c]) for c in ranked]))
-    right = np.einsum("ij,ij->i", label, added["accuracy"])
-    confidence = np.ascontiguousarray(proba.T).max(axis=0)  # along rows: many times as fast for few classes
-    bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
-    scores["ece"] = float(np.abs(np.bincount(bins, right - mass * confidence, _BINS)).sum())
+    mass, added = label @ np.ones(n_classes), _by_label(proba, label, cost, total, only)
+    scores = {name: float(np.einsum("ij,ij->", label, each)) / total for name, each in added.items()}
+    if only in (None, "auroc"):
+        ranked = range(1, 2) if n_classes == 2 else range(n_classes)
+        pairs = [auroc(proba[:, c], label[:, c], mass - label[:, c]) for c in ranked]
+        scores["auroc"] = float(np.mean(pairs))
+    if only in (None, "ece"):
+        right = np.einsum("ij,ij->i", label, _decided(proba))
+        confidence = np.ascontiguousarray(proba.T).max(axis=0)  # along rows: many times as fast
+        bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
+        scores["ece"] = float(np.abs(np.bincount(bins, right - mass * confidence, _BINS)).sum()) / total
     return scores
 
 
-def _by_label(proba: FloatArray, label: FloatArray, cost: FloatArray | None) -> dict[str, FloatArray]:
+def _by_label(
+    proba: FloatArray,
+    label: FloatArray,
+    cost: FloatArray | None,
+    total: float = 1.0,
+    only: str | None = None,
+) -> dict[str, FloatArray]:
     """What each row adds to each score with each class as its label, of shape (m, K)."""
-    n_classes, decided = proba.shape[1], _decided(proba)
-    prior = np.maximum(label.sum(axis=0), np.finfo(np.float64).tiny)
-    squared = np.einsum("ij,ij->i", proba, proba)[:, None] - 2.0 * proba + 1.0
-    added = {
-        "accuracy": decided,
-        "balanced_accuracy": decided / (n_classes * prior),
-        "log_loss": -np.log(np.maximum(proba, np.finfo(np.float64).eps)),
+    decided, weight = _decided(proba), label.sum(axis=0)
+    there = weight > 0.0
+    balance = np.where(there, total / (max(there.sum(), 1) * np.where(there, weight, 1.0)), 0.0)
+    added: dict[str, Callable[[], FloatArray]] = {
+        "accuracy": lambda: decided,
+        "balanced_accuracy": lambda: decided * balance,
+        "log_loss": lambda: -np.log(np.maximum(proba, np.finfo(np.float64).eps)),
         # Half of the multi-class sum, so that with two classes it is the usual (p − y)².
-        "brier": squared / 2.0,
+        "brier": lambda: (np.einsum("ij,ij->i", proba, proba)[:, None] - 2.0 * proba + 1.0) / 2.0,
     }
     if cost is not None:
-        added["cost"] = cost[:, cheapest(proba, cost)].T
-    return added
+        added["cost"] = lambda: cost[:, cheapest(proba, cost)].T
+    return {name: each() for name, each in added.items() if only in (None, name)}
 
 
 def _decided(proba: FloatArray) -> FloatArray:

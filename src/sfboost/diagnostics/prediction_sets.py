@@ -19,6 +19,9 @@ from sfboost.marginal.probabilities import BoolArray, FloatArray, as_probability
 class PredictionSets:
     """Sets of classes, calibrated on left-out domains.
 
+    A class is in the set of a row if it is no more doubtful there than the true class was in nearly all rows
+    with labels.
+
     Attributes
     ----------
     doubts : dict of arrays
@@ -31,6 +34,13 @@ class PredictionSets:
     than the hardest of these: with E domains that could come in any order, with probability E / (E + 1).
     Where probabilities take few values, as with two-valued features, a threshold may fall just short of one
     of them, and the coverage jumps.
+
+    References
+    ----------
+    .. [1] M. Sadinle, J. Lei and L. Wasserman (2019). Least Ambiguous Set-Valued Classifiers With Bounded
+       Error Levels. Journal of the American Statistical Association 114.
+    .. [2] R. Dunn, L. Wasserman and A. Ramdas (2023). Distribution-Free Prediction Sets for Two-Layer
+       Hierarchical Models. Journal of the American Statistical Association 118.
     """
 
     doubts: dict[str, FloatArray]

@@ -67,11 +67,6 @@ def label_shift(proba: Any, source_prior: Any, *, sample_weight: Any = None) -> 
     -------
     LabelShift
 
-    References
-    ----------
-    Saerens, Latinne and Decaestecker, Adjusting the Outputs of a Classifier to New a Priori Probabilities,
-    Neural Computation, 2002.
-
     Examples
     --------
     Four rows in five look like the second class, to a test that is right in 90 % of either class:
@@ -82,6 +77,11 @@ def label_shift(proba: Any, source_prior: Any, *, sample_weight: Any = None) -> 
     array([0.125, 0.875])
     >>> found.apply([0.9]).round(3)
     array([[0.016, 0.984]])
+
+    References
+    ----------
+    .. [1] M. Saerens, P. Latinne and C. Decaestecker (2002). Adjusting the Outputs of a Classifier to New a
+       Priori Probabilities: A Simple Procedure. Neural Computation 14.
     """
     given = as_probability_matrix(proba)
     old = as_class_shares(source_prior, given.shape[1], name="source_prior")

@@ -147,6 +147,9 @@ def fit_pooled_heads(
 ) -> PooledHeads:
     """Heads of all domains at once.
 
+    A domain of few rows says little of its own head, and all domains together say how heads differ: each head
+    leans on the others by as much as its own rows leave open.
+
     Parameters
     ----------
     stable : array of shape (n, K)
@@ -174,6 +177,11 @@ def fit_pooled_heads(
     >>> heads = fit_pooled_heads(np.column_stack([1 - f, f]), X, domain)
     >>> heads.theta.shape, bool(1.6 < heads.mean[0, 0] < 2.4)
     ((50, 1, 2), True)
+
+    References
+    ----------
+    .. [1] C. N. Morris (1983). Parametric Empirical Bayes Inference: Theory and Applications. Journal of the
+       American Statistical Association 78.
     """
     n_domains = int(domain.max()) + 1 if n_domains is None else n_domains
     columns, width = n_logit_columns(stable.shape[1]), X.shape[1] + 1

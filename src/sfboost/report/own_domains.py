@@ -31,6 +31,8 @@ class OwnDomain:
         By which answers are compared.
     unclear : bool
         Whether nobody could tell if a meaning changed.
+    skipped : str
+        Why it could not play, if it could not.
     """
 
     name: str
@@ -43,6 +45,7 @@ class OwnDomain:
     candidate: str = ""
     metric: str = "accuracy"
     unclear: bool = False
+    skipped: str = ""
 
     @property
     def best(self) -> float | None:
@@ -76,6 +79,7 @@ def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[OwnDomain]:
                 candidate=answer.get("best", ""),
                 metric=metric,
                 unclear=bool(answer.get("unclear")),
+                skipped=str(answer.get("reason", "")) if answer["decision"] == "skipped" else "",
             )
         )
     return told

@@ -82,6 +82,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         n_unshown=len(facts.meanings) - len(shown),
         own=own,
         own_mean=mean_of(own) if own else None,
+        own_tested=any(domain.p_value is not None for domain in own),
         own_metrics=[m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
         versions=library_versions(),
         shares=shares,

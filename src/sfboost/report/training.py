@@ -113,9 +113,14 @@ def describe_training(
     y: npt.NDArray[Any],
     domain: npt.NDArray[Any],
     evaluation: DomainEvaluation | None = None,
+    *,
+    choosing: bool = True,
 ) -> TrainingFacts:
-    """Summarise the rows that `model` is to be fitted to; fits it on the way."""
-    rows = held_out_rows(model, X, y, domain, play=model.play)
+    """Summarise the rows that `model` is to be fitted to; fits it on the way.
+
+    Without `choosing` nobody will ask it for answer="best".
+    """
+    rows = held_out_rows(model, X, y, domain, play=model.play, choosing=choosing)
     checks = diagnose(rows, random_state=model.random_state or 0)
     within = [
         np.asarray(model.unstable_columns_.take(X[domain == name]), dtype=np.float64) for name in set(domain)

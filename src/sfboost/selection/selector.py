@@ -72,6 +72,13 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
     >>> selector = StableFeatureSelector().fit(np.column_stack([stable, unstable]), y, sample_domain=hospital)
     >>> selector.status_, selector.get_support()
     ('selected', array([ True, False]))
+
+    References
+    ----------
+    .. [1] J. Peters, P. Bühlmann and N. Meinshausen (2016). Causal Inference by Using Invariant Prediction.
+       Journal of the Royal Statistical Society B 78.
+    .. [2] S. Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal of
+       Statistics 6.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,15 +84,19 @@ def _in_order(
 
     def one(row: dict[str, Any]) -> dict[str, Any]:
         every, function = ray.get(shared)
-        result = _attempt(every[row["id"]], function)
-        return {
-            "failed": isinstance(result, str),
-            "result": result.encode() if isinstance(result, str) else result,
-        }
+        try:
+            result = _attempt(every[row["id"]], function)
+        except Exception as error:  # a full disk there is to be told as one here
+            return {"kind": "raised", "result": pickle.dumps(error)}
+        if isinstance(result, str):
+            return {"kind": "unreadable", "result": result.encode()}
+        return {"kind": "done", "result": result}
 
     data = ray.data.range(len(blocks), override_num_blocks=len(blocks)).map(one)
     for block, row in zip(blocks, data.iter_rows(), strict=True):
-        yield block, row["result"].decode() if row["failed"] else row["result"]
+        if row["kind"] == "raised":
+            raise pickle.loads(row["result"])
+        yield block, row["result"].decode() if row["kind"] == "unreadable" else row["result"]
 
 
 def _attempt(block: Block, work: Callable[[Block], bytes]) -> bytes | str:

@@ -13,6 +13,8 @@ from sfboost.torch.outputs import DomainOutput
 class CLOvE(nn.Module):
     """Mean over domains of the squared MMCE with a Laplacian kernel.
 
+    A predictor that is calibrated in every domain cannot lean on what differs between them.
+
     MMCE²_e = n⁻² Σ_ij (c_i − r_i)(c_j − r_j) exp(−|r_i − r_j| / scale), with c the correctness of the
     predicted class (no gradient) and r its confidence. Zero where confidence is accuracy at every
     confidence.
@@ -31,6 +33,13 @@ class CLOvE(nn.Module):
     >>> y = torch.eye(2)[[1, 1, 1, 0]]
     >>> abs(round(CLOvE()([DomainOutput(logits, logits, y)]).item(), 6))
     0.0
+
+    References
+    ----------
+    .. [1] Y. Wald, A. Feder, D. Greenfeld and U. Shalit (2021). On Calibration and Out-of-Domain
+       Generalization. NeurIPS 34.
+    .. [2] A. Kumar, S. Sarawagi and U. Jain (2018). Trainable Calibration Measures for Neural Networks from
+       Kernel Mean Embeddings. ICML.
     """
 
     def __init__(self, *, scale: float = 0.4, max_rows: int = 1024) -> None:

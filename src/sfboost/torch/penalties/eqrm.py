@@ -17,6 +17,9 @@ _SMALLEST_VARIANCE = 1e-24
 class EQRM(nn.Module):
     """The α-quantile of a Gaussian kernel density of the domain risks, minus their mean.
 
+    Training domains are draws from many: a predictor is good with probability α if the α-quantile of its risk
+    is low, between the mean (average case) and the worst.
+
     ``mean risk + 1 · penalty`` is the EQRM objective. Zero when the risks are equal.
 
     Parameters
@@ -34,6 +37,11 @@ class EQRM(nn.Module):
     >>> zeros = torch.zeros(2, 2)
     >>> round(EQRM(alpha=0.9)([DomainOutput(zeros, zeros, torch.eye(2))] * 2).item(), 6)
     0.0
+
+    References
+    ----------
+    .. [1] C. Eastwood, A. Robey, S. Singh et al. (2022). Probable Domain Generalization via Quantile Risk
+       Minimization. NeurIPS 35.
     """
 
     def __init__(self, alpha: float | None = None, *, log_tail: float | None = None) -> None:

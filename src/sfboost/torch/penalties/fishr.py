@@ -13,6 +13,9 @@ from sfboost.torch.outputs import DomainOutput
 class Fishr(nn.Module):
     """Mean over domains of ‖v_e − v̄‖², v_e the variance over rows of the gradient in the head.
 
+    Rows pull the head into directions; domains in which they pull apart by different amounts are not alike to
+    it.
+
     The head is its weights and its bias. For a linear head the gradient of a row is (p − y)(φ, 1)ᵀ, so
     variances are two matrix products and no per-row backward pass is needed. Zero when the domains are alike.
 
@@ -22,6 +25,11 @@ class Fishr(nn.Module):
     >>> zeros = torch.zeros(2, 2)
     >>> Fishr()([DomainOutput(zeros, zeros, torch.eye(2))] * 2).item()
     0.0
+
+    References
+    ----------
+    .. [1] A. Rame, C. Dancette and M. Cord (2022). Fishr: Invariant Gradient Variances for
+       Out-of-Distribution Generalization. ICML.
     """
 
     stackable = True

@@ -13,6 +13,8 @@ from sfboost.torch.outputs import DomainOutput
 class GroupDRO(nn.Module):
     """Σ_e q_e R_e minus the mean risk, with q_e ∝ q_e exp(η R_e) updated at every call in training.
 
+    What is good in the worst domain is good in all: weights move to the domains that are served worst.
+
     ``mean risk + 1 · penalty`` is the GroupDRO objective. Zero when the risks are equal.
 
     Parameters
@@ -26,6 +28,11 @@ class GroupDRO(nn.Module):
     >>> zeros = torch.zeros(2, 2)
     >>> GroupDRO()([DomainOutput(zeros, zeros, torch.eye(2))] * 2).item()
     0.0
+
+    References
+    ----------
+    .. [1] S. Sagawa, P. W. Koh, T. B. Hashimoto and P. Liang (2020). Distributionally Robust Neural Networks
+       for Group Shifts. ICLR.
     """
 
     def __init__(self, *, step_size: float = 0.01) -> None:

@@ -13,6 +13,8 @@ from sfboost.torch.outputs import DomainOutput
 class IGA(nn.Module):
     """Sum over domains of ‖∇R_e − mean‖², the mean taken as a constant. Zero when the gradients are equal.
 
+    Where all domains pull the network the same way, it learns what they share.
+
     The gradient is that of every parameter of the stable predictor, so this penalty needs the second
     derivative of the network.
 
@@ -24,6 +26,11 @@ class IGA(nn.Module):
     >>> domain = DomainOutput(features, features @ weight, torch.eye(2))
     >>> IGA()([domain, domain], [weight]).item()
     0.0
+
+    References
+    ----------
+    .. [1] M. Koyama and S. Yamaguchi (2020). Out-of-Distribution Generalization with Maximal Invariant
+       Predictor. arXiv:2008.01883.
     """
 
     second_order = True

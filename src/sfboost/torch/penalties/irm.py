@@ -20,6 +20,9 @@ def _row_scale_gradients(domain: DomainOutput) -> Tensor:
 class IRM(nn.Module):
     """Mean over domains of the squared gradient in the dummy scale.
 
+    If one classifier is the best in every domain, scaling its logits helps in none. So the derivative of each
+    domain's risk in a scale on the logits says how far it is from that.
+
     Zero where scaling the logits lowers no domain's risk.
 
     Examples
@@ -28,6 +31,11 @@ class IRM(nn.Module):
     >>> zeros = torch.zeros(4, 2)
     >>> IRM()([DomainOutput(zeros, zeros, torch.eye(2).repeat(2, 1))]).item()
     0.0
+
+    References
+    ----------
+    .. [1] M. Arjovsky, L. Bottou, I. Gulrajani and D. Lopez-Paz (2019). Invariant Risk Minimization.
+       arXiv:1907.02893.
     """
 
     stackable = True
@@ -49,6 +57,11 @@ class IRMSplit(nn.Module):
     >>> zeros = torch.zeros(4, 2)
     >>> IRMSplit()([DomainOutput(zeros, zeros, torch.eye(2).repeat(2, 1))]).item()
     0.0
+
+    References
+    ----------
+    .. [1] M. Arjovsky, L. Bottou, I. Gulrajani and D. Lopez-Paz (2019). Invariant Risk Minimization.
+       arXiv:1907.02893.
     """
 
     stackable = True
@@ -80,6 +93,13 @@ class IRMMatrix(nn.Module):
     >>> features, zeros = torch.ones(4, 1), torch.zeros(4, 2)
     >>> IRMMatrix()([DomainOutput(features, zeros, torch.eye(2).repeat(2, 1))]).item()
     0.0
+
+    References
+    ----------
+    .. [1] M. Arjovsky, L. Bottou, I. Gulrajani and D. Lopez-Paz (2019). Invariant Risk Minimization.
+       arXiv:1907.02893.
+    .. [2] Y. Jiang and V. Veitch (2022). Invariant and Transportable Representations for Anti-Causal Domain
+       Shifts. NeurIPS 35.
     """
 
     stackable = True

@@ -13,6 +13,9 @@ from sfboost.torch.outputs import DomainOutput
 class SpectralDecoupling(nn.Module):
     """Mean over domains and rows of the squared norm of the logits; zero at logits of zero.
 
+    Features that are learned first make the loss so small that others get no gradient; logits that must stay
+    small leave some for them.
+
     With two classes this is the mean squared log-odds.
 
     Examples
@@ -21,6 +24,11 @@ class SpectralDecoupling(nn.Module):
     >>> logits = torch.tensor([[0.0, 2.0]])
     >>> SpectralDecoupling()([DomainOutput(logits, logits, torch.eye(2)[:1])]).item()
     4.0
+
+    References
+    ----------
+    .. [1] M. Pezeshki, S.-O. Kaba, Y. Bengio et al. (2021). Gradient Starvation: A Learning Proclivity in
+       Neural Networks. NeurIPS 34.
     """
 
     stackable = True

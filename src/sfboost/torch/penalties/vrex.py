@@ -13,12 +13,20 @@ from sfboost.torch.outputs import DomainOutput
 class VREx(nn.Module):
     """Population variance of the domain risks; zero when they are equal.
 
+    What works equally well everywhere has nothing to lose where it has not been: risks that differ between
+    training domains may differ more in a new one.
+
     Examples
     --------
     >>> import torch
     >>> zeros = torch.zeros(2, 2)
     >>> VREx()([DomainOutput(zeros, zeros, torch.eye(2))] * 2).item()
     0.0
+
+    References
+    ----------
+    .. [1] D. Krueger, E. Caballero, J.-H. Jacobsen et al. (2021). Out-of-Distribution Generalization via Risk
+       Extrapolation (REx). ICML.
     """
 
     stackable = True
