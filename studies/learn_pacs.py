@@ -28,6 +28,7 @@ from sfboost.lab.baselines import ADAPTERS, TRAINERS
 from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.datasets import load
 from sfboost.lab.datasets.picture_features import with_features
+from sfboost.lab.experiments.origin import origin
 from sfboost.torch import Plan, SFBClassifier
 
 STYLES = ("photo", "art_painting", "cartoon", "sketch")
@@ -88,6 +89,7 @@ def run(data: tuple[np.ndarray, np.ndarray, np.ndarray], new: str) -> dict[str, 
     return {
         "style": new,
         "rows": len(X),
+        **origin(),
         "seconds": round(seconds, 1),
         "penalty": model.regression_.C,
         "decision": adapted.decision_,
@@ -110,6 +112,7 @@ def run_network(data: tuple[np.ndarray, np.ndarray, np.ndarray], new: str) -> di
     return {
         "style": new,
         "rows": len(X),
+        **origin(),
         "seconds": round(time.process_time() - began, 1),
         "decision": adapted.decision_,
         "components": None if model.components_ is None else model.components_.chosen,
