@@ -30,7 +30,15 @@ from sfboost.lab.experiments.origin import origin
 from sfboost.torch import SFBClassifier
 
 NEW = (0.9, 0.5, 0.1)
-TITLES = ("forest", "CLEAN", "stable", "answer", "without guard", "ORACLE")
+#: What is scored → its name in tables; without a name it is in the records alone.
+TITLES = {
+    "forest": "forest",
+    "CLEAN": "CLEAN",
+    "stable": "stable",
+    "answer": "answer",
+    "without guard": None,
+    "ORACLE": "labelled (ORACLE)",
+}
 #: Generator, agreement, number → rows, rows without the cue, labels.
 Draw = Callable[[np.random.Generator, float, int], tuple[np.ndarray, ...]]
 
@@ -286,15 +294,17 @@ def run(case: str, seed: int) -> dict[str, Any]:
 
 def shown(lines: list[dict[str, Any]]) -> str:
     """Means by case, in %: at agreement 0.9, 0.5 and 0.1."""
-    made = ["| | seeds | shown stable | " + " | ".join(TITLES) + " |", "|---" * (len(TITLES) + 3) + "|"]
+    titles = {title: name for title, name in TITLES.items() if name is not None}
+    made = ["| | shown stable | " + " | ".join(titles.values()) + " |", "|---" * (len(titles) + 2) + "|"]
     for case in CASES:
         own = [line for line in lines if line["case"] == case]
         if not own:
             continue
-        means = [100 * np.mean([line["scores"][title] for line in own], axis=0) for title in TITLES]
+        means = [100 * np.mean([line["scores"][title] for line in own], axis=0) for title in titles]
         cells = [" / ".join(f"{value:.0f}" for value in mean) for mean in means]
-        stable = sum(line["shown_stable"] for line in own)
-        made.append(f"| {case} | {len(own)} | {stable} | " + " | ".join(cells) + " |")
+        count = sum(line["shown_stable"] for line in own)
+        stable = ("no", "yes")[count] if len(own) == 1 else f"{count} of {len(own)}"
+        made.append(f"| {case} | {stable} | " + " | ".join(cells) + " |")
     return "\n".join(made)
 
 

@@ -53,3 +53,34 @@ def test_the_page_shows_what_the_study_of_labels_recorded():
     lines = study["page"]([json.loads(line) for line in recorded])
     assert len(lines) > 10
     assert [line for line in lines if line not in shown] == []
+
+
+LEARNED = [
+    ("learn_digits", "table", "learning.md", {"images": "colored_digits", "rows": None}),
+    ("learn_digits", "table", "learning.md", {"images": "colored_mnist", "rows": None}),
+    ("learn_digits", "table", "learning.md", {"images": "colored_mnist", "rows": 5000}),
+    ("learn_digits", "table", "learning.md", {"images": "colored_mnist", "rows": 1000}),
+    ("learn_families", "table", "learning.md", {}),
+    ("learn_strangers", "shown", "learning.md", {}),
+    ("learn_pacs", "table", "adaptation.md", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "function", "page", "which"), LEARNED)
+def test_the_pages_show_what_the_studies_of_learned_features_recorded(name, function, page, which):
+    """Every row of the study's table is on the page, under whatever name."""
+    pytest.importorskip("torch", reason="the study imports it")
+    recorded = map(
+        json.loads, (ROOT / "records" / "studies" / f"{name}.jsonl").read_text("utf-8").splitlines()
+    )
+    lines = [line for line in recorded if all(line[key] == value for key, value in which.items())]
+    study = runpy.run_path(str(ROOT / "studies" / f"{name}.py"), run_name="read")
+    rows = [row for row in study[function](lines).splitlines() if row.startswith("|") and "---" not in row]
+    shown = {
+        row.split("|", 2)[2]
+        for row in (ROOT / "docs" / page).read_text("utf-8").splitlines()
+        if row.startswith("|")
+    }
+    figures = [row for row in rows[1:] if row.split("|", 2)[2] not in shown]
+    assert len(rows) > 4
+    assert figures == []

@@ -49,6 +49,7 @@ def _training(draw, n, agreements=(0.95, 0.8), seed=0):
 def brief(monkeypatch):
     """For what does not depend on how well anything is learned."""
     monkeypatch.setattr(members, "_PLAN", members._PLAN.changed(steps=10, unstable_steps=10, min_gain=-9.0))
+    monkeypatch.setattr(members, "_LONGER", 1)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,21 @@ def test_what_is_said_of_f_s_comes_from_every_row_by_a_network_that_did_not_see_
     folds = make_folds(y, np.unique(d, return_inverse=True)[1], 0)
     assert all(len(np.intersect1d(fold.train, fold.held)) == 0 for fold in folds)
     assert sorted(np.concatenate([fold.held for fold in folds])) == list(range(600))
+
+
+def test_the_unstable_part_is_learned_until_held_out_rows_stop_it():
+    """Whether two columns are equal is what follows the label here, which takes longer than a guess may."""
+    X, y, d = _training(_table, 500)
+    X[:, 1] *= X[:, 0]
+    model = SFBClassifier(plan=Plan(budget=1)).fit(X, y, sample_domain=d)
+    learned = [row for row in model.history_ if row["stage"] == "unstable" and "validation" in row]
+    for k in range(5):
+        seen = [row["validation"] for row in learned if row["fold"] == k]
+        assert len(seen) == np.argmin(seen) + 1 + members._PLAN.patience
+    corners = np.array([[1, 1, 0], [-1, -1, 0], [1, -1, 0], [-1, 1, 0]], dtype=np.float32)
+    same, equal, differ, also = model.transform(corners)[1][:, 0]
+    apart = abs((same + equal) - (differ + also)) / 2
+    assert max(abs(same - equal), abs(differ - also)) < 0.25 * apart
 
 
 def test_the_order_of_the_rows_of_different_domains_does_not_matter_and_a_seed_repeats(brief):

@@ -46,6 +46,23 @@ def test_the_risk_is_given_by_domain():
     assert "0.9: " in str(found)
 
 
+def test_an_f_s_that_never_names_a_rare_class_does_not_hide_what_it_reads():
+    rng, n, rare = np.random.default_rng(0), 20_000, 0.1
+    y, domain = (rng.random(n) < rare).astype(int), np.where(np.arange(n) < n // 2, "a", "b")
+    colour = np.where(rng.random(n) < np.where(domain == "a", 0.9, 0.8), y, 1 - y)
+    shape = np.where(rng.random(n) < 0.75, y, 1 - y)
+    seen = {"shape": shape, "both": np.where(rng.random(n) < 0.3, colour, shape)}
+    found = {}
+    for name, read in seen.items():
+        proba = np.array([y[read == k].mean() for k in (0, 1)])[read]
+        assert proba.max() < 0.5
+        found[name] = verify(np.c_[1 - proba, proba], colour[:, None].astype(float), y, domain)
+    assert found["shape"].stable
+    assert found["shape"].accuracy_right == pytest.approx(0.75, abs=0.02)
+    assert not found["both"].stable
+    assert found["both"].gap == pytest.approx(0.3, abs=0.05)
+
+
 def test_too_few_rows_show_nothing():
     y, domain, _, shape = _rows(400)
     found = verify(_proba(shape), y[:, None].astype(float), y, domain)  # Φ_U is never wrong

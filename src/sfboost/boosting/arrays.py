@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sfboost.adaptation import Training
 from sfboost.adaptation.checks import check_unstable, check_weight
-from sfboost.adaptation.settings import resolve
+from sfboost.adaptation.settings import Choices, resolve
 from sfboost.answers import AnswerRows, Experience
 from sfboost.boosting.diagnosing import know_training, training_rows
 from sfboost.boosting.domains import stable_evidence
@@ -75,7 +75,7 @@ def learn_training(
     share = weight / weight.sum()
     errors = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
     training = know_training(evidence, leaks, share @ stable, errors)
-    return replace(training, experience=experience_of(stable, U, labels, names, weight))
+    return replace(training, experience=experience_of(stable, U, labels, names, weight, resolve()))
 
 
 def experience_of(
@@ -84,9 +84,12 @@ def experience_of(
     labels: IntArray,
     domain: npt.NDArray[Any],
     weight: FloatArray,
+    choices: Choices,
     names: tuple[str, ...] | None = None,
 ) -> Experience | None:
     """What own domains teach where f_S and U are all there is: pooled is logistic regression on both.
+
+    `choices` are those of the adaptations to come: own domains must play with what new rows will get.
 
     None with one domain, or where a class is in one domain alone. f_S is the same in every domain that plays:
     if it has seen that domain in training it flatters what is built on it.
@@ -107,7 +110,7 @@ def experience_of(
         played,
         [labels[mine] for _, mine in places],
         [name for name, _ in places],
-        resolve(),
+        choices,
         names=names,
         learner="logistic regression on what the stable predictor says and on the unstable features",
     )

@@ -96,8 +96,8 @@ class SFBClassifier(FittedPredictor):
     transport : {"posterior", "likelihood"}, default="posterior"
         What transports: P(Y | Φ_S), the paper's stability, or P(Φ_S | Y), label shift.
     settings : Settings, default=None
-        How `adapt` fits Φ_U. None is `Settings(correction="posthoc")`: on learned features, which leak, it
-        did better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
+        How `adapt` fits Φ_U. None is `Settings(correction="forward")`: on learned features, which leak, it
+        does better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
     device : str
         "cpu", "cuda" ...
     random_state : int, optional

@@ -67,7 +67,7 @@ class FittedPredictor(AdaptableClassifier):
         )
         # Own domains play on frozen features: they have seen these domains, which flatters them.
         weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
-        experience = experience_of(proba, features, y, held_out.domain, weight, names)
+        experience = experience_of(proba, features, y, held_out.domain, weight, choices, names)
         return replace(training, experience=experience)
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
@@ -180,11 +180,16 @@ class FittedPredictor(AdaptableClassifier):
         return tuple(f"Φ_U[{j}]" for j in range(self.network_.n_unstable))
 
     def _choices(self, settings: Settings | None) -> Choices:
-        """Unless told otherwise the post-hoc correction, or the one that label shift has, the likelihood."""
+        """Unless told otherwise the forward correction, or the one that label shift has, the likelihood.
+
+        Where f_S leaks, the likelihood reads the leak as evidence; post-hoc and forward see the mean of f_S
+        alone. Of these forward has the head that is right: logistic in Pr[Y | Φ_U], not in Pr[Ŷ | Φ_U], which
+        a weak f_S keeps so near to the class shares that a logistic curve is a line there.
+        """
         if self.embedded_ is not None:
             return self.embedded_._choices(settings)
         if settings is None:
-            settings = Settings(correction=None if self.transport == "likelihood" else "posthoc")
+            settings = Settings(correction=None if self.transport == "likelihood" else "forward")
         return super()._choices(settings)
 
     def correct_leak(self, X: Any, *, force: bool = False, **options: Any) -> AdaptedClassifier:

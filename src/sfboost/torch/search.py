@@ -199,7 +199,7 @@ class Search:
         members, guess = self.members.saved_in("beside"), self.guess.copy()
         for k in folds:
             network = copy.deepcopy(tried.networks[k])
-            members.learn_unstable(network, k, tried.candidate)
+            members.learn_unstable(network, k, tried.candidate, briefly=True)
             rows = members.named(k)
             guess[rows] = guess_classes(network, members.source(rows))
             self.progress.step(f"guess beside {tried.candidate}")

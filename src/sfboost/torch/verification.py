@@ -38,7 +38,8 @@ class Verification:
         How much of Φ_U f_S shows within a class, by domain.
     accuracy_right, accuracy_wrong : float
         Accuracy of f_S where the class Û that Φ_U suggests is the label, and where it is not; each class
-        counts with its share.
+        counts with its share. f_S names the class that it raises most above its share, as Û does: one that
+        names the frequent class in every row would show nothing.
     gap_error : float
         Standard error of their difference.
     n_wrong : int
@@ -193,7 +194,7 @@ def verify(
     guess = suggested if guess is None else guess
     shares = np.bincount(y, minlength=stable_proba.shape[1]) / len(y)
     gains = balancing_weights(y, suggested, domain) * (-np.log(shares[y]) - losses)
-    right = stable_proba[telling].argmax(axis=1) == y[telling]
+    right = (stable_proba / np.maximum(shares, 1e-12))[telling].argmax(axis=1) == y[telling]
     accuracy, variance, wrong = _by_class(right, y[telling], (guess == y)[telling])
     (risk, risk_error), (misjudged, error) = (_means(values, domain) for values in (losses, surprise))
     return Verification(
