@@ -343,3 +343,12 @@ def test_own_domains_that_nobody_chooses_by_stay_as_they_are_and_safe_answers_th
     safe, plain = (one.adapt(X[new], answer="safe") for one in (model, whole))
     np.testing.assert_array_equal(safe.predict_proba(X[new]), plain.predict_proba(X[new]))
     assert (safe.decision_, safe.reason_) == (plain.decision_, plain.reason_)
+
+
+def test_with_costs_the_accuracies_are_those_of_what_predict_decides():
+    y, proba = np.array([0, 0, 1, 1]), np.array([[0.8, 0.2], [0.7, 0.3], [0.7, 0.3], [0.2, 0.8]])
+    plain = score_predictions(y, proba)
+    dear = score_predictions(y, proba, np.array([[0.0, 1.0], [9.0, 0.0]]))
+    assert (plain["accuracy"], dear["accuracy"]) == (0.75, 0.5)
+    assert (plain["balanced_accuracy"], dear["balanced_accuracy"]) == (0.75, 0.5)
+    assert dear["brier"] == plain["brier"]

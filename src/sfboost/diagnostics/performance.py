@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import norm
 
-from sfboost.adaptation.costs import cheapest, check_costs
+from sfboost.adaptation.costs import cheapest, check_costs, decided
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
@@ -202,7 +202,8 @@ def weighted_scores(
 ) -> dict[str, float]:
     """Scores of predictions whose labels are known as weights of each class; some may be negative.
 
-    Balanced accuracy is of the classes that have a weight; AUROC is nan where one has none.
+    Balanced accuracy is of the classes that have a weight; AUROC is nan where one has none. With costs both
+    accuracies are those of the cheapest decisions.
 
     Parameters
     ----------
@@ -235,12 +236,12 @@ def _by_label(
     only: str | None = None,
 ) -> dict[str, FloatArray]:
     """What each row adds to each score with each class as its label, of shape (m, K)."""
-    decided, weight = _decided(proba), label.sum(axis=0)
+    right, weight = _decided(proba, cost), label.sum(axis=0)
     there = weight > 0.0
     balance = np.where(there, total / (max(there.sum(), 1) * np.where(there, weight, 1.0)), 0.0)
     added: dict[str, Callable[[], FloatArray]] = {
-        "accuracy": lambda: decided,
-        "balanced_accuracy": lambda: decided * balance,
+        "accuracy": lambda: right,
+        "balanced_accuracy": lambda: right * balance,
         "log_loss": lambda: -np.log(np.maximum(proba, np.finfo(np.float64).eps)),
         # Half of the multi-class sum, so that with two classes it is the usual (p − y)².
         "brier": lambda: (np.einsum("ij,ij->i", proba, proba)[:, None] - 2.0 * proba + 1.0) / 2.0,
@@ -250,8 +251,8 @@ def _by_label(
     return {name: each() for name, each in added.items() if only in (None, name)}
 
 
-def _decided(proba: FloatArray) -> FloatArray:
-    return np.eye(proba.shape[1])[proba.argmax(axis=1)]
+def _decided(proba: FloatArray, cost: FloatArray | None = None) -> FloatArray:
+    return np.eye(proba.shape[1])[decided(proba, cost)]
 
 
 def auroc(score: FloatArray, positive: FloatArray, negative: FloatArray) -> float:
