@@ -18,6 +18,9 @@ from sfboost.diagnostics import new_domain_alarm
 from sfboost.marginal import as_probability_matrix
 from sfboost.notices import warn
 
+# A leak is small, where none was measured, up to so many times the one that is assumed. In new domains of five
+# real tables gains below that cost accuracy in 22 of 22, the others in 2 of 15.
+_SMALL = 1.25
 NOT_CHECKED = (
     "Not checked, since no training domains are known: whether the assumptions failed there already, and "
     "whether a meaning changed (sfboost.learn_training makes `training`)"
@@ -146,7 +149,7 @@ def adapt(
         return found
     if found.unstable is not None:
         guard = found.guard or _without_sampling_error(found, stable_proba, X_unstable, sample_weight)
-        if not guard.accepts:
+        if guard.break_even < _SMALL * guard.leak:
             warn(
                 f"The estimated gain of {100 * guard.gain:.1f} points would be undone by a leak of "
                 f"{guard.break_even:.3f}: if X_U follows f_S by more within a class, adapting costs "
