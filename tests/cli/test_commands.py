@@ -368,3 +368,27 @@ def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
 def test_every_command_explains_itself_and_its_exit_codes(sfboost, command):
     text = " ".join(sfboost(command, "--help").output.split())
     assert "Exit codes: 0 done" in text
+
+
+def test_balanced_costs_decide_and_count_as_balanced_accuracy_does(files, sfboost, tmp_path):
+    rows = training()
+    rare = rows[(rows["sick"] == "no") | (np.arange(len(rows)) % 8 == 0)]
+    rare.to_csv(tmp_path / "rare.csv", index=False)
+    share = (rare["sick"] == "yes").mean()
+    out = tmp_path / "p.csv"
+    told = sfboost.json(
+        *("run", tmp_path / "rare.csv", files.labelled, *ROLES, "--costs", "balanced", "-o", out),
+        "--no-evaluate",
+    )
+    said, truth = pd.read_csv(out), pd.read_csv(files.labelled)["sick"]
+    odds = said["adapted_yes"] / share > said["adapted_no"] / (1 - share)
+    assert (said["prediction"] == np.where(odds, "yes", "no")).all()
+    missed = {name: (said["prediction"] != name)[truth == name].sum() for name in ("no", "yes")}
+    counted = (missed["yes"] / share + missed["no"] / (1 - share)) / (2 * len(truth))
+    assert told["scores"]["adapted"]["cost"] == pytest.approx(counted)
+    model = tmp_path / "m.sfb"
+    sfboost("fit", tmp_path / "rare.csv", *ROLES, "--no-evaluate", "-o", model)
+    sfboost("predict", model, files.new, "--costs", "balanced", "-o", out)
+    alone = pd.read_csv(out)
+    odds = alone["adapted_yes"] / share > alone["adapted_no"] / (1 - share)
+    assert (alone["prediction"] == np.where(odds, "yes", "no")).all()

@@ -28,3 +28,8 @@ class FatalBlock(Block):
 def write_to_a_full_disk(block):
     """Work on a block whose result finds no room."""
     return str(Path("/dev/full").write_bytes(block.path.encode())).encode()
+
+
+def refuse(block):
+    """Work on a block that lacks what it needs."""
+    raise ValueError(f"{block.path} has no column 'age'.")

@@ -134,14 +134,16 @@ def test_a_worker_that_is_killed_in_any_pass_changes_nothing(hospital, tmp_path,
 @pytest.mark.ray
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
-def test_a_worker_whose_disk_is_full_is_told_as_if_the_disk_were_here(hospital, two_workers):
-    from fatal_blocks import write_to_a_full_disk
+def test_what_is_wrong_where_a_worker_is_is_told_as_if_it_were_here(hospital, two_workers):
+    from fatal_blocks import refuse, write_to_a_full_disk
 
     blocks = find_blocks(hospital.folder)
     for engine in (Here(), RayData()):
         with pytest.raises(OSError, match="No space left") as told:
             list(engine.run(blocks, write_to_a_full_disk))
         assert told.value.errno == errno.ENOSPC
+        with pytest.raises(ValueError, match=r"^\S+0\.parquet has no column 'age'\.$"):
+            list(engine.run(blocks, refuse))
 
 
 @dataclass(frozen=True)

@@ -16,52 +16,47 @@ Costs = Annotated[
     str | None,
     typer.Option(
         "--costs",
-        help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Or 'balanced', "
-        "where a model is fitted: errors of a class cost the less the more frequent it is. Predictions "
+        help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Or 'balanced': "
+        "missing a class costs more the rarer it is in training, as balanced accuracy counts. Predictions "
         "are then the classes of the least expected cost; where a model is fitted, answers are chosen by "
         "what they cost on own domains, too.",
     ),
 ]
 
 
+#: Costs that balanced accuracy counts.
+BALANCED = "balanced"
+
+
 def with_costs(model: StableFeatureBoosting, text: str | None, y: Any) -> StableFeatureBoosting:
     """The model, unfitted, with the costs of wrong decisions among the classes of `y`."""
     classes, counts = np.unique(y, return_counts=True)
-    costs = read_costs(text, classes) if text != "balanced" else balanced_costs(counts)
+    costs = read_costs(text, classes, counts / counts.sum())
     return model if costs is None else model.set_params(settings__costs=costs.tolist())
 
 
-def balanced_costs(counts: Any) -> FloatArray:
-    """Costs by which the best decisions are those of the best balanced accuracy.
+def read_costs(text: str | None, classes: Any, shares: FloatArray | None = None) -> FloatArray | None:
+    """``costs[y, j]`` of deciding j where the truth is y; errors that are not named cost one.
+
+    "balanced" are those whose mean is one minus balanced accuracy, where classes have these `shares` (even
+    ones, if they are not told).
 
     Examples
     --------
-    >>> balanced_costs([90, 10]).round(2)
+    >>> shares = np.array([0.9, 0.1])
+    >>> read_costs("yes>no=10", ["no", "yes"], shares)
+    array([[ 0.,  1.],
+           [10.,  0.]])
+    >>> read_costs("balanced", ["no", "yes"], shares).round(2)
     array([[0.  , 0.56],
            [5.  , 0.  ]])
     """
-    shares = np.asarray(counts) / np.sum(counts)
-    return (1.0 - np.eye(len(shares))) / (len(shares) * shares[:, None])
-
-
-def read_costs(text: str | None, classes: Any) -> FloatArray | None:
-    """``costs[y, j]`` of deciding j where the truth is y; errors that are not named cost one.
-
-    Examples
-    --------
-    >>> read_costs("yes>no=10", ["no", "yes"])
-    array([[ 0.,  1.],
-           [10.,  0.]])
-    """
     if text is None:
         return None
-    if text == "balanced":
-        raise ValueError(
-            "--costs balanced goes by the class shares of training: say it to fit, run or evaluate. A model "
-            "that was fitted with it decides by it without being told again."
-        )
     names = [str(name) for name in np.asarray(classes).tolist()]
     costs = 1.0 - np.eye(len(names))
+    if text.strip() == BALANCED:
+        return costs if shares is None else costs / (len(names) * shares[:, None])
     # By the names themselves, which may hold any of the signs between them.
     name = f"({'|'.join(re.escape(name) for name in names)})"
     cost_of_error = re.compile(rf"\s*{name}\s*>\s*{name}\s*=\s*([0-9.eE+-]+)\s*(?:,|$)")
@@ -73,7 +68,7 @@ def read_costs(text: str | None, classes: Any) -> FloatArray | None:
             raise ValueError(
                 f"--costs {text[start:]!r} is not TRUTH>DECISION=COST with two of the classes "
                 f"{', '.join(names)} and a number from 0 on: write for example "
-                f"'{names[-1]}>{names[0]}=10', between quotes."
+                f"'{names[-1]}>{names[0]}=10', between quotes, or {BALANCED}."
             )
         costs[names.index(part[1]), names.index(part[2])] = cost
         start = part.end()

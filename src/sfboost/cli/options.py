@@ -57,7 +57,8 @@ Metric = Annotated[
     typer.Option(
         "--metric",
         help="By what answers are compared on own domains: accuracy (the default), "
-        f"{', '.join(METRICS[1:])}, or cost (with --costs, where it is the default).",
+        f"{', '.join(METRICS[1:])}, or cost (with --costs, where it is the default). The choice itself goes "
+        "by Brier score, and by cost with --costs.",
     ),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from sfboost.cli import options as o
@@ -13,7 +14,9 @@ from sfboost.cli.console import Voice, speaking
 from sfboost.cli.costs import Costs, read_costs
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import BATCH_ROWS, check_also, needed_columns, predict_batches
+from sfboost.cli.project import Project
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
 from sfboost.tables.reading import PIPE, Source, open_batches
@@ -61,7 +64,7 @@ def predict(
     others = check_also(split(also))
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model, split(trusted))
-    matrix = read_costs(costs, project.model.classes_)
+    matrix = read_costs(costs, project.model.classes_, _shares(project))
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
     decision = "not adapted" if project.adapted is None else project.adapted.decision_
@@ -94,6 +97,13 @@ def predict(
         if not done:
             raise ValueError(f"{source.name} has no rows: there is nothing to predict.")
     _tell(voice, done, decision, output)
+
+
+def _shares(project: Project) -> FloatArray:
+    """Of the classes, over all training rows."""
+    domains = project.training.domains
+    shares = np.average([d.shares for d in domains], axis=0, weights=[d.n_rows for d in domains])
+    return np.asarray(shares, dtype=np.float64)
 
 
 def _tell(voice: Voice, done: int, decision: str, output: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,16 +86,21 @@ def _in_order(
         every, function = ray.get(shared)
         try:
             result = _attempt(every[row["id"]], function)
-        except Exception as error:  # a full disk there is to be told as one here
-            return {"kind": "raised", "result": pickle.dumps(error)}
+        except OSError as error:  # a full disk there is to be told as one here
+            told = [error.errno, error.strerror, error.filename] if error.errno else [str(error)]
+            return {"kind": "system", "result": json.dumps(told, default=str).encode()}
+        except ValueError as error:
+            return {"kind": "refused", "result": str(error).encode()}
         if isinstance(result, str):
             return {"kind": "unreadable", "result": result.encode()}
         return {"kind": "done", "result": result}
 
     data = ray.data.range(len(blocks), override_num_blocks=len(blocks)).map(one)
     for block, row in zip(blocks, data.iter_rows(), strict=True):
-        if row["kind"] == "raised":
-            raise pickle.loads(row["result"])
+        if row["kind"] == "system":
+            raise OSError(*json.loads(row["result"]))
+        if row["kind"] == "refused":
+            raise ValueError(row["result"].decode())
         yield block, row["result"].decode() if row["kind"] == "unreadable" else row["result"]
 
 
