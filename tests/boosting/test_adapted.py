@@ -111,7 +111,7 @@ def test_what_was_adapted_is_what_the_engine_makes_of_both_parts(models, new, ki
         unstable,
         training=models[kind].training_,
         answer="paper",
-        settings=None if kind == "columns" else Settings(correction="forward"),
+        settings=None if kind == "columns" else Settings(correction="posthoc"),
     )
     assert isinstance(by_hand, Adaptation)
     np.testing.assert_array_equal(

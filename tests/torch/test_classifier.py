@@ -349,7 +349,7 @@ def test_settings_and_transport_are_those_of_the_model_unless_told_otherwise(lea
     assert (used.correction, used.l2, used.transport) == ("likelihood", 0.1, "posterior")
     told = own.adapt(X, answer="paper", settings=Settings("paper")).adaptation.settings
     assert told.correction == "posthoc"
-    assert learned.adapt(X, answer="paper").adaptation.settings.correction == "forward"
+    assert learned.adapt(X, answer="paper").adaptation.settings.correction == "posthoc"
     shifted = copy.copy(learned).set_params(transport="likelihood").adapt(X, answer="paper")
     assert shifted.adaptation.settings.transport == "likelihood"
     assert clone(own).set_params(settings__l2=0.2).settings.l2 == 0.2
@@ -358,9 +358,9 @@ def test_settings_and_transport_are_those_of_the_model_unless_told_otherwise(lea
 def test_own_domains_play_with_the_settings_that_new_rows_will_get():
     X, y, d = _training(200)
     dear = fast(settings=Settings(costs=[[0, 1], [9, 0]])).fit(X, y, sample_domain=d)
-    plain, posthoc = fast().fit(X, y, sample_domain=d), fast(settings=Settings(correction="posthoc"))
-    posthoc.fit(X, y, sample_domain=d)
-    cases = [model.training_.experience.cases for model in (dear, plain, posthoc)]
+    plain, forward = fast().fit(X, y, sample_domain=d), fast(settings=Settings(correction="forward"))
+    forward.fit(X, y, sample_domain=d)
+    cases = [model.training_.experience.cases for model in (dear, plain, forward)]
     assert all(case.cost for case in cases[0])
     assert not any(case.cost for case in cases[1])
     assert all(a.brier["stable"] == b.brier["stable"] for a, b in zip(*cases[1:], strict=True))

@@ -144,3 +144,19 @@ def test_many_skewed_classes_are_flattened_only_where_that_does_no_harm(seed):
         unflattened = np.exp(model.stable_and_unstable(X, flattened=False)[0]).argmax(axis=1)
         assert model.score(X, y) > np.mean(unflattened == y) - 0.02
         assert model.score(X, y) > 0.65
+
+
+@pytest.mark.parametrize(("share", "shown", "found"), [(0.1, 0.0, "forward"), (0.5, 0.1, "posthoc")])
+def test_stress_domains_say_whether_a_head_is_fitted_through_the_errors_of_its_labels(share, shown, found):
+    """Not where Φ_U shows a little of f_S within a class: a head that may be steep would read that."""
+    rng, n, right = np.random.default_rng(0), 20_000, np.array([0.25, 0.75])
+    y, domain = (rng.random(n) < share).astype(int), np.where(np.arange(n) < n // 2, "a", "b")
+    x = (rng.random(n) < right[y]).astype(int)
+    low = np.where(rng.random(n) < np.where(domain == "a", 0.9, 0.8), y, 1 - y) == 1
+    features = np.where(low, -3.5, rng.choice([-2.5, 2.5], n) if shown == 0 else -1.0) + shown * x
+    proba = share * right[x] / (share * right[x] + (1 - share) * right[1 - x])
+    rows = np.c_[1 - proba, proba], features[:, None], y, domain
+    model = SFBClassifier()
+    assert model._find_correction(*rows) == "posthoc"  # without a search nothing is asked
+    model.search_ = []
+    assert model._find_correction(*rows) == found

@@ -96,8 +96,9 @@ class SFBClassifier(FittedPredictor):
     transport : {"posterior", "likelihood"}, default="posterior"
         What transports: P(Y | Φ_S), the paper's stability, or P(Φ_S | Y), label shift.
     settings : Settings, default=None
-        How `adapt` fits Φ_U. None is `Settings(correction="forward")`: on learned features, which leak, it
-        does better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
+        How `adapt` fits Φ_U. None is `Settings(correction=model.correction_)`: on learned features, which
+        leak, that does better than the likelihood (`docs/decisions/split.md`), which label shift needs all
+        the same.
     device : str
         "cpu", "cuda" ...
     random_state : int, optional
@@ -122,6 +123,8 @@ class SFBClassifier(FittedPredictor):
     search_ : list of dict or None
         What was tried, the best first: risk on held-out rows on which the first guess says nothing, accuracy
         where that guess is right and where it is wrong. None without a search.
+    correction_ : {"posthoc", "forward"}
+        How `adapt` corrects: as was better on stress domains; without a search post hoc, as the paper.
     preference_ : Preference or None
         With a frozen network: accuracies in own domains left out, by the learned split and along components.
     embedded_ : StableFeatureBoosting or None

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from sfboost.adaptation import Settings, StableEvidence, Training
 from sfboost.adaptation.checks import check_weight
+from sfboost.adaptation.decision import unwarned
+from sfboost.adaptation.engine import adapt
 from sfboost.adaptation.settings import Choices
 from sfboost.answers import AnswerRows
 from sfboost.boosting.adaptable import AdaptableClassifier
@@ -26,6 +28,7 @@ from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
+from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.inputs import chunks
 from sfboost.torch.precision import Precision
@@ -33,6 +36,18 @@ from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.verification import Verification, verify
 
 _CHUNK = 4096
+# Rows of a stress domain at most.
+_STRESSED = 5000
+
+
+def _corrected(name: str) -> Adapter:
+    """Adapt by one correction, however few the rows."""
+
+    def said(proba: FloatArray, features: FloatArray) -> FloatArray:
+        settings = Settings(correction=name)
+        return adapt(proba, features, settings=settings, answer="paper").predict_proba(proba, features)
+
+    return said
 
 
 class FittedPredictor(AdaptableClassifier):
@@ -48,10 +63,13 @@ class FittedPredictor(AdaptableClassifier):
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
     embedded_: StableFeatureBoosting | None = None
+    search_: list[dict[str, Any]] | None = None
+    correction_: str = "posthoc"
 
     def _learn_training(self, evidence: StableEvidence) -> Training:
         """What adaptations need to know, of f_S as adapted with (flattened if it is), on held-out rows."""
         proba, features, y, domain = self._held_out()
+        self.correction_ = self._find_correction(proba, features, y, domain)
         choices = self._choices(self.settings)
         held_out = TrainingRows(proba, y, domain.astype(object), numbers(features))
         heads = tuple(
@@ -69,6 +87,25 @@ class FittedPredictor(AdaptableClassifier):
         weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
         experience = experience_of(proba, features, y, held_out.domain, weight, choices, names)
         return replace(training, experience=experience)
+
+    def _find_correction(
+        self, proba: FloatArray, features: FloatArray, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]
+    ) -> str:
+        """After a search, the correction that is better on stress domains; else the paper's.
+
+        Behind a weak f_S the head of the post-hoc correction is a line, since Pr[Ŷ | Φ_U] hardly moves. The
+        forward one is logistic in Pr[Y | Φ_U], and steep where Φ_U shows something of f_S.
+        """
+        if self.search_ is None:
+            return "posthoc"
+        ways = {name: _corrected(name) for name in ("posthoc", "forward")}
+        try:
+            domains = stress_domains(y, unstable_guess(features, y, domain), n_rows=_STRESSED)
+            with unwarned():
+                table = stress_test(ways, proba, features, y, domains)
+        except ValueError:  # a domain of one class, or no row in which Φ_U is wrong
+            return "posthoc"
+        return table.names[int(table.log_loss.mean(axis=1).argmin())]
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
@@ -180,16 +217,11 @@ class FittedPredictor(AdaptableClassifier):
         return tuple(f"Φ_U[{j}]" for j in range(self.network_.n_unstable))
 
     def _choices(self, settings: Settings | None) -> Choices:
-        """Unless told otherwise the forward correction, or the one that label shift has, the likelihood.
-
-        Where f_S leaks, the likelihood reads the leak as evidence; post-hoc and forward see the mean of f_S
-        alone. Of these forward has the head that is right: logistic in Pr[Y | Φ_U], not in Pr[Ŷ | Φ_U], which
-        a weak f_S keeps so near to the class shares that a logistic curve is a line there.
-        """
+        """Unless told otherwise the correction that was found, or the one that label shift has."""
         if self.embedded_ is not None:
             return self.embedded_._choices(settings)
         if settings is None:
-            settings = Settings(correction=None if self.transport == "likelihood" else "forward")
+            settings = Settings(correction=None if self.transport == "likelihood" else self.correction_)
         return super()._choices(settings)
 
     def correct_leak(self, X: Any, *, force: bool = False, **options: Any) -> AdaptedClassifier:
