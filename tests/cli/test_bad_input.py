@@ -8,6 +8,7 @@ import pytest
 from hospitals import ROLES, reversed_hospital, training
 from typer.testing import CliRunner
 
+from sfboost import load
 from sfboost.cli import run as run_module
 from sfboost.cli.app import app
 
@@ -216,7 +217,8 @@ def test_an_encoding_that_is_guessed_wrong_can_be_named(files, sfboost, tmp_path
     rows.to_csv(tmp_path / "rows.csv", index=False, encoding="cp437")
     assert "rows.csv is not cp1252" in fit(sfboost, tmp_path / "rows.csv", tmp_path, code=2).stderr
     named = ("fit", tmp_path / "rows.csv", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb", "--encoding")
-    assert {"größe=groß", "größe=übergroß"} & set(sfboost.json(*named, "cp437")["unstable"])
+    assert "größe" in sfboost.json(*named, "cp437")["unstable"]
+    assert {"größe=groß", "größe=übergroß"} & set(load(tmp_path / "m.sfb").unstable_columns_.names)
     new = reversed_hospital(300).assign(größe="groß")
     new.to_csv(tmp_path / "new.csv", index=False, encoding="utf-16-le")
     adapt = ("adapt", tmp_path / "m.sfb", tmp_path / "new.csv", "-o", tmp_path / "a.sfb")

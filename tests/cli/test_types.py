@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from hospitals import ROLES, reversed_hospital, training
 
+from sfboost import load
 from sfboost.cli.files import load_project
 
 #: How a column of training is written, and how a new file may write the same values.
@@ -191,8 +192,8 @@ def test_categories_of_numbers_are_categories(sfboost, tmp_path):
     rows = with_column(training(120), [3, 7])
     rows["odd"] = rows["odd"].astype(int).astype("category")
     rows.to_feather(tmp_path / "train.arrow")
-    told = sfboost.json("fit", tmp_path / "train.arrow", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-    assert sum(name.startswith("odd=") for name in told["unstable"]) == 1
+    sfboost("fit", tmp_path / "train.arrow", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
+    assert sum(name.startswith("odd=") for name in load(tmp_path / "m.sfb").unstable_columns_.names) == 1
     new = write(tmp_path / "new.csv", with_column(reversed_hospital(300), [3, 7]))
     remarks = sfboost.json("adapt", tmp_path / "m.sfb", new, "-o", tmp_path / "a.sfb")["remarks"]
     assert not [remark for remark in remarks if "'odd'" in remark]
