@@ -39,6 +39,7 @@ def model(turned):
     return SFBClassifier(nn.Identity(), plan=PLAN).fit(X, y, sample_domain=domain)
 
 
+@pytest.mark.long
 def test_own_domains_prefer_components_where_no_part_of_ten_turned_digits_is_stable(model, turned):
     (X, y, domain), (X_new, y_new) = turned
     assert not model.verification_.stable

@@ -96,6 +96,7 @@ def test_what_is_said_of_f_s_comes_from_every_row_by_a_network_that_did_not_see_
     assert sorted(np.concatenate([fold.held for fold in folds])) == list(range(600))
 
 
+@pytest.mark.long
 def test_the_unstable_part_is_learned_until_held_out_rows_stop_it():
     """Whether two columns are equal is what follows the label here, which takes longer than a guess may."""
     X, y, d = _training(_table, 500)

@@ -37,8 +37,15 @@ refusals = pytest.mark.filterwarnings(
 brief_training = pytest.mark.filterwarnings("ignore:In 1 starts")
 
 
+# Those that search, or play own domains, take seconds: one is tried by every `make test`.
+SLOW = ("sfb-paper", "sfb-columns")
+
+
 @brief_training
-@pytest.mark.parametrize("name", [name for name in TRAINERS if name != "skada"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in TRAINERS if name != "skada"],
+)
 def test_every_trainer_keeps_the_contract(name):
     trainer = TRAINERS[name](**BRIEF.get(name, _BRIEF))
     assert trainer.name == name
@@ -73,7 +80,8 @@ def test_leak_correction_sees_no_labels_and_leaves_its_source():
     ("maker", "name"),
     [
         *(("irm", name) for name in ("pl-last", "t3a", "tent", "shot", "sfb", "sfb-labels", "fine-tune")),
-        *(("sfb", name) for name in ("t3a", "sfb-paper", "sfb")),
+        ("sfb", "sfb"),
+        *(pytest.param("sfb", name, marks=pytest.mark.long) for name in ("t3a", "sfb-paper")),
     ],
 )
 def test_adapters_take_predictors_of_any_trainer(maker, name):

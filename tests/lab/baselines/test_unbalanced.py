@@ -41,6 +41,7 @@ def test_the_sfb_adapters_reach_the_ceiling_or_keep_the_stable_accuracy(fitted, 
     np.testing.assert_allclose(adapted.predict_proba(X).mean(axis=0), family.prior, atol=0.03)
 
 
+@pytest.mark.long
 def test_a_flattened_predictor_has_the_exact_posterior_of_the_stable_columns(fitted):
     family, model = fitted
     named, unstable, _ = family.draw(4000, 0.5, np.random.default_rng(4))
