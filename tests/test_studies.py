@@ -35,23 +35,20 @@ def test_the_page_shows_what_the_study_of_unseen_tables_recorded(half):
     assert [line for line in lines if line not in shown] == []
 
 
-def test_the_page_shows_what_the_study_of_drawn_tables_recorded():
+@pytest.mark.parametrize(
+    ("name", "page", "count"),
+    [
+        ("drawn_tables", "shifts.md", lambda study: len(study["CASES"]) + 4),
+        ("labels", "answers.md", lambda study: 2 * len(study["suite"].TABLES) + 2),
+    ],
+)
+def test_the_page_shows_what_the_study_recorded(name, page, count):
     pytest.importorskip("pandas", reason="the study makes a table of its records")
-    recorded = (ROOT / "records" / "studies" / "drawn_tables.jsonl").read_text("utf-8").splitlines()
-    study = runpy.run_path(str(ROOT / "studies" / "study_drawn_tables.py"), run_name="read")
-    shown = (ROOT / "docs" / "shifts.md").read_text("utf-8").splitlines()
+    recorded = (ROOT / "records" / "studies" / f"{name}.jsonl").read_text("utf-8").splitlines()
+    study = runpy.run_path(str(ROOT / "studies" / f"study_{name}.py"), run_name="read")
+    shown = (ROOT / "docs" / page).read_text("utf-8").splitlines()
     lines = study["page"]([json.loads(line) for line in recorded])
-    assert len(lines) == len(study["CASES"]) + 4
-    assert [line for line in lines if line not in shown] == []
-
-
-def test_the_page_shows_what_the_study_of_labels_recorded():
-    pytest.importorskip("pandas", reason="the study makes a table of its records")
-    recorded = (ROOT / "records" / "studies" / "labels.jsonl").read_text("utf-8").splitlines()
-    study = runpy.run_path(str(ROOT / "studies" / "study_labels.py"), run_name="read")
-    shown = (ROOT / "docs" / "answers.md").read_text("utf-8").splitlines()
-    lines = study["page"]([json.loads(line) for line in recorded])
-    assert len(lines) > 10
+    assert len(lines) == count(study)
     assert [line for line in lines if line not in shown] == []
 
 
