@@ -9,7 +9,8 @@ from joints import drawn
 from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training, load
 from sfboost.adaptation import adapt
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.guard import SAMPLING_REACH, expected_gain, worst_leak
+from sfboost.adaptation.guard import SAMPLING_REACH, worst_leak
+from sfboost.adaptation.scores import METRICS, Yardstick
 from sfboost.adaptation.settings import resolve
 from sfboost.diagnostics import training_leak
 from sfboost.heads import SoftLogisticRegression
@@ -32,10 +33,11 @@ def judged(adaptation, stable, unstable, leak):
     model, X = adaptation.unstable, adaptation.standardizer.apply(unstable)
     f, prior = np.column_stack([1 - stable, stable]), adaptation.prior
     q = np.exp(model.log_proba(X))
-    adopted = log_combine(f, np.log(q), prior).argmax(axis=1)
+    joint = np.exp(log_combine(f, np.log(q), prior))
     worst = worst_leak((q - prior) @ adaptation.confusion.T, q, np.ones(len(f)))
     moved = q - leak * worst @ np.linalg.inv(adaptation.confusion).T
-    return expected_gain(f, np.exp(log_combine(f, np.log(np.maximum(moved, 1e-300)), prior)), adopted)
+    seen = np.exp(log_combine(f, np.log(np.maximum(moved, 1e-300)), prior))
+    return Yardstick("accuracy").gain(f, joint, seen)
 
 
 def test_what_the_guard_lets_through_is_whole(binary):
@@ -47,13 +49,12 @@ def test_what_the_guard_lets_through_is_whole(binary):
     )
 
 
-def guard_of(binary, costs):
+def guard_of(binary, costs=None, metric=None):
     stable, unstable = binary[:2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
-        return adapt(
-            stable, unstable, answer="safe", training=Training(leak=0.02), settings=Settings(costs=costs)
-        ).guard
+        settings = Settings(costs=costs, metric=metric)
+        return adapt(stable, unstable, answer="safe", training=Training(leak=0.02), settings=settings).guard
 
 
 def test_an_error_that_costs_one_is_a_point_of_accuracy_and_other_units_change_nothing(binary):
@@ -81,6 +82,21 @@ def test_the_guard_asks_what_is_saved_where_errors_have_a_price(binary):
     assert guard.gain == pytest.approx(saved, abs=0.05)
     # Where one decision is right whatever the row, nothing is to be gained by knowing more of it.
     assert not guard_of(binary, [[0.0, 1.0], [1e9, 0.0]]).accepts
+
+
+@pytest.mark.parametrize("metric", [metric for metric in METRICS if metric != "ece"])
+def test_the_gain_is_that_of_the_score_that_counts(binary, metric):
+    """As labels show it; and the break-even leak is where the same score says that nothing is gained."""
+    stable, unstable, y, _ = binary
+    guard = guard_of(binary, metric=metric)
+    f, joint = np.column_stack([1 - stable, stable]), adapt(stable, unstable).predict_proba(stable, unstable)
+    true = Yardstick(metric).gain(f, joint, np.eye(2)[y])
+    assert guard.metric == metric
+    assert true > 0.02
+    assert guard.gain == pytest.approx(true, abs=0.15 * true)
+    assert guard.accepts
+    names = {"log_loss": "in log loss", "brier": "in Brier score", "auroc": "points of AUROC"}
+    assert names.get(metric, "accuracy") in guard.decision("Some rows").reason
 
 
 def test_f_u_is_used_exactly_where_the_leak_is_below_break_even(binary):
@@ -311,16 +327,6 @@ def test_gain_and_break_even_count_a_row_of_weight_three_like_three_rows():
     assert weighted.break_even == pytest.approx(repeated.break_even, rel=0.02)
     assert weighted.gain == pytest.approx(repeated.gain, rel=0.02)
     assert ignored.break_even != pytest.approx(repeated.break_even, rel=0.1)
-
-
-def test_the_expected_gain_of_weighted_rows_is_that_of_repeated_ones():
-    rng = np.random.default_rng(0)
-    stable, joint = rng.dirichlet(np.ones(3), 50), rng.dirichlet(np.ones(3), 50)
-    weight = rng.integers(0, 4, 50)
-    rows = np.repeat(np.arange(50), weight)
-    adopted = joint.argmax(axis=1)
-    expected = expected_gain(stable[rows], joint[rows], adopted[rows])
-    assert expected_gain(stable, joint, adopted, weight) == pytest.approx(expected, abs=1e-12)
 
 
 def test_rows_of_weight_zero_raise_no_alarm():

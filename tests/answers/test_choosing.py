@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sfboost.answers.choosing import choose, with_labels
+from sfboost.answers.choosing import choose, portfolio, with_labels
 from sfboost.answers.play import AS_IS, Case
 from sfboost.change import Change, FeatureChange
 
@@ -15,8 +15,7 @@ NAMES = ["stable", "pooled", "boosted", "mended", "dropped"]
 
 def case(domain, kind, signature, **log_loss):
     losses = {"stable": 0.5, "pooled": 0.5, "boosted": 0.5, "mended": 0.5, "dropped": 0.5} | log_loss
-    right = {name: 1.0 - loss for name, loss in losses.items()}
-    return Case(domain, kind, signature, 0.5, 100, losses, right, right, brier=losses)
+    return Case(domain, kind, signature, 0.5, 100, losses)
 
 
 def change(p_value, verdict=None, signature=MIRRORED, power=5.0):
@@ -72,7 +71,7 @@ def test_weights_move_with_the_p_value_and_do_not_jump(cases):
 
 
 def test_an_answer_that_costs_nothing_where_nothing_changed_needs_less_evidence(cases):
-    cheap = [replace(c, brier=c.brier | {"mended": 0.31}) if c.kind == AS_IS else c for c in cases]
+    cheap = [replace(c, loss=c.loss | {"mended": 0.31}) if c.kind == AS_IS else c for c in cases]
     doubtful = change(0.2)
     assert choose(doubtful, cheap, NAMES).weights["mended"] > choose(doubtful, cases, NAMES).weights["mended"]
 
@@ -80,7 +79,7 @@ def test_an_answer_that_costs_nothing_where_nothing_changed_needs_less_evidence(
 def test_what_is_believed_to_be_lost_on_the_new_rows_is_at_stake_too(cases):
     """Own domains may know no change that hurt as much as this one does."""
     doubtful = change(0.2, signature=SHUFFLED)
-    harmless = [replace(c, brier=c.brier | {"pooled": 0.5}) if c.kind != AS_IS else c for c in cases]
+    harmless = [replace(c, loss=c.loss | {"pooled": 0.5}) if c.kind != AS_IS else c for c in cases]
     assert choose(doubtful, harmless, NAMES).weights == {"pooled": 1.0}
     told = []
 
@@ -207,7 +206,7 @@ def test_what_nobody_can_tell_is_not_called_changed(cases):
 def test_a_change_that_is_not_worth_an_answer_is_not_called_answered(cases):
     """Shown, but what would answer it is dear where nothing changed and gains next to nothing."""
     dear = [
-        replace(c, brier=c.brier | ({"mended": 9.0} if c.kind == AS_IS else {"pooled": 0.33, "mended": 0.32}))
+        replace(c, loss=c.loss | ({"mended": 9.0} if c.kind == AS_IS else {"pooled": 0.33, "mended": 0.32}))
         for c in cases
     ]
     chosen = choose(change(0.04), dear, NAMES)
@@ -239,8 +238,22 @@ def test_the_reason_says_what_labels_did(cases):
 
 def test_where_errors_have_a_price_own_domains_choose_by_it(cases):
     dear = {"stable": 0.8, "pooled": 2.0, "boosted": 0.3, "mended": 0.7, "dropped": 0.8}
-    priced = [replace(one, cost=dear if one.kind != AS_IS else dear | {"pooled": 0.2}) for one in cases]
+    usual = dear | {"pooled": 0.2}
+    priced = [replace(one, loss=usual if one.kind == AS_IS else dear, metric="cost") for one in cases]
     assert choose(change(1e-6), cases, NAMES).weights == {"mended": 1.0}
     chosen = choose(change(1e-6), priced, NAMES)
     assert chosen.weights == {"boosted": 1.0}
     assert "0.500 ± 0.000 in cost a row" in chosen.reason
+    ranked = [replace(one, metric="auroc") for one in priced]
+    assert "50.00 ± 0.00 points of AUROC" in choose(change(1e-6), ranked, NAMES).reason
+
+
+def test_a_domain_whose_losses_cannot_be_told_does_not_choose(cases):
+    """The AUROC of rows of one class is unknown; the other domains decide as if it were not there."""
+    unknown = dict.fromkeys(NAMES, float("nan"))
+    some = [replace(one, loss=unknown) if one.domain == "a" else one for one in cases]
+    rest = [one for one in cases if one.domain != "a"]
+    for p_value in (1e-6, 0.1, 0.5):
+        assert choose(change(p_value), some, NAMES) == choose(change(p_value), rest, NAMES)
+    assert portfolio(some, NAMES) == portfolio(rest, NAMES)
+    assert portfolio([replace(one, loss=unknown) for one in cases], NAMES).weights == {"stable": 1.0}

@@ -18,7 +18,7 @@ NAMES = ["stable", "pooled", "boosted", "averaged", "components"]
 
 def case(domain, **log_loss):
     losses = dict.fromkeys(NAMES, 0.5) | log_loss
-    return Case(domain, AS_IS, (1.0,) * 4, 0.5, 100, losses, losses, losses, brier=losses)
+    return Case(domain, AS_IS, (1.0,) * 4, 0.5, 100, losses)
 
 
 @pytest.mark.parametrize("name", NAMES[3:])

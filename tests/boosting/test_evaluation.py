@@ -298,8 +298,7 @@ def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
     costs = np.array([[0.0, 1.0], [8.0, 0.0]])
     model = StableFeatureBoosting([0], [1], settings=Settings(costs=costs)).fit(X, y, sample_domain=domain)
     cases = model.training_.experience.cases
-    assert all(set(case.cost) == set(case.log_loss) for case in cases)
-    assert all(case.loss == case.cost for case in cases)
+    assert {case.metric for case in cases} == {"cost"}
     X_new, y_new = draw_anticausal(1000, 0.1, 9)
     adapted = model.adapt(X_new)
     for decides in (model, adapted):
@@ -312,6 +311,59 @@ def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
     proba = adapted.predict_proba(X_new)
     said = score_predictions(y_new, proba, costs)["cost"]
     assert said == pytest.approx(costs[y_new, adapted.predict(X_new)].mean())
+
+
+@pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning")  # no answer beats f_S by its ECE
+@pytest.mark.parametrize("metric", METRICS)
+def test_own_domains_choose_by_the_metric_of_the_settings(metric):
+    """It is what every candidate was scored by, what the answer is told in, and what is compared."""
+    X, y, domain = wards(agreements=(0.9, 0.8, 0.85), n=400)
+    model = StableFeatureBoosting([0], [1], settings=Settings(metric=metric)).fit(X, y, domain)
+    cases = model.training_.experience.cases
+    assert {case.metric for case in cases} == {metric}
+    usual = StableFeatureBoosting([0], [1]).fit(X, y, domain).training_.experience.cases
+    assert all(
+        case.loss["pooled"] != pytest.approx(other.loss["pooled"]) or metric == "brier"
+        for case, other in zip(cases, usual, strict=True)
+    )
+    X_new, _ = draw_anticausal(1000, 0.1, 9)
+    adapted = model.adapt(X_new)
+    assert adapted.change_.verdict == "changed"
+    told = {
+        "brier": "in Brier score",
+        "log_loss": "in log loss",
+        "auroc": "of AUROC",
+        "ece": "no other answer",
+    }
+    assert told.get(metric, f"points of {metric.replace('_', ' ')}") in adapted.reason_
+    result = model.evaluate(X, y, domain)
+    assert result.metric == metric
+    other = model.evaluate(X, y, domain, metric="log_loss")
+    assert [d.decision for d in other.domains] == [d.decision for d in result.domains]
+
+
+def test_a_metric_changes_the_answer_where_own_domains_disagree():
+    """Eight in a hundred are positive: ranking them is another task than saying how likely each is."""
+    rng = np.random.default_rng(0)
+
+    def rows(agreement, n=1500):
+        y = (rng.random(n) < 0.08).astype(int)
+        x = (2 * y - 1) * 0.7 + rng.normal(size=n)
+        u = np.where(rng.random(n) < agreement, 2 * y - 1, 1 - 2 * y) + 0.5 * rng.normal(size=n)
+        return np.column_stack([x, u]), y
+
+    parts = [rows(agreement) for agreement in (0.9, 0.85, 0.8, 0.85)]
+    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    domain = np.repeat(["a", "b", "c", "d"], 1500)
+    X_new, _ = rows(0.3)
+    chosen = {}
+    for metric in (None, "auroc"):
+        model = StableFeatureBoosting([0], [1], settings=Settings(metric=metric)).fit(X, y, domain)
+        choice = model.adapt(X_new).best.choice
+        (chosen[metric],) = choice.weights
+        careful = {name: gain - error for name, (gain, error) in choice.gains.items()}
+        assert chosen[metric] == max(careful, key=careful.get)
+    assert chosen == {None: "boosted", "auroc": "mended"}
 
 
 def test_own_domains_are_changed_only_where_somebody_asks_what_would_help():

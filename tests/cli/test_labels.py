@@ -194,7 +194,9 @@ def test_where_a_class_is_rare_more_than_accuracy_is_told(sfboost, tmp_path):
     assert "balanced accuracy on the" in said.output
     assert "AUROC on the" in said.output
     own = sfboost("evaluate", tmp_path / "train.csv", *ROLES).output
-    assert re.search(r"AUROC stable 0\.\d+, answer 0\.\d+, pooled 0\.\d+\. --metric auroc compares", own)
+    assert re.search(
+        r"AUROC stable 0\.\d+, answer 0\.\d+, pooled 0\.\d+\. --metric auroc chooses and compares", own
+    )
     assert (
         "A class is rare"
         not in sfboost("evaluate", tmp_path / "train.csv", *ROLES, "--metric", "auroc").output

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from sfboost.boosting.metrics import score_predictions
-from sfboost.calibration import reliability_curve
-from sfboost.diagnostics.performance import confidence_based, estimate_performance, weighted_scores
+from sfboost.diagnostics.performance import confidence_based, estimate_performance
 from sfboost.lab.theory import FiniteJoint
 from sfboost.marginal import combine
 
@@ -126,15 +125,3 @@ def test_a_stable_predictor_that_knows_nothing_gives_no_figures():
     found = estimate_performance(np.full(100, 0.5), lambda i, k: np.full((len(i), 2), 0.5))
     assert found.value == {}
     assert "hardly tells the classes apart" in str(found)
-
-
-@pytest.mark.parametrize("weight", [1.0, 0.3])
-def test_balanced_accuracy_is_of_the_classes_that_are_there_and_weights_count_as_rows(weight):
-    rng = np.random.default_rng(0)
-    y, proba = rng.integers(0, 2, 500), rng.dirichlet(np.ones(3), 500)  # nobody is of the third class
-    scores = weighted_scores(proba, weight * np.eye(3)[y], total=500 * weight)
-    right = proba.argmax(axis=1) == y
-    assert scores["balanced_accuracy"] == pytest.approx((right[y == 0].mean() + right[y == 1].mean()) / 2)
-    assert scores["accuracy"] == pytest.approx(right.mean())
-    assert np.isnan(scores["auroc"])
-    assert scores["ece"] == pytest.approx(reliability_curve(proba, y).ece)

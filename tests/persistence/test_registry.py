@@ -68,6 +68,7 @@ def test_every_head_and_everything_an_adaptation_holds_is_listed():
         "StressTable",
         "Watch",
         "Whitening",
+        "Yardstick",
     ]
 
 

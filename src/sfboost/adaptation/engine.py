@@ -156,7 +156,7 @@ def _guard(problem: Problem, choices: Choices, learned: Learned, training: Train
         covariance=covariance,
         pseudo_error=pseudo_error,
         random_state=choices.random_state,
-        costs=choices.costs,
+        yardstick=choices.yardstick("accuracy"),
     )
 
 

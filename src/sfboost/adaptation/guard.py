@@ -1,8 +1,9 @@
 """The guard: is the gain of adapting beyond doubt? f_U is taken whole, or not at all.
 
 The gain is the expected accuracy of the adapted answers minus that of the stable ones, by the joint
-posterior. Two things make it doubtful. *Sampling error*: other rows would have given another head, and the
-answers that a head changes look best to itself; heads drawn from its covariance show both. A *leak*
+posterior, or what they gain by another score. Two things make it doubtful. *Sampling error*: other rows would
+have given another head, and the answers that a head changes look best to itself; heads drawn from its
+covariance show both. A *leak*
 L(u, y) = E[f_S | y, u] − E[f_S | y] moves the mean pseudo-label at u by B(u) = Σ_y q_y(u) L(u, y), and the
 corrected q(u) = Pr[Y | u] by ε⁻¹ B(u). Of all leaks of size δ, root mean square within classes, the worst is
 the one that looks like f_U itself: L(u, y) = δ (h(u) − E[h | y]) / sd(h | Y), where h(u) = ε (q(u) − p) is
@@ -18,16 +19,16 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.decision import Decision
 from sfboost.adaptation.earlier_band import EarlierBand
 from sfboost.adaptation.fitting import UnstableModel
 from sfboost.adaptation.problem import Problem
+from sfboost.adaptation.scores import Yardstick
 from sfboost.adaptation.training import Training
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.objectives import log_proba_from_logits
 from sfboost.marginal import PseudoLabelStatistics, floored_log, log_combine
-from sfboost.marginal.probabilities import FloatArray, IntArray
+from sfboost.marginal.probabilities import FloatArray
 
 #: One-sided 5 %: how many standard errors the gain must be away from nothing.
 SAMPLING_REACH = 1.64
@@ -52,7 +53,8 @@ class Guard:
     leak_source : str
         Where δ comes from: "given", "training domains" or "assumed, …".
     gain : float
-        Estimated accuracy that adapting gains if there is no leak, without what it owes to chance.
+        What adapting is estimated to gain if there is no leak, without what it owes to chance: accuracy, or
+        what else `metric` says.
     gain_error : float
         Its standard error.
     break_even : float
@@ -61,7 +63,9 @@ class Guard:
     head_covariance : array of shape (P, P) or None
         Of the head's parameters on standardised features, where its equations are known.
     costs : array of shape (K, K) or None
-        Of wrong decisions: the gain is then what adapting saves, a row.
+        Of wrong decisions.
+    metric : str
+        What the gain is of.
     band : EarlierBand or None
         In files of earlier versions, which drew f_U towards the prior row by row.
 
@@ -79,6 +83,7 @@ class Guard:
     head_covariance: FloatArray | None = None
     band: EarlierBand | None = None
     costs: FloatArray | None = None
+    metric: str = "accuracy"
 
     @property
     def accepts(self) -> bool:
@@ -91,12 +96,15 @@ class Guard:
             f"{self._told(2)}"
         )
 
+    @property
+    def yardstick(self) -> Yardstick:
+        """What the gain is measured by."""
+        return Yardstick(self.metric, self.costs)
+
     def _told(self, digits: int) -> str:
         """The gain in words."""
-        gain, error = self.gain, self.gain_error
-        if self.costs is None:
-            return f"gain of {100 * gain:.{digits}f} ± {100 * error:.{digits}f} points of accuracy"
-        return f"saving of {gain:.{digits + 1}f} ± {error:.{digits + 1}f} in cost a row"
+        told = self.yardstick.told(self.gain, self.gain_error, digits)
+        return f"{'saving' if self.metric == 'cost' else 'gain'} of {told}"
 
     def decision(self, rows: str) -> Decision:
         """Whether f_U is used, and why; `rows` says what there was to learn from."""
@@ -111,25 +119,10 @@ class Guard:
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
         """A guard of an earlier version goes on answering with its band."""
         if "pseudo_error" not in state:
-            return state
+            return {"metric": "accuracy" if state.get("costs") is None else "cost"} | state
         names = ("leak", "prior", "confusion", "head_covariance", "pseudo_error")
         kept = {name: state[name] for name in ("leak", "leak_source", "break_even", "head_covariance")}
         return kept | {"band": EarlierBand(**{name: state[name] for name in names})}
-
-
-def expected_gain(
-    stable: FloatArray,
-    joint: FloatArray,
-    adopted: IntArray,
-    weight: FloatArray | None = None,
-    costs: FloatArray | None = None,
-) -> float:
-    """Expected accuracy of the adopted classes minus that of the stable ones, if `joint` is the truth.
-
-    With `costs` it is the expected cost that they save.
-    """
-    rows, worth = np.arange(len(stable)), joint if costs is None else -joint @ costs
-    return float(np.average(worth[rows, adopted] - worth[rows, decided(stable, costs)], weights=weight))
 
 
 def judge(
@@ -142,7 +135,7 @@ def judge(
     covariance: FloatArray | None,
     pseudo_error: float = 0.0,
     random_state: int = 0,
-    costs: Any = None,
+    yardstick: Yardstick | None = None,
 ) -> Guard:
     """Judge the gain of f_U on the rows of `problem`.
 
@@ -159,17 +152,16 @@ def judge(
     pseudo_error : float
         Standard error of the mean pseudo-label at a row, for heads without `covariance`: what rows show by
         chance looks like a leak of that size.
-    costs : array-like of shape (K, K), optional
-        Of wrong decisions, which the gain is then measured in.
+    yardstick : Yardstick, optional
+        What the gain is measured by; None is accuracy.
     """
     stable, weight, divisor = problem.stable, problem.weight, problem.prior
-    costs = None if costs is None else check_costs(costs, stable.shape[1])
+    by = Yardstick("accuracy") if yardstick is None else yardstick
     log_head = model.log_head(problem.X)
     log_unstable = model.corrected(log_head)
     base, unstable = np.exp(log_head), np.exp(log_unstable)
     joint = np.exp(log_combine(stable, log_unstable, divisor))
-    adopted = decided(joint, costs)
-    plain = expected_gain(stable, joint, adopted, weight, costs)
+    plain = by.gain(stable, joint, joint, weight)
     # The head of the post-hoc correction estimates Pr[Ŷ | u] itself; any other one is seen through ε.
     shown = base - prior if model.confusion is not None else (unstable - prior) @ confusion.T
     worst = worst_leak(shown, unstable, weight) @ np.linalg.pinv(confusion).T
@@ -177,14 +169,15 @@ def judge(
     def loss(size: float) -> float:
         moved = floored_log(unstable - size * worst)
         seen = np.exp(log_combine(stable, moved, divisor))
-        return plain - expected_gain(stable, seen, adopted, weight, costs)
+        return plain - by.gain(stable, joint, seen, weight)
 
     if covariance is None:
         chance, error = 0.0, loss(SAMPLING_REACH * pseudo_error) / SAMPLING_REACH
     else:
-        chance, error = _sampling(problem, model, covariance, joint, random_state, costs)
+        chance, error = _sampling(problem, model, covariance, joint, random_state, by)
     gain = plain - chance
-    return Guard(*leak, gain, error, _break_even(loss, gain, error), covariance, costs=costs)
+    undone = _break_even(loss, gain, error)
+    return Guard(*leak, gain, error, undone, covariance, costs=by.costs, metric=by.metric)
 
 
 def allowed_leak(training: Training, statistics: PseudoLabelStatistics) -> tuple[float, str]:
@@ -223,7 +216,7 @@ def _sampling(
     covariance: FloatArray,
     joint: FloatArray,
     random_state: int,
-    costs: FloatArray | None,
+    by: Yardstick,
 ) -> tuple[float, float]:
     """How much the gain owes to chance, and its standard error: a parametric bootstrap of the head.
 
@@ -240,8 +233,7 @@ def _sampling(
         logits = np.asarray(problem.X @ drawn[:, :-1].T) + drawn[:, -1]
         log_unstable = model.corrected(log_proba_from_logits(logits))
         own = np.exp(log_combine(stable, log_unstable, problem.prior))
-        adopted = decided(own, costs)
-        errors.append(expected_gain(stable, own - joint, adopted, weight, costs))
+        errors.append(by.gain(stable, own, own, weight) - by.gain(stable, own, joint, weight))
     return float(np.mean(errors)), float(np.std(errors))
 
 

@@ -136,7 +136,7 @@ class OnlineHead:
                 prior=prior,
                 confusion=self.statistics.confusion,
                 covariance=np.asarray(np.linalg.pinv(self.information + faint, hermitian=True)),
-                costs=guard.costs,
+                yardstick=guard.yardstick,
             )
             if not alarmed:  # what an alarm kept stays kept
                 decision = guard.decision(f"{self.statistics.weight:.0f} rows are remembered")

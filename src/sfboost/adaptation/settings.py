@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sfboost.adaptation.checks import LARGEST
 from sfboost.adaptation.costs import check_costs
+from sfboost.adaptation.scores import Yardstick, check_metric
 from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLabelMixin, SoftLogisticRegression
 from sfboost.marginal import PSEUDO_LABELS
 
@@ -51,7 +52,11 @@ class Settings(BaseEstimator):
     costs : array-like of shape (K, K), optional
         ``costs[y, j]`` of deciding j where the truth is y, classes in order. Own domains then choose among
         answers by what wrong decisions cost there, the guard judges the cost that is saved, and `predict`
-        decides by it. None chooses by log loss and judges accuracy.
+        decides by it.
+    metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
+        By what own domains choose among answers, the guard judges a gain and `evaluate` compares. None is the
+        cost where there are costs; else answers are chosen by Brier score, and judged and compared by
+        accuracy.
 
     Examples
     --------
@@ -72,6 +77,7 @@ class Settings(BaseEstimator):
         calibrate_unstable: bool | None = None,
         standardize: bool | str = "auto",
         costs: Any = None,
+        metric: str | None = None,
     ) -> None:
         self.method = method
         self.correction = correction
@@ -83,6 +89,7 @@ class Settings(BaseEstimator):
         self.calibrate_unstable = calibrate_unstable
         self.standardize = standardize
         self.costs = costs
+        self.metric = metric
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,7 @@ class Choices:
         What transports: P(Y | X_S), the paper, or P(X_S | Y), label shift.
     standardize : "auto" or bool
     costs : tuple of tuples of float, or None
+    metric : str or None
     together : bool
         Whether narrow heads are fitted by Newton's method, those of a cross-fit at once: for play and many
         domains, which fit hundreds. Heads are the same to 1e-6; a cross-fit, which stops early, may choose
@@ -126,12 +134,18 @@ class Choices:
     random_state: int = 0
     standardize: bool | str = "auto"
     costs: tuple[tuple[float, ...], ...] | None = None
+    metric: str | None = None
     together: bool = False
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
         """What files of earlier versions call otherwise."""
         return {("transport" if name == "stability" else name): value for name, value in state.items()}
+
+    def yardstick(self, usual: str) -> Yardstick:
+        """What answers are judged by; `usual` is the score where neither it nor costs are given."""
+        costs = None if self.costs is None else check_costs(self.costs, len(self.costs))
+        return Yardstick(self.metric or (usual if costs is None else "cost"), costs)
 
     @property
     def direct(self) -> bool:
@@ -186,6 +200,8 @@ def resolve(
     if settings.costs is not None:
         costs = check_costs(settings.costs, len(settings.costs))
         choices = replace(choices, costs=tuple(map(tuple, costs.tolist())))
+    if settings.metric is not None:
+        choices = replace(choices, metric=check_metric(settings.metric, settings.costs is not None))
     _check_names(choices)
     return _check_consistency(choices)
 

@@ -117,7 +117,7 @@ def adapt_summed(
                 covariance=covariance,
                 pseudo_error=rough_error(statistics, overview.X.shape[1] + 1) if covariance is None else 0.0,
                 random_state=choices.random_state,
-                costs=choices.costs,
+                yardstick=choices.yardstick("accuracy"),
             )
             learned = replace(learned, guard=guard)
         if uncertainty and influence is not None:

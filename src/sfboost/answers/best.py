@@ -10,7 +10,6 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.adaptation import Adaptation
-from sfboost.adaptation.costs import check_costs
 from sfboost.answers.candidates import Answer, BoostSettings, believed_loss, boost, fit_candidates
 from sfboost.answers.choosing import ALSO_QUIET, Choice, choose, quiet_answer, with_labels
 from sfboost.answers.experience import Experience
@@ -75,14 +74,13 @@ def best_answer(
     few = change.n_rows < FEWEST_ROWS * len(experience.reference.prior)
     taught = doubt is None and not few
     trusted = [name for name in answers if taught or name in ("stable", "pooled")]
-    costs = settings.choices.costs if any(case.cost for case in experience.cases) else None
-    price = None if costs is None else check_costs(costs, len(experience.reference.prior))
+    by = experience.yardstick(settings.choices)
     choice = choose(
         change,
         experience.cases,
         trusted,
         experience.learner,
-        lambda answer, other: believed_loss(answers[answer], answers[other], rows, price),
+        lambda answer, other: believed_loss(answers[answer], answers[other], rows, by),
     )
     if doubt is not None:
         # What changes is seen against f_S: one that reads the unstable part hides it.

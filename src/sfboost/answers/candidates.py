@@ -10,9 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from sfboost.adaptation import Adaptation, AdaptationWarning, Training
-from sfboost.adaptation.costs import cheapest
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.guard import expected_gain
+from sfboost.adaptation.scores import Yardstick
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits, Mending
 from sfboost.answers.rows import AnswerRows
@@ -125,12 +124,10 @@ def boost(
     return BoostedAnswer(base, adaptation, columns)
 
 
-def believed_loss(answer: Answer, other: Answer, rows: AnswerRows, price: FloatArray | None = None) -> float:
-    """How much worse, in Brier score or at a price, one answer believes another to be on these rows."""
+def believed_loss(answer: Answer, other: Answer, rows: AnswerRows, by: Yardstick) -> float:
+    """How much worse one answer believes another to be on these rows."""
     ours, theirs = (np.exp(one.log_proba(rows)) for one in (answer, other))
-    if price is not None:
-        return -expected_gain(ours, ours, cheapest(theirs, price), rows.view.weight, price)
-    return float(rows.view.weight @ ((ours - theirs) ** 2).sum(axis=1))
+    return by.gain(theirs, ours, ours, rows.view.weight)
 
 
 def fit_candidates(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfboost.adaptation.scores import Yardstick
 from sfboost.answers.play import AS_IS, Case
 from sfboost.answers.quiet import AVERAGED, COMPONENTS
 from sfboost.change import Change
@@ -25,8 +26,9 @@ from sfboost.change.testing import LEAST_POWER
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
 #: A chance of a change below this is none, and that of none is sure: a plain answer is easier to read.
 LEAST_CHANCE = 0.05
-# Brier score by which any answer may be worse than another where nothing changed, whatever own domains say.
-_LEAST_COST = 0.005
+# By so much any answer may be worse than another where nothing changed, whatever own domains say. Brier
+# scores differ by about half of what decisions do.
+_LEAST_COST, _LEAST_BRIER = 0.005, 0.0025
 # How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
 _ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
 # Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
@@ -68,8 +70,8 @@ class Choice:
         By the answer that has 95 % of the weight or more; "blended" if none has.
     reason : str
     gains : dict of str to tuple of float
-        On own domains that look like the new one: what each candidate gains over the stable predictor, in
-        Brier score or cost for each row, and its standard error.
+        On own domains that look like the new one: what each candidate gains over the stable predictor, by
+        what answers are chosen, and its standard error.
     """
 
     weights: dict[str, float]
@@ -88,10 +90,11 @@ def choose(
 ) -> Choice:
     """Weigh the available answers, given what the test says and how they did on own domains.
 
-    `learner` says what the pooled classifier is, for the reason. `believed_loss` is how much worse, in Brier
-    score or cost, one answer believes another to be on the new rows. `chance` is the probability of a change
+    `learner` says what the pooled classifier is, for the reason. `believed_loss` is how much worse one
+    answer believes another to be on the new rows. `chance` is the probability of a change
     given many other new domains, if there are: it takes the place of the p-value.
     """
+    cases = [case for case in cases if case.judges]
     quiet = quiet_answer(cases, available)
     available = [name for name in available if name in WORDS]
     doubt = _doubt(change.p_value) if chance is None else _firm(chance, LEAST_CHANCE)
@@ -115,11 +118,10 @@ def choose(
         weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
         weights = {name: part / sum(weights.values()) for name, part in weights.items()}
     same = quiet in weights and len(weights) == 1 and change.verdict != "changed"
-    unit = "in cost a row" if any(case.cost for case in cases) else "in Brier score"
     if same:
         reason = _unchanged(change, quiet, learner, chance)
     else:
-        reason = _changed(change, weights, best, gains, unit, chance)
+        reason = _changed(change, weights, best, gains, cases, chance)
         reason += _what_would_help(change) if chance is None else ""
     return Choice(weights, _kind(weights), reason, gains)
 
@@ -174,7 +176,8 @@ def _firm(doubt: float, least: float) -> float:
 def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
     """What an answer costs where nothing changed."""
     losses = [case.loss.get(best, case.loss["stable"]) - case.loss[quiet] for case in untouched]
-    return max(float(np.mean(losses)) if losses else 0.0, _LEAST_COST)
+    least = _LEAST_BRIER if untouched and untouched[0].metric == "brier" else _LEAST_COST
+    return max(float(np.mean(losses)) if losses else 0.0, least)
 
 
 def _stake(doubt: float, gain: float, cost: float) -> float:
@@ -185,7 +188,8 @@ def _stake(doubt: float, gain: float, cost: float) -> float:
 
 def portfolio(cases: Sequence[Case], available: Collection[str]) -> Choice:
     """The answer to a domain of which nothing is known: what did best on own domains as they are."""
-    gains = _gains([case for case in cases if case.kind == AS_IS], None, available)
+    untouched = [case for case in cases if case.kind == AS_IS and case.judges]
+    gains = _gains(untouched, None, available)
     best = _most(gains)
     return Choice({best: 1.0}, _kind({best: 1.0}), f"The answer is {_WORDS[best]}.", gains)
 
@@ -197,7 +201,7 @@ def _most(gains: dict[str, tuple[float, float]]) -> str:
 
 def quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
     """Pooled, unless own domains as they are clearly prefer another."""
-    untouched = [case for case in cases if case.kind == AS_IS]
+    untouched = [case for case in cases if case.kind == AS_IS and case.judges]
     best, lead = "pooled", 0.0
     for name in _QUIET:
         known = name in available and all(name in case.loss for case in untouched)
@@ -298,7 +302,7 @@ def _changed(
     weights: dict[str, float],
     best: str,
     gains: dict[str, tuple[float, float]],
-    unit: str,
+    cases: Sequence[Case],
     chance: float | None,
 ) -> str:
     features = [feature for feature in change.features if feature.name in change.suspects]
@@ -331,7 +335,7 @@ def _changed(
     gain, error = gains[best]
     return (
         f"{what} The answer is {_in_words(weights)}: on your own domains, changed like this, it beats the "
-        f"stable features by {gain:.3f} ± {error:.3f} {unit}."
+        f"stable features by {Yardstick(cases[0].metric).told(gain, error, 2)}."
     )
 
 

@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.adaptation.scores import Yardstick
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits
-from sfboost.answers.play import Case, play, settings_of_play
+from sfboost.answers.play import USUAL_METRIC, Case, play, settings_of_play
 from sfboost.answers.quiet import QuietAnswers
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
@@ -57,8 +58,14 @@ class Experience:
             return None
         return (
             "in your own domains, each left out in turn, it is worse than a guess at random (Brier score "
-            f"{self.reference.stable_score:.2f}, the guess has {self.reference.guess_score:.2f})"
+            f"{self.reference.stable_brier:.2f}, the guess has {self.reference.guess_brier:.2f})"
         )
+
+    def yardstick(self, choices: Choices) -> Yardstick:
+        """What own domains judged answers by, with the costs of today."""
+        by = choices.yardstick(USUAL_METRIC)
+        metric = self.cases[0].metric if self.cases else by.metric
+        return Yardstick(by.metric if metric == "cost" and by.costs is None else metric, by.costs)
 
     @classmethod
     def learn(

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
 
-from sfboost.adaptation.costs import check_costs
 from sfboost.answers.best import FEWEST_ROWS
 from sfboost.answers.candidates import (
     Answer,
@@ -182,13 +181,12 @@ class ManyAnswers:
             grafted = boost(dropped, rows, settings, tuple(columns))
             return grafted if grafted.learned else None
 
-        costs = settings.choices.costs if any(case.cost for case in experience.cases) else None
-        price = None if costs is None else check_costs(costs, len(experience.reference.prior))
+        by = experience.yardstick(settings.choices)
 
         def stake(answer: str, other: str) -> float:
             ours, theirs = fitted(answer), fitted(other)
             if ours is not None and theirs is not None:
-                self.believed[number] = believed_loss(ours, theirs, rows, price)
+                self.believed[number] = believed_loss(ours, theirs, rows, by)
             return self.believed.get(number, 0.0)
 
         choice = self._choice(number, change, experience, stake)

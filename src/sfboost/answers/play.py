@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.adaptation.costs import cheapest, check_costs
+from sfboost.adaptation.scores import Yardstick, weighted_scores
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
@@ -17,13 +17,15 @@ from sfboost.answers.rows import AnswerRows
 from sfboost.answers.stress import SAME_BUT_FOR_UNITS, kinds_of_stress, stressed
 from sfboost.answers.suspecting import change_of_rows
 from sfboost.change import Reference
-from sfboost.diagnostics.performance import weighted_scores
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 
 #: What a domain is when nothing is done to it.
 AS_IS = "as is"
+#: By what answers are chosen where nobody says what counts. Unlike a log loss it has a bound, so that no
+#: single domain decides.
+USUAL_METRIC = "brier"
 
 
 @dataclass(frozen=True)
@@ -40,14 +42,13 @@ class Case:
     p_value : float
         Of the test.
     n_rows : int
-    log_loss, accuracy, balanced : dict of str to float
-        Of each candidate.
+    loss : dict of str to float
+        Of each candidate, by what answers are chosen: less is better. nan where nobody can say, as the AUROC
+        of rows of one class.
+    metric : str
+        What it is the loss of.
     surprises : dict of str to dict of str to float
         Of each candidate, by score: its true one less the one that its own probabilities foretold.
-    cost : dict of str to float
-        Of each candidate's decisions, where wrong ones have a price.
-    brier : dict of str to float
-        Of each candidate.
     """
 
     domain: str
@@ -55,20 +56,26 @@ class Case:
     signature: tuple[float, ...]
     p_value: float
     n_rows: int
-    log_loss: dict[str, float]
-    accuracy: dict[str, float]
-    balanced: dict[str, float]
+    loss: dict[str, float]
+    metric: str = USUAL_METRIC
     surprises: dict[str, dict[str, float]] = field(default_factory=dict)
-    cost: dict[str, float] = field(default_factory=dict)
-    brier: dict[str, float] = field(default_factory=dict)
 
     @property
-    def loss(self) -> dict[str, float]:
-        """What answers are chosen by: their cost or, where nobody has said what is dear, their Brier score.
+    def judges(self) -> bool:
+        """Whether its losses can be compared."""
+        return not np.isnan(list(self.loss.values())).any()
 
-        Unlike a log loss that has a bound, so that no single domain decides. Files of before lack it.
-        """
-        return self.cost or self.brier or self.log_loss
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Earlier files have several scores of each candidate, and Brier scores as sums over the classes."""
+        if "loss" in state:
+            return state
+        kept = {name: state[name] for name in ("domain", "kind", "signature", "p_value", "n_rows")}
+        kept["surprises"] = state.get("surprises", {})
+        brier = {name: loss / 2.0 for name, loss in state.get("brier", {}).items()}
+        known = {"cost": state.get("cost"), "brier": brier, "log_loss": state["log_loss"]}
+        metric = next(name for name, losses in known.items() if losses)
+        return kept | {"loss": known[metric], "metric": metric}
 
 
 def play(
@@ -94,7 +101,7 @@ def play(
         reference.groups == np.bincount(reference.groups, reference.importance).argmax()
     )
     settings = settings_of_play(choices, reference)
-    every = np.arange(len(reference.groups))
+    every, by = np.arange(len(reference.groups)), choices.yardstick(USUAL_METRIC)
     kinds: list[tuple[str, str, IntArray]] = [(AS_IS, AS_IS, every)]
     if changed and all(part.log_pooled is not None for part in rows):
         stresses = kinds_of_stress(len(reference.prior))
@@ -133,9 +140,7 @@ def play(
                 found = with_penalty(settings, first)
                 ours = settings.choices.head is None and settings.choices.standardize is not False
                 boosted = first if ours else None
-            cases.append(
-                _scored(str(place), name, change, said, y, here.view.weight, choices.costs, foretelling)
-            )
+            cases.append(_scored(str(place), name, change, said, y, here.view.weight, by, foretelling))
     return tuple(cases)
 
 
@@ -152,39 +157,29 @@ def _scored(
     said: dict[str, FloatArray],
     y: IntArray,
     weight: FloatArray,
-    costs: Any,
+    by: Yardstick,
     foretelling: bool,
 ) -> Case:
-    price = None if costs is None else check_costs(costs, len(costs))
-    cost = {}
-    if price is not None:
-        cost = {name: float(weight @ price[y, cheapest(np.exp(lp), price)]) for name, lp in said.items()}
-    right = {name: log_proba.argmax(axis=1) == y for name, log_proba in said.items()}
+    label = weight[:, None] * np.eye(next(iter(said.values())).shape[1])[y]
+    proba = {name: np.exp(log_proba) for name, log_proba in said.items()}
     return Case(
         domain=domain,
         kind=kind,
         signature=change.signature,
         p_value=change.p_value,
         n_rows=len(y),
-        log_loss={name: float(-weight @ lp[np.arange(len(y)), y]) for name, lp in said.items()},
-        accuracy={name: float(weight @ hit) for name, hit in right.items()},
-        balanced={
-            name: float(np.mean([np.average(hit[y == c], weights=weight[y == c]) for c in np.unique(y)]))
-            for name, hit in right.items()
-        },
-        surprises={name: _surprise(np.exp(lp), y, weight, price) for name, lp in said.items() if foretelling},
-        cost=cost,
-        brier={
-            name: float(weight @ ((np.exp(lp) - np.eye(lp.shape[1])[y]) ** 2).sum(axis=1))
-            for name, lp in said.items()
+        loss={name: by.loss(each, label) for name, each in proba.items()},
+        metric=by.metric,
+        surprises={
+            name: _surprise(each, label, weight, by.costs) for name, each in proba.items() if foretelling
         },
     )
 
 
 def _surprise(
-    proba: FloatArray, y: IntArray, weight: FloatArray, price: FloatArray | None
+    proba: FloatArray, label: FloatArray, weight: FloatArray, price: FloatArray | None
 ) -> dict[str, float]:
     """True scores less foretold ones."""
-    true = weighted_scores(proba, weight[:, None] * np.eye(proba.shape[1])[y], price)
+    true = weighted_scores(proba, label, price)
     foretold = weighted_scores(proba, weight[:, None] * proba, price)
     return {name: value - foretold[name] for name, value in true.items()}

@@ -3,6 +3,7 @@
 Layer 4: the scikit-learn face of the engine.
 """
 
+from sfboost.adaptation.scores import METRICS
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import AdaptedDomains, DomainOverview
 from sfboost.boosting.adapting import adapt
@@ -12,7 +13,7 @@ from sfboost.boosting.columns import Columns
 from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.evaluation import adapted_scorer
-from sfboost.boosting.metrics import METRICS, score_predictions
+from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import DomainEvaluation, DomainScores
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.streaming_adapter import Event, StreamingAdapter

@@ -151,9 +151,9 @@ def adapt(
         guard = found.guard or _without_sampling_error(found, stable_proba, X_unstable, sample_weight)
         if guard.break_even < _SMALL * guard.leak:
             warn(
-                f"The estimated gain of {100 * guard.gain:.1f} points would be undone by a leak of "
-                f"{guard.break_even:.3f}: if X_U follows f_S by more within a class, adapting costs "
-                f"accuracy. {NOT_CHECKED}.",
+                f"The estimated gain of {guard.yardstick.told(guard.gain)} would be undone by a leak of "
+                f"{guard.break_even:.3f}: if X_U follows f_S by more within a class, adapting makes "
+                f"answers worse. {NOT_CHECKED}.",
                 AdaptationWarning,
             )
     return with_note(found, NOT_CHECKED)
@@ -177,4 +177,5 @@ def _without_sampling_error(
         prior=found.prior,
         confusion=found.confusion,
         covariance=None,
+        yardstick=found.settings.yardstick("accuracy"),
     )

@@ -16,19 +16,18 @@ from scipy.stats import t as student
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.costs import check_costs
+from sfboost.adaptation.scores import METRICS, weighted_scores
 from sfboost.answers import BestAnswer, Case
 from sfboost.answers.play import AS_IS
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.components import NOT_APART
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.estimator import StableFeatureBoosting
-from sfboost.boosting.metrics import METRICS
 from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.performance import (
     Performance,
     estimate_performance,
     spreads,
-    weighted_scores,
 )
 from sfboost.encoding import is_frame
 from sfboost.marginal.probabilities import FloatArray

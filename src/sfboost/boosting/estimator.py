@@ -525,8 +525,9 @@ class StableFeatureBoosting(AdaptableClassifier):
         answer : {"best", "safe", "checked", "paper"}, default="best"
             As in `adapt`.
         metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
-            By which answers, gain and regret are told. None is the cost if the settings have costs, else
-            accuracy. All of them are in the records.
+            By which answers, gain and regret are told. None is the one that the settings judge by: their
+            `metric`, else the cost if they have costs, else accuracy. All of them are in the records. It
+            compares, and chooses nothing: that is up to the settings.
 
         Returns
         -------

@@ -19,8 +19,9 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.scores import LOSSES, METRICS, check_metric
 from sfboost.boosting.columns import is_search, tell_before_many_fits
-from sfboost.boosting.metrics import LOSSES, METRICS, score_predictions
+from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
 from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
@@ -66,7 +67,7 @@ def evaluate_domains(
         raise ValueError(
             f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
         )
-    check_metric(model, metric)
+    metric_of(model, metric)
     tell_before_many_fits(model, X)
     some = rows_to_learn(model, labels, domain) if pooled is None else np.arange(len(labels))
 
@@ -87,16 +88,10 @@ def evaluate_domains(
     return DomainEvaluation(tuple(Parallel(n_jobs=model.n_jobs)(rounds())))
 
 
-def check_metric(model: StableFeatureBoosting, metric: str | None) -> str:
-    """By which answers are compared: the cost where the model's settings have costs, else accuracy."""
-    priced = model.settings is not None and model.settings.costs is not None
-    known = (*METRICS, "cost") if priced else METRICS
-    if metric is None:
-        return "cost" if priced else "accuracy"
-    if metric not in known:
-        need = " (cost needs costs: Settings(costs=...), or --costs)" if metric == "cost" else ""
-        raise ValueError(f"metric={metric!r} is not known{need}: use one of {', '.join(known)}.")
-    return metric
+def metric_of(model: StableFeatureBoosting, metric: str | None = None) -> str:
+    """By which answers are compared: what is asked for, or what the model's settings judge by."""
+    by = model._choices(model.settings).yardstick("accuracy")
+    return by.metric if metric is None else check_metric(metric, by.costs is not None)
 
 
 def score_as_new(
@@ -154,7 +149,7 @@ def compare_on_domain(
     `pooled` is a fitted classifier of all features; None is the one that the model has. Only `labelled` is
     given labels of the new domain.
     """
-    y_new, by = np.asarray(y_new), check_metric(fitted, metric)
+    y_new, by = np.asarray(y_new), metric_of(fitted, metric)
     if len(y_new) < _FEWEST_ROWS:
         return skipped(None, len(y_new), f"{len(y_new)} rows are too few to adapt to and to score", by)
     price = fitted._costs()

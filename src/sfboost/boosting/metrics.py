@@ -6,15 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfboost.diagnostics.performance import weighted_scores
+from sfboost.adaptation.scores import METRICS, weighted_scores
 from sfboost.marginal.probabilities import FloatArray, IntArray
-
-#: Names of the scores, in the order in which they are shown.
-METRICS = ("accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece")
-#: Scores of which less is better.
-LOSSES = frozenset({"log_loss", "brier", "ece", "cost"})
-#: Scores in which a hundredth is a point.
-POINTS = frozenset({"accuracy", "balanced_accuracy", "auroc"})
 
 
 def score_predictions(
@@ -40,14 +33,6 @@ def score_predictions(
     """
     scores = weighted_scores(proba, np.eye(proba.shape[1])[y], costs, total=len(y), only=only)
     return {name: scores[name] for name in (*METRICS, "cost") if name in scores}
-
-
-#: How people call them.
-METRIC_NAMES = {name: name.replace("_", " ") for name in (*METRICS, "cost")} | {
-    "brier": "Brier",
-    "auroc": "AUROC",
-    "ece": "ECE",
-}
 
 
 def is_skewed(shares: Sequence[Sequence[float]]) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sfboost.boosting.metrics import LOSSES, METRIC_NAMES, METRICS, POINTS, is_skewed
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, METRICS, POINTS
+from sfboost.boosting.metrics import is_skewed
 
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", "adapted", "pooled", "labelled")

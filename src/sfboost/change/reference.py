@@ -71,7 +71,7 @@ class Reference:
         Of the unstable features, by column.
     groups : integer array of shape (d,)
         Columns of one feature (a category and its codes) have one number.
-    stable_score : float
+    stable_brier : float
         Brier score of f_S in own domains that it was not trained on, the mean over domains; 0 in files of
         before.
     """
@@ -82,17 +82,17 @@ class Reference:
     prior: FloatArray
     names: tuple[str, ...]
     groups: npt.NDArray[np.intp]
-    stable_score: float = 0.0
+    stable_brier: float = 0.0
 
     @property
-    def guess_score(self) -> float:
+    def guess_brier(self) -> float:
         """Brier score of a guess at random."""
-        return 1.0 - 1.0 / len(self.prior)
+        return (1.0 - 1.0 / len(self.prior)) / 2.0
 
     @property
     def misled(self) -> bool:
         """Whether f_S is clearly worse than a guess at random: a change is seen against it, if at all."""
-        return self.stable_score > _CLEARLY * self.guess_score
+        return self.stable_brier > _CLEARLY * self.guess_brier
 
     @classmethod
     def learn(
@@ -138,10 +138,12 @@ class Reference:
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Files of before measured the evidence in another way: nothing is known of it."""
+        """Files of before sum Brier scores over classes; older ones know nothing of today's evidence."""
+        state = dict(state)
+        if "stable_score" in state:
+            state["stable_brier"] = state.pop("stable_score") / 2.0
         if "neutral" not in state:
             return state
-        state = dict(state)
         del state["neutral"]
         state["domains"] = tuple(
             replace(
@@ -166,7 +168,7 @@ class Reference:
 def _brier(view: View, y: npt.NDArray[np.intp]) -> float:
     """Of f_S, on labelled rows."""
     wrong = np.exp(view.log_stable) - np.eye(view.log_stable.shape[1])[y]
-    return float(view.weight @ (wrong**2).sum(axis=1))
+    return float(view.weight @ (wrong**2).sum(axis=1)) / 2.0
 
 
 def average(views: Sequence[View]) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from sfboost.adaptation.scores import check_metric
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.marginal.probabilities import FloatArray
 
@@ -28,10 +29,14 @@ Costs = Annotated[
 BALANCED = "balanced"
 
 
-def with_costs(model: StableFeatureBoosting, text: str | None, y: Any) -> StableFeatureBoosting:
-    """The model, unfitted, with the costs of wrong decisions among the classes of `y`."""
+def judged_by(
+    model: StableFeatureBoosting, metric: str | None, text: str | None, y: Any
+) -> StableFeatureBoosting:
+    """The model, unfitted, with the score that counts, and what wrong decisions among the classes cost."""
     classes, counts = np.unique(y, return_counts=True)
     costs = read_costs(text, classes, counts / counts.sum())
+    if metric is not None:
+        model.set_params(settings__metric=check_metric(metric, costs is not None))
     return model if costs is None else model.set_params(settings__costs=costs.tolist())
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import typer
 
+from sfboost.adaptation.scores import METRIC_NAMES, POINTS
 from sfboost.boosting import DomainEvaluation
 from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
-from sfboost.boosting.metrics import METRIC_NAMES, POINTS
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
-from sfboost.cli.costs import Costs, with_costs
+from sfboost.cli.costs import Costs, judged_by
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure, evaluate_domains
 from sfboost.report.training import evaluation_rows
@@ -41,7 +41,7 @@ def evaluate(
     """
     voice = talk.voice()
     training, _ = read_training(train, columns, csv)
-    model = with_costs(o.make_model(context), costs, training.y)
+    model = judged_by(o.make_model(context), metric, costs, training.y)
     voice.note(*training.remarks)
     if rows_to_learn(configure(training, model), training.y, training.domain).size < len(training.y):
         voice.note(
@@ -49,7 +49,7 @@ def evaluate(
             "when another one plays the new one: more would not move the scores. Every row is scored."
         )
     with voice.waiting("Letting each domain play the new one"):
-        evaluation = evaluate_domains(training, model, metric)
+        evaluation = evaluate_domains(training, model)
     values = {
         "metric": evaluation.metric,
         "gain": evaluation.gain,
@@ -109,4 +109,7 @@ def _beside_accuracy(evaluation: DomainEvaluation) -> list[Line]:
         for metric, form in (("balanced_accuracy", ".1%"), ("auroc", ".3f"))
     ]
     told = "; ".join(means).replace("%", " %")
-    return [f"A class is rare, and accuracy says little of it. Means: {told}. --metric auroc compares by it."]
+    return [
+        f"A class is rare, and accuracy says little of it. Means: {told}. --metric auroc chooses and "
+        "compares by it."
+    ]

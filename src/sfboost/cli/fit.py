@@ -10,7 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Line, speaking
-from sfboost.cli.costs import Costs, with_costs
+from sfboost.cli.costs import Costs, judged_by
 from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import Project, class_names, drift_lines, learn
@@ -40,8 +40,8 @@ def fit(
     training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
     with voice.waiting("Fitting"):
-        model = with_costs(o.make_model(context), costs, training.y)
-        project = learn(training, model, evaluate=evaluate, metric=metric)
+        model = judged_by(o.make_model(context), metric, costs, training.y)
+        project = learn(training, model, evaluate=evaluate)
         save_project(project, output)
     voice.result(_values(project, output), *_words(project, output))
 

@@ -56,9 +56,9 @@ Metric = Annotated[
     str | None,
     typer.Option(
         "--metric",
-        help="By what answers are compared on own domains: accuracy (the default), "
-        f"{', '.join(METRICS[1:])}, or cost (with --costs, where it is the default). The choice itself goes "
-        "by Brier score, and by cost with --costs.",
+        help="What counts: own domains choose among answers by it, the guard of --answer safe judges by it, "
+        f"and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is the "
+        "default). By default answers are chosen by Brier score, and judged and compared by accuracy.",
     ),
 ]
 

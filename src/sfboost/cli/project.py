@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, DomainScores, StableFeatureBoosting
 from sfboost.boosting.evaluation import (
-    check_metric,
     default_classifier,
+    metric_of,
     pooled_proba,
     rows_to_learn,
     score_as_new,
@@ -128,16 +128,13 @@ def learn(
     settings: StableFeatureBoosting,
     *,
     evaluate: bool,
-    metric: str | None = None,
     answer: str = "best",
 ) -> Project:
     """Fit the model to labelled rows and keep what reports need.
 
-    Own domains are compared by `metric`. `answer` is what the model will be asked for: they are answered
-    alike.
+    `answer` is what the model will be asked for: own domains are answered alike.
     """
     check_id(training.roles.id, np.unique(training.y))
-    metric = check_metric(settings, metric)
     model = configure(training, settings)
     try:
         rows = (training.X, training.y, training.domain)
@@ -147,7 +144,7 @@ def learn(
     facts = replace(facts, missing=training.missing())
     if evaluate and len(training.domains) > 1:
         with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
-            found = evaluate_domains(training, settings, metric, answer)
+            found = evaluate_domains(training, settings, answer)
             facts = replace(facts, evaluation=evaluation_rows(found))
     pooled = None
     if model.pooled_ is None:
@@ -195,7 +192,6 @@ def in_options(sentence: str) -> str:
 def evaluate_domains(
     training: TrainingTable,
     settings: StableFeatureBoosting,
-    metric: str | None = None,
     answer: str = "best",
 ) -> DomainEvaluation:
     """Let each domain play the new one, from the table on: `sfboost run --hold-out` for all of them."""
@@ -204,12 +200,11 @@ def evaluate_domains(
             f"Evaluating needs at least two domains, got {training.domains[0]!r} alone: with one there is "
             "none left to train on."
         )
-    metric = check_metric(settings, metric)
     some = rows_to_learn(configure(training, settings), training.y, training.domain)
     scores = []
     for done, name in enumerate(in_order(training.domains)):
         _LOG.info("Own domains as the new one: %d of %d done", done, len(training.domains))
-        scores.append(_score_domain(training, settings, name, metric, some, answer))
+        scores.append(_score_domain(training, settings, name, some, answer))
     if all(score.decision == "skipped" for score in scores):
         raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
     return DomainEvaluation(tuple(scores))
@@ -233,16 +228,15 @@ def _score_domain(
     training: TrainingTable,
     settings: StableFeatureBoosting,
     name: str,
-    metric: str,
     some: IntArray,
     answer: str,
 ) -> DomainScores:
     rest, here = training.hold_out(name, some)
     try:
         rows, new = (rest.X, rest.y, rest.domain), (here.X, here.labels)
-        return score_as_new(configure(rest, settings), name, rows, new, answer=answer, metric=metric)
+        return score_as_new(configure(rest, settings), name, rows, new, answer=answer)
     except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
-        return skipped(name, len(here.X), in_options(str(error)), metric)
+        return skipped(name, len(here.X), in_options(str(error)), metric_of(settings))
 
 
 def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:

@@ -10,7 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
-from sfboost.cli.costs import Costs, with_costs
+from sfboost.cli.costs import Costs, judged_by
 from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many, refuse_for_many
 from sfboost.cli.inputs import read_new, read_training, require_id, take_new
 from sfboost.cli.outcome import finish
@@ -85,10 +85,10 @@ def run(
     training, held = read_training(train, columns, csv, hold_out)
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
-        model = with_costs(o.make_model(context), costs, training.y)
+        model = judged_by(o.make_model(context), metric, costs, training.y)
         # A leak asks for the safe answer.
         kind_of_answer = adapting.answer.value if adapting.leak is None else "safe"
-        project = learn(training, model, evaluate=evaluate, metric=metric, answer=kind_of_answer)
+        project = learn(training, model, evaluate=evaluate, answer=kind_of_answer)
     rows = name = None
     if held is not None:
         rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)

@@ -17,7 +17,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import norm
 
-from sfboost.adaptation.costs import cheapest, check_costs, decided
+from sfboost.adaptation.costs import check_costs
+from sfboost.adaptation.scores import scores_by_label, weighted_scores
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
@@ -26,7 +27,6 @@ PairPredictor = Callable[[IntArray, IntArray], FloatArray]
 # Up to so many pairs of rows all are looked at; beyond, each row is paired with some others.
 _ALL_PAIRS = 40_000
 _REPLICATES = 100
-_BINS = 15
 # Below this informativeness ε⁻¹ is noise.
 _LEAST_INFORMATIVE = 0.02
 
@@ -193,83 +193,6 @@ def confidence_based(proba: Any, cost: Any = None) -> dict[str, float]:
     return weighted_scores(own, own / len(own), None if cost is None else check_costs(cost, own.shape[1]))
 
 
-def weighted_scores(
-    proba: FloatArray,
-    label: FloatArray,
-    cost: FloatArray | None = None,
-    total: float = 1.0,
-    only: str | None = None,
-) -> dict[str, float]:
-    """Scores of predictions whose labels are known as weights of each class; some may be negative.
-
-    Balanced accuracy is of the classes that have a weight; AUROC is nan where one has none. With costs both
-    accuracies are those of the cheapest decisions.
-
-    Parameters
-    ----------
-    proba : array of shape (m, K)
-    label : array of shape (m, K)
-        Weight of the row with each class as its label; sums to `total` over all.
-    only : str, optional
-        The one score that is wanted.
-    """
-    n_classes = proba.shape[1]
-    mass, added = label @ np.ones(n_classes), _by_label(proba, label, cost, total, only)
-    scores = {name: float(np.einsum("ij,ij->", label, each)) / total for name, each in added.items()}
-    if only in (None, "auroc"):
-        ranked = range(1, 2) if n_classes == 2 else range(n_classes)
-        pairs = [auroc(proba[:, c], label[:, c], mass - label[:, c]) for c in ranked]
-        scores["auroc"] = float(np.mean(pairs))
-    if only in (None, "ece"):
-        right = np.einsum("ij,ij->i", label, _decided(proba))
-        confidence = np.ascontiguousarray(proba.T).max(axis=0)  # along rows: many times as fast
-        bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
-        scores["ece"] = float(np.abs(np.bincount(bins, right - mass * confidence, _BINS)).sum()) / total
-    return scores
-
-
-def _by_label(
-    proba: FloatArray,
-    label: FloatArray,
-    cost: FloatArray | None,
-    total: float = 1.0,
-    only: str | None = None,
-) -> dict[str, FloatArray]:
-    """What each row adds to each score with each class as its label, of shape (m, K)."""
-    right, weight = _decided(proba, cost), label.sum(axis=0)
-    there = weight > 0.0
-    balance = np.where(there, total / (max(there.sum(), 1) * np.where(there, weight, 1.0)), 0.0)
-    added: dict[str, Callable[[], FloatArray]] = {
-        "accuracy": lambda: right,
-        "balanced_accuracy": lambda: right * balance,
-        "log_loss": lambda: -np.log(np.maximum(proba, np.finfo(np.float64).eps)),
-        # Half of the multi-class sum, so that with two classes it is the usual (p − y)².
-        "brier": lambda: (np.einsum("ij,ij->i", proba, proba)[:, None] - 2.0 * proba + 1.0) / 2.0,
-    }
-    if cost is not None:
-        added["cost"] = lambda: cost[:, cheapest(proba, cost)].T
-    return {name: each() for name, each in added.items() if only in (None, name)}
-
-
-def _decided(proba: FloatArray, cost: FloatArray | None = None) -> FloatArray:
-    return np.eye(proba.shape[1])[decided(proba, cost)]
-
-
-def auroc(score: FloatArray, positive: FloatArray, negative: FloatArray) -> float:
-    """Share of (positive, negative) pairs that are in order, ties counting half; both are weights of rows.
-
-    Examples
-    --------
-    >>> auroc(np.array([0.1, 0.4, 0.4]), np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0]))
-    0.75
-    """
-    values, place = np.unique(score, return_inverse=True)
-    up, down = (np.bincount(place, part, len(values)) for part in (positive, negative))
-    below = np.cumsum(down) - down / 2.0
-    whole = up.sum() * down.sum()
-    return float(up @ below / whole) if whole > 0.0 else float("nan")
-
-
 def _pairs(n_rows: int, pairings: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Rows to take X_S from, and rows to take X_U from."""
     every = np.arange(n_rows)
@@ -305,7 +228,7 @@ def _leak_reach(
     pair = weight[i] * weight[k]
     evidence = (pair / pair.sum())[:, None] * stable[i] / statistics.prior
     reach = {}
-    for name, added in _by_label(proba, label, cost).items():
+    for name, added in scores_by_label(proba, label, cost).items():
         slope = np.linalg.solve(statistics.confusion.T, (evidence * added).T).T
         # L sums to zero over the classes, and none of its entries is beyond δ.
         reach[name] = leak * float(np.abs(slope - np.median(slope, axis=1, keepdims=True)).sum())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sfboost.boosting.metrics import LOSSES, METRIC_NAMES, POINTS
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts, labels_used
 from sfboost.report.own_domains import METHODS, mean_of, own_domains

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sfboost.adaptation.scores import LOSSES
 from sfboost.boosting import METRICS
-from sfboost.boosting.metrics import LOSSES
 
 #: Answers beside each other; the last one was given labels.
 METHODS = ("stable", "adapted", "pooled", "labelled")

@@ -10,7 +10,8 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from sfboost.boosting.metrics import LOSSES, METRIC_NAMES, POINTS, is_skewed
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
+from sfboost.boosting.metrics import is_skewed
 from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts, Scores
 from sfboost.report.meaning_picture import draw_meanings
