@@ -1,0 +1,116 @@
+"""What is gained by saying which score counts: answers chosen by it, beside those chosen by Brier score.
+
+    python studies/study_metric.py --out metric.jsonl [--tables heart_disease] [--learner boosting] [--most 4]
+
+Rows, kinds of change and models are those of `sfboost reproduce shifts`. Each metric has a model of its own,
+`Settings(metric=...)`; its answer is scored by that metric, and so is the answer of a model without one.
+Finished domains are in the file and are not done again. Prints means over the domains of each table.
+"""
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+
+import pandas as pd
+from sklearn.base import clone
+
+from sfboost import Settings
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
+from sfboost.boosting import score_predictions
+from sfboost.lab.experiments.origin import origin
+from sfboost.lab.experiments.shifts import suite
+
+METRICS = ("accuracy", "balanced_accuracy", "auroc", "log_loss")
+HARD = ("strongest mirrored", "all mirrored", "strongest shuffled", "all shuffled")
+#: Columns of the page → kinds of change.
+SHOWN = {
+    "as is": ("as is",),
+    "mirrored and shuffled": HARD,
+    "class means reversed": ("class means reversed",),
+}
+
+
+def study(name, learner):
+    """One list of records for each new domain."""
+    for group in suite._in_turn(name, suite.TABLES[name], learner, 0, False, ("best",)):
+        run = group.runs[0]
+        if run.data.get("own") is None:
+            yield run.data["new"], lambda run=run: measured(run)
+
+
+def measured(run):
+    fitted, made = suite._fit(run), []
+    own = fitted.domains
+    models = {None: fitted.model}
+    for metric in METRICS:
+        models[metric] = clone(fitted.model).set_params(settings=Settings(metric=metric))
+        models[metric].fit(fitted.X, own.own.y, sample_domain=own.domain)
+    wanted = {kind for kinds in SHOWN.values() for kind in kinds}
+    for place, new in suite._places(run, fitted):
+        kind, X, y = place.removeprefix("test-"), new.rows.matrix(), new.rows.y
+        if kind not in wanted:
+            continue
+        adapted = {metric: model.adapt(X) for metric, model in models.items()}
+        scores = {metric: score_predictions(y, each.predict_proba(X)) for metric, each in adapted.items()}
+        for metric in METRICS:
+            made.append(
+                {
+                    "kind": kind,
+                    "metric": metric,
+                    "usual": round(scores[None][metric], 5),
+                    "chosen": round(scores[metric][metric], 5),
+                    "same": adapted[metric].weights_ == adapted[None].weights_,
+                }
+            )
+    return made
+
+
+def page(records):
+    """The table of docs/how-good.md: gain by choosing so, and how often the answer is another one."""
+    rows = pd.DataFrame(records)
+    sign = rows["metric"].map(lambda metric: -1.0 if metric in LOSSES else 1.0)
+    rows["gain"] = sign * (rows["chosen"] - rows["usual"])
+    lines = [_line(["table", "chosen by", *SHOWN]), _line(["---"] * (len(SHOWN) + 2))]
+    for (table, learner, metric), part in rows.groupby(["table", "learner", "metric"], sort=False):
+        cells = []
+        for kinds in SHOWN.values():
+            here = part[part["kind"].isin(kinds)]
+            gain, other = here["gain"].mean(), (~here["same"]).mean()
+            told = f"{100 * gain:+.1f}" if metric in POINTS else f"{gain:+.3f}"
+            cells.append(f"{told} ({100 * other:.0f} %)")
+        lines.append(_line([f"{table} ({part['new'].nunique()}), {learner}", METRIC_NAMES[metric], *cells]))
+    return lines
+
+
+def _line(cells):
+    return f"| {' | '.join(cells)} |"
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tables", nargs="+", default=list(suite.TABLES))
+    parser.add_argument("--learner", choices=["logistic", "boosting"], default="logistic")
+    parser.add_argument("--most", type=int, default=None, help="New domains of each table; all by default.")
+    parser.add_argument("--out", type=Path, required=True, help="Records, one line each; resumable.")
+    told = parser.parse_args()
+    known = [json.loads(line) for line in told.out.read_text().splitlines()] if told.out.exists() else []
+    done = {(r["table"], r["learner"], r["new"]) for r in known}
+    warnings.simplefilter("ignore")
+    for table in told.tables:
+        for new, measure in study(table, told.learner):
+            if (table, told.learner, new) in done or (told.most is not None and new >= told.most):
+                continue
+            key = {"table": table, "learner": told.learner, "new": new, **origin()}
+            made = [key | record for record in measure()]
+            with told.out.open("a") as file:
+                file.writelines(json.dumps(record) + "\n" for record in made)
+            known += made
+            print(table, new, flush=True)
+    print("", *page(known), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
