@@ -74,7 +74,7 @@ def measured(run):
                 "p": None if change is None else change.p_value,
                 "verdict": None if change is None else change.verdict,
                 "accuracy": {k: round(float((v.argmax(axis=1) == y).mean()), 5) for k, v in said.items()},
-                "brier": {k: round(brier(v, y), 5) for k, v in said.items()},
+                "brier": {k: round(brier(v, y), 6) for k, v in said.items()},
             }
         )
     return made
@@ -115,7 +115,7 @@ def _line(cells):
 
 
 def brier(proba, y):
-    return float(((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1).mean())
+    return float(((proba - np.eye(proba.shape[1])[y]) ** 2).sum(axis=1).mean()) / 2
 
 
 def main():

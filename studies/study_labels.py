@@ -53,7 +53,7 @@ def measured(run):
                         "labels": count,
                         "decision": adapted.decision_,
                         "accuracy": round(float((proba.argmax(axis=1) == y[rest]).mean()), 5),
-                        "brier": round(float((wrong**2).sum(axis=1).mean()), 5),
+                        "brier": round(float((wrong**2).sum(axis=1).mean()) / 2, 6),
                     }
                 )
     return made

@@ -185,3 +185,15 @@ def test_a_user_s_classifier_is_taken_as_it_is():
 def test_there_are_no_more_directions_than_rows():
     X = np.random.default_rng(0).normal(size=(3, 5))
     assert len(Directions.of(Columns((0, 1, 2, 3, 4), tuple("abcde")), X, 8)) == 3
+
+
+def test_the_number_of_directions_is_chosen_by_what_counts(fitted):
+    model, *_ = fitted
+    (X, y, domain), _ = known_and_new()
+    plain = model.components_
+    np.testing.assert_allclose(plain.judged, plain.accuracy)
+    ranked = clone(model).set_params(settings=sfboost.Settings(metric="log_loss")).fit(X, y, domain)
+    loss = ranked.components_.log_loss
+    np.testing.assert_allclose(ranked.components_.judged, 1.0 - loss)
+    assert ranked.components_.chosen == ranked.components_.numbers[loss[1:].mean(axis=1).argmin()]
+    assert "in log loss in the mean" in ranked.components_.reason

@@ -68,7 +68,7 @@ class Yardstick:
         label = share[:, None] * truth
         return self.loss(before, label) - self.loss(after, label)
 
-    def told(self, gain: float, error: float | None = None, digits: int = 1) -> str:
+    def told(self, gain: float, error: float | None = None, digits: int = 1, sign: str = "") -> str:
         """A gain, and its error if it is known, in words.
 
         Examples
@@ -76,13 +76,12 @@ class Yardstick:
         >>> Yardstick("auroc").told(0.05, 0.01), Yardstick("brier").told(0.05, 0.01, 2)
         ('5.0 ± 1.0 points of AUROC', '0.050 ± 0.010 in Brier score')
         """
-        name, points = METRIC_NAMES[self.metric], self.metric in POINTS
-        scale, digits = (100.0, digits) if points else (1.0, digits + 1)
-        known = [value for value in (gain, error) if value is not None]
-        figures = " ± ".join(f"{scale * value:.{digits}f}" for value in known)
-        if points:
-            return f"{figures} points of {name}"
-        return f"{figures} in {({'brier': 'Brier score', 'cost': 'cost a row'}).get(self.metric, name)}"
+        name, scale, unit = METRIC_NAMES[self.metric], 100.0, "points of"
+        if self.metric not in POINTS:
+            name = {"brier": "Brier score", "cost": "cost a row"}.get(self.metric, name)
+            scale, unit, digits = 1.0, "in", digits + 1
+        within = "" if error is None else f" ± {scale * error:.{digits}f}"
+        return f"{scale * gain:{sign}.{digits}f}{within} {unit} {name}"
 
 
 def weighted_scores(

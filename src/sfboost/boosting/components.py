@@ -21,6 +21,7 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.scores import Yardstick
 from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.training import Training
 from sfboost.boosting.columns import Columns
@@ -105,6 +106,10 @@ class PlayedComponents:
     temperature : Temperature
         Of the adapted answer along the chosen number: both parts read the same columns, and together they
         would be too sure.
+    metric : str
+        By what the number is chosen, and whether it helps.
+    worth : array of shape (1 + numbers, domains), or None
+        By that: more is better. None is accuracy.
     """
 
     domains: tuple[Any, ...]
@@ -112,21 +117,29 @@ class PlayedComponents:
     accuracy: FloatArray
     log_loss: FloatArray
     temperature: Temperature
+    metric: str = "accuracy"
+    worth: FloatArray | None = None
+
+    @property
+    def judged(self) -> FloatArray:
+        """What decides, in domains in which it can be told."""
+        worth = self.accuracy if self.worth is None else self.worth
+        return worth[:, ~np.isnan(worth).any(axis=0)]
 
     @property
     def chosen(self) -> int:
         """The number that was best in the mean, each domain counting the same."""
-        if not self.domains:
+        if not self.judged.size:
             return _NUMBERS[1]
-        accuracy, loss = self.accuracy[1:].mean(axis=1), self.log_loss[1:].mean(axis=1)
-        tied = accuracy >= accuracy.max() - _TOLERANCE
+        worth, loss = self.judged[1:].mean(axis=1), self.log_loss[1:].mean(axis=1)
+        tied = worth >= worth.max() - _TOLERANCE
         return self.numbers[int(np.argmin(np.where(tied, loss, np.inf)))]
 
     @property
     def gain(self) -> float:
-        """Accuracy that it adds to f_S in the mean."""
+        """What it adds to f_S in the mean."""
         row = 1 + self.numbers.index(self.chosen)
-        return float((self.accuracy[row] - self.accuracy[0]).mean()) if self.domains else 0.0
+        return float((self.judged[row] - self.judged[0]).mean()) if self.judged.size else 0.0
 
     @property
     def helps(self) -> bool:
@@ -141,7 +154,7 @@ class PlayedComponents:
         done = "gained" if self.helps else "did not gain"
         return (
             f"{len(self.domains)} own domains, each left out with its labels hidden, {done} by adapting "
-            f"along {self.chosen} components ({100 * self.gain:+.1f} points of accuracy in the mean)"
+            f"along {self.chosen} components ({Yardstick(self.metric).told(self.gain, sign='+')} in the mean)"
         )
 
 
@@ -264,14 +277,27 @@ def play_components(
     parts = rows_by_domain(where)
     accuracy = [[_right(said_here[rows], truth[rows]) for _, rows in parts] for said_here in said]
     loss = [[_loss(said_here[rows], truth[rows]) for _, rows in parts] for said_here in said]
+    by = choices.yardstick("accuracy")
+    worth = [[_worth(said_here[rows], truth[rows], by) for _, rows in parts] for said_here in said]
     played = PlayedComponents(
-        tuple(name for name, _ in parts), _NUMBERS, np.array(accuracy), np.array(loss), Temperature()
+        tuple(name for name, _ in parts),
+        _NUMBERS,
+        np.array(accuracy),
+        np.array(loss),
+        Temperature(),
+        by.metric,
+        np.array(worth),
     )
     return replace(played, temperature=scalings[1 + _NUMBERS.index(played.chosen)])
 
 
 def _right(log_proba: FloatArray, y: IntArray) -> float:
     return float((log_proba.argmax(axis=1) == y).mean())
+
+
+def _worth(log_proba: FloatArray, y: IntArray, by: Yardstick) -> float:
+    label = np.eye(log_proba.shape[1])[y] / len(y)
+    return 1.0 - by.loss(np.exp(log_proba), label)
 
 
 def _loss(log_proba: FloatArray, y: IntArray) -> float:

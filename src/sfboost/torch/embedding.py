@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.adaptation.scores import Yardstick
 from sfboost.boosting.components import domain_splits
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.marginal.probabilities import FloatArray
@@ -29,18 +30,21 @@ Fit = Callable[[npt.NDArray[np.intp]], Any]
 
 @dataclass(frozen=True, eq=False)
 class Preference:
-    """Accuracies in own domains, each left out in turn and adapted to with its labels hidden.
+    """Scores in own domains, each left out in turn and adapted to with its labels hidden.
 
     Attributes
     ----------
     domains : tuple
     learned, components : arrays of shape (domains,)
-        By the learned split, and along components.
+        By the learned split, and along components; more is better.
+    metric : str
+        What it is the score of.
     """
 
     domains: tuple[Any, ...]
     learned: FloatArray
     components: FloatArray
+    metric: str = "accuracy"
 
     @property
     def gain(self) -> float:
@@ -62,7 +66,7 @@ class Preference:
         """In one sentence."""
         return (
             f"along components {len(self.domains)} own domains, each left out with its labels hidden, have "
-            f"{100 * self.gain:+.1f} ± {100 * self.error:.1f} points of accuracy against the learned split"
+            f"{Yardstick(self.metric).told(self.gain, self.error, sign='+')} against the learned split"
         )
 
 
@@ -98,16 +102,22 @@ def preference(
     played = model.components_
     assert played is not None
     row = 1 + played.numbers.index(played.chosen) if played.helps else 0
-    along = dict(zip(played.domains, played.accuracy[row], strict=True))
+    by = model._choices(model.settings).yardstick("accuracy")
+    worth = played.accuracy if played.worth is None else played.worth
+    along = dict(zip(played.domains, worth[row], strict=True))
     learned = {}
     for inside, outside in domain_splits(np.searchsorted(model.classes_, y), domain, _MOST_GROUPS):
         split = learn(inside)
         for name in np.unique(domain[outside]):
             here = outside[domain[outside] == name]
-            learned[name] = split.adapt(features[here]).score(features[here], y[here])
-    names = tuple(name for name in along if name in learned)
+            label = (y[here][:, None] == split.classes_) / len(here)
+            learned[name] = 1.0 - by.loss(split.adapt(features[here]).predict_proba(features[here]), label)
+    names = tuple(name for name in along if not np.isnan(along[name] - learned.get(name, np.nan)))
     if len(names) < _FEWEST:
         return None
     return Preference(
-        names, np.array([learned[name] for name in names]), np.array([along[name] for name in names])
+        names,
+        np.array([learned[name] for name in names]),
+        np.array([along[name] for name in names]),
+        by.metric,
     )
