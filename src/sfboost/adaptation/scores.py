@@ -104,9 +104,11 @@ def weighted_scores(
     only : str, optional
         The one score that is wanted.
     """
-    n_classes = proba.shape[1]
-    mass, added = label @ np.ones(n_classes), scores_by_label(proba, label, cost, total, only)
+    n_classes, added = proba.shape[1], scores_by_label(proba, label, cost, total, only)
     scores = {name: float(np.einsum("ij,ij->", label, each)) / total for name, each in added.items()}
+    if only not in (None, "auroc", "ece"):
+        return scores
+    mass = label @ np.ones(n_classes)
     if only in (None, "auroc"):
         ranked = range(1, 2) if n_classes == 2 else range(n_classes)
         pairs = [auroc(proba[:, c], label[:, c], mass - label[:, c]) for c in ranked]
@@ -127,12 +129,10 @@ def scores_by_label(
     only: str | None = None,
 ) -> dict[str, FloatArray]:
     """What each row adds to each score with each class as its label, of shape (m, K)."""
-    right, weight = _decided(proba, cost), label.sum(axis=0)
-    there = weight > 0.0
-    balance = np.where(there, total / (max(there.sum(), 1) * np.where(there, weight, 1.0)), 0.0)
+    right = _decided(proba, cost)
     added: dict[str, Callable[[], FloatArray]] = {
         "accuracy": lambda: right,
-        "balanced_accuracy": lambda: right * balance,
+        "balanced_accuracy": lambda: right * _balance(label, total),
         "log_loss": lambda: -np.log(np.maximum(proba, np.finfo(np.float64).eps)),
         # Half of the multi-class sum, so that with two classes it is the usual (p − y)².
         "brier": lambda: (np.einsum("ij,ij->i", proba, proba)[:, None] - 2.0 * proba + 1.0) / 2.0,
@@ -140,6 +140,13 @@ def scores_by_label(
     if cost is not None:
         added["cost"] = lambda: cost[:, cheapest(proba, cost)].T
     return {name: each() for name, each in added.items() if only in (None, name)}
+
+
+def _balance(label: FloatArray, total: float) -> FloatArray:
+    """What a right decision counts, by class: classes that are there count the same."""
+    weight = label.sum(axis=0)
+    there = weight > 0.0
+    return np.where(there, total / (max(there.sum(), 1) * np.where(there, weight, 1.0)), 0.0)
 
 
 def _decided(proba: FloatArray, cost: FloatArray | None = None) -> FloatArray:
