@@ -342,6 +342,16 @@ def test_own_domains_choose_by_the_metric_of_the_settings(metric):
     assert [d.decision for d in other.domains] == [d.decision for d in result.domains]
 
 
+def test_a_score_that_own_domains_did_not_judge_by_is_not_taken_in_silence():
+    X, y, domain = wards(agreements=(0.9, 0.8, 0.85), n=400)
+    model = StableFeatureBoosting([0], [1]).fit(X, y, domain)
+    X_new, _ = draw_anticausal(400, 0.1, 9)
+    for settings, name in ((Settings(metric="auroc"), "AUROC"), (Settings(costs=1 - np.eye(2)), "cost")):
+        with pytest.warns(UserWarning, match=f"judged answers by Brier .* to choose by {name}"):
+            adapted = model.adapt(X_new, settings=settings)
+        assert adapted.weights_ == model.adapt(X_new).weights_
+
+
 def test_a_metric_changes_the_answer_where_own_domains_disagree():
     """Eight in a hundred are positive: ranking them is another task than saying how likely each is."""
     rng = np.random.default_rng(0)

@@ -143,6 +143,7 @@ def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
         "fit", files.train, *ROLES, "--metric", "auroc", "-o", files.train.parent / "auroc.sfb"
     )
     assert {row["metric"] for row in told["evaluation"]} == {"auroc"}
+    assert sfboost.json("info", files.train.parent / "auroc.sfb")["answers chosen by"] == "AUROC"
     done = sfboost("evaluate", files.train, *ROLES, "--metric", "f1", code=2)
     assert "use one of accuracy" in " ".join(done.output.split())
 

@@ -15,9 +15,11 @@ from sfboost.adaptation.checks import check_known_labels
 from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.scores import METRIC_NAMES
 from sfboost.adaptation.settings import ANSWERS, Choices, resolve
 from sfboost.answers import AnswerRows, best_answer
 from sfboost.answers.candidates import BoostSettings
+from sfboost.answers.play import USUAL_METRIC
 from sfboost.answers.recalibrating import right_by_labels
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
@@ -176,6 +178,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         if answer == "best":
             rows, note = self._rows_to_answer(X, sample_weight, (log_stable, unstable))
             answer = "best" if rows is not None else self._without_best()
+        if answer == "best":
+            self._check_score(choices)
         if many:
             training = with_leak(self.training_, leak, answer)
             return adapt_domains(
@@ -225,6 +229,17 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             return None, NO_EXPERIENCE
         rows = self.answer_rows(X, sample_weight, parts)
         return rows, None if rows is not None else NO_NUMBERS
+
+    def _check_score(self, choices: Choices) -> None:
+        """Warn where another score is asked for than own domains judged by."""
+        asked = choices.yardstick(USUAL_METRIC).metric
+        judged = self.training_.experience.yardstick(choices).metric
+        if asked != judged and (choices.metric or choices.costs):
+            warn(
+                f"Own domains judged answers by {METRIC_NAMES[judged]} when this model was fitted, and choose "
+                f"by that: fit it with these settings to choose by {METRIC_NAMES[asked]}.",
+                AdaptationWarning,
+            )
 
     def _best(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 import sfboost
+from sfboost.adaptation.scores import METRIC_NAMES
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
@@ -62,6 +63,11 @@ def _contents(loaded: Any) -> dict[str, Any]:
             "stable classifier": type(model.stable_).__name__,
             "training domains": {str(domain.name): domain.n_rows for domain in model.domains_},
         }
+        experience = model.training_.experience
+        if experience is not None:
+            known["answers chosen by"] = METRIC_NAMES[
+                experience.yardstick(model._choices(model.settings)).metric
+            ]
         roles = getattr(model, "table_", {}).get("roles", {})
         known |= {name: roles[name] for name in ("target", "domain", "id") if roles.get(name)}
     adaptation: Any = loaded if adapted is None else adapted.adaptation
