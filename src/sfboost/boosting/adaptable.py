@@ -236,8 +236,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         judged = self.training_.experience.yardstick(choices).metric
         if asked != judged and (choices.metric or choices.costs):
             warn(
-                f"Own domains judged answers by {METRIC_NAMES[judged]} when this model was fitted, and choose "
-                f"by that: fit it with these settings to choose by {METRIC_NAMES[asked]}.",
+                f"Own domains judged answers by {METRIC_NAMES[judged]} when this model was fitted, and "
+                f"choose by that: fit it with these settings to choose by {METRIC_NAMES[asked]}.",
                 AdaptationWarning,
             )
 
