@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.adaptation import Adaptation
@@ -17,9 +16,8 @@ from sfboost.answers.recalibrating import put_right
 from sfboost.answers.rows import AnswerRows
 from sfboost.answers.suspecting import change_of_rows
 from sfboost.change import Change
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 #: Fewer rows, for each class, teach an answer nothing: put back to their mean, features may say the opposite.
 FEWEST_ROWS = 5
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from sfboost.adaptation.scores import Yardstick
 from sfboost.adaptation.settings import Choices
@@ -17,8 +16,7 @@ from sfboost.answers.quiet import QuietAnswers
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
 from sfboost.change.reference import average
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import IntArray
 
 #: Domains that are put through changes, at most, and rows of each.
 MOST_PLAYED, MOST_ROWS = 8, 1000

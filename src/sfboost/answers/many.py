@@ -17,7 +17,6 @@ from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.answers.best import FEWEST_ROWS
@@ -40,9 +39,7 @@ from sfboost.change import Change
 from sfboost.change.many import ManyChanges
 from sfboost.change.testing import too_few
 from sfboost.diagnostics.by_domain import rows_by_domain
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 # Candidates that are fitted to one domain at a time.
 _BY_DOMAIN = ("mended", "dropped", "grafted")

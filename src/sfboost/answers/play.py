@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfboost.adaptation.scores import Yardstick, weighted_scores
 from sfboost.adaptation.settings import Choices
@@ -17,9 +16,7 @@ from sfboost.answers.rows import AnswerRows
 from sfboost.answers.stress import SAME_BUT_FOR_UNITS, kinds_of_stress, stressed
 from sfboost.answers.suspecting import change_of_rows
 from sfboost.change import Reference
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: What a domain is when nothing is done to it.
 AS_IS = "as is"

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from sfboost.answers.candidates import Answer, BoostedAnswer, BoostSettings, PooledAnswer, boost
 from sfboost.answers.mending import Habits
@@ -20,9 +19,7 @@ from sfboost.change import View
 from sfboost.change.view import centred
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.objectives import log_proba_from_logits
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: Their names.
 AVERAGED, COMPONENTS = "averaged", "components"

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
 from sfboost.change import View
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
-IntArray = npt.NDArray[np.intp]
 Stress = Callable[[FloatArray, IntArray, IntArray, np.random.Generator], FloatArray]
 
 

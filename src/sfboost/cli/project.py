@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, DomainScores, StableFeatureBoosting
@@ -23,13 +22,12 @@ from sfboost.boosting.evaluation import (
 )
 from sfboost.boosting.scored_domains import skipped
 from sfboost.encoding import Encoder
+from sfboost.marginal.probabilities import IntArray
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
 from sfboost.report.training import evaluation_rows, training_of
 from sfboost.selection import StableFeatureSelector
 from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import COMPONENTS, Roles
-
-IntArray = npt.NDArray[np.intp]
 
 _LOG = logging.getLogger(__name__)
 _LABEL_SHIFT = re.compile(r" With kind='likelihood' (.*?) would be stable\.")

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from sfboost.marginal.probabilities import FloatArray
-
-IntArray = npt.NDArray[np.intp]
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 # Domains of a stack differ in size by at most this factor: so much of a stack may be empty places.
 _SPREAD = 1.2

@@ -10,17 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from sfboost.adaptation.guard import SAMPLING_REACH
 from sfboost.heads.objectives import log_proba_from_logits, n_logit_columns
 from sfboost.marginal import floored_log, log_combine
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.pooling.batched import climb, curve, log_evidence
 from sfboost.pooling.grouping import DomainStack, stacks
 from sfboost.pooling.shares import shrunken_shares
-
-IntArray = npt.NDArray[np.intp]
 
 _ROUNDS = 30
 # Rows at a time, where each brings the covariance of its domain.
