@@ -95,7 +95,7 @@ def test_the_gain_is_that_of_the_score_that_counts(binary, metric):
     assert true > 0.02
     assert guard.gain == pytest.approx(true, abs=0.15 * true)
     assert guard.accepts
-    names = {"log_loss": "in log loss", "brier": "in Brier score", "auroc": "points of AUROC"}
+    names = {"log_loss": "in log loss", "brier": "in Brier score", "auroc": "in AUROC"}
     assert names.get(metric, "accuracy") in guard.decision("Some rows").reason
 
 

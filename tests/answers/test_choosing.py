@@ -245,7 +245,7 @@ def test_where_errors_have_a_price_own_domains_choose_by_it(cases):
     assert chosen.weights == {"boosted": 1.0}
     assert "0.500 ± 0.000 in cost a row" in chosen.reason
     ranked = [replace(one, metric="auroc") for one in priced]
-    assert "50.00 ± 0.00 points of AUROC" in choose(change(1e-6), ranked, NAMES).reason
+    assert "0.500 ± 0.000 in AUROC" in choose(change(1e-6), ranked, NAMES).reason
 
 
 def test_a_domain_whose_losses_cannot_be_told_does_not_choose(cases):

@@ -332,7 +332,7 @@ def test_own_domains_choose_by_the_metric_of_the_settings(metric):
     told = {
         "brier": "in Brier score",
         "log_loss": "in log loss",
-        "auroc": "of AUROC",
+        "auroc": "in AUROC",
         "ece": "no other answer",
     }
     assert told.get(metric, f"points of {metric.replace('_', ' ')}") in adapted.reason_

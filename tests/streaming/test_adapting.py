@@ -1,5 +1,8 @@
 """A table in whatever parts, order and format gets the adaptation that it gets in memory."""
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import polars
 import pyarrow as pa
@@ -113,3 +116,17 @@ def test_no_accuracy_is_claimed_where_the_new_rows_contradict_it(tmp_path):
         assert told.accuracy is None
         assert told.withheld == model.adapt(new, **asked).adaptation.uncertainty.withheld
         assert told.withheld.startswith("X_U follows f_S within a class")
+
+
+def test_an_f_s_that_own_domains_contradict_is_doubted_in_blocks_as_it_is_in_memory(hospital):
+    """In own domains it is worse than a guess: no careful answer rests on it, wherever the rows are."""
+    model = copy(hospital.model)
+    experience = model.training_.experience
+    misled = replace(experience, reference=replace(experience.reference, stable_brier=1.0))
+    model.training_ = replace(model.training_, experience=misled)
+    with pytest.warns(UserWarning, match="worse than a guess"):
+        here = model.adapt(hospital.X, answer="safe")
+    with pytest.warns(UserWarning, match="worse than a guess"):
+        streamed = adapt_stream(model, hospital.folder, answer="safe").adapted
+    assert streamed.decision_ == here.decision_ == "kept stable"
+    assert streamed.reason_ == here.reason_

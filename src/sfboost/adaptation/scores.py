@@ -15,7 +15,7 @@ METRICS = ("accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece")
 #: Scores of which less is better.
 LOSSES = frozenset({"log_loss", "brier", "ece", "cost"})
 #: Scores in which a hundredth is a point.
-POINTS = frozenset({"accuracy", "balanced_accuracy", "auroc"})
+POINTS = frozenset({"accuracy", "balanced_accuracy"})
 #: How people call them.
 METRIC_NAMES = {name: name.replace("_", " ") for name in (*METRICS, "cost")} | {
     "brier": "Brier",
@@ -23,6 +23,19 @@ METRIC_NAMES = {name: name.replace("_", " ") for name in (*METRICS, "cost")} | {
     "ece": "ECE",
 }
 _BINS = 15
+
+
+def shown(metric: str, value: float | None, unit: str = " %", digits: int = 1) -> str:
+    """A score as people read it: accuracies in percent, to so many digits, all others as numbers.
+
+    Examples
+    --------
+    >>> shown("accuracy", 0.9123), shown("accuracy", 0.9123, "", 0), shown("auroc", 0.9123)
+    ('91.2 %', '91', '0.912')
+    """
+    if value is None or value != value:
+        return "–"
+    return f"{100 * value:z.{digits}f}{unit}" if metric in POINTS else f"{value:z.3f}"
 
 
 def check_metric(metric: str, priced: bool) -> str:
@@ -73,8 +86,8 @@ class Yardstick:
 
         Examples
         --------
-        >>> Yardstick("auroc").told(0.05, 0.01), Yardstick("brier").told(0.05, 0.01, 2)
-        ('5.0 ± 1.0 points of AUROC', '0.050 ± 0.010 in Brier score')
+        >>> Yardstick("accuracy").told(0.05, 0.01), Yardstick("brier").told(0.05, 0.01, 2)
+        ('5.0 ± 1.0 points of accuracy', '0.050 ± 0.010 in Brier score')
         """
         name, scale, unit = METRIC_NAMES[self.metric], 100.0, "points of"
         if self.metric not in POINTS:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import log_softmax
 
 from sfboost.adaptation import Adaptation
 from sfboost.answers.candidates import Answer, BoostSettings, believed_loss, boost, fit_candidates
@@ -16,7 +15,7 @@ from sfboost.answers.recalibrating import put_right
 from sfboost.answers.rows import AnswerRows
 from sfboost.answers.suspecting import change_of_rows
 from sfboost.change import Change
-from sfboost.marginal.probabilities import FloatArray, IntArray
+from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 
 #: Fewer rows, for each class, teach an answer nothing: put back to their mean, features may say the opposite.
 FEWEST_ROWS = 5
@@ -42,7 +41,7 @@ class BestAnswer:
         """The mixture, in log space, of shape (n, K)."""
         weights = self.choice.weights
         mixed = sum(weight * self.answers[name].log_proba(rows) for name, weight in weights.items())
-        return np.asarray(log_softmax(mixed, axis=1))
+        return log_softmax(np.asarray(mixed))
 
     def every_answer(self, rows: AnswerRows) -> dict[str, FloatArray]:
         """Probabilities of each candidate for these rows."""

@@ -21,6 +21,7 @@ from sfboost.answers.play import AS_IS, Case
 from sfboost.answers.quiet import AVERAGED, COMPONENTS
 from sfboost.change import Change
 from sfboost.change.testing import LEAST_POWER
+from sfboost.diagnostics.result import p_in_words
 
 # From here on a change counts, and here it is taken for sure.
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
@@ -254,12 +255,9 @@ def _kind(weights: dict[str, float]) -> str:
     return {"pooled": "pooled", AVERAGED: "pooled", "stable": "kept stable"}.get(name, "adapted")
 
 
-def _p(change: Change) -> str:
-    return "p < 0.001" if change.p_value < 0.001 else f"p = {change.p_value:.3f}"
-
-
 def _as_ever(change: Change) -> str:
-    return f"the unstable features speak as in your own {len(change.own)} domains ({_p(change)})"
+    p = p_in_words(change.p_value)
+    return f"the unstable features speak as in your own {len(change.own)} domains ({p})"
 
 
 def _likely(chance: float) -> str:
@@ -305,6 +303,7 @@ def _changed(
     cases: Sequence[Case],
     chance: float | None,
 ) -> str:
+    p = p_in_words(change.p_value)
     features = [feature for feature in change.features if feature.name in change.suspects]
     features.sort(key=lambda feature: -feature.importance)
     names = ", ".join(f"'{feature.name}'" for feature in features[:3])
@@ -312,13 +311,13 @@ def _changed(
     if change.verdict == "changed":
         sure = "Changed" if len(weights) == 1 else "Probably changed"
         what = f"{sure}: {names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
-        what += f"{len(change.own)} domains ({_p(change)})."
+        what += f"{len(change.own)} domains ({p})."
     elif chance is not None:
-        what = f"These rows alone do not show a change ({_p(change)}); {_likely(chance)}, in {names}."
+        what = f"These rows alone do not show a change ({p}); {_likely(chance)}, in {names}."
     elif change.verdict == "cannot tell":
-        what = f"{_cannot_tell(change)}, but something speaks for it ({_p(change)}), in {names}."
+        what = f"{_cannot_tell(change)}, but something speaks for it ({p}), in {names}."
     else:
-        what = f"A change is neither shown nor ruled out ({_p(change)}); if there is one, it is in {names}."
+        what = f"A change is neither shown nor ruled out ({p}); if there is one, it is in {names}."
     if len(weights) > 1:
         words = _WORDS if change.verdict == "changed" else {name: _suspected(name) for name in weights}
         return f"{what} The answer is {_in_words(weights, words)}."

@@ -17,7 +17,6 @@ from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import log_softmax
 
 from sfboost.answers.best import FEWEST_ROWS
 from sfboost.answers.candidates import (
@@ -39,7 +38,7 @@ from sfboost.change import Change
 from sfboost.change.many import ManyChanges
 from sfboost.change.testing import too_few
 from sfboost.diagnostics.by_domain import rows_by_domain
-from sfboost.marginal.probabilities import FloatArray, IntArray
+from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 
 # Candidates that are fitted to one domain at a time.
 _BY_DOMAIN = ("mended", "dropped", "grafted")
@@ -285,7 +284,7 @@ class ManyAnswers:
             answered = np.concatenate([mine for mine, _ in parts])
             said = _each_its_own(rows, parts)
             mixed[answered] += weights[name][answered, None] * said
-        return np.asarray(log_softmax(mixed, axis=1))
+        return log_softmax(mixed)
 
 
 def _each_its_own(rows: AnswerRows, parts: list[tuple[IntArray, Answer]]) -> FloatArray:

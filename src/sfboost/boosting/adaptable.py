@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -114,14 +115,14 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             features as trained where nothing changed, mended or boosted where something did, the stable
             features where nothing better is known, a blend where it is unclear (`decision_`, `reason_`,
             `change_`). It needs two training domains or more, and is "safe" otherwise.
-            "safe" allows for the leak of the stable predictor and for sampling error, and may blend or keep
-            the stable predictor. "checked" has no guard, and keeps the stable predictor where the rows are
+            "safe" allows for the leak of the stable predictor and for sampling error, and may keep the stable
+            predictor. "checked" has no guard, and keeps the stable predictor where the rows are
             few or it is not shown to be informative; with Settings("paper") that is what
             "best" and "safe" mean, unless a leak is given. "paper" adapts even there, and warns.
         leak : float, optional
-            δ that the guard allows for. None is the largest leak of the training domains on held-out rows, as
-            far as it is beyond sampling error; where it could not be measured the stable predictor is kept.
-            Given, it asks for the safe answer.
+            δ that the guard allows for. None is what the training domains lead to expect of another one, on
+            held-out rows; where it could not be measured the stable predictor is kept. Given, it asks for the
+            safe answer.
         settings : Settings, optional
             In place of the model's, for this call only.
         uncertainty : bool
@@ -156,8 +157,6 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         uncertainty: bool,
         sample_domain: Any,
     ) -> Any:
-        if answer not in ("best", *ANSWERS):
-            raise ValueError(f"answer={answer!r} is not known: use one of {['best', *ANSWERS]}.")
         log_stable, unstable = self._checked_parts(X)
         stable = np.exp(log_stable)
         many = sample_domain is not None
@@ -169,17 +168,9 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
         asked = {"y": y, "sample_weight": sample_weight, "uncertainty": uncertainty}
-        rows = note = None
-        paper = settings is not None and settings.method == "paper"
-        if paper and answer in ("best", "safe") and leak is None:
-            answer = "checked"
-        if answer == "best" and leak is not None:
-            answer = "safe"  # the guard is what allows for a leak
-        if answer == "best":
-            rows, note = self._rows_to_answer(X, sample_weight, (log_stable, unstable))
-            answer = "best" if rows is not None else self._without_best()
-        if answer == "best":
-            self._check_score(choices)
+        answer, rows, note = self._answer_to(
+            answer, leak, settings, lambda: self._rows_to_answer(X, sample_weight, (log_stable, unstable))
+        )
         if many:
             training = with_leak(self.training_, leak, answer)
             return adapt_domains(
@@ -194,17 +185,57 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             if found is not None and model is not self:
                 stable = np.exp(found.apply(log_stable))
                 note = PUT_RIGHT if note is None else f"{note}. {PUT_RIGHT}"
-        training, alarm = with_leak(self.training_, leak, answer), None
-        if answer == "safe" or uncertainty:
-            # Accuracies without labels are claims that these rows may contradict, guard or not.
-            known = training if answer == "safe" else replace(training, leak=0.0)
-            new = rows_to_judge(stable, unstable, sample_weight, choices, training)
-            doubts = [alarm_of(known, new), self._doubt() if leak is None else None]
-            alarm = "; ".join(doubt for doubt in doubts if doubt) or None
+        training = with_leak(self.training_, leak, answer)
+        alarm = self._alarm(
+            answer, leak, uncertainty, training, stable, unstable, choices, sample_weight=sample_weight
+        )
         shared: dict[str, Any] = {"classes": self.classes_, "training": training, "alarm": alarm}
         adaptation = adapt_rows(stable, unstable, choices, answer=answer, **shared, **asked)
         # A shallow copy: refitting this model later must not change what was adapted now.
         return AdaptedClassifier(copy(model), with_note(adaptation, note))
+
+    def _answer_to(
+        self,
+        answer: str,
+        leak: float | None,
+        settings: Settings | None,
+        rows_to_answer: Callable[[], tuple[AnswerRows | None, str | None]],
+    ) -> tuple[str, AnswerRows | None, str | None]:
+        """What an answer that is asked for comes to; the rows that "best" looks at, or why it is another."""
+        if answer not in ("best", *ANSWERS):
+            raise ValueError(f"answer={answer!r} is not known: use one of {['best', *ANSWERS]}.")
+        paper = settings is not None and settings.method == "paper"
+        if paper and answer in ("best", "safe") and leak is None:
+            return "checked", None, None
+        if answer != "best":
+            return answer, None, None
+        if leak is not None:
+            return "safe", None, None  # the guard is what allows for a leak
+        rows, note = rows_to_answer()
+        if rows is None:
+            return self._without_best(), None, note
+        self._check_score(self._choices(settings))
+        return "best", rows, note
+
+    def _alarm(
+        self,
+        answer: str,
+        leak: float | None,
+        uncertainty: bool,
+        training: Training,
+        stable: FloatArray,
+        unstable: Any,
+        choices: Choices,
+        sample_weight: Any = None,
+    ) -> str | None:
+        """Why these rows, or training, contradict what the answer rests on, if they do."""
+        if answer != "safe" and not uncertainty:
+            return None
+        # Accuracies without labels are claims that these rows may contradict, guard or not.
+        known = training if answer == "safe" else replace(training, leak=0.0)
+        new = rows_to_judge(stable, unstable, sample_weight, choices, training)
+        doubts = [alarm_of(known, new), self._doubt() if leak is None else None]
+        return "; ".join(doubt for doubt in doubts if doubt) or None
 
     def _put_right(self, found: Temperature) -> AdaptableClassifier:
         """Return the model whose f_S has another temperature; itself if it cannot have one."""

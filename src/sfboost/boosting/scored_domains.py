@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, METRICS, POINTS
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, METRICS, shown
 from sfboost.boosting.metrics import is_skewed
 
 #: What is compared, in the order in which it is shown.
@@ -133,16 +133,16 @@ class DomainEvaluation:
         lines = [_line(_short(metric), "stable", "answer", "pooled", "ORACLE", "regret")]
         for d in self.domains:
             scores = [d.scores[method][metric] for method in COMPARED]
-            lines.append(_line(d.domain, *(_shown(metric, value) for value in (*scores, d.regret))))
+            lines.append(_line(d.domain, *(shown(metric, value, "") for value in (*scores, d.regret))))
         means = [self.mean(method, metric) for method in COMPARED]
-        lines.append(_line("mean", *(_shown(metric, value) for value in (*means, self.regret))))
+        lines.append(_line("mean", *(shown(metric, value, "") for value in (*means, self.regret))))
         lines += ["", _line("the answer", *map(_short, more), "p")]
         lines[-1] += "  decision"
         for d in self.domains:
-            cells = [_shown(metric, d.scores["adapted"][metric]) for metric in more]
+            cells = [shown(metric, d.scores["adapted"][metric], "") for metric in more]
             told = d.decision + ", cannot tell" * d.unclear
             lines.append(f"{_line(d.domain, *cells, _p(d.p_value))}  {told}")
-        lines.append(_line("mean", *(_shown(metric, self.mean("adapted", metric)) for metric in more)))
+        lines.append(_line("mean", *(shown(metric, self.mean("adapted", metric), "") for metric in more)))
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -170,14 +170,6 @@ def _mean(values: list[float]) -> float:
 
 def _line(name: Any, *cells: str) -> str:
     return f"{name!s:<16.16}" + "".join(f"{cell:>10}" for cell in cells)
-
-
-def _points(share: float) -> str:
-    return "–" if share != share else f"{100 * share:z.1f}"
-
-
-def _shown(metric: str, value: float) -> str:
-    return _points(value) if metric in POINTS - {"auroc"} else "–" if value != value else f"{value:z.3f}"
 
 
 def _p(value: float) -> str:

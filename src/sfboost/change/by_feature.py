@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.change.reference import Reference, measure_domain
+from sfboost.change.moments import measure_moments
+from sfboost.change.reference import Reference
 from sfboost.change.result import Change, FeatureChange, Verdict
 from sfboost.change.testing import LEAST_POWER
 from sfboost.change.view import View
@@ -56,7 +57,7 @@ def feature_meanings(reference: Reference, view: View, change: Change) -> tuple[
     A feature that the change is not put down to is "unchanged" only if a loss of its meaning would have
     been seen. A faint one cannot be told, also where it is presumed to have gone the way of the others.
     """
-    here = measure_domain("new", reference.coordinates, view, reference.prior).posterior.meaning
+    here = measure_moments(reference.coordinates, view, (view.weight,))[0].meaning
     own = [domain.posterior.meaning for domain in reference.domains]
     power = reference.expected["posterior"]["meaning"].compare(here).power
     told = []

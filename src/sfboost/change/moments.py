@@ -72,7 +72,8 @@ def measure_moments(
     """Measure a domain with each of these row weights."""
     F, pooled = np.exp(view.log_stable), np.exp(view.log_pooled)
     U, expected = coordinates.standardised(view), coordinates.design(view) @ coordinates.to_unstable
-    return [_measure(coordinates, F, pooled, U, expected, weight) for weight in weights]
+    evidence = coordinates.evidence(U), coordinates.evidence(expected)
+    return [_measure(coordinates, F, pooled, U, expected, evidence, weight) for weight in weights]
 
 
 def _measure(
@@ -81,11 +82,12 @@ def _measure(
     pooled: FloatArray,
     U: FloatArray,
     expected: FloatArray,
+    evidence: tuple[FloatArray, FloatArray],
     weight: FloatArray,
 ) -> Moments:
-    n_classes, evidence = F.shape[1], coordinates.evidence(U)
+    n_classes, (said, foretold) = F.shape[1], evidence
     towards = (np.eye(n_classes) - 1.0 / n_classes) / n_classes
-    together, error = _class_means(F, evidence, towards, weight)
+    together, error = _class_means(F, said, towards, weight)
     meaning, meaning_error = _class_means(F, U, coordinates.direction, weight)
     variance = weight @ (U - weight @ U) ** 2
     # A column of one value, as the size of a place or a code that does not occur, says nothing here: neither
@@ -97,7 +99,7 @@ def _measure(
     return Moments(
         evidence=(together.sum(keepdims=True), np.sqrt((error.sum(axis=1) ** 2).sum(keepdims=True))),
         meaning=_but(silent, meaning, np.sqrt(np.einsum("ij,ij->j", meaning_error, meaning_error))),
-        evidence_slope=_slope(coordinates.evidence(expected), evidence, weight, together=True),
+        evidence_slope=_slope(foretold, said, weight, together=True),
         slope=_but(silent, *_slope(expected, U, weight)),
         scale=_but(
             silent,
@@ -105,7 +107,7 @@ def _measure(
             np.sqrt(0.25 * (coordinates.excess + 2.0) * (weight @ weight)),
         ),
         shares=_log_ratio(pooled, F, weight),
-        evidence_scale=_log_spread(evidence, weight),
+        evidence_scale=_log_spread(said, weight),
     )
 
 

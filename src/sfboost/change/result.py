@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from sfboost.diagnostics.result import p_in_words
+
 Verdict = Literal["changed", "unchanged", "cannot tell"]
 
 
@@ -99,15 +101,11 @@ class Change:
             "changed": f"Meaning changed: {', '.join(self.changed)}",
             "cannot tell": "Cannot tell whether a meaning changed",
         }
-        lines = [f"{words[self.verdict]} ({_p(self.p_value)}, power {self.power:.1f})."]
+        lines = [f"{words[self.verdict]} ({p_in_words(self.p_value)}, power {self.power:.1f})."]
         for feature in sorted(self.features, key=lambda f: f.p_value):
             mark = "*" if feature.name in self.changed else " "
             lines.append(
                 f"{mark} {feature.name:<20} {100 * feature.left:>5.0f} % of its meaning left, "
-                f"{_p(feature.p_value)}"
+                f"{p_in_words(feature.p_value)}"
             )
         return "\n".join(lines)
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import typer
 
-from sfboost.adaptation.scores import METRIC_NAMES, POINTS
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import DomainEvaluation
 from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
 from sfboost.cli import options as o
@@ -69,7 +69,8 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
         if domain.decision in ("skipped", "kept stable")
     ]
     metric = evaluation.metric
-    scale, digits, unit = (100, 1, " points") if metric in POINTS else (-1, 3, "")
+    scale, digits, unit = (100, 1, " points") if metric in POINTS else (1, 3, "")
+    scale *= -1 if metric in LOSSES else 1
     gains = []
     for method, words in (("stable", "the stable features alone"), ("pooled", "pooled")):
         over = evaluation.gains_over(method)

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from sfboost.adaptation.scores import METRIC_NAMES, shown
+from sfboost.boosting.evaluation import metric_of
 from sfboost.boosting.metrics import is_skewed
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
@@ -59,21 +61,19 @@ def tell(
         facts.headline.because,
     ]
     lines += drift_lines(facts.training)
-    metrics = ["accuracy", "balanced_accuracy", "auroc"][: 3 if is_skewed([facts.prior]) else 1]
-    if facts.foretold is not None and "cost" in facts.foretold["adapted"].value:
-        metrics = ["cost", *metrics]
-    for metric in metrics:
-        named = "AUROC" if metric == "auroc" else metric.replace("_", " ")
+    usual = ["accuracy", "balanced_accuracy", "auroc"][: 3 if is_skewed([facts.prior]) else 1]
+    for metric in dict.fromkeys([metric_of(project.model), *usual]):
+        named = METRIC_NAMES[metric]
         if facts.scores is not None and metric in facts.scores.metrics:
             scores = ", ".join(
-                f"{_said(method)} {_figure(metric, values[metric])}"
+                f"{_said(method)} {shown(metric, values[metric])}"
                 for method, values in facts.scores.by_method.items()
             )
             lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
         if facts.foretold is not None:
             told = ", ".join(
-                f"{_said(name)} {_figure(metric, one.value[metric], 0)} ("
-                + " to ".join(_figure(metric, end[metric], 0, "") for end in (one.lower, one.upper))
+                f"{_said(name)} {shown(metric, one.value[metric], digits=0)} ("
+                + " to ".join(shown(metric, end[metric], "", 0) for end in (one.lower, one.upper))
                 + ")"
                 for name, one in facts.foretold.items()
             )
@@ -98,12 +98,6 @@ def _caution(foretold: Mapping[str, Performance] | None) -> list[Line]:
     if stable - answer < _NOTICED:
         return []
     return ["(the stable features are taken at their own word there; which is better, your own domains say)"]
-
-
-def _figure(metric: str, value: float, digits: int = 1, unit: str = " %") -> str:
-    if value != value:  # AUROC, where a class is missing
-        return "–"
-    return f"{value:.2f}" if metric == "cost" else f"{100 * value:.{digits}f}{unit}"
 
 
 def _said(method: str) -> str:

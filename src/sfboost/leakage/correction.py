@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax
 
 from sfboost.adaptation import Decision, Explanation
 from sfboost.marginal import as_probability_matrix, floored_log
-from sfboost.marginal.probabilities import BoolArray, FloatArray
+from sfboost.marginal.probabilities import BoolArray, FloatArray, log_softmax
 
 if TYPE_CHECKING:
     from sfboost.leakage.model import LeakModel
@@ -104,4 +103,4 @@ class LeakAdaptation:
 
 def log_joint(weights: FloatArray, shares: FloatArray) -> FloatArray:
     """Log Pr[Y | T, U] where Pr[Y | U] is `shares`."""
-    return np.asarray(log_softmax(floored_log(weights) + floored_log(shares), axis=1))
+    return log_softmax(floored_log(weights) + floored_log(shares))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, shown
 from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts, labels_used
 from sfboost.report.own_domains import METHODS, mean_of, own_domains
@@ -66,9 +66,8 @@ def _evaluation(training: TrainingFacts) -> str:
         "Each training domain played the new one, with its labels hidden; then they scored, by "
         f"{METRIC_NAMES[metric]} ({'less' if metric in LOSSES else 'more'} is better):"
     )
-    shown = _percent if metric in POINTS else _number
     lines = [
-        (d.name, *(shown(d.scores.get(m)) for m in METHODS), shown(d.regret), d.decision)
+        (d.name, *(shown(metric, d.scores.get(m)) for m in METHODS), shown(metric, d.regret), d.decision)
         for d in (*domains, mean_of(domains))
     ]
     head = ("as the new domain", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")
@@ -96,7 +95,7 @@ def _here(facts: ReportFacts) -> str:
     if facts.scores is not None:
         metrics, by_method = facts.scores.metrics, facts.scores.by_method
         rows = [
-            ("answer" if name == "adapted" else name, *(f"{values[m]:.3f}" for m in metrics))
+            ("answer" if name == "adapted" else name, *(shown(m, values[m]) for m in metrics))
             for name, values in by_method.items()
         ]
         lines.append(f"Scores on {facts.scores.n_rows} labels, which nothing was fitted to:")
@@ -105,7 +104,8 @@ def _here(facts: ReportFacts) -> str:
 
 
 def _within(told: Performance, metric: str) -> str:
-    return f"{told.value[metric]:.3f} ({told.lower[metric]:.3f} to {told.upper[metric]:.3f})"
+    ends = " to ".join(shown(metric, end[metric], "") for end in (told.lower, told.upper))
+    return f"{shown(metric, told.value[metric])} ({ends})"
 
 
 def _limits(facts: ReportFacts) -> str:
@@ -133,9 +133,5 @@ def _text(value: Any) -> str:
     return _SIGNS.sub(r"\\\1", plain(str(value)))
 
 
-def _percent(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{100 * value:.1f} %"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{value:z.3f}"
+def _percent(share: float | None) -> str:
+    return shown("accuracy", share)

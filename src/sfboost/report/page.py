@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, shown
 from sfboost.boosting.metrics import is_skewed
 from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts, Scores
@@ -32,7 +32,6 @@ from sfboost.tables.foreign_text import plain
 _MOST_COLUMNS = 30
 _SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
 _UNIT = re.compile(r"(?<=\d) %")
-_IN_PERCENT = POINTS - {"auroc"}
 # What is shown of the answer beside that by which answers are compared; AUROC where a class is rare.
 _BESIDE = ("accuracy", "balanced_accuracy", "log_loss", "auroc")
 # What is foretold without labels.
@@ -53,7 +52,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         "number": _number,
         "p": _p,
         "words": in_words,
-        "score": _score,
+        "score": lambda value, metric: shown(metric, value),
     }
     environment.globals |= {"key_mark": key_mark}
     room = files("sfboost.report")
@@ -65,22 +64,22 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     curves = training.before is not None and training.after is not None
     own = own_domains(training.evaluation)
     skewed = is_skewed([domain.shares for domain in training.domains])
-    shown = facts.meanings[:MOST_SHOWN]
+    meanings = facts.meanings[:MOST_SHOWN]
     guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
     return template.render(
         facts=facts,
         style=room.joinpath("page.css").read_text(encoding="utf-8"),
         metric_names=METRIC_NAMES,
         losses=LOSSES,
-        points=_IN_PERCENT,
+        points=POINTS,
         foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         best_scores=_best(facts.scores),
         symbols=SYMBOLS,
         made=made,
         command=command,
-        meanings_drawing=draw_meanings(shown, names) if shown else None,
-        n_unshown=len(facts.meanings) - len(shown),
+        meanings_drawing=draw_meanings(meanings, names) if meanings else None,
+        n_unshown=len(facts.meanings) - len(meanings),
         own=own,
         own_mean=mean_of(own) if own else None,
         own_tested=any(domain.p_value is not None for domain in own),
@@ -121,10 +120,6 @@ def _p(value: float | None) -> str:
 
 def _percent(value: float | None, digits: int = 1) -> str:
     return "–" if value is None or value != value else f"{100 * value:.{digits}f} %"
-
-
-def _score(value: float | None, metric: str) -> str:
-    return _percent(value) if metric in _IN_PERCENT else _number(value)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

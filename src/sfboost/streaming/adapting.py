@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sfboost.adaptation.summed import Overview, adapt_summed
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
+from sfboost.boosting.diagnosing import with_leak, with_note
 from sfboost.boosting.parts import as_fitted, both_parts, require_summable
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming.blocks import Block, find_blocks, spill
@@ -96,19 +96,13 @@ def adapt_stream(
     looked: Looked = passes(Look(model), fingerprint("looked", *marks) if resume else "")
     settings = model.settings
     drawn, choices = looked.drawn, model._choices(settings)
-    if settings is not None and settings.method == "paper" and answer in ("best", "safe") and leak is None:
-        answer = "checked"
-    rows = note = None
-    if answer == "best":
-        rows, note = (
-            (None, None) if leak is not None else model._rows_to_answer(as_fitted(model, drawn), None)
-        )
-        answer = "safe" if rows is None else "checked"
-    training, alarm = with_leak(model.training_, leak, answer), None
+    answer, rows, note = model._answer_to(
+        answer, leak, settings, lambda: model._rows_to_answer(as_fitted(model, drawn), None)
+    )
+    answer = "checked" if rows is not None else answer  # SFB is then one candidate of several
+    training = with_leak(model.training_, leak, answer)
     stable, X = both_parts(model, drawn)
-    if answer == "safe" or uncertainty:
-        asked = training if answer == "safe" else replace(training, leak=0.0)
-        alarm = alarm_of(asked, rows_to_judge(stable, X, None, choices, training))
+    alarm = model._alarm(answer, leak, uncertainty, training, stable, X, choices)
 
     def over_all(function: Callable[[FloatArray, FloatArray], Any]) -> Any:
         return passes(SumOver(model, function), fingerprint(function, *marks) if resume else "")
