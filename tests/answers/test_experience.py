@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from sfboost import StableFeatureBoosting
-from sfboost.answers.play import AS_IS, Case
 
 
 def _domain(turn, rng, n=300):
@@ -39,15 +38,3 @@ def test_an_f_s_that_holds_is_not_doubted():
     model = _fitted((0, 0, 0), rng)
     assert model.training_.experience.doubt is None
     assert "guess" not in model.adapt(_domain(0, rng)[0]).reason_
-
-
-@pytest.mark.parametrize(
-    ("kept", "metric", "loss"),
-    [({}, "log_loss", 0.6), ({"brier": 0.4}, "brier", 0.2), ({"brier": 0.4, "cost": 3.0}, "cost", 3.0)],
-)
-def test_cases_of_earlier_files_judge_as_they_did_and_brier_scores_are_those_of_tables(kept, metric, loss):
-    state = {"domain": "a", "kind": AS_IS, "signature": (1.0,), "p_value": 0.5, "n_rows": 9}
-    scores = {name: {"stable": value} for name, value in ({"log_loss": 0.6, "accuracy": 0.7} | kept).items()}
-    case = Case(**Case._upgraded(state | scores))
-    assert (case.metric, case.loss) == (metric, {"stable": loss})
-    assert Case._upgraded(vars(case)) == vars(case)

@@ -7,7 +7,6 @@ from scipy.special import expit, softmax
 from sfboost.change import Reference, View, change_in
 from sfboost.change.prediction import UNKNOWN, Expected
 from sfboost.marginal.shares import shifted
-from sfboost.persistence.objects import make_object, state_of
 
 PRIOR = (0.5, 0.5)
 
@@ -220,10 +219,3 @@ def test_other_columns_than_in_training_are_refused():
             known,
             View.of(np.exp(view.log_stable), view.unstable[:, :1], np.exp(view.log_pooled), view.features),
         )
-
-
-def test_coordinates_of_earlier_files_judge_spreads_as_gaussian_ones():
-    known = reference(np.random.default_rng(13), 2, 100).coordinates
-    state = state_of(known)
-    del state["excess"]
-    assert make_object(type(known), state).excess.tolist() == [0.0, 0.0]

@@ -1,13 +1,13 @@
 """Coordinates from sums: those of all domains less those of one are what the others teach by themselves."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from sfboost.change import View
 from sfboost.change.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
-from sfboost.change.reference import Reference, _stacked, measure_domain
+from sfboost.change.reference import _stacked, measure_domain
 from sfboost.change.testing import compare
 
 
@@ -87,23 +87,6 @@ def test_the_evidence_is_the_linear_part_of_what_the_pooled_classifier_adds():
     found = coordinates.evidence(coordinates.standardised(view))
     np.testing.assert_allclose(found, part - part.mean(axis=0), atol=0.3)
     assert abs(np.corrcoef(found[:, 0], steps[:, 0])[0, 1]) < 0.02
-
-
-def test_evidence_of_files_of_before_is_unknown_and_the_rest_is_kept():
-    views, labels = domains()
-    made = Reference.learn(views, labels, ["a", "b", "c"])
-    now = {field.name: getattr(made, field.name) for field in fields(made)}
-    assert Reference._upgraded(now) == now
-    old = Reference(**Reference._upgraded(now | {"neutral": None}))
-    state = {field.name: getattr(made.coordinates, field.name) for field in fields(made.coordinates)}
-    del state["says"]
-    state = MeaningCoordinates._upgraded(state | {"to_evidence": np.ones((3, 3))})
-    old = replace(old, coordinates=MeaningCoordinates(**state))
-    readings = zip(compare_new(old, views[0]), compare_new(made, views[0]), strict=True)
-    for here, there in readings:
-        for name, p_value in {"evidence": 0.5, "evidence_slope": 0.5, "evidence_scale": 1.0}.items():
-            np.testing.assert_allclose(getattr(here, name).p_value, [p_value], atol=1e-3, err_msg=name)
-        np.testing.assert_array_equal(here.meaning.p_value, there.meaning.p_value)
 
 
 def compare_new(reference, view):

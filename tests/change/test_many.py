@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost.change import Reference, View, change_in, changes_by_domain
+from sfboost.change import Reference, View, change_in
 from sfboost.change.many import ManyChanges
 
 
@@ -17,6 +17,11 @@ def domain(n_rows, slope, rng):
     f, pooled = (1.0 / (1.0 + np.exp(-z)) for z in (logit, logit + 2.0 * unstable.sum(axis=1)))
     proba = [np.column_stack([1.0 - p, p]) for p in (f, pooled)]
     return View.of(proba[0], unstable, proba[1], stable[:, None]), y
+
+
+def changes_by_domain(reference, views, level=0.05):
+    many = ManyChanges.measure(reference, views.values(), level=level)
+    return {name: many.change(reference, number) for number, name in enumerate(views)}
 
 
 @pytest.fixture(scope="module")

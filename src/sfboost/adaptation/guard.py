@@ -119,7 +119,7 @@ class Guard:
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
         """A guard of an earlier version goes on answering with its band."""
         if "pseudo_error" not in state:
-            return {"metric": "accuracy" if state.get("costs") is None else "cost"} | state
+            return state
         names = ("leak", "prior", "confusion", "head_covariance", "pseudo_error")
         kept = {name: state[name] for name in ("leak", "leak_source", "break_even", "head_covariance")}
         return kept | {"band": EarlierBand(**{name: state[name] for name in names})}

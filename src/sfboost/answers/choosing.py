@@ -225,10 +225,8 @@ def _gains(
     alike = np.ones(len(cases))
     if change is not None:
         signatures = np.array([case.signature for case in cases])
-        # Two classes have one number less, and so have files of before.
-        both = min(signatures.shape[1], len(change.signature))
-        apart = signatures[:, :both] - np.array(change.signature[:both])
-        far = ((apart / _ALIKE[:both]) ** 2).sum(axis=1)
+        apart = signatures - np.array(change.signature)
+        far = ((apart / _ALIKE[: apart.shape[1]]) ** 2).sum(axis=1)  # two classes have one number less
         alike = np.exp(-0.5 * (far - far.min())) + 1e-12
     domains = sorted({case.domain for case in cases})
     mine = np.array([[case.domain == domain for case in cases] for domain in domains])

@@ -62,18 +62,6 @@ class Case:
         """Whether its losses can be compared."""
         return not np.isnan(list(self.loss.values())).any()
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Earlier files have several scores of each candidate, and Brier scores as sums over the classes."""
-        if "loss" in state:
-            return state
-        kept = {name: state[name] for name in ("domain", "kind", "signature", "p_value", "n_rows")}
-        kept["surprises"] = state.get("surprises", {})
-        brier = {name: loss / 2.0 for name, loss in state.get("brier", {}).items()}
-        known = {"cost": state.get("cost"), "brier": brier, "log_loss": state["log_loss"]}
-        metric = next(name for name, losses in known.items() if losses)
-        return kept | {"loss": known[metric], "metric": metric}
-
 
 def play(
     rows: Sequence[AnswerRows],

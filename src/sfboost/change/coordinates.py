@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -80,15 +80,6 @@ class MeaningCoordinates:
             np.linalg.solve(design, targets),
             says / units.unit[:, None],
         )
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Files of before: spreads were judged as those of Gaussian features, evidence was not linear."""
-        state = {"excess": np.zeros_like(state["unit"])} | state
-        if "to_evidence" in state:
-            state["says"] = np.zeros_like(state["direction"].T)
-            del state["to_evidence"]
-        return state
 
     def standardised(self, view: View) -> FloatArray:
         """U in the units of training."""

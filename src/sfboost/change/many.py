@@ -6,9 +6,9 @@ in one, and whose meaning, is worked out when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -116,14 +116,6 @@ class ManyChanges:
             power=float(self.power[number]),
             changed=found.suspects if verdict == "changed" else (),
         )
-
-
-def changes_by_domain(
-    reference: Reference, views: Mapping[Any, View], *, level: float = 0.05
-) -> dict[Any, Change]:
-    """`change_in` of each domain; of those called changed at most a share `level` is expected not to be."""
-    many = ManyChanges.measure(reference, views.values(), level=level)
-    return {name: many.change(reference, number) for number, name in enumerate(views)}
 
 
 def _stacked(moments: list[Moments]) -> Moments:

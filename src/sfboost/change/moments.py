@@ -8,8 +8,7 @@ compared with those of other domains, measured in the same way, never with what 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -52,18 +51,6 @@ class Moments:
     scale: tuple[FloatArray, FloatArray]
     shares: tuple[FloatArray, FloatArray]
     evidence_scale: tuple[FloatArray, FloatArray]
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Files of before did not keep the last two: nothing is known of them."""
-        one = np.zeros_like(state["evidence"][0])
-        return {"shares": (one, one + UNKNOWN), "evidence_scale": (one, one + UNKNOWN)} | state
-
-    def without_evidence(self) -> Moments:
-        """The same, nothing being known of what all features say together."""
-        one = np.zeros_like(self.evidence[0])
-        nothing = (one, one + UNKNOWN)
-        return replace(self, evidence=nothing, evidence_slope=nothing, evidence_scale=nothing)
 
 
 def measure_moments(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
 from typing import Any, Self
@@ -72,8 +72,7 @@ class Reference:
     groups : integer array of shape (d,)
         Columns of one feature (a category and its codes) have one number.
     stable_brier : float
-        Brier score of f_S in own domains that it was not trained on, the mean over domains; 0 in files of
-        before.
+        Brier score of f_S in own domains that it was not trained on, the mean over domains.
     """
 
     coordinates: MeaningCoordinates
@@ -82,7 +81,7 @@ class Reference:
     prior: FloatArray
     names: tuple[str, ...]
     groups: npt.NDArray[np.intp]
-    stable_brier: float = 0.0
+    stable_brier: float
 
     @property
     def guess_brier(self) -> float:
@@ -135,23 +134,6 @@ class Reference:
             np.unique(numbers, return_inverse=True)[1],
             float(np.mean([_brier(view, own) for view, own in zip(views, labels, strict=True)])),
         )
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Files of before sum Brier scores over classes; older ones know nothing of today's evidence."""
-        state = dict(state)
-        if "stable_score" in state:
-            state["stable_brier"] = state.pop("stable_score") / 2.0
-        if "neutral" not in state:
-            return state
-        del state["neutral"]
-        state["domains"] = tuple(
-            replace(
-                own, posterior=own.posterior.without_evidence(), likelihood=own.likelihood.without_evidence()
-            )
-            for own in state["domains"]
-        )
-        return state
 
     @cached_property
     def expected(self) -> dict[str, dict[str, Expected]]:

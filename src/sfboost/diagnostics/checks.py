@@ -27,8 +27,8 @@ class Check:
     ----------
     needs : tuple of str
         Of "training", "new", "training X_U", "new X_U", "training X_S", "new X_S".
-    assumption, question : str
-        What is checked, as the paper says it and as a question that needs no formula.
+    question : str
+        What is checked, in words that need no formula.
     either : bool
         Whether one of the needs is enough.
     """
@@ -36,7 +36,6 @@ class Check:
     name: str
     run: Callable[[CheckInputs], CheckResult]
     needs: tuple[str, ...]
-    assumption: str
     question: str
     either: bool = False
 
@@ -66,21 +65,18 @@ CHECKS: tuple[Check, ...] = (
         "stability",
         check_stability,
         ("training",),
-        "P(Y | X_S) is the same in every domain",
         "Do the stable features mean the same in every training domain?",
     ),
     Check(
         "kind of stability",
         check_kind_of_stability,
         ("training",),
-        "P(Y | X_S) transports, not P(X_S | Y)",
         "Is it the label given the features that stays, or the features given the label?",
     ),
     Check(
         "informativeness",
         check_informativeness,
         ("training", "new"),
-        "X_S tells about Y",
         "Do the stable features tell the class at all?",
         either=True,
     ),
@@ -88,56 +84,48 @@ CHECKS: tuple[Check, ...] = (
         "informativeness bound",
         check_lower_bound,
         ("new", "new X_U"),
-        "s is as large as claimed",
         "Do they tell as much here as they claim?",
     ),
     Check(
         "calibration",
         check_calibration,
         ("training",),
-        "E[f Yᵀ] = E[f fᵀ] in every domain",
         "Can the stable probabilities be taken at their word?",
     ),
     Check(
         "complementarity",
         check_complementarity,
         ("training", "training X_U"),
-        "X_S ⟂ X_U | Y, training",
         "Within a class, are stable and unstable features independent?",
     ),
     Check(
         "complementarity, new domain",
         check_linearity,
         ("new", "new X_U"),
-        "X_S ⟂ X_U | Y, new domain",
         "Within a class, are stable and unstable features independent?",
     ),
     Check(
         "feasibility, new domain",
         check_feasibility,
         ("new", "new X_U"),
-        "X_S ⟂ X_U | Y, new domain",
         "Could any class explain what the rows show?",
     ),
     Check(
         "anything to gain",
         check_gain,
         ("new", "new X_U"),
-        "X_U tells about Y",
         "Do the unstable features have anything to add here?",
     ),
     Check(
         "prior drift",
         check_prior_drift,
         ("training", "new"),
-        "class shares are near training's",
         "Are the classes about as frequent as in training?",
     ),
     Check(
         "support",
         check_support,
         ("training X_S", "new X_S"),
-        "f_S was trained where it is used",
         "Do the rows lie where the training rows lay?",
     ),
 )

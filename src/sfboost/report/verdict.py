@@ -88,24 +88,11 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
     if flipped:
         names = ", ".join(flipped[:4]) + (" and others" if len(flipped) > 4 else "")
         turned = f" {names} {'says' if len(flipped) == 1 else 'say'} the opposite here of what training said."
-    partly = ""
-    if kind == "blended":
-        partly = (
-            "Some changes are within doubt (sampling error, and the leak that is allowed for): those rows "
-            "lean towards the stable prediction. "
-        )
-    advice = partly + (
+    advice = (
         "Adapted predictions are right only as far as the assumptions below hold; what no test can show is "
         "whether stable and unstable features are independent within a class in this domain."
     )
-    if kind == "blended":
-        sentence = (
-            f"Adapted in part: the unstable features are used where they are beyond doubt; {count}.{turned}"
-        )
-    else:
-        sentence = (
-            f"Adapted: the unstable features are used with the meaning they have here; {count}.{turned}"
-        )
+    sentence = f"Adapted: the unstable features are used with the meaning they have here; {count}.{turned}"
     return Headline(kind, sentence, because, advice)
 
 
