@@ -32,7 +32,7 @@ class Adaptation(Savable):
     ----------
     classes : array of shape (K,)
     decision : Decision
-        `kind` is "adapted", "kept stable" or "blended"; `reason` says why.
+        `kind` is "adapted" or "kept stable"; `reason` says why.
     prior : array of shape (K,)
         Class shares of the new domain.
     divisor : array of shape (K,)

@@ -18,7 +18,8 @@ from sfboost.marginal.probabilities import FloatArray
 if TYPE_CHECKING:
     from sfboost.adaptation.regularisation import CrossFit
 
-#: What was done: the unstable features are used, not used, used in part, or used as `sfboost.leakage` does.
+#: What was done: the unstable features are used, not used, used in part (in files of before), or used as
+#: `sfboost.leakage` does.
 DecisionKind = Literal["adapted", "kept stable", "blended", "leak-corrected"]
 
 FEWEST_LABELS = 30

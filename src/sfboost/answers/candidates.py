@@ -28,6 +28,10 @@ class Answer(Protocol):
         ...
 
 
+#: Answers to a change, which are fitted to the rows of one domain.
+AFTER_CHANGE = ("mended", "dropped", "grafted")
+
+
 @dataclass(frozen=True, eq=False)
 class StableAnswer:
     """The stable predictor alone."""
@@ -145,14 +149,27 @@ def fit_candidates(
         made["boosted"] = boosted
     if habits is None or rows.log_pooled is None:
         return made
-    made["mended"] = MendedAnswer(habits.mend(rows.view, *change.columns_left()))
-    columns, left = change.columns_left(change.suspects)
-    made["dropped"] = dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(left)))
-    if len(columns) < rows.view.unstable.shape[1]:
-        grafted = boost(dropped, rows, with_penalty(settings, boosted), tuple(columns))
-        if grafted.learned:
-            made["grafted"] = grafted
-    return made
+    after = {
+        name: after_change(name, rows, change, habits, with_penalty(settings, boosted))
+        for name in AFTER_CHANGE
+    }
+    return made | {name: answer for name, answer in after.items() if answer is not None}
+
+
+def after_change(
+    name: str, rows: AnswerRows, change: Change, habits: Habits, settings: BoostSettings
+) -> Answer | None:
+    """One of `AFTER_CHANGE`, fitted to these rows; None if nothing can be learned for it."""
+    if name == "mended":
+        return MendedAnswer(habits.mend(rows.view, *change.columns_left()))
+    columns, _ = change.columns_left(change.suspects)
+    dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
+    if name == "dropped":
+        return dropped
+    if len(columns) == rows.view.unstable.shape[1]:
+        return None  # there are no others
+    grafted = boost(dropped, rows, settings, tuple(columns))
+    return grafted if grafted.learned else None
 
 
 def with_penalty(settings: BoostSettings, boosted: BoostedAnswer) -> BoostSettings:

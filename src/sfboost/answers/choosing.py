@@ -146,8 +146,8 @@ def with_labels(
     scores = {name: np.log(prior[name]) + fit for name, fit in fits.items()}
     top = max(scores.values())
     weights = {name: float(np.exp(score - top)) for name, score in scores.items()}
-    whole = sum(weights.values())
-    weights = {name: weight / whole for name, weight in weights.items() if weight / whole > _NEGLIGIBLE}
+    least = _NEGLIGIBLE * sum(weights.values())
+    weights = {name: weight for name, weight in weights.items() if weight > least}
     whole = sum(weights.values())
     weights = {name: weight / whole for name, weight in weights.items()}
     now = "stays the same" if weights == choice.weights else f"is {_in_words(weights)}"

@@ -20,14 +20,15 @@ import numpy as np
 
 from sfboost.answers.best import FEWEST_ROWS
 from sfboost.answers.candidates import (
+    AFTER_CHANGE,
     Answer,
     BoostedAnswer,
     BoostSettings,
     MendedAnswer,
     PooledAnswer,
     StableAnswer,
+    after_change,
     believed_loss,
-    boost,
 )
 from sfboost.answers.choosing import FIRST_DOUBT, LEAST_CHANCE, WORDS, Choice, choose, portfolio, quiet_answer
 from sfboost.answers.experience import Experience
@@ -40,8 +41,6 @@ from sfboost.change.testing import too_few
 from sfboost.diagnostics.by_domain import rows_by_domain
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 
-# Candidates that are fitted to one domain at a time.
-_BY_DOMAIN = ("mended", "dropped", "grafted")
 # Domains that say what is usual where something changed.
 _ENOUGH_CHANGED = 10
 # Number of all domains that cannot tell by themselves.
@@ -159,9 +158,6 @@ class ManyAnswers:
         if not explains(change, experience.reference, habits, rows):
             self.everywhere.append(number)
             change = self.change(number, experience)
-        columns, _ = change.columns_left(change.suspects)
-        if len(columns) == rows.view.unstable.shape[1]:
-            self.without.append(number)  # there are no others
 
         @cache
         def fitted(name: str) -> Answer | None:
@@ -169,13 +165,7 @@ class ManyAnswers:
                 return StableAnswer() if name == "stable" else PooledAnswer()
             if habits is None or name == "boosted":  # heads of many domains are learned together, later
                 return None
-            if name == "mended":
-                return MendedAnswer(habits.mend(rows.view, *change.columns_left()))
-            dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
-            if name == "dropped":
-                return dropped
-            grafted = boost(dropped, rows, settings, tuple(columns))
-            return grafted if grafted.learned else None
+            return after_change(name, rows, change, habits, settings)
 
         by = experience.yardstick(settings.choices)
 
@@ -186,11 +176,11 @@ class ManyAnswers:
             return self.believed.get(number, 0.0)
 
         choice = self._choice(number, change, experience, stake)
-        made = {name: fitted(name) for name in choice.weights if name in _BY_DOMAIN}
+        made = {name: fitted(name) for name in choice.weights if name in AFTER_CHANGE}
         if made.get("grafted", self) is None:
             self.without.append(number)
             choice = self._choice(number, change, experience, stake)
-            made = {name: fitted(name) for name in choice.weights if name in _BY_DOMAIN}
+            made = {name: fitted(name) for name in choice.weights if name in AFTER_CHANGE}
         found = {name: answer for name, answer in made.items() if answer is not None}
         if found:
             self.fitted[number] = found

@@ -1,6 +1,6 @@
 """`StableFeatureBoosting` (fit → adapt) and what comes with it.
 
-Layer 4: the scikit-learn face of the engine.
+Layer 5: the scikit-learn face of the engine.
 """
 
 from sfboost.adaptation.scores import METRICS

@@ -222,7 +222,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     @property
     def decision_(self) -> str:
-        """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
+        """What was done: "pooled", "adapted", "kept stable", "blended" or "leak-corrected"."""
         return self.adaptation.decision.kind if self.best is None else self.best.choice.decision
 
     @property

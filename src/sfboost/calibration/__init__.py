@@ -1,6 +1,6 @@
 """Calibration of class probabilities: temperature scaling, ECE, reliability curves.
 
-Layer 0: imports numpy and scipy only.
+Layer 1.
 """
 
 from sfboost.calibration.reliability import ReliabilityCurve, reliability_curve

@@ -17,10 +17,11 @@ import typer
 from sfboost.boosting import AdaptedDomains
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
-from sfboost.cli.predictions import BATCH_ROWS, predict_batches
+from sfboost.cli.predictions import predict_batches
 from sfboost.cli.project import Project
 from sfboost.encoding.cells import as_text
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
+from sfboost.streaming.blocks import BATCH_ROWS
 from sfboost.tables.dialect import Kind
 from sfboost.tables.preparing import NewTable
 from sfboost.tables.reading import open_batches

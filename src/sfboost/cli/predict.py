@@ -13,10 +13,11 @@ from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
 from sfboost.cli.costs import Costs, read_costs
 from sfboost.cli.files import load_project
-from sfboost.cli.predictions import BATCH_ROWS, check_also, needed_columns, predict_batches
+from sfboost.cli.predictions import NOT_ADAPTED, check_also, needed_columns, predict_batches
 from sfboost.cli.project import Project
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.streaming.blocks import BATCH_ROWS
 from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
 from sfboost.tables.reading import PIPE, Source, open_batches
@@ -67,7 +68,7 @@ def predict(
     matrix = read_costs(costs, project.model.classes_, _shares(project))
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
-    decision = "not adapted" if project.adapted is None else project.adapted.decision_
+    decision = NOT_ADAPTED if project.adapted is None else project.adapted.decision_
     if to_folder or (new != PIPE and Path(new).is_dir()):
         blocks = blocks_of(project, new, csv)
         if to_folder:

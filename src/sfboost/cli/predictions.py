@@ -13,10 +13,10 @@ from sfboost.boosting import AdaptedDomains
 from sfboost.cli.project import Project, check_id, prediction_columns
 from sfboost.encoding.cells import as_text
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.streaming.blocks import BATCH_ROWS
 from sfboost.tables.preparing import frame
 from sfboost.tables.roles import require_columns
 
-BATCH_ROWS = 1 << 16
 NOT_ADAPTED = "not adapted"
 
 

@@ -19,10 +19,10 @@ from sfboost.adaptation.row_sample import row_keys
 from sfboost.cli.options import CsvOptions
 from sfboost.encoding.cells import as_text
 from sfboost.streaming import find_blocks
+from sfboost.streaming.blocks import BATCH_ROWS
 from sfboost.tables.reading import PIPE, Source, open_batches
 from sfboost.tables.roles import require_columns
 
-_BATCH_ROWS = 1 << 16
 # Rows that are gathered before those with high hashes are let go.
 _GATHERED = 1 << 18
 
@@ -109,7 +109,7 @@ def sampled(where: str, domain: str, most: int, csv: CsvOptions) -> Iterator[tup
         decimal = source.dialect.decimal
         # Types of CSV columns are found in the sample: what a block holds says little of the others.
         types = dict.fromkeys(source.header, pa.string())
-        with open_batches(source, _BATCH_ROWS, types) as (_, batches):
+        with open_batches(source, BATCH_ROWS, types) as (_, batches):
             for batch in batches:
                 require_columns(batch.schema.names, [domain], source.name)
                 sample.add(batch)

@@ -13,11 +13,11 @@ import pyarrow as pa
 from sfboost.boosting.parts import is_summable
 from sfboost.cli.inputs import take_new
 from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
-from sfboost.cli.predictions import BATCH_ROWS, needed_columns, predict_batches
+from sfboost.cli.predictions import needed_columns, predict_batches
 from sfboost.cli.project import MOST_PARAMETERS, Project
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming import Block, adapt_stream, find_blocks, make_engine
-from sfboost.streaming.blocks import count_rows
+from sfboost.streaming.blocks import BATCH_ROWS, count_rows
 from sfboost.streaming.packing import fingerprint
 from sfboost.tables.dialect import ENDINGS, Kind
 from sfboost.tables.preparing import NewTable, csv_types

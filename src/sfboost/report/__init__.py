@@ -1,6 +1,6 @@
 """The report: one self-contained HTML page about one adaptation.
 
-Layer 8. `training` (what fit leaves behind) →
+Layer 7. `training` (what fit leaves behind) →
 `slopes`, `changes`, `verdict` → `facts` (all that is shown, as plain numbers) → `svg`, `page` (how it looks),
 `card` (Markdown).
 """

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, shown
+from sfboost.boosting.scored_domains import COMPARED
 from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts, labels_used
-from sfboost.report.own_domains import METHODS, mean_of, own_domains
+from sfboost.report.own_domains import mean_of, own_domains
 from sfboost.report.training import TrainingFacts
 from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
@@ -67,7 +68,7 @@ def _evaluation(training: TrainingFacts) -> str:
         f"{METRIC_NAMES[metric]} ({'less' if metric in LOSSES else 'more'} is better):"
     )
     lines = [
-        (d.name, *(shown(metric, d.scores.get(m)) for m in METHODS), shown(metric, d.regret), d.decision)
+        (d.name, *(shown(metric, d.scores.get(m)) for m in COMPARED), shown(metric, d.regret), d.decision)
         for d in (*domains, mean_of(domains))
     ]
     head = ("as the new domain", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")

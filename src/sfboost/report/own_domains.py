@@ -8,9 +8,9 @@ from typing import Any
 
 from sfboost.adaptation.scores import LOSSES
 from sfboost.boosting import METRICS
+from sfboost.boosting.scored_domains import COMPARED
 
 #: Answers beside each other; the last one was given labels.
-METHODS = ("stable", "adapted", "pooled", "labelled")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class OwnDomain:
     @property
     def best(self) -> float | None:
         """The best score that was had without labels."""
-        known = [self.scores.get(method) for method in METHODS[:-1]]
+        known = [self.scores.get(method) for method in COMPARED[:-1]]
         choose = min if self.metric in LOSSES else max
         return choose((value for value in known if value is not None), default=None)
 
@@ -92,7 +92,7 @@ def mean_of(domains: Sequence[OwnDomain]) -> OwnDomain:
         n_rows=sum(domain.n_rows for domain in domains),
         decision="",
         p_value=None,
-        scores={m: _mean(domain.scores.get(m) for domain in domains) for m in METHODS},
+        scores={m: _mean(domain.scores.get(m) for domain in domains) for m in COMPARED},
         answer={metric: _mean(domain.answer[metric] for domain in domains) for metric in METRICS},
         regret=_mean(domain.regret for domain in domains),
         metric=domains[0].metric,

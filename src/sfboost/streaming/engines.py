@@ -111,11 +111,11 @@ def _attempt(block: Block, work: Callable[[Block], bytes]) -> bytes | str:
         return str(error)
 
 
-def make_engine(name: str, jobs: int | None = None) -> BatchEngine:
+def make_engine(name: str) -> BatchEngine:
     """The engine of that name."""
     if name not in ENGINES:
         raise ValueError(f"There is no engine {name!r}: use one of {', '.join(ENGINES)}.")
-    return RayData(jobs) if name == "ray" else Here()
+    return RayData() if name == "ray" else Here()
 
 
 @dataclass(frozen=True, eq=False)
