@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 from hospitals import reversed_hospital
 
+import sfboost as library
 from sfboost.cli.app import load_command
 from sfboost.cli.options import FILE_OPTIONS, ColumnOptions, CsvOptions
 
@@ -42,6 +43,16 @@ def test_a_mistake_in_the_toml_file_is_named(files, sfboost, tmp_path, text):
     done = sfboost(*fit, "-o", tmp_path / "m.sfb", code=2)
     assert TEXTS[text] in " ".join(done.stderr.replace("│", " ").split())
     assert not (tmp_path / "m.sfb").exists()
+
+
+def test_the_toml_file_says_what_counts(files, sfboost, tmp_path):
+    (tmp_path / "c.toml").write_text('metric = "auroc"\ncosts = "balanced"\n')
+    roles = ("--target", "sick", "--domain", "hospital", "--stable", "age,chol", "--id", "patient")
+    fit = ("fit", files.train, *roles, "--no-evaluate", "--config", tmp_path / "c.toml")
+    sfboost(*fit, "-o", tmp_path / "m.sfb")
+    settings = library.load(tmp_path / "m.sfb").settings
+    assert settings.metric == "auroc"
+    assert len(settings.costs) == 2
 
 
 @pytest.mark.parametrize(("answer", "code"), [("safe", 3), ("paper", 0), ("brave", 2)])

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
 from sfboost.adaptation.scores import check_metric
 from sfboost.boosting import StableFeatureBoosting
+from sfboost.cli.options import ScoreOptions
 from sfboost.marginal.probabilities import FloatArray
-
-Costs = Annotated[
-    str | None,
-    typer.Option(
-        "--costs",
-        help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Or 'balanced': "
-        "missing a class costs more the rarer it is in training, as balanced accuracy counts. Predictions "
-        "are then the classes of the least expected cost; where a model is fitted, answers are chosen by "
-        "what they cost on own domains, too.",
-    ),
-]
-
 
 #: Costs that balanced accuracy counts.
 BALANCED = "balanced"
 
 
-def judged_by(
-    model: StableFeatureBoosting, metric: str | None, text: str | None, y: Any
-) -> StableFeatureBoosting:
+def judged_by(model: StableFeatureBoosting, asked: ScoreOptions, y: Any) -> StableFeatureBoosting:
     """The model, unfitted, with the score that counts, and what wrong decisions among the classes cost."""
     classes, counts = np.unique(y, return_counts=True)
-    costs = read_costs(text, classes, counts / counts.sum())
-    if metric is not None:
-        model.set_params(settings__metric=check_metric(metric, costs is not None))
+    costs = read_costs(asked.costs, classes, counts / counts.sum())
+    if asked.metric is not None:
+        model.set_params(settings__metric=check_metric(asked.metric, costs is not None))
     return model if costs is None else model.set_params(settings__costs=costs.tolist())
 
 

@@ -13,7 +13,7 @@ from sfboost.boosting import DomainEvaluation
 from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
-from sfboost.cli.costs import Costs, judged_by
+from sfboost.cli.costs import judged_by
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure, evaluate_domains
 from sfboost.report.training import evaluation_rows
@@ -27,8 +27,7 @@ def evaluate(
     context: typer.Context,
     train: o.TrainTable,
     columns: o.ColumnOptions,
-    metric: o.Metric = None,
-    costs: Costs = None,
+    counting: o.ScoreOptions,
     csv: o.CsvOptions,
     config: o.Config = None,
     talk: o.VoiceOptions,
@@ -41,7 +40,7 @@ def evaluate(
     """
     voice = talk.voice()
     training, _ = read_training(train, columns, csv)
-    model = judged_by(o.make_model(context), metric, costs, training.y)
+    model = judged_by(o.make_model(context), counting, training.y)
     voice.note(*training.remarks)
     if rows_to_learn(configure(training, model), training.y, training.domain).size < len(training.y):
         voice.note(

@@ -10,7 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Line, speaking
-from sfboost.cli.costs import Costs, judged_by
+from sfboost.cli.costs import judged_by
 from sfboost.cli.files import check_model_name, save_project
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import Project, class_names, drift_lines, learn
@@ -24,8 +24,7 @@ def fit(
     columns: o.ColumnOptions,
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write, e.g. model.sfb.")],
     evaluate: o.Evaluate = True,
-    metric: o.Metric = None,
-    costs: Costs = None,
+    counting: o.ScoreOptions,
     csv: o.CsvOptions,
     config: o.Config = None,
     talk: o.VoiceOptions,
@@ -40,7 +39,7 @@ def fit(
     training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
     with voice.waiting("Fitting"):
-        model = judged_by(o.make_model(context), metric, costs, training.y)
+        model = judged_by(o.make_model(context), counting, training.y)
         project = learn(training, model, evaluate=evaluate)
         save_project(project, output)
     voice.result(_values(project, output), *_words(project, output))

@@ -52,13 +52,14 @@ Evaluate = Annotated[
         "--evaluate/--no-evaluate", help="Let each training domain play the new one, for the report."
     ),
 ]
-Metric = Annotated[
+Costs = Annotated[
     str | None,
     typer.Option(
-        "--metric",
-        help="What counts: own domains choose among answers by it, the guard of --answer safe judges by it, "
-        f"and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is the "
-        "default). By default answers are chosen by Brier score, and judged and compared by accuracy.",
+        "--costs",
+        help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Or 'balanced': "
+        "missing a class costs more the rarer it is in training, as balanced accuracy counts. Predictions "
+        "are then the classes of the least expected cost; where a model is fitted, answers are chosen by "
+        "what they cost on own domains, too.",
     ),
 ]
 
@@ -163,6 +164,22 @@ class AdaptOptions:
 
 
 @dataclass(frozen=True)
+class ScoreOptions:
+    """What counts."""
+
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            help="What counts: own domains choose among answers by it, the guard of --answer safe judges by "
+            f"it, and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is "
+            "the default). By default answers are chosen by Brier score, and judged and compared by accuracy.",
+        ),
+    ] = None
+    costs: Costs = None
+
+
+@dataclass(frozen=True)
 class StreamOptions:
     """How long tables and folders of them are read."""
 
@@ -208,10 +225,12 @@ FILE_OPTIONS = {
     **_kinds(ColumnOptions),
     **_kinds(CsvOptions),
     **_kinds(AdaptOptions),
+    **_kinds(ScoreOptions),
     **_kinds(StreamOptions),
     **dict.fromkeys(("evaluate", "quiet"), FLAG),
     "also": NAMES,
     "show_domain": NAMES,
+    "format": TEXT,
 }
 
 

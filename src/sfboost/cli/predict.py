@@ -11,7 +11,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
-from sfboost.cli.costs import Costs, read_costs
+from sfboost.cli.costs import read_costs
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import NOT_ADAPTED, check_also, needed_columns, predict_batches
 from sfboost.cli.project import Project
@@ -45,7 +45,7 @@ def predict(
     output: PredictionTable,
     also: o.Also = None,
     format: Format = None,
-    costs: Costs = None,
+    costs: o.Costs = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
     trusted: o.Trusted = None,

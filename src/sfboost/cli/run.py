@@ -10,7 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
-from sfboost.cli.costs import Costs, judged_by
+from sfboost.cli.costs import judged_by
 from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many, refuse_for_many
 from sfboost.cli.inputs import read_new, read_training, require_id, take_new
 from sfboost.cli.outcome import finish
@@ -39,7 +39,6 @@ def run(
     ] = None,
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
-    metric: o.Metric = None,
     also: o.Also = None,
     show_domain: Annotated[
         str | None,
@@ -48,7 +47,7 @@ def run(
             help="Domains of NEW, comma-separated, that have a part in the report, however usual they are.",
         ),
     ] = None,
-    costs: Costs = None,
+    counting: o.ScoreOptions,
     format: Format = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
@@ -85,7 +84,7 @@ def run(
     training, held = read_training(train, columns, csv, hold_out)
     check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
     with voice.waiting("Fitting"):
-        model = judged_by(o.make_model(context), metric, costs, training.y)
+        model = judged_by(o.make_model(context), counting, training.y)
         # A leak asks for the safe answer.
         kind_of_answer = adapting.answer.value if adapting.leak is None else "safe"
         project = learn(training, model, evaluate=evaluate, answer=kind_of_answer)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 #: Those of `sfboost.Settings` that the table [model] may set.
-FITTING = ("method", "correction", "rounds", "l2", "standardize", "metric")
+FITTING = ("method", "correction", "rounds", "l2", "standardize")
 #: Parameters of the model that it may set.
 MODEL_SETTINGS = (
     *("calibration", "calibration_bias", "calibration_weights", "validation_domain", "cv"),
