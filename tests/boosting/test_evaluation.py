@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from joints import draw_anticausal
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss, roc_auc_score
@@ -340,6 +341,26 @@ def test_own_domains_choose_by_the_metric_of_the_settings(metric):
     assert result.metric == metric
     other = model.evaluate(X, y, domain, metric="log_loss")
     assert [d.decision for d in other.domains] == [d.decision for d in result.domains]
+
+
+def test_balanced_accuracy_decides_as_it_counts():
+    """Likeliest classes would be judged by how often they name the rare one: who is too sure would win."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(3000) < 0.1).astype(int)
+    X = 1.5 * y[:, None] + rng.normal(size=(3000, 2))
+    domain = np.repeat(["a", "b", "c"], 1000)
+    model = StableFeatureBoosting([0], [1], settings=Settings(metric="balanced_accuracy")).fit(X, y, domain)
+    shares = model.training_.source_prior
+    for one in (model, model.adapt(X)):
+        proba = one.predict_proba(X)
+        np.testing.assert_array_equal(one.predict(X), (proba / shares).argmax(axis=1))
+        assert proba[:, 1].mean() == pytest.approx(0.1, abs=0.02)
+        assert balanced_accuracy_score(y, one.predict(X)) > 0.75
+    result = model.evaluate(X, y, domain)
+    assert result.mean("adapted", "balanced_accuracy") > 0.75
+    dear = Settings(metric="balanced_accuracy", costs=1.0 - np.eye(2))
+    plain = clone(model).set_params(settings=dear).fit(X, y, domain)
+    np.testing.assert_array_equal(plain.predict(X), plain.predict_proba(X).argmax(axis=1))
 
 
 def test_a_score_that_own_domains_did_not_judge_by_is_not_taken_in_silence():

@@ -122,6 +122,7 @@ def test_costs_move_the_decision_and_not_the_probabilities(sfboost, files, tmp_p
 def test_costs_of_the_fit_are_remembered(sfboost, files, tmp_path):
     fit = ("fit", files.train, *ROLES, "--no-evaluate", "--costs", "yes>no=9", "-o", tmp_path / "m.sfb")
     sfboost(*fit)
+    assert sfboost.json("info", tmp_path / "m.sfb")["costs"] == {"no>yes": 1.0, "yes>no": 9.0}
     sfboost("adapt", tmp_path / "m.sfb", files.new, "-o", tmp_path / "a.sfb")
     sfboost("predict", tmp_path / "a.sfb", files.new, "-o", tmp_path / "p.csv")
     predicted = pd.read_csv(tmp_path / "p.csv")
@@ -143,7 +144,9 @@ def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
         "fit", files.train, *ROLES, "--metric", "auroc", "-o", files.train.parent / "auroc.sfb"
     )
     assert {row["metric"] for row in told["evaluation"]} == {"auroc"}
-    assert sfboost.json("info", files.train.parent / "auroc.sfb")["answers chosen by"] == "AUROC"
+    told = sfboost.json("info", files.train.parent / "auroc.sfb")
+    assert told["answers chosen by"] == "AUROC"
+    assert "costs" not in told
     done = sfboost("evaluate", files.train, *ROLES, "--metric", "f1", code=2)
     assert "use one of accuracy" in " ".join(done.output.split())
 

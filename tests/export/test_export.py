@@ -102,7 +102,7 @@ def test_a_blend_of_answers_is_exported(played, tmp_path):
     blend = answering(adapted, {"mended": 0.5, "stable": 0.3, "boosted": 0.2})
     agree(blend, new, tmp_path)
     told = json.loads(to_json(blend))
-    assert told["version"] == 2
+    assert told["version"] == 1
     assert [part["weight"] for part in (told, *told["mixed_with"])] == [0.5, 0.3, 0.2]
     assert json.loads(to_json(answering(adapted, {"mended": 1.0})))["version"] == 1
 
@@ -204,3 +204,22 @@ def test_the_graph_takes_any_number_of_rows_and_says_what_its_columns_are(tmp_pa
     assert session.get_modelmeta().custom_metadata_map["features"] == "x0\nx1"
     for n_rows in (1, 5):
         assert session.run(["probabilities"], {"X": NEW[:n_rows]})[0].shape == (n_rows, 2)
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings(costs=[[0.0, 1.0], [8.0, 0.0]]), Settings(metric="balanced_accuracy")]
+)
+def test_the_label_is_what_costs_decide(settings, tmp_path):
+    rng = np.random.default_rng(0)
+    y = (rng.random(1800) < 0.15).astype(int)
+    X = y[:, None] + rng.normal(size=(1800, 2))
+    model = StableFeatureBoosting([0], [1], settings=settings)
+    adapted = model.fit(X, y, sample_domain=np.repeat(["a", "b", "c"], 600)).adapt(X[:500])
+    likeliest = adapted.predict_proba(X).argmax(axis=1)
+    assert adapted.predict(X).mean() > likeliest.mean() + 0.05
+    for one in (model, adapted):
+        agree(one, X, tmp_path)
+        told = json.loads(to_json(one))
+        proba = one.predict_proba(X)
+        np.testing.assert_array_equal((proba @ np.array(told["costs"])).argmin(axis=1), one.predict(X))
+    assert json.loads(to_json(hospitals()))["costs"] is None

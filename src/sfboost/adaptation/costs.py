@@ -20,6 +20,19 @@ def check_costs(costs: Any, n_classes: int) -> FloatArray:
     return matrix
 
 
+def balanced_costs(shares: FloatArray) -> FloatArray:
+    """Costs whose mean is one minus balanced accuracy, where classes have these shares.
+
+    Examples
+    --------
+    >>> balanced_costs(np.array([0.9, 0.1])).round(2)
+    array([[0.  , 0.56],
+           [5.  , 0.  ]])
+    """
+    n_classes = len(shares)
+    return np.asarray((1.0 - np.eye(n_classes)) / (n_classes * np.asarray(shares)[:, None]))
+
+
 def cheapest(proba: FloatArray, costs: FloatArray) -> IntArray:
     """The decision of the least expected cost in each row; of equal ones the likelier class.
 

@@ -9,10 +9,11 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from sfboost.adaptation.checks import LARGEST
-from sfboost.adaptation.costs import check_costs
+from sfboost.adaptation.costs import balanced_costs, check_costs
 from sfboost.adaptation.scores import Yardstick, check_metric
 from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLabelMixin, SoftLogisticRegression
 from sfboost.marginal import PSEUDO_LABELS
+from sfboost.marginal.probabilities import FloatArray
 
 CORRECTIONS = ("likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none")
 LABELLED_RISKS = ("unstable", "joint")
@@ -56,7 +57,8 @@ class Settings(BaseEstimator):
     metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
         By what own domains choose among answers, the guard judges a gain and `evaluate` compares. None is the
         cost where there are costs; else answers are chosen by Brier score, and judged and compared by
-        accuracy.
+        accuracy. With "balanced_accuracy", and no costs, a fitted model also decides by it: a class is as
+        dear to miss as it is rare in training.
 
     Examples
     --------
@@ -141,6 +143,15 @@ class Choices:
     def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
         """What files of earlier versions call otherwise."""
         return {("transport" if name == "stability" else name): value for name, value in state.items()}
+
+    def balanced(self, shares: FloatArray) -> Choices:
+        """The same with the costs that balanced accuracy counts, where that is what counts.
+
+        Likeliest classes would be judged by how often they name a rare one, which who is too sure of it does.
+        """
+        if self.metric != "balanced_accuracy" or self.costs is not None:
+            return self
+        return replace(self, costs=tuple(map(tuple, balanced_costs(shares).tolist())))
 
     def yardstick(self, usual: str) -> Yardstick:
         """What answers are judged by; `usual` is the score where neither it nor costs are given."""

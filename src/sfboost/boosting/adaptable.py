@@ -65,7 +65,9 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _choices(self, settings: Settings | None) -> Choices:
         """All that settings leave open, decided."""
-        return resolve(settings, transport=self.transport)
+        choices = resolve(settings, transport=self.transport)
+        shares = None if (training := getattr(self, "training_", None)) is None else training.source_prior
+        return choices if shares is None else choices.balanced(shares)
 
     def _doubt(self) -> str | None:
         """Why f_S is not to be trusted in any new domain, if training says so."""
@@ -87,7 +89,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _costs(self) -> FloatArray | None:
         """Of wrong decisions, where the settings have them."""
-        costs = None if self.settings is None else self.settings.costs
+        costs = self._choices(self.settings).costs
         return None if costs is None else check_costs(costs, len(self.classes_))
 
     def adapt(

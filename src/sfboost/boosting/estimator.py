@@ -324,6 +324,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.training_ = know_training(
             evidence, self.leaks_, share @ np.exp(calibrated), errors, tuple(heads)
         )
+        choices = self._choices(self.settings)  # what balanced accuracy counts is known by now
         self.calibrations_ = tuple(
             held_out_calibration(labels, raw, calibrated, rows_weight, held_out, mine)
             for _, mine in by_domain

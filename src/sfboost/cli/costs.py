@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sfboost.adaptation.costs import balanced_costs
 from sfboost.adaptation.scores import check_metric
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.cli.options import ScoreOptions
@@ -47,7 +48,7 @@ def read_costs(text: str | None, classes: Any, shares: FloatArray | None = None)
     names = [str(name) for name in np.asarray(classes).tolist()]
     costs = 1.0 - np.eye(len(names))
     if text.strip() == BALANCED:
-        return costs if shares is None else costs / (len(names) * shares[:, None])
+        return costs if shares is None else balanced_costs(shares)
     # By the names themselves, which may hold any of the signs between them.
     name = f"({'|'.join(re.escape(name) for name in names)})"
     cost_of_error = re.compile(rf"\s*{name}\s*>\s*{name}\s*=\s*([0-9.eE+-]+)\s*(?:,|$)")

@@ -65,9 +65,16 @@ def _contents(loaded: Any) -> dict[str, Any]:
         }
         experience = model.training_.experience
         if experience is not None:
-            known["answers chosen by"] = METRIC_NAMES[
-                experience.yardstick(model._choices(model.settings)).metric
-            ]
+            by = experience.yardstick(model._choices(model.settings))
+            known["answers chosen by"] = METRIC_NAMES[by.metric]
+        costs = model._costs()
+        if costs is not None:
+            known["costs"] = {
+                f"{truth}>{decision}": float(costs[i, j])
+                for i, truth in enumerate(model.classes_.tolist())
+                for j, decision in enumerate(model.classes_.tolist())
+                if i != j
+            }
         roles = getattr(model, "table_", {}).get("roles", {})
         known |= {name: roles[name] for name in ("target", "domain", "id") if roles.get(name)}
     adaptation: Any = loaded if adapted is None else adapted.adaptation

@@ -173,7 +173,8 @@ class ScoreOptions:
             "--metric",
             help="What counts: own domains choose among answers by it, the guard of --answer safe judges by "
             f"it, and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is "
-            "the default). By default they are chosen by Brier score, and judged and compared by accuracy.",
+            "the default); balanced_accuracy also decides so. By default answers are chosen by Brier score, "
+            "and judged and compared by accuracy.",
         ),
     ] = None
     costs: Costs = None

@@ -12,8 +12,7 @@ from sfboost.export.linear import LinearScorer, linear_scorer
 from sfboost.json_values import json_values
 
 FORMAT = "sfboost-linear"
-#: Versions of the layout: a reader of the first would go wrong on a blend of several answers.
-VERSION, VERSION_OF_BLENDS = 1, 2
+VERSION = 1
 
 
 def to_json(model: AdaptedClassifier | StableFeatureBoosting) -> str:
@@ -27,16 +26,14 @@ def to_json(model: AdaptedClassifier | StableFeatureBoosting) -> str:
     scorer = linear_scorer(model)
     values = _numbers(scorer)
     encoders = [columns.encoder for columns in scorer.sources if columns.encoder is not None]
-    version = VERSION_OF_BLENDS if scorer.mixed_with else VERSION
-    head = {"format": FORMAT, "version": version, "made_by": f"sfboost {sfboost.__version__}"}
+    head = {"format": FORMAT, "version": VERSION, "made_by": f"sfboost {sfboost.__version__}"}
     # How text and gaps of a table become the features: numbers alone need no recipe.
     recipes = [recipe for encoder in encoders for recipe in encoder.to_dict()["columns"]]
-    # Readers of the layout look for the band of an earlier guard: there is none.
-    rest = {"band": None, "encoding": recipes}
+    rest = {"costs": scorer.costs, "encoding": recipes}
     return json.dumps(json_values(head | values | rest, finite=False), allow_nan=False, indent=1)
 
 
 def _numbers(scorer: LinearScorer) -> dict[str, Any]:
     values = asdict(replace(scorer, sources=(), mixed_with=()))
-    del values["sources"]
+    del values["sources"], values["costs"]  # one matrix for all parts of a blend
     return values | {"mixed_with": [_numbers(part) for part in scorer.mixed_with]}

@@ -27,7 +27,8 @@ def to_onnx(model: AdaptedClassifier | StableFeatureBoosting, path: str | Path) 
         With logistic regression on either side, as is the default.
     path : path
         The file to write. Its input `X` takes the features (double) in the order that the metadata
-        `features` say, one name a line; its outputs are `label` and `probabilities`.
+        `features` say, one name a line; its outputs are `label`, the cheapest decision where the model has
+        costs, and `probabilities`.
     """
     write_whole(path, make_graph(linear_scorer(model)).SerializeToString())
 
@@ -48,8 +49,11 @@ def make_graph(scorer: LinearScorer) -> Any:
             steps("Mul", one, steps.number([part.weight])) for one, part in zip(said, parts, strict=True)
         ]
         joint = steps("LogSoftmax", steps("Sum", *weighed), axis=1)
-    steps("Exp", joint, name="probabilities")
-    best = steps("ArgMax", joint, axis=1, keepdims=0)
+    proba = steps("Exp", joint, name="probabilities")
+    if scorer.costs is None:
+        best = steps("ArgMax", joint, axis=1, keepdims=0)
+    else:
+        best = steps("ArgMin", steps("MatMul", proba, steps.number(scorer.costs)), axis=1, keepdims=0)
     whole = np.issubdtype(scorer.classes.dtype, np.integer)
     classes = scorer.classes.astype(np.int64) if whole else [str(name) for name in scorer.classes]
     steps("Gather", steps.constant(classes, len(classes)), best, name="label")

@@ -76,6 +76,8 @@ class LinearScorer:
     mixed_with : tuple of LinearScorer
         Where the answer is a blend: the others. Log-probabilities are added, each times its weight, and
         normalised.
+    costs : array of shape (K, K) or None
+        ``costs[y, j]`` of deciding j where the truth is y: the label is then the cheapest decision.
     """
 
     features: tuple[str, ...]
@@ -88,6 +90,7 @@ class LinearScorer:
     sources: tuple[Columns, ...]
     weight: float = 1.0
     mixed_with: tuple[LinearScorer, ...] = ()
+    costs: FloatArray | None = None
 
     def matrix(self, X: Any) -> FloatArray:
         """The features of X, a frame or an array as the model takes it: what is to be scored."""
@@ -120,7 +123,10 @@ def linear_scorer(model: AdaptedClassifier | StableFeatureBoosting) -> LinearSco
             "A model along components reads every column twice, and is not exported: predict with it in "
             "Python, or export the logistic regression in its `stable_`."
         )
-    parts = _Parts.of(fitted)
+    return replace(_answer(_Parts.of(fitted), adapted), costs=fitted._costs())
+
+
+def _answer(parts: _Parts, adapted: AdaptedClassifier | None) -> LinearScorer:
     if adapted is None:
         return parts.scorer(StableAnswer())
     if adapted.best is None:
