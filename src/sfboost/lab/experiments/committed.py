@@ -16,8 +16,20 @@ from sfboost.lab.experiments.canary import Repetition
 from sfboost.lab.experiments.record import Record
 from sfboost.lab.experiments.store import read_records
 
-#: The folder in a checkout; an installed package has none.
-CHECKOUT = Path(__file__).resolve().parents[4] / "records"
+
+def records_of(module: Path) -> Path:
+    """The folder of the checkout that a module is in; an installed package has none: that of the folder here.
+
+    Examples
+    --------
+    >>> records_of(Path("/site-packages/sfboost/lab/experiments/committed.py")).as_posix()
+    'records'
+    """
+    own = module.resolve().parents[4] / "records"
+    return own if own.is_dir() else Path("records")
+
+
+CHECKOUT = records_of(Path(__file__))
 
 
 def committed_records(protocol: str, folder: Path = CHECKOUT) -> dict[str, Record]:
