@@ -123,3 +123,16 @@ def test_a_network_saved_with_flat_parameters_has_a_plan_and_is_saved_with_it(na
         )
         assert loaded.training_.evidence.convincing
         assert [head.name for head in loaded.training_.heads] == ["north", "south"]
+
+
+@pytest.mark.filterwarnings("ignore::sfboost.SavedModelWarning")
+def test_an_answer_that_own_domains_chose_keeps_what_it_was_chosen_by(tmp_path):
+    """What play and the test for a change have learned is in the file: the model in it adapts again."""
+    best = sfboost.load(FOLDER / "v1-best.sfb")
+    assert best.decision_ == "adapted"
+    assert {case.metric for case in best.model.training_.experience.cases} == {"brier"}
+    rows = np.random.default_rng(0).normal(size=(500, 2))
+    best.model.save(tmp_path / "again.sfb")
+    again = sfboost.load(tmp_path / "again.sfb").adapt(rows)
+    np.testing.assert_array_equal(again.predict_proba(rows), best.model.adapt(rows).predict_proba(rows))
+    assert again.weights_ == best.model.adapt(rows).weights_
