@@ -7,19 +7,14 @@ Rows, kinds of change and models are those of `sfboost reproduce shifts`. Each m
 Finished domains are in the file and are not done again. Prints means over the domains of each table.
 """
 
-import argparse
-import json
-import warnings
-from pathlib import Path
-
 import pandas as pd
 from sklearn.base import clone
 
 from sfboost import Settings
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import score_predictions
-from sfboost.lab.experiments.origin import origin
 from sfboost.lab.experiments.shifts import suite
+from sfboost.lab.experiments.shifts.study import line, study_tables
 
 METRICS = ("accuracy", "balanced_accuracy", "auroc", "log_loss")
 HARD = ("strongest mirrored", "all mirrored", "strongest shuffled", "all shuffled")
@@ -29,14 +24,6 @@ SHOWN = {
     "mirrored and shuffled": HARD,
     "class means reversed": ("class means reversed",),
 }
-
-
-def study(name, learner):
-    """One list of records for each new domain."""
-    for group in suite._in_turn(name, suite.TABLES[name], learner, 0, False, ("best",)):
-        run = group.runs[0]
-        if run.data.get("own") is None:
-            yield run.data["new"], lambda run=run: measured(run)
 
 
 def measured(run):
@@ -76,7 +63,7 @@ def page(records):
     rows = pd.DataFrame(records)
     sign = rows["metric"].map(lambda metric: -1.0 if metric in LOSSES else 1.0)
     rows["gain"] = sign * (rows["chosen"] - rows["usual"])
-    lines = [_line(["table", "chosen by", *SHOWN]), _line(["---"] * (len(SHOWN) + 2))]
+    lines = [line(["table", "chosen by", *SHOWN]), line(["---"] * (len(SHOWN) + 2))]
     for (table, learner, metric), part in rows.groupby(["table", "learner", "metric"], sort=False):
         cells = []
         for kinds in SHOWN.values():
@@ -84,38 +71,9 @@ def page(records):
             gain, other = here["gain"].mean(), (~here["same"]).mean()
             told = f"{100 * gain:+.1f}" if metric in POINTS else f"{gain:+.3f}"
             cells.append(f"{told} ({100 * other:.0f} %)")
-        lines.append(_line([f"{table} ({part['new'].nunique()}), {learner}", METRIC_NAMES[metric], *cells]))
+        lines.append(line([f"{table} ({part['new'].nunique()}), {learner}", METRIC_NAMES[metric], *cells]))
     return lines
 
 
-def _line(cells):
-    return f"| {' | '.join(cells)} |"
-
-
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--tables", nargs="+", default=list(suite.TABLES))
-    parser.add_argument("--learner", choices=["logistic", "boosting"], default="logistic")
-    parser.add_argument("--most", type=int, default=None, help="New domains of each table; all by default.")
-    parser.add_argument("--out", type=Path, required=True, help="Records, one line each; resumable.")
-    told = parser.parse_args()
-    known = [json.loads(line) for line in told.out.read_text().splitlines()] if told.out.exists() else []
-    done = {(r["table"], r["learner"], r["new"]) for r in known}
-    warnings.simplefilter("ignore")
-    for table in told.tables:
-        for new, measure in study(table, told.learner):
-            if (table, told.learner, new) in done or (told.most is not None and new >= told.most):
-                continue
-            key = {"table": table, "learner": told.learner, "new": new, **origin()}
-            made = [key | record for record in measure()]
-            with told.out.open("a") as file:
-                file.writelines(json.dumps(record) + "\n" for record in made)
-            known += made
-            print(table, new, flush=True)
-    print("", *page(known), sep="\n")
-
-
 if __name__ == "__main__":
-    main()
+    study_tables(__doc__, measured, page)
