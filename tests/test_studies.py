@@ -40,6 +40,7 @@ def test_the_page_shows_what_the_study_of_unseen_tables_recorded(half):
     [
         ("drawn_tables", "shifts.md", lambda study: len(study["CASES"]) + 4),
         ("labels", "answers.md", lambda study: 2 * len(study["suite"].TABLES) + 2),
+        ("metric", "how-good.md", lambda study: 2 * len(study["METRICS"]) + 2),
     ],
 )
 def test_the_page_shows_what_the_study_recorded(name, page, count):
