@@ -26,6 +26,7 @@ from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.embedding import Preference, embedded, preference
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.learning import Learner
+from sfboost.torch.levelling import find_level, levelled
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
@@ -460,6 +461,10 @@ class SFBClassifier(FittedPredictor):
         self, logits: FloatArray, unstable: FloatArray, labels: npt.NDArray[Any], domain: npt.NDArray[Any]
     ) -> None:
         y = np.searchsorted(self.classes_, labels)
+        self.level_ = 0.0
+        if self.search_ is not None and self.flatten == "auto":
+            self.level_ = find_level(logits, unstable, y, domain)
+            logits = levelled(logits, unstable, self.level_)
         self.temperature_ = Temperature()
         if self.calibration is not None:
             self.temperature_ = fit_temperature(

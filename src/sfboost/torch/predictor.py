@@ -31,6 +31,7 @@ from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.inputs import chunks
+from sfboost.torch.levelling import levelled
 from sfboost.torch.precision import Precision
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.verification import Verification, verify
@@ -50,6 +51,10 @@ def _corrected(name: str) -> Adapter:
     return said
 
 
+def _unadapted(proba: FloatArray, features: FloatArray) -> FloatArray:
+    return proba
+
+
 class FittedPredictor(AdaptableClassifier):
     """Predicts with f_S until adapted. Not to be made by itself: `SFBClassifier.fit` sets what it needs."""
 
@@ -62,6 +67,7 @@ class FittedPredictor(AdaptableClassifier):
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
+    level_: float = 0.0
     embedded_: StableFeatureBoosting | None = None
     search_: list[dict[str, Any]] | None = None
     correction_: str = "posthoc"
@@ -95,17 +101,22 @@ class FittedPredictor(AdaptableClassifier):
 
         Behind a weak f_S the head of the post-hoc correction is a line, since Pr[Ŷ | Φ_U] hardly moves. The
         forward one is logistic in Pr[Y | Φ_U], and steep where Φ_U shows something of f_S.
+
+        In each stress domain a correction loses at most what f_S does. Few rows of a rare class make either
+        of them many times worse in some domain, which says nothing about how good it is where it is of use.
         """
         if self.search_ is None:
             return "posthoc"
-        ways = {name: _corrected(name) for name in ("posthoc", "forward")}
+        corrections = ("posthoc", "forward")
+        ways = {"stable": _unadapted} | {name: _corrected(name) for name in corrections}
         try:
             domains = stress_domains(y, unstable_guess(features, y, domain), n_rows=_STRESSED)
             with unwarned():
                 table = stress_test(ways, proba, features, y, domains)
         except ValueError:  # a domain of one class, or no row in which Φ_U is wrong
             return "posthoc"
-        return table.names[int(table.log_loss.mean(axis=1).argmin())]
+        stable, *adapted = table.log_loss
+        return corrections[int(np.minimum(adapted, stable).mean(axis=1).argmin())]
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
@@ -204,7 +215,7 @@ class FittedPredictor(AdaptableClassifier):
 
     def _learned_parts(self, X: Any, flattened: bool) -> tuple[FloatArray, FloatArray]:
         _, unstable, logits = self._outputs(X)
-        log_proba = self.temperature_.apply(logits)
+        log_proba = self.temperature_.apply(levelled(logits, unstable, self.level_))
         if self.leak_model_ is None or not flattened:
             return log_proba, unstable
         return np.log(self.leak_model_.flatten(np.exp(log_proba), unstable)), unstable
