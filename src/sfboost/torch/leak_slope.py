@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sfboost.marginal.probabilities import FloatArray
 
 
-def find_level(
+def find_leak_slope(
     logits: FloatArray, unstable: FloatArray, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]
 ) -> float:
     """How much what Φ_U says raises the stable logits within a class and domain, less what may be chance.
@@ -39,8 +39,8 @@ def find_level(
     >>> z = y - 0.5 + rng.normal(size=4000)
     >>> domain = np.zeros(4000)
     >>> leaky = z + 0.5 * (2 / (1 + np.exp(-u[:, 0])) - 1)
-    >>> levels = [find_level(np.c_[-said, said] / 2, u, y, domain) for said in (z, leaky)]
-    >>> [round(level, 1) for level in levels]
+    >>> slopes = [find_leak_slope(np.c_[-said, said] / 2, u, y, domain) for said in (z, leaky)]
+    >>> [round(slope, 1) for slope in slopes]
     [0.0, 0.5]
     """
     said, shown = logits - logits.mean(axis=1, keepdims=True), _shown(unstable)
@@ -58,9 +58,9 @@ def find_level(
     return slope * max(0.0, 1.0 - chance / slope**2) if slope else 0.0
 
 
-def levelled(logits: FloatArray, unstable: FloatArray, level: float) -> FloatArray:
+def without_leak(logits: FloatArray, unstable: FloatArray, slope: float) -> FloatArray:
     """Return the stable logits without so much of what Φ_U says."""
-    return logits - level * _shown(unstable) if level else logits
+    return logits - slope * _shown(unstable) if slope else logits
 
 
 def _shown(unstable: FloatArray) -> FloatArray:
