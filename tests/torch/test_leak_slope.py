@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from sfboost.torch.leak_slope import find_leak_slope, without_leak  # noqa: E402
+from sfboost.torch.leak_slope import find_leak_slope, without_leak
 
 
 def _rows(n, leak, n_classes=2, agreement=(0.9, 0.8), seed=0):
@@ -60,4 +60,6 @@ def test_a_part_that_says_the_same_of_all_rows_leaves_f_s_as_it_is():
 def test_the_scale_of_one_class_logit_more_or_less_does_not_matter():
     said, unstable, y, domain = _rows(500, 0.5)
     moved = said + np.random.default_rng(2).normal(size=(500, 1))
-    assert find_leak_slope(moved, unstable, y, domain) == pytest.approx(find_leak_slope(said, unstable, y, domain))
+    assert find_leak_slope(moved, unstable, y, domain) == pytest.approx(
+        find_leak_slope(said, unstable, y, domain)
+    )

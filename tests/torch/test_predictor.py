@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from sfboost.leakage.stress import AGREEMENTS, StressTable  # noqa: E402
-from sfboost.torch.predictor import best_correction  # noqa: E402
+from sfboost.leakage.stress import AGREEMENTS, StressTable
+from sfboost.torch.predictor import best_correction
 
 NAMES = ("stable", "posthoc", "forward")
 

@@ -25,8 +25,8 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.embedding import Preference, embedded, preference
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
-from sfboost.torch.learning import Learner
 from sfboost.torch.leak_slope import find_leak_slope, without_leak
+from sfboost.torch.learning import Learner
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
