@@ -1,11 +1,16 @@
 """What f_S shows of Φ_U within a class, as one number."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
 from sfboost.torch.leak_slope import find_leak_slope, without_leak
+
+STUDIES = Path(__file__).parents[2] / "studies"
 
 
 def _rows(n, leak, n_classes=2, agreement=(0.9, 0.8), seed=0):
@@ -63,3 +68,14 @@ def test_the_scale_of_one_class_logit_more_or_less_does_not_matter():
     assert find_leak_slope(moved, unstable, y, domain) == pytest.approx(
         find_leak_slope(said, unstable, y, domain)
     )
+
+
+@pytest.mark.long
+def test_a_cue_that_no_view_hides_is_taken_out_of_f_s_and_by_chance_agreement_the_answer_is_hardly_worse():
+    """Lines at two sides, with training domains that hardly differ: f_S of a search reads them."""
+    study = runpy.run_path(str(STUDIES / "learn_strangers.py"), run_name="read")
+    scores = study["run"]("two sides, alike", 0)["scores"]
+    like, chance, reversed_ = scores["stable"]
+    assert like - reversed_ < 0.1  # 0.134 with the slope left in
+    assert scores["answer"][1] > chance - 0.04  # 0.09 below
+    assert scores["answer"][2] > scores["ORACLE"][2] - 0.04  # 0.11 below
