@@ -464,7 +464,7 @@ class SFBClassifier(FittedPredictor):
         self, logits: FloatArray, unstable: FloatArray, labels: npt.NDArray[Any], domain: npt.NDArray[Any]
     ) -> None:
         y = np.searchsorted(self.classes_, labels)
-        self.leak_slope_ = 0.0
+        self.leak_slope_, self.as_learned_, learned = 0.0, None, logits
         if self.search_ is not None and self.flatten == "auto":
             self.leak_slope_ = find_leak_slope(logits, unstable, y, domain)
             logits = without_leak(logits, unstable, self.leak_slope_)
@@ -474,6 +474,8 @@ class SFBClassifier(FittedPredictor):
                 logits, y, criterion=self.calibration, noise=self.search_ is not None, domain=domain
             )
         log_proba = self.temperature_.apply(logits)
+        if self.leak_slope_:
+            self.as_learned_ = np.exp(self.temperature_.apply(learned))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), unstable, labels, domain)
         self.leak_model_ = self._flattening(y, domain)

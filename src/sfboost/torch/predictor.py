@@ -89,6 +89,7 @@ class FittedPredictor(AdaptableClassifier):
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
     leak_slope_: float = 0.0
+    as_learned_: FloatArray | None = None
     embedded_: StableFeatureBoosting | None = None
     search_: list[dict[str, Any]] | None = None
     correction_: str = "posthoc"
@@ -179,7 +180,7 @@ class FittedPredictor(AdaptableClassifier):
         Where components took its place it says why.
         """
         check_is_fitted(self, "network_")
-        return verify(*self._held_out(), guess=self.first_guess_)
+        return verify(*self._held_out(), guess=self.first_guess_, as_learned=self.as_learned_)
 
     def _held_out(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], npt.NDArray[Any]]:
         """f_S as adapted with, Φ_U, class positions and domains of the rows that it was calibrated on."""
