@@ -37,9 +37,9 @@ class Verification:
     leaks : tuple of DomainLeak
         How much of Φ_U f_S shows within a class, by domain.
     accuracy_right, accuracy_wrong : float
-        Accuracy of f_S, as it was learned, where the class Û that Φ_U suggests is the label, and where it is not; each class
-        counts with its share. f_S names the class that it raises most above its share, as Û does: one that
-        names the frequent class in every row would show nothing.
+        Accuracy of f_S, as it was learned, where the class Û that Φ_U suggests is the label, and where it is
+        not; each class counts with its share. f_S names the class that it raises most above its share, as Û
+        does: one that names the frequent class in every row would show nothing.
     gap_error : float
         Standard error of their difference.
     n_wrong : int
