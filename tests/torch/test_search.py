@@ -96,6 +96,21 @@ def test_what_is_said_of_f_s_comes_from_every_row_by_a_network_that_did_not_see_
     assert sorted(np.concatenate([fold.held for fold in folds])) == list(range(600))
 
 
+def test_rows_that_judge_a_network_neither_taught_nor_stopped_it():
+    X, y, d = _training(_table, 300)
+    rows, where = torch.as_tensor(X, dtype=torch.float32), np.unique(d, return_inverse=True)[1]
+    first = members.Members(rows, y, where, goal=Goal(), network="narrow", seed=0)
+    others = first.stopped_elsewhere()
+    for judged, fold in zip(first.folds, others.folds, strict=True):
+        assert len(np.intersect1d(judged.held, np.r_[fold.train, fold.held])) == 0
+        assert len(np.intersect1d(fold.train, fold.held)) == 0
+        assert len(fold.train) + len(fold.held) == len(judged.train)
+    many = members.Members(
+        rows.repeat(10, 1), np.tile(y, 10), np.zeros(6000, int), goal=Goal(), network="narrow", seed=0
+    )
+    assert many.stopped_elsewhere() is None  # one fold of many rows
+
+
 @pytest.mark.long
 def test_the_unstable_part_is_learned_until_held_out_rows_stop_it():
     """Whether two columns are equal is what follows the label here, which takes longer than a guess may."""

@@ -35,6 +35,16 @@ def test_accuracies_are_those_of_the_rows_where_the_unstable_feature_is_right_an
     assert [leak.lower for leak in found.leaks] == [0.0, 0.0]
 
 
+def test_what_was_taken_out_of_f_s_is_not_taken_for_shown():
+    """Where the slope was found and where it is judged are the same rows."""
+    y, domain, colour, shape = _rows()
+    found = verify(_proba(shape), colour[:, None].astype(float), y, domain, as_learned=_proba(colour))
+    assert found.accuracy_right == 1.0
+    assert found.accuracy_wrong == 0.0
+    assert not found.stable
+    np.testing.assert_array_equal(found.risk, verify(_proba(shape), colour[:, None] * 1.0, y, domain).risk)
+
+
 def test_the_risk_is_given_by_domain():
     y, domain, colour, _ = _rows()
     found = verify(_proba(colour, 0.85), colour[:, None].astype(float), y, domain)

@@ -25,6 +25,7 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.embedding import Preference, embedded, preference
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
+from sfboost.torch.leak_slope import find_leak_slope, without_leak
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.outputs import cross_entropy
@@ -92,7 +93,8 @@ class SFBClassifier(FittedPredictor):
         Take what f_S still says about Φ_U out of it, as measured on the held-out rows (see
         `sfboost.leakage.model.LeakModel.flatten`). "auto" does so with "separate" where two or more
         domains hold out 200 rows of every class and agree about the leak, unless it costs more than 0.01
-        nats of log loss on stress domains. False is the paper.
+        nats of log loss on stress domains; and after a search it takes out what is linear in what Φ_U says
+        (`leak_slope_`), however few the rows. False is the paper.
     transport : {"posterior", "likelihood"}, default="posterior"
         What transports: P(Y | Φ_S), the paper's stability, or P(Φ_S | Y), label shift.
     settings : Settings, default=None
@@ -125,6 +127,8 @@ class SFBClassifier(FittedPredictor):
         where that guess is right and where it is wrong. None without a search.
     correction_ : {"posthoc", "forward"}
         How `adapt` corrects: as was better on stress domains; without a search post hoc, as the paper.
+    leak_slope_ : float
+        How much of what Φ_U says was taken out of the stable logits; zero without a search.
     preference_ : Preference or None
         With a frozen network: accuracies in own domains left out, by the learned split and along components.
     embedded_ : StableFeatureBoosting or None
@@ -460,12 +464,18 @@ class SFBClassifier(FittedPredictor):
         self, logits: FloatArray, unstable: FloatArray, labels: npt.NDArray[Any], domain: npt.NDArray[Any]
     ) -> None:
         y = np.searchsorted(self.classes_, labels)
+        self.leak_slope_, self.as_learned_, learned = 0.0, None, logits
+        if self.search_ is not None and self.flatten == "auto":
+            self.leak_slope_ = find_leak_slope(logits, unstable, y, domain)
+            logits = without_leak(logits, unstable, self.leak_slope_)
         self.temperature_ = Temperature()
         if self.calibration is not None:
             self.temperature_ = fit_temperature(
                 logits, y, criterion=self.calibration, noise=self.search_ is not None, domain=domain
             )
         log_proba = self.temperature_.apply(logits)
+        if self.leak_slope_:
+            self.as_learned_ = np.exp(self.temperature_.apply(learned))
         # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), unstable, labels, domain)
         self.leak_model_ = self._flattening(y, domain)

@@ -95,6 +95,18 @@ class Members:
         """Return the same rows and folds, with checkpoints in a folder of their own."""
         return replace(self, checkpoint=None if self.checkpoint is None else self.checkpoint / folder)
 
+    def stopped_elsewhere(self) -> Members | None:
+        """Return the same folds with networks that the next fold stops; None if there is one fold."""
+        if len(self.folds) == 1:
+            return None
+        others = self.saved_in("stopped elsewhere")
+        following = [*self.folds[1:], self.folds[0]]
+        others.folds = [
+            Fold(np.setdiff1d(fold.train, after.held), after.held)
+            for fold, after in zip(self.folds, following, strict=True)
+        ]
+        return others
+
     def named(self, k: int) -> np.ndarray:
         """Return the rows that a guess by fold k names: those held out; all of them if there is one fold."""
         return np.arange(len(self.y)) if len(self.folds) == 1 else self.folds[k].held

@@ -28,9 +28,10 @@ from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
-from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstable_guess
+from sfboost.leakage.stress import Adapter, StressTable, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.inputs import chunks
+from sfboost.torch.leak_slope import without_leak
 from sfboost.torch.precision import Precision
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.verification import Verification, verify
@@ -50,6 +51,31 @@ def _corrected(name: str) -> Adapter:
     return said
 
 
+def _unadapted(proba: FloatArray, features: FloatArray) -> FloatArray:
+    return proba
+
+
+def best_correction(table: StressTable) -> str:
+    """The correction with the lowest log loss, which in each stress domain is at most that of f_S.
+
+    Few rows of a rare class make any correction many times worse than f_S in some domain, by chance. Where it
+    is worse f_S is the answer, so that how much worse says nothing.
+
+    Parameters
+    ----------
+    table : StressTable
+        Of f_S itself, which comes first, and of the corrections.
+
+    Examples
+    --------
+    >>> names, losses = ("stable", "posthoc", "forward"), [[0.3, 0.3], [0.25, 0.7], [0.2, 0.9]]
+    >>> best_correction(StressTable(names, (0.1, 0.5), np.empty((3, 2)), np.array(losses)))
+    'forward'
+    """
+    losses = np.minimum(table.log_loss[1:], table.log_loss[0])
+    return table.names[1 + int(losses.mean(axis=1).argmin())]
+
+
 class FittedPredictor(AdaptableClassifier):
     """Predicts with f_S until adapted. Not to be made by itself: `SFBClassifier.fit` sets what it needs."""
 
@@ -62,6 +88,8 @@ class FittedPredictor(AdaptableClassifier):
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
+    leak_slope_: float = 0.0
+    as_learned_: FloatArray | None = None
     embedded_: StableFeatureBoosting | None = None
     search_: list[dict[str, Any]] | None = None
     correction_: str = "posthoc"
@@ -98,14 +126,14 @@ class FittedPredictor(AdaptableClassifier):
         """
         if self.search_ is None:
             return "posthoc"
-        ways = {name: _corrected(name) for name in ("posthoc", "forward")}
+        ways = {"stable": _unadapted} | {name: _corrected(name) for name in ("posthoc", "forward")}
         try:
             domains = stress_domains(y, unstable_guess(features, y, domain), n_rows=_STRESSED)
             with unwarned():
                 table = stress_test(ways, proba, features, y, domains)
         except ValueError:  # a domain of one class, or no row in which Φ_U is wrong
             return "posthoc"
-        return table.names[int(table.log_loss.mean(axis=1).argmin())]
+        return best_correction(table)
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
@@ -152,7 +180,7 @@ class FittedPredictor(AdaptableClassifier):
         Where components took its place it says why.
         """
         check_is_fitted(self, "network_")
-        return verify(*self._held_out(), guess=self.first_guess_)
+        return verify(*self._held_out(), guess=self.first_guess_, as_learned=self.as_learned_)
 
     def _held_out(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], npt.NDArray[Any]]:
         """f_S as adapted with, Φ_U, class positions and domains of the rows that it was calibrated on."""
@@ -204,7 +232,7 @@ class FittedPredictor(AdaptableClassifier):
 
     def _learned_parts(self, X: Any, flattened: bool) -> tuple[FloatArray, FloatArray]:
         _, unstable, logits = self._outputs(X)
-        log_proba = self.temperature_.apply(logits)
+        log_proba = self.temperature_.apply(without_leak(logits, unstable, self.leak_slope_))
         if self.leak_model_ is None or not flattened:
             return log_proba, unstable
         return np.log(self.leak_model_.flatten(np.exp(log_proba), unstable)), unstable

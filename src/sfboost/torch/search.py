@@ -10,7 +10,9 @@
    about something else.
 3. Φ_U beside the best, on the joint risk, stopped where that is lowest on held-out rows.
 
-What predicts is the mean of the folds' networks; what is said about it was measured on rows held out of each.
+What predicts is the mean of the folds' networks. What is said about f_S was measured on rows that had no part
+in a network: with five folds the best is learned once more, and the next fold stops it. The few rows in which
+the guess is wrong decide when to stop, and look better than others for it.
 """
 
 from __future__ import annotations
@@ -56,8 +58,10 @@ class SearchResult:
         What the network is made of, for `sfboost.torch.side_by_side.searched_trunk`.
     rows : array of int
         Rows that were held out of a fold.
-    logits, unstable, guess : arrays
-        Of these rows, by the network that did not see them.
+    logits : array of shape (n, K)
+        Of these rows, by a network that did not learn from them and, with five folds, that they did not stop.
+    unstable, guess : arrays
+        Of these rows, by the network that did not learn from them.
     table : list of dict
         One line for each candidate, the best first.
     history : list of dict
@@ -128,7 +132,7 @@ class Search:
         last = min(_FINALISTS, candidates) * (folds - len(self.few) + len(self.left_out))
         if self.most == math.inf:
             last += sum(not candidate.balance for candidate in self.first) * len(self.few)
-        return 2 * folds + candidates * len(self.few) + last
+        return 3 * folds - (folds == 1) + candidates * len(self.few) + last
 
     def _variants(self, best: Candidate) -> list[Candidate]:
         return variants(best, self.members.name, self.members.shape, self.members.goal)
@@ -267,6 +271,19 @@ class Search:
         losses = np.concatenate(list(tried.losses.values()))
         return float(np.average(losses, weights=self.weight[self._held(tried)]))
 
+    def _stopped_elsewhere(self, best: _Tried) -> np.ndarray | None:
+        """Logits of the held-out rows by networks like the best that other rows have stopped."""
+        others = self.members.stopped_elsewhere()
+        if others is None:
+            return None
+        said = []
+        for k, fold in enumerate(self.members.folds):
+            network = others.build(best.candidate, k)
+            others.learn_stable(network, k, best.candidate, self.guess, self.weight)
+            said.append(stable_logits(network, self.members.source(fold.held).x).double().cpu().numpy())
+            self.progress.step("verification")
+        return np.concatenate(said)
+
     def _found(self, best: _Tried) -> SearchResult:
         networks = [best.networks[k] for k in range(len(self.members.folds))]
         align_unstable(networks)
@@ -277,6 +294,9 @@ class Search:
                 network.unstable_features(self.members.source(rows).x).double().cpu().numpy()
                 for network, rows in zip(networks, held, strict=True)
             ]
+        logits = self._stopped_elsewhere(best)
+        if logits is None:
+            logits = np.concatenate([said[rows] for said, rows in zip(every, held, strict=True)])
         return SearchResult(
             network=mean_network(networks, stretch_of_mean(np.array(every), held)),
             architecture={
@@ -285,7 +305,7 @@ class Search:
                 "unstable": self.members.guess_candidate().settings(),
             },
             rows=self.order[self._held(best)],
-            logits=np.concatenate([said[rows] for said, rows in zip(every, held, strict=True)]),
+            logits=logits,
             unstable=np.concatenate(unstable),
             guess=self.guess[self._held(best)],
             table=[self._line(best, chosen=True)]

@@ -37,9 +37,9 @@ class Verification:
     leaks : tuple of DomainLeak
         How much of Φ_U f_S shows within a class, by domain.
     accuracy_right, accuracy_wrong : float
-        Accuracy of f_S where the class Û that Φ_U suggests is the label, and where it is not; each class
-        counts with its share. f_S names the class that it raises most above its share, as Û does: one that
-        names the frequent class in every row would show nothing.
+        Accuracy of f_S, as it was learned, where the class Û that Φ_U suggests is the label, and where it is
+        not; each class counts with its share. f_S names the class that it raises most above its share, as Û
+        does: one that names the frequent class in every row would show nothing.
     gap_error : float
         Standard error of their difference.
     n_wrong : int
@@ -154,6 +154,7 @@ def verify(
     y: npt.NDArray[np.intp],
     domain: npt.NDArray[Any],
     guess: npt.NDArray[np.intp] | None = None,
+    as_learned: FloatArray | None = None,
 ) -> Verification:
     """Look at f_S on labelled rows that it was not trained on.
 
@@ -168,6 +169,9 @@ def verify(
     domain : array of shape (n,)
     guess : integer array of shape (n,), optional
         Û; by default the class that Φ_U suggests.
+    as_learned : array of shape (n, K), optional
+        f_S before something was taken out of it, for what it loses where Û is wrong: what was taken out as
+        measured on these rows is not shown by them. By default `stable_proba`.
 
     Examples
     --------
@@ -194,7 +198,8 @@ def verify(
     guess = suggested if guess is None else guess
     shares = np.bincount(y, minlength=stable_proba.shape[1]) / len(y)
     gains = balancing_weights(y, suggested, domain) * (-np.log(shares[y]) - losses)
-    right = (stable_proba / np.maximum(shares, 1e-12))[telling].argmax(axis=1) == y[telling]
+    named = stable_proba if as_learned is None else as_learned
+    right = (named / np.maximum(shares, 1e-12))[telling].argmax(axis=1) == y[telling]
     accuracy, variance, wrong = _by_class(right, y[telling], (guess == y)[telling])
     (risk, risk_error), (misjudged, error) = (_means(values, domain) for values in (losses, surprise))
     return Verification(
