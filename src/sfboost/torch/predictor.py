@@ -111,6 +111,7 @@ class FittedPredictor(AdaptableClassifier):
             Recalibration.fit(held_out.stable, held_out.y, held_out.domain),
             heads,
         )
+        choices = choices.balanced(training.source_prior)
         # Own domains play on frozen features: they have seen these domains, which flatters them.
         weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
         experience = experience_of(proba, features, y, held_out.domain, weight, choices, names)
