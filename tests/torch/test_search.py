@@ -1,5 +1,6 @@
 """Settings that find themselves: what the search chooses, what it reads, and how it ends."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -211,6 +212,17 @@ def test_under_balancing_weights_label_and_guess_are_independent_in_every_domain
         np.testing.assert_allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
 
 
+def test_no_more_is_done_than_is_announced(brief, caplog):
+    X, y, d = _training(_table, 30)
+    with caplog.at_level("INFO", logger="sfboost.torch"):
+        SFBClassifier(plan=Plan(budget=2, verbose=1)).fit(X, y, sample_domain=d)
+    told = [re.match(r"search +(\d+) of (\d+)", line) for line in caplog.messages]
+    counts = [(int(found[1]), int(found[2])) for found in told if found]
+    assert counts
+    assert all(done <= total for done, total in counts)
+    assert counts[-1][0] == counts[-1][1]
+
+
 def test_the_pictures_show_every_candidate_and_every_stage(brief):
     pytest.importorskip("matplotlib", reason="needs the app extra")
     X, y, d = _training(_table, 30)
@@ -218,7 +230,9 @@ def test_the_pictures_show_every_candidate_and_every_stage(brief):
     tried, trained = plot_search(model), plot_history(model)
     shown = [label.get_text() for label in tried.get_yticklabels()]
     assert sorted(shown) == sorted(line["candidate"] for line in model.search_)
-    assert {text.get_text() for text in trained.get_legend().get_texts()} == {"stable", "unstable"}
+    assert next(text.get_text() for text in tried.get_legend().get_texts()) == "chosen"
+    assert [text.get_text() for text in trained.get_legend().get_texts()] == ["stable", "unstable"]
+    assert len({line.get_color() for line in trained.get_lines()}) == 2
     with pytest.raises(ValueError, match="without a search"):
         plot_search(SimpleNamespace(search_=None))
 

@@ -144,12 +144,12 @@ class Choices:
         """What files of earlier versions call otherwise."""
         return {("transport" if name == "stability" else name): value for name, value in state.items()}
 
-    def balanced(self, shares: FloatArray) -> Choices:
+    def balanced(self, shares: FloatArray | None) -> Choices:
         """The same with the costs that balanced accuracy counts, where that is what counts.
 
         Likeliest classes would be judged by how often they name a rare one, which who is too sure of it does.
         """
-        if self.metric != "balanced_accuracy" or self.costs is not None:
+        if self.metric != "balanced_accuracy" or self.costs is not None or shares is None:
             return self
         return replace(self, costs=tuple(map(tuple, balanced_costs(shares).tolist())))
 

@@ -66,8 +66,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
     def _choices(self, settings: Settings | None) -> Choices:
         """All that settings leave open, decided."""
         choices = resolve(settings, transport=self.transport)
-        shares = None if (training := getattr(self, "training_", None)) is None else training.source_prior
-        return choices if shares is None else choices.balanced(shares)
+        return choices.balanced(getattr(getattr(self, "training_", None), "source_prior", None))
 
     def _doubt(self) -> str | None:
         """Why f_S is not to be trusted in any new domain, if training says so."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 def plot_search(model: SFBClassifier, ax: Any = None) -> Any:
     """Draw the risk of every candidate on rows on which the first guess says nothing; return the axes.
 
+    The best few are learned on every fold, and only these are compared in the end: others are hollow.
+
     Parameters
     ----------
     model : SFBClassifier
@@ -23,8 +25,18 @@ def plot_search(model: SFBClassifier, ax: Any = None) -> Any:
         raise ValueError("This model was trained without a search: fit it with the default plan.")
     lines = sorted(model.search_, key=lambda line: -float(line["risk"]))
     ax = _axes(ax)
-    colours = ["tab:orange" if line["chosen"] else "tab:blue" for line in lines]
-    ax.scatter([line["risk"] for line in lines], range(len(lines)), c=colours)
+    most = max(line["folds"] for line in lines)
+    kinds = {
+        "chosen": ("tab:orange", "tab:orange", lambda line: line["chosen"]),
+        f"{most} folds": ("tab:blue", "tab:blue", lambda line: line["folds"] == most and not line["chosen"]),
+        "fewer folds": ("none", "tab:blue", lambda line: line["folds"] < most and not line["chosen"]),
+    }
+    for name, (inside, edge, fits) in kinds.items():
+        places = [place for place, line in enumerate(lines) if fits(line)]
+        if places:
+            risks = [lines[place]["risk"] for place in places]
+            ax.scatter(risks, places, facecolors=inside, edgecolors=edge, label=name)
+    ax.legend()
     ax.set_yticks(range(len(lines)), [line["candidate"] for line in lines])
     ax.set_xlabel("log loss where the first guess says nothing")
     return ax
@@ -43,8 +55,11 @@ def plot_history(model: SFBClassifier, ax: Any = None) -> Any:
     runs: dict[tuple[str, int], list[float]] = {}
     for row in model.history_:
         runs.setdefault((row["stage"], row.get("fold", 0)), []).append(row["total"])
+    stages = list(dict.fromkeys(stage for stage, _ in runs))
     for (stage, fold), losses in runs.items():
-        ax.plot(np.arange(1, len(losses) + 1), losses, label=stage if fold == 0 else None)
+        first = fold == min(other for name, other in runs if name == stage)
+        steps, colour = np.arange(1, len(losses) + 1), f"C{stages.index(stage)}"
+        ax.plot(steps, losses, color=colour, label=stage if first else None)
     ax.set_xlabel("step")
     ax.set_ylabel("loss")
     ax.legend()

@@ -56,6 +56,7 @@ class TrainingProgress:
     def step(self, name: str) -> None:
         """Count one training more."""
         self.done += 1
+        self.total = max(self.total, self.done)
         if self.shown:
             _LOG.info("%s", self.line(self.done, time.monotonic() - self._start, name))
 

@@ -185,6 +185,7 @@ class Search:
             return None
         best = min(good, key=self._score)
         folds = range(len(self.members.folds))
+        self.progress.total += 2 * len(folds) - len(self.few)
         self._train(best, folds)
         guess, _ = self._guess_beside(best, folds)
         same = (guess == self.guess).mean()
