@@ -77,7 +77,8 @@ def tell(
                 + ")"
                 for name, one in facts.foretold.items()
             )
-            lines.append(f"{named} to expect here, without labels: {told}")
+            blind = "" if facts.n_labelled else ", without labels"
+            lines.append(f"{named} to expect here{blind}: {told}")
     lines += _caution(facts.foretold)
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
