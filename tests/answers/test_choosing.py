@@ -278,8 +278,8 @@ def several(*p_values, suspects=None):
         (several(0.9), "'a' means something else than in your own 3 domains (p < 0.001)."),
         (
             several(0.037, 0.5, 0.83, 0.5, 1.0, 0.5),
-            "the unstable features together mean something else than in your own 3 domains (p < 0.001); which "
-            "of them cannot be told.",
+            "the unstable features together mean something else than in your own 3 domains (p < 0.001); "
+            "which of them cannot be told.",
         ),
     ],
 )

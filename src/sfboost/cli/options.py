@@ -173,7 +173,7 @@ class ScoreOptions:
             "--metric",
             help="What counts: own domains choose among answers by it, the guard of --answer safe judges by "
             f"it, and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is "
-            "the default). By default answers are chosen by Brier score, and judged and compared by accuracy.",
+            "the default). By default answers are chosen by Brier score, judged and compared by accuracy.",
         ),
     ] = None
     costs: Costs = None
