@@ -42,7 +42,7 @@ def explain(
     source = csv.find(new)
     table = read(source, csv_types(project.roles, project.encoder))
     require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
-    number = _position(table, project, row, id)
+    number = _position(table, source.name, project, row, id)
     X = frame(project.encoder, table.slice(number - 1, 1))
     explanation = adapted.explain(X)
     voice.result(
@@ -52,19 +52,19 @@ def explain(
     )
 
 
-def _position(table: pa.Table, project: Project, row: int | None, id: str | None) -> int:
+def _position(table: pa.Table, name: str, project: Project, row: int | None, id: str | None) -> int:
     if (row is None) == (id is None):
         raise ValueError("Which row? Say --row NUMBER or --id VALUE; not both.")
     if row is not None:
         if not 1 <= row <= table.num_rows:
-            raise ValueError(f"There is no row {row}: the table has rows 1 to {table.num_rows}.")
+            raise ValueError(f"There is no row {row}: {name} has rows 1 to {table.num_rows}.")
         return row
     if project.roles.id is None:
         raise ValueError("The model knows no id column: use --row, or fit with --id COLUMN.")
-    require_columns(table.column_names, [project.roles.id])
+    require_columns(table.column_names, [project.roles.id], name)
     found = pc.index(table.column(project.roles.id).cast(pa.string()), id).as_py()
     if found < 0:
-        raise ValueError(f"No row has {project.roles.id} = {id!r}.")
+        raise ValueError(f"No row of {name} has {project.roles.id} = {id!r}.")
     return int(found) + 1
 
 
