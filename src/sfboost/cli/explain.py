@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import typer
 
 from sfboost.adaptation import Explanation
+from sfboost.adaptation.explanation import MISSING
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.files import load_project
@@ -35,7 +36,11 @@ def explain(
     trusted: o.Trusted = None,
     talk: o.VoiceOptions,
 ) -> None:
-    """Show why one row gets its prediction: log stable + log unstable - log prior, by class and feature."""
+    """Show why one row gets its prediction: log stable + log unstable - log prior, by class and feature.
+
+    The baseline is what would be said if every feature above it added nothing. A cell that is missing is
+    filled in, and says "missing".
+    """
     voice = talk.voice()
     project = load_project(model, split(trusted))
     adapted = project.require_adapted()
@@ -43,8 +48,9 @@ def explain(
     table = read(source, csv_types(project.roles, project.encoder))
     require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
     number = _position(table, source.name, project, row, id)
-    X = frame(project.encoder, table.slice(number - 1, 1))
-    explanation = adapted.explain(X)
+    cells = table.slice(number - 1, 1)
+    explanation = adapted.explain(frame(project.encoder, cells))
+    explanation = replace(explanation, cells=project.encoder.cells(cells))
     voice.result(
         {"row": number, "decision": adapted.decision_} | _values(explanation),
         (f"row {number}: ", (str(explanation.prediction), "bold"), f" ({adapted.decision_})"),
@@ -71,14 +77,23 @@ def _position(table: pa.Table, name: str, project: Project, row: int | None, id:
 def _table(explanation: Explanation) -> list[str]:
     # Of several lines: a line break in a name must not make one more.
     classes = [plain(str(name)) for name in np.asarray(explanation.classes).tolist()]
-    features = tuple(plain(name) for name in explanation.feature_names)
-    shown = replace(explanation, classes=np.array(classes, dtype=object), feature_names=features)
+    shown = replace(
+        explanation,
+        classes=np.array(classes, dtype=object),
+        feature_names=tuple(map(plain, explanation.feature_names)),
+        stable_names=tuple(map(plain, explanation.stable_names)),
+        cells={plain(name): plain(cell) for name, cell in explanation.cells.items()},
+    )
     return str(shown).split("\n")
 
 
 def _values(explanation: Explanation) -> dict[str, object]:
-    features = explanation.features
-    return {
+    features, stable = explanation.features, explanation.stable_features
+    missing = [name for name, cell in explanation.cells.items() if cell == MISSING]
+    more: dict[str, object] = {"missing": missing} if missing else {}
+    if stable is not None:
+        more["stable_features"] = dict(zip(explanation.stable_names, stable, strict=True))
+    return more | {
         "prediction": explanation.prediction,
         "classes": explanation.classes,
         "log_stable": explanation.stable,

@@ -126,4 +126,4 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
         "foretold": None if facts.foretold is None else {k: vars(v) for k, v in facts.foretold.items()},
         "scores": None if facts.scores is None else {k: dict(v) for k, v in facts.scores.by_method.items()},
         "remarks": list(facts.remarks),
-    }
+    } | ({"drifts": facts.training.drifts} if facts.training.drifts else {})
