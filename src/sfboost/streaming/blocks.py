@@ -61,6 +61,8 @@ class Block:
 
     def columns_and_rows(self) -> tuple[list[str], bool] | None:
         """Names of the columns, and whether there are rows; None if the file does not say, or is broken."""
+        if not Path(self.path).is_file():
+            return None  # what a pipe brings can be read once
         try:
             source = find(self.path, **self.dialect)
             if source.kind == "csv":
