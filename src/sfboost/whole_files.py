@@ -133,6 +133,21 @@ def whole_file(target: str | Path) -> Iterator[Path]:
         put_in_place(part, target)
 
 
+def refuse_unwritable(target: str | Path) -> None:
+    """Raise `OSError`, in the words of the system, if nothing can be written where `target` is to be.
+
+    Folders that are not there yet are taken to be made. Nothing is left behind.
+    """
+    there = _what_is_there(Path(target))
+    if there is not None and not stat.S_ISREG(there.st_mode):
+        return
+    folder = Path(os.path.realpath(target)).parent
+    while not folder.exists():
+        folder = folder.parent
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
 def write_whole(target: str | Path, data: bytes) -> None:
     """Put `data` at `target`: a reader sees the old file or the new one, never half of it."""
     with whole_file(target) as part:
@@ -169,8 +184,13 @@ def _part_in(folder: Path, suffix: str) -> Iterator[Path]:
         with part.open("xb") as held:
             _lock(held)
             yield part
+    except OSError as error:
+        if error.filename == str(part):
+            error.filename = str(folder)  # the name of the part is nobody's but ours
+        raise
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # there may be none, nor a way to remove it
+            part.unlink(missing_ok=True)
 
 
 def _remove_if_orphaned(part: Path) -> None:

@@ -40,7 +40,8 @@ def test_a_kept_stable_predictor_explains_itself():
     why = kept.explain(stable[0], X[0])
     np.testing.assert_allclose(np.exp(why.joint), stable[0])
     np.testing.assert_array_equal(why.unstable, why.prior)
-    assert "log unstable" in str(why)
+    assert why.stable_alone
+    assert str(why).endswith("The stable features alone decide: the answer does not use the unstable ones.")
 
 
 def test_a_head_without_coefficients_is_explained_by_class_only():

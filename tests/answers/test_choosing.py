@@ -222,18 +222,69 @@ def test_the_reason_says_what_labels_did(cases):
     def said(n_labelled, random=True, **fits):
         return with_labels(chosen, dict.fromkeys(NAMES, -60.0) | fits, n_labelled, 1000, random).reason
 
-    before = chosen.reason
+    before, found = (
+        chosen.reason,
+        "Nothing changed: the unstable features speak as in your own 3 domains (p = 0.500).",
+    )
     right = " They also put right how sure it is, and how frequent it takes each class to be."
     assert said(80, mended=-20.0) == (
-        f"{before} With 80 labels the answer is all features as trained, the changed ones put back to what "
+        f"{found} With 80 labels the answer is all features as trained, the changed ones put back to what "
         f"they meant.{right}"
     )
     assert said(80, pooled=-20.0) == f"{before} With 80 labels the answer stays the same.{right}"
     assert "The labelled rows are unlike the others" in said(80, random=False, pooled=-20.0)
     assert said(80, boosted=900.0).endswith("the unstable features learned anew (SFB).")
     assert said(1, mended=-57.0).startswith(
-        f"{before} With 1 label the answer is mixed: all features as trained ("
+        f"{found} With 1 label the answer is mixed: all features as trained ("
     )
+
+
+def test_after_labels_the_reason_states_one_answer(cases):
+    for p_value, verdict in ((1e-6, None), (0.2, None), (0.5, None), (0.2, "cannot tell")):
+        chosen = choose(change(p_value, verdict), cases, NAMES)
+        fits = dict.fromkeys(NAMES, -60.0) | {"stable": -20.0}
+        reason = with_labels(chosen, fits, 80, 1000).reason
+        assert reason.startswith(f"{chosen.found} With 80 labels the answer is the stable features alone.")
+        assert chosen.reason.startswith(chosen.found)
+        assert reason.count("answer is") == 1
+
+
+def several(*p_values, suspects=None):
+    """A change in features "a", "b", ... of falling importance, by their own p-values."""
+    parts = [
+        FeatureChange(name, (k,), p, -1.0, 0.0, False, 1.0 / (1 + k))
+        for k, (name, p) in enumerate(zip("abcdefgh", p_values, strict=False))
+    ]
+    names = tuple(suspects or (part.name for part in parts))
+    return replace(change(1e-6), features=tuple(parts), changed=names, suspects=names)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (
+            several(0.81, 1e-3, 1e-5),
+            "'c', 'b' mean something else than in your own 3 domains (p < 0.001), and perhaps 1 more.",
+        ),
+        (
+            several(1e-6, 1e-5, 1e-4),
+            "'a', 'b', 'c' mean something else than in your own 3 domains (p < 0.001).",
+        ),
+        (several(1e-6, 1e-5, 1e-4, 1e-3), "'a', 'b', 'c' and 1 more mean something else than"),
+        (
+            several(0.9, 0.03, suspects="b"),
+            "'b' means something else than in your own 3 domains (p < 0.001).",
+        ),
+        (several(0.9), "'a' means something else than in your own 3 domains (p < 0.001)."),
+        (
+            several(0.037, 0.5, 0.83, 0.5, 1.0, 0.5),
+            "the unstable features together mean something else than in your own 3 domains (p < 0.001); "
+            "which of them cannot be told.",
+        ),
+    ],
+)
+def test_the_features_that_show_a_change_by_themselves_are_named(cases, found, told):
+    assert choose(found, cases, NAMES).reason.startswith(f"Changed: {told}")
 
 
 def test_where_errors_have_a_price_own_domains_choose_by_it(cases):

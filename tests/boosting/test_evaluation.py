@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from joints import draw_anticausal
@@ -435,3 +437,34 @@ def test_with_costs_the_accuracies_are_those_of_what_predict_decides():
     assert (plain["accuracy"], dear["accuracy"]) == (0.75, 0.5)
     assert (plain["balanced_accuracy"], dear["balanced_accuracy"]) == (0.75, 0.5)
     assert dear["brier"] == plain["brier"]
+
+
+def test_fit_and_evaluate_log_which_own_domains_have_played(caplog):
+    X, y = draw_anticausal(600, 0.9, 0)
+    domain = np.repeat(["a", "b", "c"], 200)
+    with caplog.at_level("INFO", logger="sfboost"):
+        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
+        fitted = list(caplog.messages)
+        caplog.clear()
+        model.evaluate(X, y, domain)
+    assert fitted == [f"Own domains play the new one: {k} of 3 begun" for k in (1, 2, 3)]
+    assert caplog.messages == [f"Own domains as the new one: {k} of 3 begun" for k in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("domains", "play", "why"),
+    [
+        (["a"] * 3, True, "fitted to one domain"),
+        (["a", "b", "c"], False, "fitted with play=False"),
+        (["a"] * 299 + ["b"], True, "fitted to domains of which fewer than two have the rows and classes"),
+    ],
+)
+def test_why_the_answer_is_the_safe_one_is_told(domains, play, why):
+    X, y = draw_anticausal(600, 0.9, 0)
+    model = StableFeatureBoosting([0], [1], play=play)
+    model.fit(X, y, sample_domain=np.repeat(domains, 600 // len(domains)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adapted = model.adapt(X[:200])
+    told = f'The answer is the safe one: answer="best" needs to know what is usual, and this model was {why}'
+    assert told in f"{adapted.reason_} {' '.join(adapted.warnings_)}"

@@ -12,6 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import sfboost
 from sfboost import StableFeatureBoosting
+from sfboost.adaptation import AdaptationRefused
 from sfboost.boosting.evaluation import default_classifier, fit_pooled
 from sfboost.encoding import Encoder, EncodingWarning
 
@@ -203,6 +204,36 @@ def test_columns_of_a_users_pipeline_are_pooled_as_the_encoder_has_them():
         fit_pooled(names, frame, y)
 
 
+def test_a_cell_that_is_missing_does_not_look_measured():
+    new = draw(2000, 0.1, 1)[0]
+    adapted = fitted().adapt(new, answer="paper")
+    row = new.iloc[[3]].assign(colour=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is missing is told
+        told = str(adapted.explain(row))
+    lines = [line for line in told.splitlines() if line.startswith("    colour")]
+    assert lines
+    assert all("= missing" in line for line in lines)
+
+
+def test_stable_features_that_decide_alone_are_explained_one_by_one():
+    frame, y = draw(3000, 0.9, 0)
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"]).fit(frame, y, np.arange(3000) % 3)
+    with pytest.warns(AdaptationRefused):
+        adapted = model.adapt(frame[:300], answer="safe", leak=0.9)
+    why = adapted.explain(frame.iloc[1])
+    assert why.stable_alone
+    assert why.stable_names == ("stable", "smokes")
+    other = frame.iloc[[1]].assign(stable=frame["stable"][1] + 1.0)
+    apart = why.stable_features[0] - adapted.explain(other).stable_features[0]
+    odds = [np.diff(model.predict_log_proba(row)[0])[0] for row in (frame.iloc[[1]], other)]
+    assert np.diff(apart)[0] == pytest.approx(odds[0] - odds[1])
+    told = str(why)
+    assert "log unstable" not in told
+    assert "The stable features alone decide" in told
+    assert f"    stable = {frame['stable'][1]:.4g}" in told
+
+
 def test_an_array_is_refused_where_text_was():
     model = fitted()
     with pytest.raises(ValueError, match="pass a frame"), pytest.warns(UserWarning, match="feature names"):
@@ -230,6 +261,6 @@ def test_a_category_is_explained_by_its_name_and_not_by_one_of_its_codes():
     model = StableFeatureBoosting(["age"]).fit(frame, y, sample_domain=np.repeat(["a", "b", "c"], 300))
     adapted = model.adapt(frame[:300])
     told = str(adapted.explain(frame.iloc[0]))
-    assert "    ward  " in told
+    assert f"    ward = {frame['ward'][0]}  " in told
     assert f"    dose = {frame['dose'][0]:.4g}" in told
     assert str(adapted).startswith(f"AdaptedClassifier: {adapted.decision_}\n")

@@ -133,7 +133,10 @@ def test_a_new_table_that_does_not_fit_is_refused(files, sfboost, written, tmp_p
             lambda new: new.assign(chol=None),
             "of training is put there: 'chol' in all (",
         ),
-        (lambda new: new.assign(patient="same"), "299 values of the id 'patient' occur more than once"),
+        (
+            lambda new: new.assign(patient="same"),
+            "1 value of the id 'patient' occurs more than once, in 300 rows",
+        ),
         (lambda new: new.assign(hospital=["a", "b"] * 150), "rows of 2 domains (a, b)"),
         (lambda new: new.assign(sick="perhaps"), "Labels that training never saw are not scored: perhaps"),
     ],
@@ -162,7 +165,7 @@ def test_what_can_be_used_is_used_and_what_was_odd_is_said(
         (("explain", "{model}", "{new}", "--row", "1"), "not adapted yet"),
         (("explain", "{adapted}", "{new}"), "Which row?"),
         (("explain", "{adapted}", "{new}", "--row", "801"), "rows 1 to 800"),
-        (("explain", "{adapted}", "{new}", "--id", "nobody"), "No row has patient = 'nobody'"),
+        (("explain", "{adapted}", "{new}", "--id", "nobody"), "No row of new.csv has patient = 'nobody'"),
         (("fit", "{train}", *ROLES, "-o", "model"), "call it model.sfb"),
         (("fit", "{train}", *ROLES, "--categorical", "patient", "-o", "m.sfb"), "are no features"),
     ],
@@ -249,3 +252,42 @@ def test_cells_that_a_spreadsheet_takes_for_formulas_are_written_as_they_are(fil
     reversed_hospital(5).assign(patient=ids).to_csv(tmp_path / "new.csv", index=False)
     sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
     assert pd.read_csv(tmp_path / "p.csv")["patient"].tolist() == ids
+
+
+def test_the_training_table_is_not_new(sfboost, written, tmp_path):
+    rows = written(training(60))
+    done = sfboost("run", rows, rows, *ROLES, "-o", tmp_path / "p.csv", code=2)
+    assert "TRAIN and NEW are the same file" in done.stderr
+    assert "--hold-out" in done.stderr
+
+
+def test_the_file_that_lacks_a_column_is_named(sfboost, files, written, tmp_path):
+    rows = written(training(60).drop(columns="chol"))
+    done = sfboost("fit", rows, *ROLES, "-o", tmp_path / "m.sfb", code=2)
+    assert "rows.csv has no column 'chol'" in done.stderr
+
+
+def test_labels_that_differ_in_case_alone_are_told(sfboost, files, written, tmp_path):
+    new = reversed_hospital()
+    loud = written(new.assign(sick=new["sick"].str.upper()))
+    done = sfboost("adapt", files.model, loud, "-o", tmp_path / "a.sfb")
+    alike = "(training writes 'NO' as 'no': write it alike)"
+    assert f"Labels that training never saw are not scored: NO, YES {alike}." in done.stderr
+    done = sfboost("adapt", files.model, loud, "--labels", "sick", "-o", tmp_path / "a.sfb", code=2)
+    assert alike in done.stderr
+
+
+def test_columns_of_one_value_are_told(sfboost, written, tmp_path):
+    done = fit(sfboost, written(training(100).assign(client="X1", year=2024)), tmp_path)
+    assert "Columns 'client', 'year' hold one value in all training rows and say nothing." in done.stderr
+    assert "one value" not in fit(sfboost, written(training(100)), tmp_path).stderr
+
+
+def test_what_is_not_known_of_a_feature_is_null(sfboost, files, written, tmp_path):
+    silent = written(reversed_hospital().assign(heart_rate=70))
+    told = sfboost.json(
+        "adapt", files.model, silent, "-o", tmp_path / "a.sfb", "--report", tmp_path / "r.html"
+    )
+    (found,) = (feature for feature in told["features"] if feature["name"] == "heart_rate")
+    assert (found["here"], found["error"]) == (None, None)
+    assert "nan" not in (tmp_path / "r.html").read_text(encoding="utf-8").lower().replace("finan", "")

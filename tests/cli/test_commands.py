@@ -291,6 +291,18 @@ def test_check_says_of_each_feature_whether_its_meaning_changed(files, sfboost):
     assert "p = 0.000" not in text
 
 
+def test_an_explanation_tells_what_is_missing_and_names_categories(files, sfboost, tmp_path):
+    new = pd.read_csv(files.new).iloc[:2].assign(heart_rate=[None, 70.0])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    said = [sfboost("explain", files.adapted, tmp_path / "new.csv", "--row", row).stdout for row in (1, 2)]
+    assert "heart_rate = missing" in said[0]
+    assert "heart_rate = 70" in said[1]
+    assert sfboost.json("explain", files.adapted, tmp_path / "new.csv", "--row", 1)["missing"] == [
+        "heart_rate"
+    ]
+    assert "baseline" in sfboost("explain", "--help").stdout
+
+
 def test_an_explanation_sums_to_the_prediction(files, sfboost, tmp_path):
     told = sfboost.json("explain", files.adapted, files.new, "--row", 17)
     sfboost("predict", files.adapted, files.new, "-o", tmp_path / "p.csv")

@@ -64,6 +64,17 @@ def test_the_page_runs_no_script_but_its_own_and_has_a_part_for_each_domain(done
     assert all(f'id="{link}"' in page for link in links)
 
 
+def test_the_page_shows_what_own_domains_said_as_that_of_one_domain_does(done, sfboost, tmp_path):
+    folder = done[0]
+    assert "Not run: it was switched off" in (folder / "page.html").read_text()
+    outputs = ("-o", tmp_path / "out.csv", "--report", tmp_path / "page.html")
+    sfboost("run", folder / "train.csv", folder / "new.csv", *ROLES, *outputs)
+    page = (tmp_path / "page.html").read_text()
+    assert "What it would have meant on your own domains" in page
+    assert re.findall(r'<tr><th scope="row">(north|south|east)</th>', page) == ["north", "south", "east"]
+    assert "ORACLE" in page
+
+
 def test_a_usual_domain_has_a_part_if_it_is_asked_for(done, sfboost, tmp_path, monkeypatch):
     monkeypatch.setattr("sfboost.report.domains._MOST_PARTS", 1)
     run = ("run", done[0] / "train.csv", done[0] / "new.csv", *ROLES, "--no-evaluate")

@@ -1,9 +1,11 @@
 """What `sfboost evaluate` says of all own domains together."""
 
+from dataclasses import replace
+
 import pytest
 
 from sfboost.boosting import METRICS, DomainEvaluation, DomainScores
-from sfboost.boosting.scored_domains import COMPARED
+from sfboost.boosting.scored_domains import COMPARED, why_skipped
 from sfboost.cli.evaluate import _words
 
 
@@ -41,3 +43,36 @@ def test_where_a_class_is_rare_the_means_of_other_scores_are_told():
     assert "AUROC stable 0.500, answer 0.500, pooled 0.500" in told
     assert "rare" not in str(_words(evaluation((None, None)))[-1])
     assert "rare" not in str(_words(evaluation((None, None), (0.9, 0.1), "auroc"))[-1])
+
+
+def decided(decision, reasons):
+    """Domains that were all decided alike, each for its reason."""
+    (one,) = evaluation((None,)).domains
+    return [
+        replace(one, domain=f"{decision} {i}", decision=decision, reason=why) for i, why in enumerate(reasons)
+    ]
+
+
+def test_domains_that_were_skipped_for_one_reason_are_told_in_one_sentence():
+    few = [f"{n} rows are too few to adapt to and to score" for n in range(40)]
+    lines = _words(DomainEvaluation((*evaluation((None,)).domains, *decided("skipped", few))))
+    (told,) = (line for line in lines if "too few" in str(line))
+    assert told == (
+        "40 domains were skipped (skipped 0, skipped 1, skipped 2, skipped 3, skipped 4 and 35 more); "
+        "skipped 0: 0 rows are too few to adapt to and to score"
+    )
+    assert "a was skipped: no class is known" in why_skipped({"a": "no class is known", "b": "no rows"})
+
+
+def test_of_many_domains_that_kept_the_stable_features_ten_say_why():
+    lines = _words(DomainEvaluation(tuple(decided("kept stable", ["a leak"] * 37))))
+    assert sum("a leak" in str(line) for line in lines) == 10
+    assert "and 27 more domains kept stable (--json has all)" in lines
+
+
+def test_a_mean_that_has_no_value_is_left_out():
+    (one,) = evaluation((None,), (0.9, 0.1)).domains
+    unknown = {method: scores | {"auroc": float("nan")} for method, scores in one.scores.items()}
+    told = str(_words(DomainEvaluation((replace(one, scores=unknown),)))[-1])
+    assert "nan" not in told
+    assert told.endswith("pooled 50.0 %. --metric balanced_accuracy chooses and compares by it.")

@@ -38,6 +38,14 @@ def test_labels_are_used_and_not_scored_again(sfboost, files, partly, tmp_path):
     assert "on the 760 labels that were given" in said.output
 
 
+def test_what_is_to_be_expected_is_not_said_to_be_blind_to_labels(sfboost, files, partly, tmp_path):
+    def told(column):
+        return sfboost("adapt", files.model, partly, "--labels", column, "-o", tmp_path / "a.sfb").stdout
+
+    assert "accuracy to expect here: " in told("seen")
+    assert "to expect here" not in told("sick")  # every row is labelled
+
+
 def test_the_command_adapts_as_python_does_with_gaps(sfboost, files, partly, tmp_path):
     from sfboost import load
 

@@ -1,5 +1,6 @@
 """Where outputs go, for every command that writes: into what is there, through links, with the modes kept."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -8,6 +9,8 @@ import threading
 
 import pytest
 from hospitals import ROLES, reversed_hospital, training
+
+from sfboost.cli.collisions import refuse_collisions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and modes are another matter there")
 
@@ -96,3 +99,29 @@ def test_the_report_says_what_was_missing_where(sfboost, tmp_path):
     row = section.partition("heart_rate</th>")[2].partition("</tr>")[0]
     assert row.count("33\u00a0%") == 3
     assert "50\u00a0%" in row
+
+
+def refuse_to_create(*args, dir=None, **options):
+    raise OSError(errno.EROFS, "Read-only file system", f"{dir}/.incoming-0123")
+
+
+@pytest.mark.parametrize("option", ["-o", "--report", "--card"])
+def test_what_cannot_be_written_is_refused_before_the_work(sfboost, files, tmp_path, monkeypatch, option):
+    monkeypatch.setattr("sfboost.whole_files.tempfile.TemporaryFile", refuse_to_create)
+    monkeypatch.setattr("sfboost.cli.run.read_training", None)  # the work
+    paths = {"-o": "/dev/null", option: tmp_path / "there" / "x.csv"}
+    given = [part for pair in paths.items() for part in pair]
+    done = sfboost("run", files.train, files.new, *ROLES, *given, code=2)
+    told = (
+        f"{option} {tmp_path}/there/x.csv cannot be written (Read-only file system): name a file in a folder"
+    )
+    assert told in done.stderr
+    assert ".incoming" not in done.stderr
+
+
+def test_looking_whether_a_file_can_be_written_leaves_nothing(tmp_path):
+    refuse_collisions({}, {"-o": tmp_path / "not" / "there" / "x.csv", "--report": "-"})
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"file/x\.csv cannot be written"):
+        refuse_collisions({}, {"-o": tmp_path / "file" / "x.csv"})

@@ -120,3 +120,43 @@ def test_on_a_full_disk_outputs_are_not_there_and_those_of_before_are(files, fol
         assert not output.exists()
     else:
         assert output.read_text() == "old"
+
+
+def copies(folder, place, **more):
+    """The files of a folder, and some more."""
+    place.mkdir()
+    for path in folder.iterdir():
+        (place / path.name).write_bytes(path.read_bytes())
+    for name, text in more.items():
+        (place / f"{name}.csv").write_text(text)
+    return place
+
+
+def test_rows_that_are_alike_but_for_their_id_are_not_said_to_share_it(sfboost, files, tmp_path):
+    new = pd.read_csv(files.new)
+    new.loc[1] = {**new.loc[0], "patient": new.loc[1, "patient"]}
+    (tmp_path / "new").mkdir()
+    new.iloc[:400].to_csv(tmp_path / "new" / "a.csv", index=False)
+    new.iloc[400:].to_csv(tmp_path / "new" / "b.csv", index=False)
+    told = sfboost.json("adapt", files.model, tmp_path / "new", "-o", tmp_path / "a.sfb")
+    assert not [remark for remark in told["remarks"] if "more than once" in remark]
+
+
+def test_a_file_without_rows_is_told(sfboost, files, folder, tmp_path):
+    header = (folder / "a.csv").read_text().splitlines()[0]
+    new = copies(folder, tmp_path / "new", d=f"{header}\n")
+    pd.read_parquet(folder / "b.parquet").iloc[:0].to_parquet(new / "e.parquet", index=False)
+    told = sfboost.json("adapt", files.model, new, "-o", tmp_path / "a.sfb")
+    assert "d.csv, e.parquet have a header but no rows." in told["remarks"]
+    assert told["rows"] == 800
+
+
+@pytest.mark.parametrize("row", ["", "1,2\n"])
+def test_a_file_of_other_columns_is_refused_and_named_with_rows_or_without(
+    sfboost, files, folder, tmp_path, row
+):
+    new = copies(folder, tmp_path / "new", d=f"a,b\n{row}")
+    for command, output in (("adapt", "a.sfb"), ("predict", "p.csv")):
+        model = files.model if command == "adapt" else files.adapted
+        done = sfboost(command, model, new, "-o", tmp_path / output, code=2)
+        assert "d.csv has no column" in done.stderr

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
+from sfboost.calibration import Temperature
 from sfboost.report.verdict import headline
 
 
@@ -18,7 +20,8 @@ def said(case, verdict, decision):
     adapted = AdaptedClassifier(
         case.adapted.model, case.adapted.adaptation, replace(best, change=change, choice=choice)
     )
-    return headline(adapted, case.facts.changes, case.facts.stories).sentence
+    meanings = case.facts.meanings if verdict == "changed" else ()
+    return headline(adapted, case.facts.changes, case.facts.stories, meanings).sentence
 
 
 @pytest.mark.parametrize("decision", ["pooled", "adapted", "blended", "kept stable"])
@@ -48,5 +51,40 @@ def test_what_turned_round_is_named(case):
 def test_labels_that_weighed_the_answers_are_the_reason(case):
     adaptation = replace(case.adapted.adaptation, n_labelled=20)
     adapted = AdaptedClassifier(case.adapted.model, adaptation, case.adapted.best)
-    told = headline(adapted, case.facts.changes, case.facts.stories).sentence
+    told = headline(adapted, case.facts.changes, case.facts.stories, case.facts.meanings).sentence
     assert told.startswith("Use the adapted answer: 20 labels weighed the answers.")
+
+
+def test_stable_features_that_labels_put_right_are_not_said_to_stand_alone(case):
+    best = case.adapted.best
+    answers = {**best.answers, "stable": RecalibratedAnswer(best.answers["stable"], Temperature(1.0))}
+    best = replace(best, answers=answers, choice=replace(best.choice, decision="kept stable"))
+    adaptation = replace(case.adapted.adaptation, n_labelled=20)
+    told = headline(
+        AdaptedClassifier(case.adapted.model, adaptation, best), case.facts.changes, case.facts.stories, ()
+    )
+    assert told.sentence == "Use the stable features, put right by 20 labels: they weighed the answers."
+    assert told.count.endswith("predicted classes are not what the stable features say without them.")
+
+
+def test_only_features_that_the_page_calls_changed_are_named(case):
+    """What the change was put down to, but cannot be told by itself, is not said to be the opposite."""
+    unsure = tuple(replace(one, verdict="cannot tell") for one in case.facts.meanings)
+    told = headline(case.adapted, case.facts.changes, case.facts.stories, unsure).sentence
+    assert told == "Use the adapted answer: a meaning changed here, and it allows for that."
+
+
+@pytest.mark.parametrize(("error", "named"), [(0.1, True), (0.0, False), (None, False)])
+def test_the_safe_answer_names_slopes_beyond_their_error_alone(case, error, named):
+    """No error is known of a slope that was not asked for one, and none is of a column of one value."""
+    story = case.facts.stories[0]
+    stories = (replace(story, features=tuple(replace(one, error=error) for one in story.features)),)
+    safe = AdaptedClassifier(case.adapted.model, case.adapted.adaptation)
+    told = headline(safe, case.facts.changes, stories, ()).sentence
+    assert ("heart_rate says the opposite" in told) is named
+
+
+def test_where_no_class_differs_none_is_counted(case):
+    none = replace(case.facts.changes, n_changed=0)
+    told = headline(case.adapted, none, case.facts.stories, case.facts.meanings)
+    assert told.count == "Every predicted class is what the stable features say."

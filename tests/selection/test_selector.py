@@ -1,5 +1,7 @@
 """StableFeatureSelector finds the truth, or says that it cannot."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -174,3 +176,11 @@ def test_it_works_in_a_pipeline_with_metadata(families):
 def test_bad_input_is_answered_by_a_sentence(options, domain, message):
     with pytest.raises(ValueError, match=message):
         StableFeatureSelector(**options).fit(np.zeros((40, 2)), np.arange(40) % 2, sample_domain=domain)
+
+
+def test_a_sentence_names_twelve_columns_at_most():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 40)), np.arange(60) % 2
+    sentence = StableFeatureSelector().fit(X, y, sample_domain=np.arange(60) // 20).selection_.sentence
+    assert sentence.count("x") <= 14
+    assert re.search(r" and \d+ more are stable", sentence)

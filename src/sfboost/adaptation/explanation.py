@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,11 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from sfboost.marginal.probabilities import FloatArray
+
+#: What is said of a cell that is filled in.
+MISSING = "missing"
+# Nats that are rounding alone.
+_NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +36,10 @@ class Explanation:
     feature_names : tuple of str
     feature_values : array of shape (d,) or None
         As given, before standardisation.
+    stable_features, stable_names, stable_values :
+        The same of the stable features, of log f_S: for a logistic regression, and where they alone decide.
+    cells : mapping of str to str
+        What a table says in place of a number: "missing", or a category.
     """
 
     classes: npt.NDArray[Any]
@@ -41,11 +51,22 @@ class Explanation:
     baseline: FloatArray | None = None
     feature_names: tuple[str, ...] = ()
     feature_values: FloatArray | None = None
+    stable_features: FloatArray | None = None
+    stable_names: tuple[str, ...] = ()
+    stable_values: FloatArray | None = None
+    cells: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prediction(self) -> Any:
         """The most probable class."""
         return self.classes[int(self.joint.argmax())]
+
+    @property
+    def stable_alone(self) -> bool:
+        """Whether no unstable feature has a say."""
+        if self.features is None:
+            return np.array_equal(self.unstable, self.prior)
+        return bool(np.ptp(self.features, axis=1).max(initial=0.0) < _NOTHING)
 
     def scaled(self, temperature: float) -> Explanation:
         """Return the explanation of the same prediction with every term divided by a temperature."""
@@ -56,18 +77,44 @@ class Explanation:
         return replace(self, **divided, joint=log_softmax(self.joint / temperature))
 
     def __str__(self) -> str:
-        width = max(24, *(len(name) + 12 for name in self.feature_names)) if self.feature_names else 24
-        head = " " * width + "".join(f"{name!s:>12.11}" for name in self.classes)
-        lines = [head, _line("log stable", self.stable, width), _line("+ log unstable", self.unstable, width)]
-        if self.features is not None and self.feature_values is not None and self.baseline is not None:
-            for j in np.argsort(-np.ptp(self.features, axis=1), kind="stable"):  # what says most comes first
-                name, value = self.feature_names[j], self.feature_values[j]
-                told = f"    {name}" if np.isnan(value) else f"    {name} = {in_digits(value)}"
-                lines.append(_line(told, self.features[j], width))
-            lines.append(_line("    baseline", self.baseline, width))
-        lines.append(_line("- log prior", self.prior, width))
+        names = (*self.feature_names, *self.stable_names)
+        width = max(24, *(len(name) + 14 for name in names)) if names else 24
+        lines = [" " * width + "".join(f"{name!s:>12.11}" for name in self.classes)]
+        lines.append(_line("log stable", self.stable, width))
+        if self.stable_alone:
+            if self.stable_features is not None:
+                lines += self._terms(self.stable_features, self.stable_names, self.stable_values, width)
+                rest = self.stable - self.stable_features.sum(axis=0)
+                lines.append(_line("    baseline", rest, width))
+            if np.abs(self.joint - self.stable).max() > _NOTHING:
+                lines.append(_line("+ put right by labels", self.joint - self.stable, width))
+        else:
+            lines.append(_line("+ log unstable", self.unstable, width))
+            if self.features is not None and self.baseline is not None:
+                lines += self._terms(self.features, self.feature_names, self.feature_values, width)
+                lines.append(_line("    baseline", self.baseline, width))
+            lines.append(_line("- log prior", self.prior, width))
         lines.append(_line("= probability", np.exp(self.joint), width))
+        if self.stable_alone:
+            lines.append("The stable features alone decide: the answer does not use the unstable ones.")
         return "\n".join(lines)
+
+    def _terms(
+        self, terms: FloatArray, names: Sequence[str], values: FloatArray | None, width: int
+    ) -> list[str]:
+        """A line for each feature, that which says most first."""
+        lines = []
+        for j in np.argsort(-np.ptp(terms, axis=1), kind="stable"):
+            cell = self._cell(names[j])
+            if not cell and values is not None and not np.isnan(values[j]):
+                cell = in_digits(values[j])
+            lines.append(_line(f"    {names[j]} = {cell}" if cell else f"    {names[j]}", terms[j], width))
+        return lines
+
+    def _cell(self, name: str) -> str:
+        """What the table says of a feature; a code of a category (sex=f) is missing where that is."""
+        said = self.cells.get(name, "")
+        return said or (MISSING if self.cells.get(name.partition("=")[0]) == MISSING else "")
 
 
 def in_digits(value: float) -> str:
@@ -82,4 +129,4 @@ def in_digits(value: float) -> str:
 
 
 def _line(label: str, values: FloatArray, width: int) -> str:
-    return f"{label:<{width}.{width}}" + "".join(f"{value:>12.4f}" for value in values)
+    return f"{label:<{width}.{width}}" + "".join(f"{value:>z12.4f}" for value in values)

@@ -82,9 +82,8 @@ def best_answer(
     if doubt is not None:
         # What changes is seen against f_S: one that reads the unstable part hides it.
         told = "so that a change may be hidden or imagined, and nothing was learned anew"
-        choice = replace(
-            choice, reason=f"{choice.reason} But f_S is not shown to be stable, {told}: {doubt}."
-        )
+        but = f" But f_S is not shown to be stable, {told}: {doubt}."
+        choice = replace(choice, reason=choice.reason + but, found=choice.found + but)
     if known is None or not (known >= 0).any():
         return BestAnswer(change, choice, answers)
     # SFB has learned from these labels: it is judged as it would be without them.

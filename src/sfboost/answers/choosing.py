@@ -12,14 +12,14 @@ cannot tell are no other case: what little they say is in their p-value.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sfboost.adaptation.scores import Yardstick
 from sfboost.answers.play import AS_IS, Case
 from sfboost.answers.quiet import AVERAGED, COMPONENTS
-from sfboost.change import Change
+from sfboost.change import Change, FeatureChange
 from sfboost.change.testing import LEAST_POWER
 from sfboost.diagnostics.result import p_in_words
 
@@ -73,12 +73,15 @@ class Choice:
     gains : dict of str to tuple of float
         On own domains that look like the new one: what each candidate gains over the stable predictor, by
         what answers are chosen, and its standard error.
+    found : str
+        What the test says: the reason without the answer, which labels may make another.
     """
 
     weights: dict[str, float]
     decision: str
     reason: str
     gains: dict[str, tuple[float, float]]
+    found: str = ""
 
 
 def choose(
@@ -100,7 +103,9 @@ def choose(
     available = [name for name in available if name in WORDS]
     doubt = _doubt(change.p_value) if chance is None else _firm(chance, LEAST_CHANCE)
     if doubt == 0.0:
-        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), _unchanged(change, quiet, learner, chance), {})
+        found = _not_changed(change, chance)
+        reason = _unchanged(change, found, quiet, learner, chance)
+        return Choice({quiet: 1.0}, _kind({quiet: 1.0}), reason, {}, found)
     gains = _gains([case for case in cases if case.kind != AS_IS], change, available)
     best = max(gains, key=lambda name: gains[name][0] - gains[name][1], default="stable")
     if not gains or gains[best][0] <= gains[best][1]:
@@ -120,11 +125,13 @@ def choose(
         weights = {name: part / sum(weights.values()) for name, part in weights.items()}
     same = quiet in weights and len(weights) == 1 and change.verdict != "changed"
     if same:
-        reason = _unchanged(change, quiet, learner, chance)
+        found = _not_changed(change, chance)
+        reason = _unchanged(change, found, quiet, learner, chance)
     else:
-        reason = _changed(change, weights, best, gains, cases, chance)
+        found = _changed(change, len(weights) == 1, chance)
+        reason = _answered(change, found, weights, best, gains, cases)
         reason += _what_would_help(change) if chance is None else ""
-    return Choice(weights, _kind(weights), reason, gains)
+    return Choice(weights, _kind(weights), reason, gains, found)
 
 
 def with_labels(
@@ -150,8 +157,10 @@ def with_labels(
     weights = {name: weight for name, weight in weights.items() if weight > least}
     whole = sum(weights.values())
     weights = {name: weight / whole for name, weight in weights.items()}
-    now = "stays the same" if weights == choice.weights else f"is {_in_words(weights)}"
-    reason = f"{choice.reason} With {n_labelled} label{'s' * (n_labelled > 1)} the answer {now}."
+    same = weights == choice.weights
+    now = "stays the same" if same else f"is {_in_words(weights)}"
+    so_far = choice.reason if same else choice.found  # not an answer that is no longer given
+    reason = f"{so_far} With {n_labelled} label{'s' * (n_labelled > 1)} the answer {now}."
     if set(weights) != {"boosted"}:
         reason += (
             " They also put right how sure it is, and how frequent it takes each class to be."
@@ -159,7 +168,7 @@ def with_labels(
             else " The labelled rows are unlike the others: those of rows drawn at random would also put "
             "right how frequent it takes each class to be."
         )
-    return Choice(weights, _kind(weights), reason, choice.gains)
+    return replace(choice, weights=weights, decision=_kind(weights), reason=reason)
 
 
 def _doubt(p_value: float) -> float:
@@ -264,18 +273,22 @@ def _likely(chance: float) -> str:
     )
 
 
-def _unchanged(change: Change, quiet: str, learner: str, chance: float | None) -> str:
-    told, more = f"Nothing changed: {_as_ever(change)}.", ""
-    if change.verdict == "cannot tell" and chance is not None:
-        told = f"These rows alone cannot tell whether a meaning changed; {_likely(chance)}."
-    elif change.verdict == "cannot tell":
-        told, more = f"{_cannot_tell(change)}, and nothing speaks for it.", _what_would_help(change)
-    reason = f"{told} The answer is {_WORDS[quiet]}"
+def _not_changed(change: Change, chance: float | None) -> str:
+    """What the test says where no change counts."""
+    if change.verdict != "cannot tell":
+        return f"Nothing changed: {_as_ever(change)}."
+    if chance is not None:
+        return f"These rows alone cannot tell whether a meaning changed; {_likely(chance)}."
+    return f"{_cannot_tell(change)}, and nothing speaks for it."
+
+
+def _unchanged(change: Change, found: str, quiet: str, learner: str, chance: float | None) -> str:
+    reason = f"{found} The answer is {_WORDS[quiet]}"
     if quiet != "pooled":
         reason += ", which your own domains clearly prefer to all features as trained."
     else:
         reason += f" ({learner})" * bool(learner) + "."
-    return reason + more
+    return reason + (_what_would_help(change) if chance is None else "")
 
 
 def _cannot_tell(change: Change) -> str:
@@ -293,29 +306,48 @@ def _what_would_help(change: Change) -> str:
     return " To tell, more rows, more training domains or a stable predictor that says more would help."
 
 
-def _changed(
+def _changed(change: Change, sure: bool, chance: float | None) -> str:
+    """What the test says where a change counts."""
+    p = p_in_words(change.p_value)
+    features = [feature for feature in change.features if feature.name in change.suspects]
+    if change.verdict == "changed":
+        return f"{'Changed' if sure else 'Probably changed'}: {_whose(change, features, p)}."
+    names = _few(sorted(features, key=lambda feature: -feature.importance))
+    if chance is not None:
+        return f"These rows alone do not show a change ({p}); {_likely(chance)}, in {names}."
+    if change.verdict == "cannot tell":
+        return f"{_cannot_tell(change)}, but something speaks for it ({p}), in {names}."
+    return f"A change is neither shown nor ruled out ({p}); if there is one, it is in {names}."
+
+
+def _whose(change: Change, suspects: Sequence[FeatureChange], p: str) -> str:
+    """Whose meaning changed: of those that it is put down to, the ones that show it by themselves."""
+    # Where all are suspected none was singled out, and the least of many p-values is small by chance.
+    tried = len(suspects) if len(suspects) == len(change.features) else 1
+    alone = len(change.features) == 1
+    shown = [feature for feature in suspects if alone or feature.p_value * tried < change.level]
+    shown.sort(key=lambda feature: feature.p_value)
+    than = f"something else than in your own {len(change.own)} domains ({p})"
+    if not shown:
+        return f"the unstable features together mean {than}; which of them cannot be told"
+    others = len(suspects) - len(shown)
+    perhaps = f", and perhaps {others} more" if others else ""
+    return f"{_few(shown)} {'means' if len(shown) == 1 else 'mean'} {than}{perhaps}"
+
+
+def _few(features: Sequence[FeatureChange]) -> str:
+    names = ", ".join(f"'{feature.name}'" for feature in features[:3])
+    return names + (f" and {len(features) - 3} more" if len(features) > 3 else "")
+
+
+def _answered(
     change: Change,
+    what: str,
     weights: dict[str, float],
     best: str,
     gains: dict[str, tuple[float, float]],
     cases: Sequence[Case],
-    chance: float | None,
 ) -> str:
-    p = p_in_words(change.p_value)
-    features = [feature for feature in change.features if feature.name in change.suspects]
-    features.sort(key=lambda feature: -feature.importance)
-    names = ", ".join(f"'{feature.name}'" for feature in features[:3])
-    names += f" and {len(features) - 3} more" if len(features) > 3 else ""
-    if change.verdict == "changed":
-        sure = "Changed" if len(weights) == 1 else "Probably changed"
-        what = f"{sure}: {names} {'means' if len(features) == 1 else 'mean'} something else than in your own "
-        what += f"{len(change.own)} domains ({p})."
-    elif chance is not None:
-        what = f"These rows alone do not show a change ({p}); {_likely(chance)}, in {names}."
-    elif change.verdict == "cannot tell":
-        what = f"{_cannot_tell(change)}, but something speaks for it ({p}), in {names}."
-    else:
-        what = f"A change is neither shown nor ruled out ({p}); if there is one, it is in {names}."
     if len(weights) > 1:
         words = _WORDS if change.verdict == "changed" else {name: _suspected(name) for name in weights}
         return f"{what} The answer is {_in_words(weights, words)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +18,8 @@ from sfboost.answers.stress import SAME_BUT_FOR_UNITS, kinds_of_stress, stressed
 from sfboost.answers.suspecting import change_of_rows
 from sfboost.change import Reference
 from sfboost.marginal.probabilities import FloatArray, IntArray
+
+_LOG = logging.getLogger(__name__)
 
 #: What a domain is when nothing is done to it.
 AS_IS = "as is"
@@ -95,7 +98,9 @@ def play(
             kinds += [(f"strongest {kind}", kind, strongest) for kind in stresses]
     cases: list[Case] = []
     further: Sequence[Mapping[str, FloatArray]] = [{}] * len(rows) if quiet is None else quiet
-    for place, part, y, also in zip(domains, rows, labels, further, strict=True):
+    for begun, (place, part, y, also) in enumerate(zip(domains, rows, labels, further, strict=True), 1):
+        if foretelling:  # else many fits are made, and who makes them tells how far that is
+            _LOG.info("Own domains play the new one: %d of %d begun", begun, len(domains))
         rng = np.random.default_rng([seed, len(cases)])
         found = settings
         boosted: BoostedAnswer | None = None

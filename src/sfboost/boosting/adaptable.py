@@ -30,10 +30,7 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.persistence import Savable
 
-NO_EXPERIENCE = (
-    'The answer is the safe one: answer="best" needs to know what is usual, and this model was fitted to one '
-    "domain, with play=False, or by an earlier version"
-)
+NO_EXPERIENCE = 'The answer is the safe one: answer="best" needs to know what is usual, and this model was '
 NO_NUMBERS = (
     'The answer is the safe one: answer="best" needs stable and unstable features as finite numbers, at most '
     "a thousand of each"
@@ -41,6 +38,17 @@ NO_NUMBERS = (
 PUT_RIGHT = (
     "The labels put right how sure the stable predictor is, and how frequent it takes each class to be"
 )
+
+
+def _why_none(model: Any) -> str:
+    """Why own domains have not played: what is to be done another time."""
+    if len(getattr(model, "domains_", ())) == 1:
+        return "fitted to one domain"
+    if not getattr(model, "play", True):
+        return "fitted with play=False"
+    if getattr(model, "pooled_", None) is not None:
+        return "fitted to domains of which fewer than two have the rows and classes to play the new one"
+    return "saved by an earlier version, or its features are no finite numbers"
 
 
 class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
@@ -258,7 +266,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
     ) -> tuple[AnswerRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:
-            return None, NO_EXPERIENCE
+            return None, NO_EXPERIENCE + _why_none(self)
         rows = self.answer_rows(X, sample_weight, parts)
         return rows, None if rows is not None else NO_NUMBERS
 

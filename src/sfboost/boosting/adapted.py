@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.answers import AnswerRows, BestAnswer
 from sfboost.answers.explaining import explain_best
+from sfboost.boosting.stable_learner import stable_terms
 from sfboost.calibration import Temperature
 from sfboost.change import Change
 from sfboost.heads import SoftLabelMixin
@@ -174,6 +176,15 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         row : one row of X, as it is or as a table of one row, a DataFrame of one row, or a Series
         """
         row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
+        explanation = self._explained(row)
+        encoder = getattr(self.model, "encoder_", None)
+        cells = encoder.cells(row) if encoder is not None and hasattr(row, "columns") else {}
+        terms = stable_terms(self.model, row) if explanation.stable_alone else None
+        if terms is not None:
+            explanation = replace(explanation, **terms)
+        return replace(explanation, cells=cells)
+
+    def _explained(self, row: Any) -> Explanation:
         if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
             experience, codes = self.model.training_.experience, self.model.unstable_names_
             return explain_best(self.best, self._rows(row), self.adaptation, experience, codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
 
 
+_LOG = logging.getLogger(__name__)
 _FEWEST_ROWS = 10
 #: Rows of each domain that a model of logistic regressions learns from where it is only to be scored, and of
 #: the rarest class.
@@ -72,7 +74,8 @@ def evaluate_domains(
     some = rows_to_learn(model, labels, domain) if pooled is None else np.arange(len(labels))
 
     def rounds() -> Iterator[Any]:
-        for name in names:
+        for begun, name in enumerate(names, 1):
+            _LOG.info("Own domains as the new one: %d of %d begun", begun, len(names))
             new, rest = np.flatnonzero(domain == name), some[domain[some] != name]
             yield delayed(score_as_new)(
                 model,

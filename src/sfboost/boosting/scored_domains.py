@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +16,8 @@ from sfboost.boosting.metrics import is_skewed
 COMPARED = ("stable", "adapted", "pooled", "labelled")
 
 _UNKNOWN = float("nan")
+# Of domains that were skipped for one reason, so many are named.
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,29 @@ def skipped(domain: Any, n_rows: int, reason: str, metric: str = "accuracy") -> 
     """What is said of a domain that could not be scored."""
     unknown = dict.fromkeys((*METRICS, metric), _UNKNOWN)
     return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown), metric=metric)
+
+
+def why_skipped(reasons: Mapping[str, str]) -> list[str]:
+    """Which domains were skipped and why, those alike in one sentence.
+
+    Examples
+    --------
+    >>> why_skipped({"a": "3 rows are too few", "b": "4 rows are too few", "c": "no class is known"})
+    ['2 domains were skipped (a, b); a: 3 rows are too few', 'c was skipped: no class is known']
+    """
+    alike: dict[str, dict[str, str]] = {}
+    for name, reason in reasons.items():
+        alike.setdefault(re.sub(r"\d+", "", reason), {})[name] = reason
+    told = []
+    for group in alike.values():
+        first, names = next(iter(group)), ", ".join(list(group)[:_MOST_NAMES])
+        more = f" and {len(group) - _MOST_NAMES} more" if len(group) > _MOST_NAMES else ""
+        told.append(
+            f"{first} was skipped: {group[first]}"
+            if len(group) == 1
+            else f"{len(group)} domains were skipped ({names}{more}); {first}: {group[first]}"
+        )
+    return told
 
 
 def _short(metric: str) -> str:

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import recall_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
-from sfboost.boosting.playing import raw_log_proba
+from sfboost.boosting.playing import feature_groups, raw_log_proba
 from sfboost.boosting.rows import Splits, check_frozen_classes, enough_rows
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray, IntArray
@@ -105,3 +109,30 @@ class StableLearner:
         # A splitter may hold a row out twice, or never: each is judged once.
         held_out, first = np.unique(held_out, return_index=True)
         return fitted, held_out, raw[first]
+
+
+def stable_terms(model: Any, row: Any) -> dict[str, Any] | None:
+    """What each stable feature adds to log f_S of one row, against its mean in training: see `Explanation`.
+
+    None if f_S is another than the logistic regression of scaled numbers.
+    """
+    stable: Any = getattr(model, "stable_", None)
+    steps = [step for _, step in stable.steps] if type(stable) is Pipeline else []
+    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+        return None
+    scaler, last = steps
+    if len(last.classes_) != len(model.classes_):
+        return None
+    taken = model.stable_columns_.take(model._check_input(row, reset=False))
+    numbers = np.asarray(taken.toarray() if sparse.issparse(taken) else taken, dtype=np.float64)
+    # One column of log-odds is the second class's, as it is for unstable features.
+    coef = np.vstack([np.zeros_like(last.coef_), last.coef_]) if len(last.coef_) == 1 else last.coef_
+    terms = scaler.transform(numbers).T * coef.T / model.temperature_.temperature
+    names, groups = feature_groups(model.stable_columns_)
+    places = [np.flatnonzero(np.array(groups) == group) for group in range(max(groups) + 1)]
+    coded = ["=" in model.stable_columns_.names[place[0]] for place in places]
+    return {
+        "stable_features": np.array([terms[place].sum(axis=0) for place in places]),
+        "stable_names": tuple(names[place[0]] for place in places),
+        "stable_values": np.where(coded, np.nan, [numbers[0, place[0]] for place in places]),
+    }

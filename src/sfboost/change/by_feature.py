@@ -9,12 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.change.moments import measure_moments
+from sfboost.change.prediction import UNKNOWN
 from sfboost.change.reference import Reference
 from sfboost.change.result import Change, FeatureChange, Verdict
 from sfboost.change.testing import LEAST_POWER
 from sfboost.change.view import View
 from sfboost.diagnostics.result import p_in_words
 from sfboost.marginal.probabilities import FloatArray
+
+_NOTHING = float("nan")
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class FeatureMeaning:
     own : mapping of str to float
         In each own domain, played as new.
     here, error : float
-        In the new domain, and its standard error.
+        In the new domain, and its standard error; NaN where it has one value there, and means nothing.
     left : float
         How much of its meaning is left there: 1 all, 0 nothing, -1 the opposite.
     p_value : float
@@ -63,6 +66,7 @@ def feature_meanings(reference: Reference, view: View, change: Change) -> tuple[
     told = []
     for feature in sorted(change.features, key=lambda part: -part.importance):
         columns = np.array(feature.columns, dtype=np.intp)
+        known = (here[1][columns] < UNKNOWN).all()
         # What holds classes apart by several columns (codes of a category) does so by all of them.
         told.append(
             FeatureMeaning(
@@ -71,8 +75,8 @@ def feature_meanings(reference: Reference, view: View, change: Change) -> tuple[
                     str(domain.name): _together(meaning[0], columns)
                     for domain, meaning in zip(reference.domains, own, strict=True)
                 },
-                here=_together(here[0], columns),
-                error=float(np.sqrt(np.mean(here[1][columns] ** 2))),
+                here=_together(here[0], columns) if known else _NOTHING,
+                error=float(np.sqrt(np.mean(here[1][columns] ** 2))) if known else _NOTHING,
                 left=feature.left,
                 p_value=feature.p_value,
                 verdict=_verdict(change, feature, float(power[columns].max())),

@@ -1,14 +1,17 @@
-"""Files that a command writes must be none of those that it reads, and no two of them the same."""
+"""Files that a command writes must be none of those that it reads, no two of them the same, and writable."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from sfboost.tables.sources import PIPE
+from sfboost.whole_files import refuse_unwritable
 
 
 def refuse_collisions(read: dict[str, str | Path | None], written: dict[str, str | Path | None]) -> None:
     """Raise `ValueError` where writing one of the named files would destroy another, under whatever name.
+
+    Or where it cannot be written: that is to be known before the work, not after it.
 
     Examples
     --------
@@ -20,11 +23,22 @@ def refuse_collisions(read: dict[str, str | Path | None], written: dict[str, str
     others = _files(read)
     for option, path in _files(written).items():
         for name, other in others.items():
-            if _same(path, other):
+            if is_same_file(path, other):
                 raise ValueError(
                     f"{option} and {name} are the same file ({path}): give {option} a name of its own."
                 )
         others[option] = path
+    for option, target in written.items():
+        if target is not None and str(target) != PIPE:
+            try:
+                refuse_unwritable(target)
+            except IsADirectoryError:
+                raise  # it says so itself
+            except OSError as error:
+                raise ValueError(
+                    f"{option} {target} cannot be written ({error.strerror or error}): name a file in a "
+                    "folder that can."
+                ) from None
 
 
 def _files(paths: dict[str, str | Path | None]) -> dict[str, Path]:
@@ -33,7 +47,8 @@ def _files(paths: dict[str, str | Path | None]) -> dict[str, Path]:
     return {name: path for name, path in given.items() if path.is_file() or not path.exists()}
 
 
-def _same(first: Path, second: Path) -> bool:
+def is_same_file(first: Path, second: Path) -> bool:
+    """Whether two paths lead to one file, there or not there yet."""
     if first.exists() and second.exists():
         return first.samefile(second)
     # A link to a file that is not there yet leads to the same place; so do two spellings of it.

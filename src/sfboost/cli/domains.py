@@ -121,7 +121,8 @@ class EachDomain:
         if asked.report is not None:
             with whole_output(asked.report) as part:
                 title, today = f"The domains of {self.name}", datetime.now(UTC).strftime("%Y-%m-%d")
-                part.write_text(render_domains(facts, title, self.source, today, command), encoding="utf-8")
+                page = render_domains(facts, self.project.training, title, self.source, today, command)
+                part.write_text(page, encoding="utf-8")
             written["report"] = str(asked.report)
         remarks = (*self.remarks, *rows.remarks)
         voice.note(*remarks)

@@ -11,6 +11,7 @@ import typer
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import DomainEvaluation
 from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
+from sfboost.boosting.scored_domains import why_skipped
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.costs import judged_by
@@ -19,6 +20,9 @@ from sfboost.cli.project import configure, evaluate_domains
 from sfboost.report.training import evaluation_rows
 from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
+
+# Domains whose reason is told one by one.
+_MOST_KEPT = 10
 
 
 @speaking
@@ -62,11 +66,15 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
     # A table of several lines: a line break in a name must not make one more.
     shown = DomainEvaluation(tuple(replace(d, domain=plain(str(d.domain))) for d in evaluation.domains))
     lines: list[Line] = [*str(shown).split("\n")]
-    lines += [
-        f"{domain.domain}: {domain.decision}, {in_words(domain.reason)}"
-        for domain in evaluation.domains
-        if domain.decision in ("skipped", "kept stable")
-    ]
+    reasons = {
+        kind: {str(d.domain): in_words(d.reason) for d in evaluation.domains if d.decision == kind}
+        for kind in ("kept stable", "skipped")
+    }
+    kept = [f"{name}: kept stable, {reason}" for name, reason in reasons["kept stable"].items()]
+    lines += kept[:_MOST_KEPT]
+    if len(kept) > _MOST_KEPT:
+        lines.append(f"and {len(kept) - _MOST_KEPT} more domains kept stable (--json has all)")
+    lines += why_skipped(reasons["skipped"])
     metric = evaluation.metric
     scale, digits, unit = (100, 1, " points") if metric in POINTS else (1, 3, "")
     scale *= -1 if metric in LOSSES else 1
@@ -100,16 +108,20 @@ def _beside_accuracy(evaluation: DomainEvaluation) -> list[Line]:
     """Where a class is rare: means of what says more of it than accuracy does."""
     if not evaluation.skewed or evaluation.metric != "accuracy":
         return []
-    means = [
-        f"{METRIC_NAMES[metric]} "
-        + ", ".join(
-            f"{'answer' if method == 'adapted' else method} {evaluation.mean(method, metric):{form}}"
-            for method in ("stable", "adapted", "pooled")
-        )
-        for metric, form in (("balanced_accuracy", ".1%"), ("auroc", ".3f"))
-    ]
-    told = "; ".join(means).replace("%", " %")
+    means = []
+    for metric, form in (("balanced_accuracy", ".1%"), ("auroc", ".3f")):
+        known = {method: evaluation.mean(method, metric) for method in ("stable", "adapted", "pooled")}
+        told = [
+            f"{'answer' if method == 'adapted' else method} {value:{form}}"
+            for method, value in known.items()
+            if value == value  # that of one class, or of many, has no value
+        ]
+        means += [f"{METRIC_NAMES[metric]} {', '.join(told)}"] if told else []
+    if not means:
+        return []
+    shown = "; ".join(means).replace("%", " %")
+    better = "auroc" if METRIC_NAMES["auroc"] in shown else "balanced_accuracy"
     return [
-        f"A class is rare, and accuracy says little of it. Means: {told}. --metric auroc chooses and "
+        f"A class is rare, and accuracy says little of it. Means: {shown}. --metric {better} chooses and "
         "compares by it."
     ]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import typer
 
 from sfboost.adaptation import Explanation
+from sfboost.adaptation.explanation import MISSING
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.files import load_project
@@ -35,16 +36,21 @@ def explain(
     trusted: o.Trusted = None,
     talk: o.VoiceOptions,
 ) -> None:
-    """Show why one row gets its prediction: log stable + log unstable - log prior, by class and feature."""
+    """Show why one row gets its prediction: log stable + log unstable - log prior, by class and feature.
+
+    The baseline is what would be said if every feature above it added nothing. A cell that is missing is
+    filled in, and says "missing".
+    """
     voice = talk.voice()
     project = load_project(model, split(trusted))
     adapted = project.require_adapted()
     source = csv.find(new)
     table = read(source, csv_types(project.roles, project.encoder))
     require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
-    number = _position(table, project, row, id)
-    X = frame(project.encoder, table.slice(number - 1, 1))
-    explanation = adapted.explain(X)
+    number = _position(table, source.name, project, row, id)
+    cells = table.slice(number - 1, 1)
+    explanation = adapted.explain(frame(project.encoder, cells))
+    explanation = replace(explanation, cells=project.encoder.cells(cells))
     voice.result(
         {"row": number, "decision": adapted.decision_} | _values(explanation),
         (f"row {number}: ", (str(explanation.prediction), "bold"), f" ({adapted.decision_})"),
@@ -52,33 +58,42 @@ def explain(
     )
 
 
-def _position(table: pa.Table, project: Project, row: int | None, id: str | None) -> int:
+def _position(table: pa.Table, name: str, project: Project, row: int | None, id: str | None) -> int:
     if (row is None) == (id is None):
         raise ValueError("Which row? Say --row NUMBER or --id VALUE; not both.")
     if row is not None:
         if not 1 <= row <= table.num_rows:
-            raise ValueError(f"There is no row {row}: the table has rows 1 to {table.num_rows}.")
+            raise ValueError(f"There is no row {row}: {name} has rows 1 to {table.num_rows}.")
         return row
     if project.roles.id is None:
         raise ValueError("The model knows no id column: use --row, or fit with --id COLUMN.")
-    require_columns(table.column_names, [project.roles.id])
+    require_columns(table.column_names, [project.roles.id], name)
     found = pc.index(table.column(project.roles.id).cast(pa.string()), id).as_py()
     if found < 0:
-        raise ValueError(f"No row has {project.roles.id} = {id!r}.")
+        raise ValueError(f"No row of {name} has {project.roles.id} = {id!r}.")
     return int(found) + 1
 
 
 def _table(explanation: Explanation) -> list[str]:
     # Of several lines: a line break in a name must not make one more.
     classes = [plain(str(name)) for name in np.asarray(explanation.classes).tolist()]
-    features = tuple(plain(name) for name in explanation.feature_names)
-    shown = replace(explanation, classes=np.array(classes, dtype=object), feature_names=features)
+    shown = replace(
+        explanation,
+        classes=np.array(classes, dtype=object),
+        feature_names=tuple(map(plain, explanation.feature_names)),
+        stable_names=tuple(map(plain, explanation.stable_names)),
+        cells={plain(name): plain(cell) for name, cell in explanation.cells.items()},
+    )
     return str(shown).split("\n")
 
 
 def _values(explanation: Explanation) -> dict[str, object]:
-    features = explanation.features
-    return {
+    features, stable = explanation.features, explanation.stable_features
+    missing = [name for name, cell in explanation.cells.items() if cell == MISSING]
+    more: dict[str, object] = {"missing": missing} if missing else {}
+    if stable is not None:
+        more["stable_features"] = dict(zip(explanation.stable_names, stable, strict=True))
+    return more | {
         "prediction": explanation.prediction,
         "classes": explanation.classes,
         "log_stable": explanation.stable,

@@ -54,6 +54,7 @@ def _values(project: Project, output: Path) -> dict[str, object]:
         "stable": list(model.stable_columns_.sources),
         "unstable": list(model.unstable_columns_.sources or model.unstable_columns_.names),
         "evaluation": project.training.evaluation,
+        **({"drifts": project.training.drifts} if project.training.drifts else {}),
         "checks": project.training.checks,
         "file": str(output),
     }

@@ -60,6 +60,7 @@ def _prepare(
         unstable=asked.unstable,
         id=id,
         drop=asked.drop,
+        where=source.name,
     )
     require_columns(
         roles.features, codes, "--categorical names columns that are no features. The list of features"
@@ -121,8 +122,17 @@ def read_new(
 
 
 def take_new(
-    table: pa.Table, project: Project, name: str, labels: str | None = None, *, each: bool = False
+    table: pa.Table,
+    project: Project,
+    name: str,
+    labels: str | None = None,
+    *,
+    each: bool = False,
+    whole: bool = True,
 ) -> NewTable:
-    """Rows of a table that is already here as those of a new domain, or of several with `each`."""
+    """Rows of a table that is already here as those of a new domain, or of several with `each`.
+
+    Where they are a sample, the table is not `whole`.
+    """
     roles = replace(project.roles, domain=None) if each else project.roles
-    return prepare_new(table, roles, project.encoder, project.model.classes_, name, labels)
+    return prepare_new(table, roles, project.encoder, project.model.classes_, name, labels, whole=whole)

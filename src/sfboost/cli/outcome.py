@@ -77,7 +77,8 @@ def tell(
                 + ")"
                 for name, one in facts.foretold.items()
             )
-            lines.append(f"{named} to expect here, without labels: {told}")
+            blind = "" if facts.n_labelled else ", without labels"
+            lines.append(f"{named} to expect here{blind}: {told}")
     lines += _caution(facts.foretold)
     alarming = [check for check in facts.checks if check.verdict in ("violated", "doubtful")]
     if alarming:
@@ -125,4 +126,4 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
         "foretold": None if facts.foretold is None else {k: vars(v) for k, v in facts.foretold.items()},
         "scores": None if facts.scores is None else {k: dict(v) for k, v in facts.scores.by_method.items()},
         "remarks": list(facts.remarks),
-    }
+    } | ({"drifts": facts.training.drifts} if facts.training.drifts else {})

@@ -63,14 +63,15 @@ def predict(
     to_folder = is_folder(output)
     kind = check_format(format or "parquet" if to_folder else format, output)
     others = check_also(split(also))
-    refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
+    refuse_collisions({"MODEL": model, "NEW": new}, {"-o": Path(output) / "part" if to_folder else output})
     project = load_project(model, split(trusted))
     matrix = read_costs(costs, project.model.classes_, _shares(project))
     if project.adapted is None:
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
     decision = NOT_ADAPTED if project.adapted is None else project.adapted.decision_
     if to_folder or (new != PIPE and Path(new).is_dir()):
-        blocks = blocks_of(project, new, csv)
+        blocks, remarks = blocks_of(project, new, csv)
+        voice.note(*remarks)
         if to_folder:
             label = label_of(model) if costs is None else f"{label_of(model)} {costs}"
             done, notes = predict_folder(project, blocks, output, kind, stream, label, others, matrix)

@@ -33,6 +33,8 @@ _LOG = logging.getLogger(__name__)
 _LABEL_SHIFT = re.compile(r" With kind='likelihood' (.*?) would be stable\.")
 # Standard errors of the slopes are worth their time up to here.
 MOST_PARAMETERS = 100
+# Columns that a search is told of one by one.
+_MOST_COLUMNS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +162,18 @@ def drift_lines(facts: TrainingFacts) -> list[str]:
     """What a search for stable columns found, the chosen ones and the least drift first."""
     if not facts.drifts:
         return []
-    width = max(len(column["name"]) for column in facts.drifts)
-    return [
-        "searched for stable columns (*: chosen); drift between training domains, and the most it can be:"
-    ] + [
-        f"{' *'[c['selected']]} {c['name']:<{width}}  {c['drift']:.3f}  {c['upper']:.3f}  {c['why']}"
-        for c in facts.drifts
+    first = facts.drifts[:_MOST_COLUMNS]
+    width = max(len(column["name"]) for column in first)
+    lines = [
+        "searched for stable columns (*: chosen); drift between training domains, and the most it can be:",
+        *(
+            f"{' *'[c['selected']]} {c['name']:<{width}}  {c['drift']:.3f}  {c['upper']:.3f}  {c['why']}"
+            for c in first
+        ),
     ]
+    if len(facts.drifts) > len(first):
+        lines.append(f"  and {len(facts.drifts) - len(first)} more (--json has all)")
+    return lines
 
 
 def in_options(sentence: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
 from sfboost.cli import options as o
-from sfboost.cli.collisions import refuse_collisions
+from sfboost.cli.collisions import is_same_file, refuse_collisions
 from sfboost.cli.console import speaking
 from sfboost.cli.costs import judged_by
 from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many, refuse_for_many
@@ -73,6 +74,11 @@ def run(
         )
     if train == new == PIPE:
         raise ValueError("Standard input is one table: name the other one as a file.")
+    if new is not None and PIPE not in (train, new) and is_same_file(Path(train), Path(new)):
+        raise ValueError(
+            f"TRAIN and NEW are the same file ({new}), and no row of it is new: name new rows, or say "
+            "--hold-out DOMAIN to let one of its domains play the new one."
+        )
     if new is not None:
         require_id(new, columns.id, csv)
         if (

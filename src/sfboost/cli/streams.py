@@ -22,12 +22,15 @@ from sfboost.streaming.packing import fingerprint
 from sfboost.tables.dialect import ENDINGS, Kind
 from sfboost.tables.preparing import NewTable, csv_types
 from sfboost.tables.reading import PIPE
+from sfboost.tables.roles import require_columns
 from sfboost.tables.writing import open_table
 from sfboost.whole_files import put_in_place
 
 #: Longer tables are read block by block.
 _LONG_ROWS = 200_000
 _LONG_BYTES = 1 << 26
+# Files of one kind that are named.
+_MOST_NAMES = 5
 
 
 def is_long(where: str | None, stream: StreamOptions, project: Project) -> bool:
@@ -43,13 +46,26 @@ def is_long(where: str | None, stream: StreamOptions, project: Project) -> bool:
     return path.stat().st_size > _LONG_BYTES if rows is None else rows > _LONG_ROWS
 
 
-def blocks_of(project: Project, where: str, csv: CsvOptions) -> list[Block]:
-    """The blocks of a table, with the columns that adapting, predicting and reports read."""
+def blocks_of(project: Project, where: str, csv: CsvOptions) -> tuple[list[Block], list[str]]:
+    """The blocks of a table, with the columns that adapting, predicting and reports read, and remarks.
+
+    A file that lacks a column is refused, with rows or without.
+    """
     roles = project.roles
     names = [*needed_columns(project), *(name for name in (roles.target, roles.domain) if name is not None)]
-    return find_blocks(
+    blocks = find_blocks(
         where, columns=tuple(dict.fromkeys(names)), types=csv_types(roles, project.encoder), **asdict(csv)
     )
+    wanted, empty = [column.name for column in project.encoder.columns], []
+    for path, block in {block.path: block for block in blocks}.items():
+        there, rows = block.columns_and_rows() or (wanted, True)
+        require_columns(there, wanted, Path(path).name)
+        empty += [] if rows else [Path(path).name]
+    if not empty:
+        return blocks, []
+    more = f" and {len(empty) - _MOST_NAMES} more" if len(empty) > _MOST_NAMES else ""
+    have = "has" if len(empty) == 1 else "have"
+    return blocks, [f"{', '.join(empty[:_MOST_NAMES])}{more} {have} a header but no rows."]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +115,7 @@ def adapt_blocks(
             f"labelled rows and up to {_LONG_ROWS} others into a table, and adapt to that."
         )
     n_parameters = (len(model.unstable_columns_) + 1) * len(model.classes_)
-    blocks = blocks_of(project, where, csv)
+    blocks, remarks = blocks_of(project, where, csv)
     streamed = adapt_stream(
         model,
         blocks,
@@ -111,13 +127,13 @@ def adapt_blocks(
         resume=resume if len(blocks) > 1 else None,
         label=label,
     )
-    remarks = [f"Left out: {why}" for why in streamed.skipped]
+    remarks += [f"Left out: {why}" for why in streamed.skipped]
     if streamed.n_rows > streamed.sample.num_rows:
         remarks.append(
             f"The decision, the class shares and the head are of all {streamed.n_rows} rows; checks, "
             f"examples and scores look at {streamed.sample.num_rows} of them, chosen by a hash of the row."
         )
-    rows = take_new(streamed.sample, project, name)
+    rows = take_new(streamed.sample, project, name, whole=False)
     project = replace(project, adapted=streamed.adapted)
     return AdaptedTable(project, rows, name, streamed.n_rows, tuple(remarks), streamed.blocks)
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import narwhals as nw
 import numpy as np
 
-from sfboost.encoding.cells import as_series, whole_numbers
+from sfboost.encoding.cells import as_series, as_text, whole_numbers
 from sfboost.encoding.column import Column, NoFeatureError, told
 from sfboost.marginal.probabilities import FloatArray
 
@@ -141,6 +141,19 @@ class Encoder:
         if column.name in frame.columns:
             return column.encode(as_series(frame[column.name]))
         return np.asarray(frame.select(list(column.outputs)).to_numpy(), dtype=np.float64)
+
+    def cells(self, row: Any) -> dict[str, str]:
+        """What a table of one row says that encoded numbers do not: "missing", and a category by its name."""
+        frame, said = _frame(row), {}
+        for column in self.columns:
+            if column.name not in frame.columns:
+                continue  # encoded already
+            values = as_series(frame[column.name])
+            if column.missing(values)[0]:
+                said[column.name] = "missing"
+            elif not column.is_number:
+                said[column.name] = str(as_text(values.to_arrow(), column.name)[0])
+        return said
 
     def remarks(self, table: Any, what: str = "new rows") -> list[str]:
         """Sentences about every cell that had to be filled in."""

@@ -85,8 +85,8 @@ def _here(facts: ReportFacts) -> str:
     lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {_percent(p)}' for name, p in shares)}.")
     if facts.foretold is not None:
         lines.append(
-            "Foretold without labels, in brackets as far off as such figures were on own domains, in nine of "
-            "ten:"
+            f"Foretold{'' if facts.n_labelled else ' without labels'}, in brackets as far off as such "
+            "figures were on own domains, in nine of ten:"
         )
         rows = [
             ("answer" if name == "adapted" else name, *(_within(told, m) for m in ("accuracy", "log_loss")))

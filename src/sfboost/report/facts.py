@@ -127,6 +127,7 @@ def make_facts(
     costs = model._costs()
     changes = find_changes(classes, stable, joint, cells, costs)
     stories = tell_slopes(adapted, training)
+    meanings = () if adapted.change_ is None else meanings_here(model, X, change=adapted.change_)
     guard = adapted.adaptation.guard
     return ReportFacts(
         title=title,
@@ -135,7 +136,7 @@ def make_facts(
         classes=classes,
         stable_features=model.stable_columns_.sources,
         unstable_features=model.unstable_columns_.sources or model.unstable_columns_.names,
-        headline=headline(adapted, changes, stories),
+        headline=headline(adapted, changes, stories, meanings),
         prior=tuple(adapted.prior_.tolist()),
         stable_shares=_shares(stable, costs),
         adapted_shares=_shares(joint, costs),
@@ -152,7 +153,7 @@ def make_facts(
         scores=None if y is None else _scores(adapted, stable, joint, X, y, pooled),
         remarks=(*remarks, *adapted.warnings_),
         missing=_missing(training, missing or {}),
-        meanings=() if adapted.change_ is None else meanings_here(model, X, change=adapted.change_),
+        meanings=meanings,
         foretold=foretold(adapted, X),
         priced=costs is not None,
         n_labelled=getattr(adapted.adaptation, "n_labelled", 0),  # a leak-corrected one has none
@@ -160,7 +161,12 @@ def make_facts(
 
 
 def foretold(adapted: AdaptedClassifier, X: Any) -> Mapping[str, Performance] | None:
-    """Scores here without labels, where own domains say how far off such figures are."""
+    """Scores here without labels, where own domains say how far off such figures are.
+
+    Not where every row is labelled: the labels themselves say how good an answer is.
+    """
+    if getattr(adapted.adaptation, "n_labelled", 0) == len(X):  # a leak-corrected one has none
+        return None
     if adapted.best is None or not any(case.surprises for case in adapted.model.training_.experience.cases):
         return None
     return performance_without_labels(adapted, X, labels_from="answer", cost=adapted.model._costs())

@@ -37,10 +37,10 @@ def draw_meanings(meanings: Sequence[FeatureMeaning], domains: Sequence[str]) ->
             if beyond:
                 canvas.text(x(value) + 8.0 * beyond, y + 4.0, "‹ ›"[beyond + 1], "small", "middle")
             canvas.mark(x(value), y, domains.index(name), f"{name}: {value:+.2f}")
-        canvas.line(
-            x(meaning.here - 1.96 * meaning.error), y, x(meaning.here + 1.96 * meaning.error), y, "reach"
-        )
-        canvas.dot(x(meaning.here), y, 7.0, "here", f"here: {meaning.here:+.2f} ± {meaning.error:.2f}")
+        if meaning.here == meaning.here:  # else it has one value here
+            reach = 1.96 * meaning.error
+            canvas.line(x(meaning.here - reach), y, x(meaning.here + reach), y, "reach")
+            canvas.dot(x(meaning.here), y, 7.0, "here", f"here: {meaning.here:+.2f} ± {meaning.error:.2f}")
         told = f"{_TOLD[meaning.verdict]} {left_in_words(meaning)}"
         canvas.text(width - right + 8.0, y + 4.0, told, f"told {meaning.verdict.replace(' ', '-')}")
     canvas.line(x(0.0), top - 6.0, x(0.0), bottom, "axis")
@@ -53,9 +53,10 @@ def _limits(meanings: Sequence[FeatureMeaning]) -> tuple[float, float]:
 
     Where a feature hardly varies its blind meaning can be anything; what lies outside is drawn at the edge.
     """
+    known = [m for m in meanings if m.here == m.here]
     usual = [abs(sorted(m.own.values())[len(m.own) // 2]) for m in meanings]
-    reach = 3.0 * max([*usual, *(abs(m.here) / 3.0 for m in meanings[:3]), 0.1])
-    ends = [m.here + side * 1.96 * m.error for m in meanings for side in (-1.0, 1.0)]
+    reach = 3.0 * max([*usual, *(abs(m.here) / 3.0 for m in known[:3]), 0.1])
+    ends = [m.here + side * 1.96 * m.error for m in known for side in (-1.0, 1.0)]
     values = [*ends, *(value for m in meanings for value in m.own.values())]
     high = min(max([*values, 0.1]), reach)
     return max(min([*values, -0.12 * high]), -reach), high

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, shown
 from sfboost.boosting.metrics import is_skewed
+from sfboost.boosting.scored_domains import why_skipped
 from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts, Scores
 from sfboost.report.meaning_picture import draw_meanings
@@ -25,6 +27,7 @@ from sfboost.report.svg import (
     draw_slopes,
     key_mark,
 )
+from sfboost.report.training import TrainingFacts
 from sfboost.report.verdict import SYMBOLS, in_words
 from sfboost.tables.foreign_text import plain
 
@@ -43,8 +46,45 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
 
     `made` is the date to show, and `command` what was typed to make it, if any.
     """
+    training = facts.training
+    names = [domain.name for domain in training.domains]
+    shares = [(domain.name, domain.shares, False) for domain in training.domains]
+    shares.append(("here (estimated)", list(facts.prior), True))
+    curves = training.before is not None and training.after is not None
+    meanings = facts.meanings[:MOST_SHOWN]
+    guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
+    return fill(
+        "page.html.j2",
+        own_values(training),
+        facts=facts,
+        title=facts.title,
+        foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
+        questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
+        best_scores=_best(facts.scores),
+        symbols=SYMBOLS,
+        made=made,
+        command=command,
+        meanings_drawing=draw_meanings(meanings, names) if meanings else None,
+        n_unshown=len(facts.meanings) - len(meanings),
+        shares=shares,
+        shares_drawing=draw_shares(shares, facts.classes),
+        drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
+        slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],
+        reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
+        leak_drawing=draw_leak(facts.leak, facts.break_even) if guarded else None,  # type: ignore[arg-type]
+    )
+
+
+def fill(template: str, *groups: Mapping[str, Any], **values: Any) -> str:
+    """A template of this room, filled; text is escaped, and what is not known raises."""
+    room = files("sfboost.report")
     environment = Environment(
-        autoescape=True, finalize=unbroken, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        finalize=unbroken,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(lambda name: room.joinpath(name).read_text(encoding="utf-8")),
     )
     environment.filters |= {
         "percent": _percent,
@@ -54,44 +94,28 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         "words": in_words,
         "score": lambda value, metric: shown(metric, value),
     }
-    environment.globals |= {"key_mark": key_mark}
-    room = files("sfboost.report")
-    template = environment.from_string(room.joinpath("page.html.j2").read_text(encoding="utf-8"))
-    training = facts.training
-    names = [domain.name for domain in training.domains]
-    shares = [(domain.name, domain.shares, False) for domain in training.domains]
-    shares.append(("here (estimated)", list(facts.prior), True))
-    curves = training.before is not None and training.after is not None
+    environment.globals |= {
+        "key_mark": key_mark,
+        "metric_names": METRIC_NAMES,
+        "losses": LOSSES,
+        "points": POINTS,
+        "versions": library_versions(),
+        "style": room.joinpath("page.css").read_text(encoding="utf-8"),
+    }
+    return environment.get_template(template).render(*groups, **values)
+
+
+def own_values(training: TrainingFacts) -> dict[str, Any]:
+    """What the part about own domains, which every page has, is filled with."""
     own = own_domains(training.evaluation)
     skewed = is_skewed([domain.shares for domain in training.domains])
-    meanings = facts.meanings[:MOST_SHOWN]
-    guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
-    return template.render(
-        facts=facts,
-        style=room.joinpath("page.css").read_text(encoding="utf-8"),
-        metric_names=METRIC_NAMES,
-        losses=LOSSES,
-        points=POINTS,
-        foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
-        questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
-        best_scores=_best(facts.scores),
-        symbols=SYMBOLS,
-        made=made,
-        command=command,
-        meanings_drawing=draw_meanings(meanings, names) if meanings else None,
-        n_unshown=len(facts.meanings) - len(meanings),
-        own=own,
-        own_mean=mean_of(own) if own else None,
-        own_tested=any(domain.p_value is not None for domain in own),
-        own_metrics=[m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
-        versions=library_versions(),
-        shares=shares,
-        shares_drawing=draw_shares(shares, facts.classes),
-        drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
-        slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],
-        reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
-        leak_drawing=draw_leak(facts.leak, facts.break_even) if guarded else None,  # type: ignore[arg-type]
-    )
+    return {
+        "own": own,
+        "own_mean": mean_of(own) if own else None,
+        "own_tested": any(domain.p_value is not None for domain in own),
+        "own_metrics": [m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
+        "own_skipped": why_skipped({one.name: in_words(one.skipped) for one in own if one.skipped}),
+    }
 
 
 def library_versions() -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sfboost.answers import BestAnswer
+from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
-from sfboost.change import Change
+from sfboost.change.by_feature import FeatureMeaning
 from sfboost.report.changes import Changes
 from sfboost.report.slopes import ClassStory
 
@@ -67,11 +69,16 @@ def in_words(reason: str) -> str:
     return reason
 
 
-def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassStory, ...]) -> Headline:
-    """Put the decision into words."""
+def headline(
+    adapted: AdaptedClassifier,
+    changes: Changes,
+    stories: tuple[ClassStory, ...],
+    meanings: tuple[FeatureMeaning, ...],
+) -> Headline:
+    """Put the decision into words; of features it says no more than their own verdicts do."""
     kind = adapted.decision_
     if adapted.best is not None:
-        return _best_headline(adapted, adapted.best.change, changes)
+        return _best_headline(adapted, adapted.best, changes, meanings)
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
     because = f"Why: {in_words(adapted.reason_)}."
     if kind == "kept stable":
@@ -82,17 +89,14 @@ def headline(adapted: AdaptedClassifier, changes: Changes, stories: tuple[ClassS
             "This is the safe answer, not an error. More rows, a few labels or better stable features may "
             "change it.",
         )
-    flipped = [story.name for part in stories for story in part.features if story.reversed]
-    flipped = list(dict.fromkeys(flipped))
-    turned = ""
-    if flipped:
-        names = ", ".join(flipped[:4]) + (" and others" if len(flipped) > 4 else "")
-        turned = f" {names} {'says' if len(flipped) == 1 else 'say'} the opposite here of what training said."
+    # Without a standard error nobody knows whether a slope is beyond it.
+    flipped = [one.name for part in stories for one in part.features if one.reversed and one.error]
     advice = (
         "Adapted predictions are right only as far as the assumptions below hold; what no test can show is "
         "whether stable and unstable features are independent within a class in this domain."
     )
-    sentence = f"Adapted: the unstable features are used with the meaning they have here; {count}.{turned}"
+    sentence = f"Adapted: the unstable features are used with the meaning they have here; {count}."
+    sentence += _opposite(list(dict.fromkeys(flipped)))
     return Headline(kind, sentence, because, advice)
 
 
@@ -135,21 +139,35 @@ _ADVISED = {
 }
 
 
-def _best_headline(adapted: AdaptedClassifier, change: Change, changes: Changes) -> Headline:
+def _best_headline(
+    adapted: AdaptedClassifier, best: BestAnswer, changes: Changes, meanings: tuple[FeatureMeaning, ...]
+) -> Headline:
     """The headline of answer="best"."""
-    kind = adapted.decision_
-    why = _WHY[change.verdict][kind]
+    kind, change = adapted.decision_, best.change
+    use, why = _USE[kind], _WHY[change.verdict][kind]
     if change.verdict == "unchanged" and kind == "pooled" and len(adapted.weights_ or {}) > 1:
         why = "no change is shown here"  # nearly all of a blend, not all
+    than = "what the stable features say"
     n_labelled = getattr(adapted.adaptation, "n_labelled", 0)  # a leak-corrected one has none
     if n_labelled:
-        why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
-    sentence = f"{_USE[kind]}: {why}."
-    turned = [part.name for part in change.features if part.name in change.changed and part.left < _TURNED]
-    if turned and kind != "pooled":
-        names = ", ".join(turned[:4]) + (" and others" if len(turned) > 4 else "")
-        sentence += (
-            f" {names} {'says' if len(turned) == 1 else 'say'} the opposite here of what training said."
-        )
-    count = f"{changes.n_changed} of {changes.n_rows} predicted classes are not what the stable features say."
+        labels = f"{n_labelled} label{'s' * (n_labelled > 1)}"
+        why = f"{labels} weighed the answers"
+        if kind == "kept stable" and isinstance(best.answers.get("stable"), RecalibratedAnswer):
+            use = f"Use the stable features, put right by {labels}"
+            why, than = "they weighed the answers", f"{than} without them"
+    turned = [one.name for one in meanings if one.verdict == "changed" and one.left < _TURNED]
+    sentence = f"{use}: {why}.{_opposite(turned) if kind != 'pooled' else ''}"
+    count = (
+        f"{changes.n_changed} of {changes.n_rows} predicted classes are not {than}."
+        if changes.n_changed
+        else f"Every predicted class is {than}."
+    )
     return Headline(kind, sentence, f"Why: {adapted.reason_}", _ADVISED[kind], count)
+
+
+def _opposite(names: list[str]) -> str:
+    """That features turned round, if any did."""
+    if not names:
+        return ""
+    told = ", ".join(names[:4]) + (" and others" if len(names) > 4 else "")
+    return f" {told} {'says' if len(names) == 1 else 'say'} the opposite here of what training said."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -19,6 +20,9 @@ from sfboost.selection.basis import normal_scores
 from sfboost.selection.invariance import TrainingDomains
 from sfboost.selection.result import ColumnVerdict, Selection
 from sfboost.selection.search import Rules, Screening, add_company, confirm, screen
+
+# Columns that a sentence names.
+_MOST_NAMES = 12
 
 
 class StableFeatureSelector(SelectorMixin, BaseEstimator):
@@ -222,21 +226,27 @@ def _sentence(status: str, columns: tuple[ColumnVerdict, ...], rules: Rules, con
     if status == "selected":
         chosen = [c.name for c in columns if c.selected]
         text = (
-            f"{', '.join(chosen)} are informative and drift by less than {rules.tolerance:g} between "
+            f"{_few(chosen)} are informative and drift by less than {rules.tolerance:g} between "
             "training domains."
         )
         if not confirmed:
             text += " As a set they are not shown to drift, nor shown not to: more rows would tell."
         if open_ones:
-            text += f" Of {', '.join(open_ones)} the rows cannot tell."
+            text += f" Of {_few(open_ones)} the rows cannot tell."
         return text
     if status == "none":
         return "No informative column keeps its relation to the label: name stable_features by knowledge."
     return (
-        f"The rows cannot tell whether {', '.join(open_ones)} are stable: a drift of {rules.tolerance:g} in "
+        f"The rows cannot tell whether {_few(open_ones)} are stable: a drift of {rules.tolerance:g} in "
         f"some domain is not excluded where {len(columns)} columns are tested at once. Pass more rows or "
         "domains, raise tolerance, or name stable_features by knowledge."
     )
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first names; who wants all has `selection_.columns`."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def _other_kind(data: TrainingDomains, names: tuple[str, ...], informative: BoolArray, rules: Rules) -> str:
@@ -247,7 +257,7 @@ def _other_kind(data: TrainingDomains, names: tuple[str, ...], informative: Bool
     good = [
         name for name, p, says in zip(names, p_drift, informative, strict=True) if p <= rules.alpha and says
     ]
-    return f" With kind={other.kind!r} {', '.join(good)} would be stable." if good else ""
+    return f" With kind={other.kind!r} {_few(good)} would be stable." if good else ""
 
 
 def _nothing_to_compare(names: tuple[str, ...], rules: Rules, n_classes: int) -> Selection:

@@ -59,6 +59,21 @@ class Block:
         there = Path(self.path).stat()
         return f"{self.path}|{there.st_size}|{there.st_mtime_ns}|{self.groups}|{self.columns}"
 
+    def columns_and_rows(self) -> tuple[list[str], bool] | None:
+        """Names of the columns, and whether there are rows; None if the file does not say, or is broken."""
+        if not Path(self.path).is_file():
+            return None  # what a pipe brings can be read once
+        try:
+            source = find(self.path, **self.dialect)
+            if source.kind == "csv":
+                return source.header, not source.is_header_alone
+            if source.kind == "parquet":
+                about = pq.read_metadata(self.path)
+                return about.schema.to_arrow_schema().names, about.num_rows > 0
+        except (OSError, ValueError, pa.ArrowException):
+            pass  # whoever reads it will say so
+        return None
+
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time; what cannot be read is an `UnreadableBlockError`."""
         try:
@@ -114,9 +129,9 @@ def _parts(block: Block) -> list[Block]:
     except (OSError, pa.ArrowException):
         return [block]  # whoever reads it will say so
     parts: list[list[int]] = []
-    rows = _BLOCK_ROWS
+    rows = 0
     for i, size in enumerate(sizes):
-        if rows + size > _BLOCK_ROWS:
+        if not parts or rows + size > _BLOCK_ROWS:
             parts.append([])
             rows = 0
         parts[-1].append(i)

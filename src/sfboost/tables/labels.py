@@ -40,6 +40,21 @@ def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:
     return found
 
 
+def spelt_alike(strange: list[str], classes: npt.NDArray[Any]) -> str:
+    """What to say of texts that are no class but for upper and lower case, or nothing.
+
+    Examples
+    --------
+    >>> spelt_alike(["Yes", "perhaps"], np.array(["no", "yes"]))
+    " (training writes 'Yes' as 'yes': write it alike)"
+    """
+    known = {str(label).casefold(): str(label) for label in np.unique(classes).tolist()}
+    for text in strange:
+        if text.casefold() in known:
+            return f" (training writes {text!r} as {known[text.casefold()]!r}: write it alike)"
+    return ""
+
+
 def known_labels(texts: Any, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], list[str]]:
     """Labels of rows from text, however the file writes them, and texts that are no class.
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sfboost.encoding import Encoder
 from sfboost.encoding.cells import as_series, as_text
-from sfboost.tables.labels import known_labels, labels
+from sfboost.tables.labels import known_labels, labels, spelt_alike
 from sfboost.tables.roles import Roles, require_columns
 
 _MANY_CANDIDATES = 40
@@ -106,6 +106,18 @@ def prepare_training(
     empty = [column.name for column in encoder.columns if column.missing(cells[column]).all()]
     if empty:
         remarks.append(f"Columns {', '.join(empty)} are missing in every training row and say nothing.")
+    same = [
+        column.name
+        for column in encoder.columns
+        if column.name not in (*empty, *encoder.gaps) and cells[column].drop_nulls().n_unique() == 1
+    ]
+    if same:
+        one = len(same) == 1
+        remarks.append(
+            f"Column{'' if one else 's'} {', '.join(map(repr, same[:5]))}"
+            f"{f' and {len(same) - 5} more' if len(same) > 5 else ''} hold{'s' if one else ''} one value in "
+            f"all training rows and say{'s' if one else ''} nothing."
+        )
     filled = Encoder(tuple(column for column in encoder.columns if column.name not in empty))
     remarks += filled.remarks(table, "training rows") + filled.doubts(table)
     if roles.search and len(encoder.names) > _MANY_CANDIDATES:
@@ -124,10 +136,13 @@ def prepare_new(
     classes: npt.NDArray[Any],
     name: str = "The table",
     labels: str | None = None,
+    *,
+    whole: bool = True,
 ) -> NewTable:
     """Encode rows of a new domain; labels that are there are set aside for scores.
 
-    `labels` names a column with labels of some rows, to adapt with: these rows are not scored.
+    `labels` names a column with labels of some rows, to adapt with: these rows are not scored. A sample of
+    the rows is not `whole`: rows that are alike but for their id are copies of one there.
     """
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
@@ -145,7 +160,8 @@ def prepare_new(
             f"{name} has the target {roles.target!r}: its labels are used for scores alone, never to adapt."
         )
         if strange:
-            remarks.append(f"Labels that training never saw are not scored: {', '.join(strange[:5])}.")
+            hint = spelt_alike(strange, classes)
+            remarks.append(f"Labels that training never saw are not scored: {', '.join(strange[:5])}{hint}.")
         if known is not None:  # what a label taught must not be scored by it
             y[[label is not None for label in known]] = None
             y = y if any(label is not None for label in y) else None
@@ -157,11 +173,16 @@ def prepare_new(
                 f"{name} holds rows of {len(domains)} domains ({shown}), and they are adapted to as one: "
                 "`sfboost run` on one file answers each by itself."
             )
-    if roles.id in table.column_names:  # adapting needs no id; predicting does
-        n_twice = table.num_rows - len(pc.unique(table.column(roles.id)))
+    if whole and roles.id in table.column_names:  # adapting needs no id; predicting does
+        counts = pc.value_counts(table.column(roles.id)).field("counts")
+        n_twice = pc.sum(pc.greater(counts, 1)).as_py()
         if n_twice:
+            values = "1 value" if n_twice == 1 else f"{n_twice} values"
+            occur = "occurs" if n_twice == 1 else "occur"
+            n_rows = pc.sum(counts.filter(pc.greater(counts, 1))).as_py()
             remarks.append(
-                f"{n_twice} values of the id {roles.id!r} occur more than once; every row is predicted."
+                f"{values} of the id {roles.id!r} {occur} more than once, in {n_rows} rows; every row is "
+                "predicted."
             )
     return NewTable(table, frame(encoder, table), y, tuple(remarks), known)
 
@@ -176,8 +197,9 @@ def _labels_to_use(
     known, strange = known_labels(as_text(table.column(column), column), classes)
     if strange:
         raise ValueError(
-            f"Column {column!r} of {name} holds labels that training never saw ({', '.join(strange[:5])}): "
-            f"leave such cells empty. The classes are {', '.join(map(str, classes.tolist()))}."
+            f"Column {column!r} of {name} holds labels that training never saw ({', '.join(strange[:5])}"
+            f"{spelt_alike(strange, classes)}): leave such cells empty. The classes are "
+            f"{', '.join(map(str, classes.tolist()))}."
         )
     if all(label is None for label in known):
         raise ValueError(

@@ -87,8 +87,10 @@ def _csv_options(
     # Not where types are inferred: numbers that are 0.0 and 1.0 would be taken for truth values.
     known = pa.bool_() in (types or {}).values()
     truth = {"true_values": _TRUE, "false_values": _FALSE} if known else {}
+    # Threads that read ahead must not outlive a small table: one that does when Python ends aborts it.
+    threads = len(source.head) >= _BLOCK
     return {
-        "read_options": pacsv.ReadOptions(block_size=_BLOCK),
+        "read_options": pacsv.ReadOptions(block_size=_BLOCK, use_threads=threads),
         "parse_options": pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
         "convert_options": pacsv.ConvertOptions(
             column_types=dict(types or {}),

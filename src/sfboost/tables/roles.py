@@ -63,6 +63,7 @@ def assign(
     unstable: str | None,
     id: str | None = None,
     drop: str | None = None,
+    where: str = "The table",
 ) -> Roles:
     """Roles of a table's columns from comma-separated names (* and ? match); a set not named gets the others.
 
@@ -84,7 +85,8 @@ def assign(
     literal = {name for names in asked.values() for name in split(names)}
     free = [name for name in columns if name not in literal.union(*aside.values())]
     named = {option: pick(columns, names, free) for option, names in asked.items()}
-    require_columns(columns, [name for names in (*aside.values(), *named.values()) for name in names])
+    wanted = [name for names in (*aside.values(), *named.values()) for name in names]
+    require_columns(columns, wanted, where)
     used: dict[str, str] = {}
     for option, names in (*aside.items(), *named.items()):
         for name in names:

@@ -51,6 +51,11 @@ class Source:
         return next(iter(self._lines), [])
 
     @property
+    def is_header_alone(self) -> bool:
+        """Whether a CSV file has a header and no rows."""
+        return self.kind == "csv" and len(self._lines) == 1
+
+    @property
     def zero_padded(self) -> tuple[str, ...]:
         """CSV columns that begin with whole numbers written like 007, as codes are and amounts are not."""
         padded = {i for line in self._lines[1:] for i, cell in enumerate(line) if _PADDED.fullmatch(cell)}

@@ -1,5 +1,6 @@
 """`sfboost compare`: systems on one's own table, each domain left out."""
 
+import json
 import re
 from functools import partial
 
@@ -204,3 +205,14 @@ def test_the_list_names_every_method():
     assert result.exit_code == 0
     for name in ("groupdro", "actir", "dare", "t3a", "sfb-labels"):
         assert name in result.output
+
+
+def test_the_tables_as_json_or_not_at_all_and_why_they_are_not_those_of_evaluate(table, tmp_path):
+    words = [table, "--target", "sick", "--domain", "town", "--seeds", 2, "--jobs", 1, "-s", "pooled"]
+    words += ["--out", tmp_path / "r"]
+    assert "These are not the figures of `sfboost evaluate`" in " ".join(compare(*words).stdout.split())
+    told = json.loads(compare(*words, "--json").stdout)
+    (row,) = told["tables"][0]["rows"]
+    assert row["cells"].keys() >= {"t0", "t1", "t2"}
+    assert all(0.0 <= one["mean"] <= 100.0 and one["draws"] == 2 for one in row["cells"].values())
+    assert compare(*words, "--quiet").output == ""

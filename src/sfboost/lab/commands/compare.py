@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from sfboost.cli import options as o
 from sfboost.cli.console import say, speaking
 from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost.lab.commands.reproduce import stopped_politely, watching
@@ -20,9 +22,10 @@ from sfboost.lab.experiments.comparison import (
     table_options,
 )
 from sfboost.lab.experiments.engines import InProcessEngine, make_engine
-from sfboost.lab.experiments.rendering import to_text
+from sfboost.lab.experiments.rendering import chosen_by, label, to_text
 from sfboost.lab.experiments.store import Store
 from sfboost.lab.experiments.sweep import sweep
+from sfboost.lab.experiments.tables import Table
 from sfboost.tables.roles import split
 from sfboost.whole_files import write_whole
 
@@ -30,11 +33,16 @@ _MOVED = (
     "Compare on which data? Name a table (with --target and --domain) or a data set of `sfboost data list`. "
     "The paper's Table 1, which this command showed, is `sfboost reproduce table-one`."
 )
+_UNLIKE = (
+    "These are not the figures of `sfboost evaluate`: here each draw has four fifths of the training rows, "
+    "and what a system leaves open (the pooled classifier's, too) is tuned; there all rows train, nothing is."
+)
 _Hidden = typer.Option(hidden=True)
 
 
 @speaking
 def compare(
+    *,
     data: Annotated[
         str | None, typer.Argument(metavar="DATA", help="CSV or Parquet file, or the name of a data set.")
     ] = None,
@@ -69,6 +77,7 @@ def compare(
     names: Annotated[bool, typer.Option("--list", help="List trainers and adapters, and stop.")] = False,
     numbers: Annotated[bool, _Hidden] = False,
     rows: Annotated[int | None, _Hidden] = None,
+    talk: o.VoiceOptions,
 ) -> None:
     """Compare systems on your own domains: each is new in turn, its labels hidden.
 
@@ -95,20 +104,42 @@ def compare(
         raise ValueError(
             f"Learned systems need {error.name}: install sfboost[torch], or name others."
         ) from None
-    with watching("compare", Store(out)) as told, stopped_politely(out):
+    voice = talk.voice()
+    told_progress = nullcontext(None) if talk.quiet else watching("compare", Store(out))
+    with told_progress as told, stopped_politely(out):
         engine = InProcessEngine() if jobs == 1 else make_engine("joblib", jobs=jobs)
         contents = sweep(groups, out, engine, on_start=told)
     done = {name: record for name, record in contents.records.items() if record.ok}
     tables = comparison.tables(done)
-    print_tables(tables)
+    failed = [record for record in contents.records.values() if not record.ok]
+    if not (talk.quiet or talk.as_json):
+        print_tables(tables)
+    voice.result({"tables": [_values(table) for table in tables], "failed": len(failed)}, _UNLIKE)
     if latex is not None:
         write_whole(latex, to_text(tables, "tex").encode())
-        say(f"Wrote {latex}")
-    failed = [record for record in contents.records.values() if not record.ok]
+        voice.note(f"wrote {latex}")
     if failed:
         last = (failed[0].error or "").strip().splitlines()[-1]
         say(f"{len(failed)} of {len(contents.records)} runs failed, the first with: {last}", error=True)
         raise typer.Exit(1)
+
+
+def _values(table: Table) -> dict[str, Any]:
+    """A table as plain values: accuracies in percent."""
+    return {
+        "title": table.title,
+        "note": table.note,
+        "rows": [
+            {"system": label(row), "sees_of_the_new_domain": row.test_access, "chosen_by": chosen_by(row)}
+            | {
+                "cells": {
+                    name: {"mean": one.mean, "standard_error": one.standard_error, "draws": len(one.values)}
+                    for name, one in zip(table.columns, cells, strict=True)
+                }
+            }
+            for row, cells in table.rows
+        ],
+    }
 
 
 def _comparison(
