@@ -526,9 +526,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         answer : {"best", "safe", "checked", "paper"}, default="best"
             As in `adapt`.
         metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
-            By which answers, gain and regret are told. None is the one that the settings judge by: their
-            `metric`, else the cost if they have costs, else accuracy. All of them are in the records. It
-            compares, and chooses nothing: that is up to the settings.
+            By which answers, gain and regret are told, none is chosen. None is what the settings judge by.
 
         Returns
         -------
