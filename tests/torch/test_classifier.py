@@ -363,8 +363,8 @@ def test_own_domains_play_with_the_settings_that_new_rows_will_get():
     cases = [model.training_.experience.cases for model in (dear, plain, forward)]
     assert {case.metric for case in cases[0]} == {"cost"}
     assert {case.metric for case in cases[1]} == {"brier"}
-    assert all(a.brier["stable"] == b.brier["stable"] for a, b in zip(*cases[1:], strict=True))
-    assert all(a.brier["boosted"] != b.brier["boosted"] for a, b in zip(*cases[1:], strict=True))
+    assert all(a.loss["stable"] == b.loss["stable"] for a, b in zip(*cases[1:], strict=True))
+    assert all(a.loss["boosted"] != b.loss["boosted"] for a, b in zip(*cases[1:], strict=True))
 
 
 @pytest.mark.parametrize(("options", "message"), [
