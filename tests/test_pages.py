@@ -39,6 +39,8 @@ NOT_RUN = 8
 NEEDS_DATA = {"tutorial.md", "datasets.md"}
 #: Pages that take more than a few seconds.
 LONG = {"tutorial.md", "diagnostics.md", "methods.md", "datasets.md", "reproduction.md"}
+if find_spec("torch") is not None:
+    LONG |= {"README.md", "learning.md"}  # they learn features
 #: What a block mentions → the package it needs.
 NEEDS = {"sfboost.torch": "torch", 'TRAINERS["irm"]': "torch", "CausalGraph": "networkx"}
 _FENCE = re.compile(

@@ -14,7 +14,10 @@ from sfboost import StableFeatureBoosting  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.embedding import Preference  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning", "ignore:In . starts:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning", "ignore:In . starts:UserWarning"),
+    pytest.mark.long,  # all of them share a model that takes long
+]
 PLAN = Plan(freeze_trunk=True, steps=40, unstable_steps=20, learning_rate=0.01, precision="float32")
 
 
@@ -39,7 +42,6 @@ def model(turned):
     return SFBClassifier(nn.Identity(), plan=PLAN).fit(X, y, sample_domain=domain)
 
 
-@pytest.mark.long
 def test_own_domains_prefer_components_where_no_part_of_ten_turned_digits_is_stable(model, turned):
     (X, y, domain), (X_new, y_new) = turned
     assert not model.verification_.stable

@@ -65,6 +65,7 @@ def images():
     return SFBClassifier(plan=Plan(budget=3)).fit(X, y, sample_domain=d)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("model", "draw"), [("table", _table), ("images", _images)])
 def test_few_rows_and_no_settings_give_a_stable_part_and_adapt_where_the_other_is_reversed(
     model, draw, request
@@ -128,6 +129,7 @@ def test_the_unstable_part_is_learned_until_held_out_rows_stop_it():
     assert max(abs(same - equal), abs(differ - also)) < 0.25 * apart
 
 
+@pytest.mark.long
 def test_the_order_of_the_rows_of_different_domains_does_not_matter_and_a_seed_repeats(brief):
     X, y, d = _training(_table, 30)
     one, two = (SFBClassifier(plan=Plan(budget=1)).fit(X, y, sample_domain=d) for _ in range(2))

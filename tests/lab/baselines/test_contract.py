@@ -37,8 +37,8 @@ refusals = pytest.mark.filterwarnings(
 brief_training = pytest.mark.filterwarnings("ignore:In 1 starts")
 
 
-# Those that search, or play own domains, take seconds: one is tried by every `make test`.
-SLOW = ("sfb-paper", "sfb-columns")
+# Those that search, or play own domains, take many seconds.
+SLOW = ("sfb", "sfb-paper", "sfb-columns")
 
 
 @brief_training
@@ -53,7 +53,14 @@ def test_every_trainer_keeps_the_contract(name):
 
 
 @refusals
-@pytest.mark.parametrize("name", [name for name in ADAPTERS if name not in ("sfb-leak", "sfb-flat")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name == "sfb-best"))
+        for name in ADAPTERS
+        if name not in ("sfb-leak", "sfb-flat")
+    ],
+)
 def test_every_adapter_keeps_the_contract(name):
     maker, options = MAKERS.get(name, ("pooled", {}))
     adapter = ADAPTERS[name]()
@@ -80,8 +87,7 @@ def test_leak_correction_sees_no_labels_and_leaves_its_source():
     ("maker", "name"),
     [
         *(("irm", name) for name in ("pl-last", "t3a", "tent", "shot", "sfb", "sfb-labels", "fine-tune")),
-        ("sfb", "sfb"),
-        *(pytest.param("sfb", name, marks=pytest.mark.long) for name in ("t3a", "sfb-paper")),
+        *(pytest.param("sfb", name, marks=pytest.mark.long) for name in ("sfb", "t3a", "sfb-paper")),
     ],
 )
 def test_adapters_take_predictors_of_any_trainer(maker, name):
