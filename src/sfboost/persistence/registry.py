@@ -80,6 +80,7 @@ TYPES: dict[str, str] = {
     "AdamLogisticRegression": "sfboost.heads",
     "SoftLabelClassifier": "sfboost.heads",
     "LinearFit": "sfboost.heads.linear",
+    "Bounded": "sfboost.torch.bounded",
     "Precision": "sfboost.torch.precision",
     "Preference": "sfboost.torch.embedding",
     "Plan": "sfboost.torch.plan",

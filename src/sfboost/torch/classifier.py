@@ -22,6 +22,7 @@ from sfboost.diagnostics import TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, flattening_gain
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.torch.bounded import Bounded
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.embedding import Preference, embedded, preference
 from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
@@ -35,7 +36,7 @@ from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import shown_log
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
-from sfboost.torch.search import Search, read_budget
+from sfboost.torch.search import Search, SearchResult, read_budget
 from sfboost.torch.side_by_side import searched_trunk
 from sfboost.torch.verification import verify
 
@@ -127,6 +128,8 @@ class SFBClassifier(FittedPredictor):
         where that guess is right and where it is wrong. None without a search.
     correction_ : {"posthoc", "forward"}
         How `adapt` corrects: as was better on stress domains; without a search post hoc, as the paper.
+    bounded_ : Bounded or None
+        How Φ_U is kept from saying more than which class it points to; None without a search.
     leak_slope_ : float
         How much of what Φ_U says was taken out of the stable logits; zero without a search.
     preference_ : Preference or None
@@ -264,13 +267,14 @@ class SFBClassifier(FittedPredictor):
         identity = fingerprint(rows, self._identity(seed))
         self.search_: list[dict[str, Any]] | None = None
         self.architecture_: dict[str, Any] | None = None
-        self.first_guess_ = None
+        self.first_guess_ = self.bounded_ = None
         self.preference_: Preference | None = None
         if searched:
-            outputs = self._search(training, seed, identity, callback)
+            found = self._search(training, seed, identity, callback)
             if held is None:
-                self._calibrate(*outputs[:-1])
-                self.first_guess_ = outputs[-1]
+                labels, domain = training.y[found.rows], training.domain[found.rows]
+                self._calibrate(found.logits, found.unstable, labels, domain, found.stretch)
+                self.first_guess_ = found.guess
                 return
         else:
             self._learn(training, watched, seed, identity, callback)
@@ -315,8 +319,8 @@ class SFBClassifier(FittedPredictor):
         told = self.plan.changed(**{name: getattr(Plan(), name) for name in _NOT_TRAINING})
         return bool(self.plan.budget != 0 and told == Plan() and free and not rows.lazy)
 
-    def _search(self, training: Rows, seed: int, identity: str, callback: Any) -> tuple[Any, ...]:
-        """Search; return logits, Φ_U, labels, domains and Û of rows, by networks that did not see them."""
+    def _search(self, training: Rows, seed: int, identity: str, callback: Any) -> SearchResult:
+        """Search, and keep the network that was found."""
         device, dtype = torch.device(self.device), self.precision_.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
         found = Search(
@@ -338,8 +342,7 @@ class SFBClassifier(FittedPredictor):
         self.network_, self.history_, self.search_ = found.network, found.history, found.table
         self.restarts_ = 0
         self.architecture_ = found.architecture
-        labels, domain = training.y[found.rows], training.domain[found.rows]
-        return found.logits, found.unstable, labels, domain, found.guess
+        return found
 
     def _goal(self) -> Goal:
         return Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)})
@@ -461,13 +464,23 @@ class SFBClassifier(FittedPredictor):
         return risk
 
     def _calibrate(
-        self, logits: FloatArray, unstable: FloatArray, labels: npt.NDArray[Any], domain: npt.NDArray[Any]
+        self,
+        logits: FloatArray,
+        unstable: FloatArray,
+        labels: npt.NDArray[Any],
+        domain: npt.NDArray[Any],
+        stretch: float = 1.0,
     ) -> None:
+        """Learn from held-out rows, of which networks like ours spoke; ours is `stretch` times as sure."""
         y = np.searchsorted(self.classes_, labels)
+        if self.search_ is not None:
+            self.bounded_ = Bounded.of(unstable, np.bincount(y, minlength=len(self.classes_)) / len(y))
+            unstable = self.bounded_.apply(unstable)
         self.leak_slope_, self.as_learned_, learned = 0.0, None, logits
         if self.search_ is not None and self.flatten == "auto":
-            self.leak_slope_ = find_leak_slope(logits, unstable, y, domain)
-            logits = without_leak(logits, unstable, self.leak_slope_)
+            slope = find_leak_slope(logits, unstable, y, domain)
+            logits = without_leak(logits, unstable, slope)
+            self.leak_slope_ = slope * stretch  # all members read the same, which their mean keeps
         self.temperature_ = Temperature()
         if self.calibration is not None:
             self.temperature_ = fit_temperature(

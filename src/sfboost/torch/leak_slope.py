@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
 
 from sfboost.marginal.probabilities import FloatArray
 
@@ -16,7 +15,7 @@ def find_leak_slope(
 ) -> float:
     """How much what Φ_U says raises the stable logits within a class and domain, less what may be chance.
 
-    The slope b of the logits on the probabilities of Φ_U, with a standard error e that allows for unequal
+    The slope b of the logits on what Φ_U says, with a standard error e that allows for unequal
     spread, is shrunk to b (1 − e² / b²), and to zero where it is within its error (the positive part of
     James and Stein): a leak that is clear is taken out whole, one that is not hardly, and nothing jumps.
     The law of f_S given the class and Φ_U is the same in all domains if f_S reads nothing else that is
@@ -27,7 +26,7 @@ def find_leak_slope(
     logits : array of shape (n, K)
         Of f_S, on rows that had no part in its training.
     unstable : array of shape (n, d)
-        Φ_U of a search: the logit of the second of two classes, or those of K classes.
+        Φ_U of a search, bounded: what it says of the second of two classes, or of each of K classes.
     y : integer array of shape (n,)
         Class positions.
     domain : array of shape (n,)
@@ -35,10 +34,10 @@ def find_leak_slope(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> y, u = rng.integers(0, 2, 4000), rng.normal(size=(4000, 1))
+    >>> y, u = rng.integers(0, 2, 4000), rng.uniform(-1, 1, size=(4000, 1))
     >>> z = y - 0.5 + rng.normal(size=4000)
     >>> domain = np.zeros(4000)
-    >>> leaky = z + 0.5 * (2 / (1 + np.exp(-u[:, 0])) - 1)
+    >>> leaky = z + 0.5 * u[:, 0]
     >>> slopes = [find_leak_slope(np.c_[-said, said] / 2, u, y, domain) for said in (z, leaky)]
     >>> [round(slope, 1) for slope in slopes]
     [0.0, 0.5]
@@ -64,6 +63,5 @@ def without_leak(logits: FloatArray, unstable: FloatArray, slope: float) -> Floa
 
 
 def _shown(unstable: FloatArray) -> FloatArray:
-    """What Φ_U says of each class, of shape (n, K): bounded, since f_S cannot read more than is there."""
-    logits = np.c_[np.zeros(len(unstable)), unstable] if unstable.shape[1] == 1 else unstable
-    return np.asarray(softmax(logits, axis=1) - 1.0 / logits.shape[1])
+    """What Φ_U says of each class, of shape (n, K)."""
+    return np.c_[-unstable, unstable] / 2.0 if unstable.shape[1] == 1 else unstable.copy()

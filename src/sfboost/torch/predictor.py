@@ -30,6 +30,7 @@ from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.leakage.stress import Adapter, StressTable, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.torch.bounded import Bounded
 from sfboost.torch.inputs import chunks
 from sfboost.torch.leak_slope import without_leak
 from sfboost.torch.precision import Precision
@@ -88,6 +89,7 @@ class FittedPredictor(AdaptableClassifier):
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
+    bounded_: Bounded | None = None
     leak_slope_: float = 0.0
     as_learned_: FloatArray | None = None
     embedded_: StableFeatureBoosting | None = None
@@ -213,7 +215,10 @@ class FittedPredictor(AdaptableClassifier):
             for part in chunks(X, _CHUNK, self.precision_.dtype):
                 stable, unstable = self.network_.features(part.to(device))
                 collected.append((stable, unstable, self.network_.stable_logits(stable)))
-        return tuple(np.concatenate([t[k].double().cpu().numpy() for t in collected]) for k in range(3))  # type: ignore[return-value]
+        features, said, logits = (
+            np.concatenate([t[k].double().cpu().numpy() for t in collected]) for k in range(3)
+        )
+        return features, said if self.bounded_ is None else self.bounded_.apply(said), logits
 
     def transform(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return (Φ_S(X), Φ_U(X))."""

@@ -60,6 +60,8 @@ class SearchResult:
         Rows that were held out of a fold.
     logits : array of shape (n, K)
         Of these rows, by a network that did not learn from them and, with five folds, that they did not stop.
+    stretch : float
+        Factor of the mean of the folds' logits.
     unstable, guess : arrays
         Of these rows, by the network that did not learn from them.
     table : list of dict
@@ -72,6 +74,7 @@ class SearchResult:
     architecture: dict[str, Any]
     rows: np.ndarray
     logits: np.ndarray
+    stretch: float
     unstable: np.ndarray
     guess: np.ndarray
     table: list[dict[str, Any]]
@@ -295,18 +298,18 @@ class Search:
                 network.unstable_features(self.members.source(rows).x).double().cpu().numpy()
                 for network, rows in zip(networks, held, strict=True)
             ]
-        logits = self._stopped_elsewhere(best)
-        if logits is None:
-            logits = np.concatenate([said[rows] for said, rows in zip(every, held, strict=True)])
+        own = np.concatenate([said[rows] for said, rows in zip(every, held, strict=True)])
+        others, stretch = self._stopped_elsewhere(best), stretch_of_mean(np.array(every), held)
         return SearchResult(
-            network=mean_network(networks, stretch_of_mean(np.array(every), held)),
+            network=mean_network(networks, stretch),
             architecture={
                 "members": len(networks),
                 "stable": best.candidate.settings(),
                 "unstable": self.members.guess_candidate().settings(),
             },
             rows=self.order[self._held(best)],
-            logits=logits,
+            logits=own if others is None else _as_sure_as(own, others),
+            stretch=stretch,
             unstable=np.concatenate(unstable),
             guess=self.guess[self._held(best)],
             table=[self._line(best, chosen=True)]
@@ -327,6 +330,19 @@ class Search:
             "folds": len(tried.losses),
             "seconds": tried.seconds,
         }
+
+
+def _as_sure_as(wanted: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """Logits of networks that learned from fewer rows, with the spread of those that predict.
+
+    Examples
+    --------
+    >>> own, others = np.array([[-2.0, 2.0], [2.0, -2.0]]), np.array([[-1.0, 1.0], [1.0, -1.0]])
+    >>> _as_sure_as(own, others).tolist()
+    [[-2.0, 2.0], [2.0, -2.0]]
+    """
+    spreads = [float((said - said.mean(axis=1, keepdims=True)).std()) for said in (wanted, logits)]
+    return logits * (spreads[0] / spreads[1] if min(spreads) > 0.0 else 1.0)
 
 
 def read_budget(budget: float | str) -> tuple[float, float]:

@@ -147,6 +147,7 @@ VIEWS: dict[str, Callable[[Sequence[int], int], nn.Module]] = {
     "coarse": lambda shape, n_classes: Coarse(),
     "edges": lambda shape, n_classes: Edges(),
     "levelled": lambda shape, n_classes: Levelled(),
+    "grey levelled": lambda shape, n_classes: nn.Sequential(Grey(), Levelled()),
     "columns": lambda shape, n_classes: Part(shape),
     "steady": lambda shape, n_classes: Part(shape),
     "pixels": lambda shape, n_classes: Part(shape),
@@ -162,7 +163,7 @@ def views_of(shape: Sequence[int]) -> list[str]:
     Examples
     --------
     >>> views_of((2, 8, 8))
-    ['whole', 'grey', 'coarse', 'edges', 'levelled', 'pixels', 'erased']
+    ['whole', 'grey', 'grey levelled', 'coarse', 'edges', 'levelled', 'pixels', 'erased']
     >>> views_of((5,)), views_of((5, 7))
     (['whole', 'columns', 'steady'], ['whole', 'erased'])
     """
@@ -172,7 +173,8 @@ def views_of(shape: Sequence[int]) -> list[str]:
     erased = ["erased"] if 1 < math.prod(shape) <= _MOST_ERASED else []
     if len(shape) != 3 or min(shape[1:]) < 4:
         return ["whole", *erased]
-    grey = ["grey"] if shape[0] > 1 else []
+    # Two colours are rarely as bright as each other, and grey pictures show which it was.
+    grey = ["grey", "grey levelled"] if shape[0] > 1 else []
     return ["whole", *grey, "coarse", "edges", "levelled", "pixels", *erased]
 
 
