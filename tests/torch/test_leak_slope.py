@@ -6,15 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="needs the torch extra")
+torch = pytest.importorskip("torch", reason="needs the torch extra")
 
-from sfboost.torch.leak_slope import find_leak_slope, without_leak
+from sfboost.torch.bounded import Bounded  # noqa: E402
+from sfboost.torch.folds import stable_logits  # noqa: E402
+from sfboost.torch.leak_slope import find_leak_slope, without_leak  # noqa: E402
+from sfboost.torch.side_by_side import mean_network  # noqa: E402
+from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
 STUDIES = Path(__file__).parents[2] / "studies"
 
 
 def _rows(n, leak, n_classes=2, agreement=(0.9, 0.8), seed=0):
-    """Logits of an f_S that reads so much of a cue, logits of the cue, classes and domains."""
+    """Logits of an f_S that reads so much of a cue, what Φ_U says of the cue, classes and domains."""
     rng = np.random.default_rng(seed)
     y, domain = rng.integers(0, n_classes, n), rng.integers(0, 2, n)
     other = (y + rng.integers(1, n_classes, n)) % n_classes
@@ -23,7 +27,8 @@ def _rows(n, leak, n_classes=2, agreement=(0.9, 0.8), seed=0):
     said = np.eye(n_classes)[y] + rng.normal(0, 1.0, (n, n_classes)) + leak * np.eye(n_classes)[cue]
     if n_classes == 2:
         unstable = unstable[:, 1:] - unstable[:, :1]
-    return said, unstable, y, domain
+    bounded = Bounded.of(unstable, np.bincount(y) / n)
+    return said, bounded.apply(unstable), y, domain
 
 
 def _gap(logits, cue, y):
@@ -68,6 +73,31 @@ def test_the_scale_of_one_class_logit_more_or_less_does_not_matter():
     assert find_leak_slope(moved, unstable, y, domain) == pytest.approx(
         find_leak_slope(said, unstable, y, domain)
     )
+
+
+def test_the_mean_of_members_reads_what_they_read_times_its_stretch():
+    said, unstable, y, domain = _rows(5000, 0.6)
+    rng = np.random.default_rng(3)
+    x = torch.from_numpy(np.c_[said[:, 1] - said[:, 0], rng.normal(size=(len(y), 3))])
+    members = []
+    for k in range(3):
+        member = SplitNetwork(
+            torch.nn.Identity(),
+            n_features=4,
+            n_classes=2,
+            n_domains=2,
+            n_unstable=1,
+            unstable_trunk=torch.nn.Identity(),
+        ).double()
+        with torch.no_grad():
+            member.stable_head.weight.copy_(torch.eye(4)[:1] + 0.5 * torch.eye(4)[1 + k])
+        members.append(member)
+    whole = mean_network(members, stretch=1.3)
+    slopes = [
+        find_leak_slope(stable_logits(network, x).numpy(), unstable, y, domain)
+        for network in (*members, whole)
+    ]
+    assert slopes[-1] == pytest.approx(1.3 * np.mean(slopes[:-1]), rel=0.02)
 
 
 @pytest.mark.long

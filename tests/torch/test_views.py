@@ -123,3 +123,13 @@ def test_where_no_stable_part_is_found_that_is_said_and_nothing_is_learned_from_
     adapted = model.adapt(X_new)
     assert adapted.decision_ != "adapted"
     assert "f_S is not shown to be stable" in adapted.reason_
+
+
+def test_colours_that_are_not_as_bright_as_each_other_leave_the_same_grey_picture_once_it_is_levelled():
+    shape = torch.from_numpy(load_digits().images[:20, None].astype(np.float32) / 16.0)
+    red, green = (
+        shape * torch.tensor(colour)[:, None, None] for colour in ([0.5, 0.0, 0.0], [0.0, 1.0, 0.0])
+    )
+    levelled, grey = (VIEWS[name]((3, 8, 8), 2) for name in ("grey levelled", "grey"))
+    assert torch.allclose(levelled(red), levelled(green), atol=1e-2)
+    assert not torch.allclose(grey(red), grey(green), atol=0.1)
