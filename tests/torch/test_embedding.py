@@ -84,3 +84,31 @@ def test_with_two_domains_none_can_be_left_out_and_the_learned_split_stays(turne
 def test_components_win_by_two_standard_errors(gains, win):
     preference = Preference(("a", "b", "c"), np.full(3, 0.8), 0.8 + np.array(gains))
     assert preference.components_win == win
+
+
+@pytest.mark.parametrize(("gains", "win"), [([0.05, 0.04, 0.06], True), ([0.01, 0.04, 0.06], False)])
+def test_in_place_of_a_stable_part_components_win_only_where_every_own_domain_says_so(gains, win):
+    preference = Preference(("a", "b", "c"), np.full(3, 0.8), 0.8 + np.array(gains), shown_stable=True)
+    assert preference.components_win == win
+    assert Preference(("a", "b", "c"), preference.learned, preference.components).components_win
+
+
+def test_a_stable_part_of_a_frozen_network_that_own_domains_do_not_prefer_to_leave_is_kept():
+    """Three domains of a score that holds and of a sign that means more or less."""
+    rng = np.random.default_rng(0)
+    y, domain = rng.integers(0, 2, 3000), np.repeat(["a", "b", "c"], 1000)
+    agreement = np.repeat([0.95, 0.85, 0.75], 1000)
+    sign = np.where(rng.random(3000) < agreement, y, 1 - y)
+    held = np.where(rng.random(3000) < 0.75, y, 1 - y)
+    X = np.c_[2.0 * held - 1, 2.0 * sign - 1].astype(np.float32)
+    model = SFBClassifier(nn.Identity(), plan=PLAN.changed(batch_size=256)).fit(X, y, sample_domain=domain)
+    assert model.verification_.stable
+    assert model.preference_.shown_stable
+    assert model.embedded_ is None
+    turned = X * np.array([1.0, -1.0], dtype=np.float32)
+    adapted = model.adapt(turned)
+    assert adapted.decision_ == "adapted"
+    along = StableFeatureBoosting(unstable_features="components")
+    along.fit(X.astype(float), y, sample_domain=domain)
+    assert along.adapt(turned.astype(float)).score(turned.astype(float), y) < 0.5
+    assert adapted.score(turned, y) > 0.8

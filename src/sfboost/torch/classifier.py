@@ -286,7 +286,7 @@ class SFBClassifier(FittedPredictor):
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.domain for part in parts]),
         )
-        if self.backbone_ is not None and self.plan.components and not self.verification_.stable:
+        if self.backbone_ is not None and self.plan.components:
             self._prefer(self._embedded_rows(rows.x), rows)
 
     def _prefer(self, features: FloatArray, rows: Rows) -> None:
@@ -308,7 +308,8 @@ class SFBClassifier(FittedPredictor):
                 warnings.simplefilter("ignore")  # what is tried on the way is no one's answer
                 return clone(alone).fit(features[inside], rows.y[inside], sample_domain=rows.domain[inside])
 
-        self.preference_ = preference(features, rows.y, rows.domain, along, learn)
+        shown_stable = self.verification_.stable
+        self.preference_ = preference(features, rows.y, rows.domain, along, learn, shown_stable)
         if self.preference_ is not None and self.preference_.components_win:
             self.embedded_, self.training_ = along, along.training_
 

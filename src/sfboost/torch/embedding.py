@@ -2,8 +2,8 @@
 
 `StableFeatureBoosting(unstable_features="components")` on what the network makes of a row reads all of it,
 and adapts along directions of the new rows. The theorem does not cover that: it takes the place of the
-learned split only where f_S is not shown to be stable and own domains, each left out in turn with its labels
-hidden, clearly prefer it.
+learned split only where own domains, each left out in turn with its labels hidden, clearly prefer it; where
+f_S is shown to be stable, every one of them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from sfboost.marginal.probabilities import FloatArray
 
 # Own domains must prefer components by so many standard errors.
 _CLEARLY = 2.0
+# And, where f_S is shown to be stable, every one of them by so much: it holds where a meaning turns round,
+# which own domains may not show.
+_EVERY = 0.02
 # Domains that are needed, so that two are left when one is left out; groups that are left out at most.
 _FEWEST, _MOST_GROUPS = 3, 5
 
@@ -39,12 +42,15 @@ class Preference:
         By the learned split, and along components; more is better.
     metric : str
         What it is the score of.
+    shown_stable : bool
+        Whether f_S of the learned split is shown to be stable.
     """
 
     domains: tuple[Any, ...]
     learned: FloatArray
     components: FloatArray
     metric: str = "accuracy"
+    shown_stable: bool = False
 
     @property
     def gain(self) -> float:
@@ -58,8 +64,9 @@ class Preference:
 
     @property
     def components_win(self) -> bool:
-        """Whether they are better by two standard errors."""
-        return self.gain > _CLEARLY * self.error
+        """Whether they are better by two standard errors; in place of a stable f_S in every domain, too."""
+        everywhere = bool((self.components - self.learned).min() > _EVERY)
+        return self.gain > _CLEARLY * self.error and (everywhere or not self.shown_stable)
 
     @property
     def reason(self) -> str:
@@ -87,6 +94,7 @@ def preference(
     domain: npt.NDArray[Any],
     model: StableFeatureBoosting,
     learn: Fit,
+    shown_stable: bool,
 ) -> Preference | None:
     """Compare the learned split with components on own domains; None if none could be left out.
 
@@ -98,6 +106,8 @@ def preference(
         Components, fitted to them.
     learn : callable
         Fits the learned split to the rows at some positions.
+    shown_stable : bool
+        Whether its f_S is shown to be stable.
     """
     played = model.components_
     assert played is not None
@@ -120,4 +130,5 @@ def preference(
         np.array([learned[name] for name in names]),
         np.array([along[name] for name in names]),
         by.metric,
+        shown_stable,
     )
