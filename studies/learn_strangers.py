@@ -139,6 +139,50 @@ def thickness(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
     return np.where(cue[:, None, None, None] == 0, X, ndimage.maximum_filter(X, (1, 1, 2, 2)))
 
 
+def tint(first: tuple[float, ...], second: tuple[float, ...]) -> Callable[..., np.ndarray]:
+    """The digit in one of two colours, which need not be as bright as each other."""
+
+    def drawn(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
+        return X * np.where(cue[:, None] == 0, first, second)[:, :, None, None]
+
+    return drawn
+
+
+def inverted(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
+    """Bright on dark, or dark on bright."""
+    return np.where(cue[:, None, None, None] == 0, X, 1 - X)
+
+
+def stroke_texture(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
+    """Strokes that are whole, or chequered."""
+    squares = 0.4 + 0.6 * (np.indices(X.shape[2:]).sum(axis=0) % 2)
+    return X * np.where(cue[:, None, None, None] == 0, 1.0, squares)
+
+
+def tinted_ground(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
+    """A white digit on one of two grounds, a yellow and a blue one."""
+    ground = np.where(cue[:, None] == 0, [0.5, 0.4, 0.1], [0.1, 0.2, 0.3])
+    return np.maximum(np.repeat(X, 3, axis=1), ground[:, :, None, None])
+
+
+def vignette(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
+    """Light in the corners, or in the middle."""
+    away = np.hypot(*(np.indices(X.shape[2:]) - (X.shape[2] - 1) / 2)) / 5
+    return X + np.where(cue[:, None, None, None] == 0, 0.4 * away, 0.4 * (1 - away))
+
+
+def shift(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
+    """A pixel to the right."""
+    return np.where(cue[:, None, None, None] == 0, X, np.roll(X, 1, axis=3))
+
+
+def checks(X: np.ndarray, cue: np.ndarray, n: int) -> np.ndarray:
+    """A chequered background, fine or coarse."""
+    i, j = np.indices(X.shape[2:])
+    fine, coarse = 0.4 * ((i + j) % 2), 0.4 * ((i // 2 + j // 2) % 2)
+    return np.maximum(X, np.where(cue[:, None, None, None] == 0, fine, coarse))
+
+
 def noisy(rng: np.random.Generator, truth: np.ndarray, n: int, right: float) -> np.ndarray:
     """Another value than the truth in a share of the rows."""
     other = (truth + rng.integers(1, n, len(truth))) % n
@@ -244,7 +288,20 @@ LATE = {
     "two sides, 10 % positive": (lambda: digits(two_sides, 2, 0.05), (0.95, 0.85), 1500),
     "crossed table": (lambda: crossed, (0.95, 0.8), 1000),
 }
-CASES |= LATE
+#: Colours and textures that were tried last. Bounded features and levelled grey were made with the colours of
+#: the digit and of the ground in view.
+COLOURS = {
+    "red or yellow": (lambda: digits(tint((1, 0, 0), (1, 1, 0))), (0.9, 0.8), 500),
+    "dark red or green": (lambda: digits(tint((0.5, 0, 0), (0, 1, 0))), (0.9, 0.8), 500),
+    "orange or blue": (lambda: digits(tint((1, 0.5, 0), (0.1, 0.2, 0.9))), (0.9, 0.8), 500),
+    "inverted": (lambda: digits(inverted), (0.9, 0.8), 500),
+    "stroke texture": (lambda: digits(stroke_texture), (0.9, 0.8), 500),
+    "tinted ground": (lambda: digits(tinted_ground), (0.9, 0.8), 500),
+    "vignette": (lambda: digits(vignette), (0.9, 0.8), 500),
+    "shift": (lambda: digits(shift), (0.9, 0.8), 500),
+    "checks": (lambda: digits(checks), (0.9, 0.8), 500),
+}
+CASES |= LATE | COLOURS
 
 
 def run(case: str, seed: int) -> dict[str, Any]:
