@@ -1,6 +1,7 @@
 """Settings that find themselves: what the search chooses, what it reads, and how it ends."""
 
 import re
+from copy import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 from torch import nn  # noqa: E402
 
 import sfboost  # noqa: E402
+from sfboost.persistence import SavedModelError  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, trainer  # noqa: E402
 from sfboost.torch.candidates import Candidate, variants  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
@@ -162,6 +164,14 @@ def test_a_found_model_comes_back_from_its_file(table, tmp_path):
     np.testing.assert_array_equal(
         again.adapt(X, answer="paper").predict_proba(X), table.adapt(X, answer="paper").predict_proba(X)
     )
+
+
+def test_a_file_whose_slope_was_measured_on_features_without_bounds_is_to_be_fitted_anew(table, tmp_path):
+    old = copy(table)
+    old.leak_slope_, old.bounded_ = 0.1, None
+    old.save(tmp_path / "old.sfb")
+    with pytest.raises(SavedModelError, match="fit it anew"):
+        sfboost.load(tmp_path / "old.sfb")
 
 
 def test_a_search_goes_on_where_it_was_killed(brief, tmp_path, monkeypatch):

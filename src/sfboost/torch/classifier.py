@@ -22,6 +22,7 @@ from sfboost.diagnostics import TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, flattening_gain
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.persistence import SavedModelError
 from sfboost.torch.bounded import Bounded
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.embedding import Preference, embedded, preference
@@ -448,6 +449,8 @@ class SFBClassifier(FittedPredictor):
 
     @classmethod
     def _from_saved_state(cls, state: dict[str, Any]) -> Self:
+        if state.get("leak_slope_") and state.get("bounded_") is None:
+            raise SavedModelError("what was taken out of its f_S is in other units: fit it anew")
         model = cls()
         model.__dict__.update(grouped(state))
         if "evidence_" in state:  # all that earlier files know of training
