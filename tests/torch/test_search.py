@@ -1,7 +1,6 @@
 """Settings that find themselves: what the search chooses, what it reads, and how it ends."""
 
 import re
-from copy import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -166,12 +165,10 @@ def test_a_found_model_comes_back_from_its_file(table, tmp_path):
     )
 
 
-def test_a_file_whose_slope_was_measured_on_features_without_bounds_is_to_be_fitted_anew(table, tmp_path):
-    old = copy(table)
-    old.leak_slope_, old.bounded_ = 0.1, None
-    old.save(tmp_path / "old.sfb")
+def test_a_file_whose_slope_was_measured_on_features_without_bounds_is_to_be_fitted_anew(table):
+    saved = table._saved_state() | {"leak_slope_": 0.1, "bounded_": None}
     with pytest.raises(SavedModelError, match="fit it anew"):
-        sfboost.load(tmp_path / "old.sfb")
+        SFBClassifier._from_saved_state(saved)
 
 
 def test_a_search_goes_on_where_it_was_killed(brief, tmp_path, monkeypatch):
