@@ -185,6 +185,50 @@ def test_a_tiny_domain_is_skipped_and_a_validation_domain_may_be_the_new_one():
     assert repr(result) == str(result)
 
 
+def test_a_domain_that_cannot_play_costs_no_fit(monkeypatch):
+    fits = []
+    fit = StableFeatureBoosting._fit
+    monkeypatch.setattr(
+        StableFeatureBoosting, "_fit", lambda self, *a, **how: (fits.append(1), fit(self, *a, **how))[1]
+    )
+    X, y, domain = wards(n=100)
+    domain = domain.astype(object)
+    domain[:9:2] = np.arange(5)
+    result = StableFeatureBoosting([0], [1], play=False).evaluate(X, y, domain, answer="paper")
+    assert len(fits) == 3
+    assert [d.decision for d in result.domains].count("skipped") == 5
+    assert result.domains[0].reason == "1 row is too few to adapt to and to score"
+
+
+def test_many_domains_are_left_out_in_groups_and_answered_each_by_itself(monkeypatch):
+    """As by hand; and one by one where groups would take a class away."""
+    X, y, domain = wards(agreements=(0.9, 0.8, 0.7, 0.1), n=150)
+    names = list(dict.fromkeys(domain))
+    model, alone = StableFeatureBoosting([0], [1]), {}
+    for together in (names[::2], names[1::2]):
+        rest = ~np.isin(domain, together)
+        fitted = clone(model).fit(X[rest], y[rest], sample_domain=domain[rest])
+        for name in together:
+            here = domain == name
+            alone[name] = evaluation.compare_on_domain(fitted, None, X[here], y[here])
+    monkeypatch.setattr(evaluation, "MOST_FITS", 2)
+    for one in model.evaluate(X, y, domain).domains:
+        assert one.decision == alone[one.domain].decision
+        assert one.scores == alone[one.domain].scores
+    third = np.where(np.isin(domain, names[::2]) & (np.arange(len(y)) % 3 == 0), 2, y)
+    result = StableFeatureBoosting([0], [1], play=False).evaluate(X, third, domain, answer="paper")
+    assert [d.domain for d in result.domains] == names
+    assert np.isfinite(result.mean("adapted"))
+
+
+def test_a_row_without_a_domain_is_refused():
+    X, y, domain = wards(n=100)
+    domain = domain.astype(object)
+    domain[3] = None
+    with pytest.raises(ValueError, match="missing entries: name the domain of every row, or drop those rows"):
+        StableFeatureBoosting([0], [1]).evaluate(X, y, domain)
+
+
 def test_text_labels_weights_and_a_prefit_classifier():
     X, y, domain = wards(n=400)
     names = np.where(y == 1, "well", "ill")
@@ -408,7 +452,7 @@ def test_own_domains_are_changed_only_where_somebody_asks_what_would_help():
         whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
         plain = evaluation.compare_on_domain(whole, None, X[new], y[new])
         model = StableFeatureBoosting([0], [1])
-        model._fit(X[rest], y[rest], domain[rest], play=True, facing=X[new])
+        model._fit(X[rest], y[rest], domain[rest], play=True, facing=[X[new]])
         scored = evaluation.compare_on_domain(model, None, X[new], y[new])
         assert (scored.scores, scored.decision, scored.reason) == (plain.scores, plain.decision, plain.reason)
         played[name] = {case.kind for case in model.training_.experience.cases}

@@ -10,7 +10,7 @@ import typer
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import DomainEvaluation
-from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
+from sfboost.boosting.evaluation import MOST_FITS, MOST_ROWS, able_to_play, rows_to_learn
 from sfboost.boosting.scored_domains import why_skipped
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
@@ -50,6 +50,12 @@ def evaluate(
         voice.note(
             f"Of a domain with more than {MOST_ROWS} rows about as many are learned from, drawn at random, "
             "when another one plays the new one: more would not move the scores. Every row is scored."
+        )
+    playing = len(able_to_play(training.domain))
+    if playing > MOST_FITS:
+        voice.note(
+            f"{playing} domains play the new one, left out in {MOST_FITS} groups: each is answered by "
+            "itself, by a model that saw none of its group. One by one would take a fit for each."
         )
     with voice.waiting("Letting each domain play the new one"):
         evaluation = evaluate_domains(training, model)

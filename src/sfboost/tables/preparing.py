@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,16 +48,21 @@ class TrainingTable:
         ]
         return {name: [part.get(name, 0.0) for part in shares] for name in names}
 
-    def hold_out(self, name: str, some: npt.NDArray[np.intp]) -> tuple[TrainingTable, NewTable]:
-        """Let one domain play the new one: nothing of it, not even a median, goes into the others.
+    def hold_out(
+        self, names: Sequence[str], some: npt.NDArray[np.intp]
+    ) -> tuple[TrainingTable, dict[str, NewTable]]:
+        """Let domains play the new one: nothing of them, not even a median, goes into the others.
 
-        `some` are the rows that the others learn from; all of the new domain's are there.
+        `some` are the rows that the others learn from; all of the new domains' are there.
         """
         rest = prepare_training(
-            self.table.take(some[self.domain[some] != name]), self.roles, self.categorical
+            self.table.take(some[~np.isin(self.domain[some], names)]), self.roles, self.categorical
         )
-        held = self.table.filter(pa.array(self.domain == name))
-        return rest, prepare_new(held, self.roles, rest.encoder, np.unique(self.y), name)
+        classes = np.unique(self.y)
+        held = {name: self.table.filter(pa.array(self.domain == name)) for name in names}
+        return rest, {
+            name: prepare_new(rows, self.roles, rest.encoder, classes, name) for name, rows in held.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
