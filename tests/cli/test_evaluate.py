@@ -45,6 +45,17 @@ def test_where_a_class_is_rare_the_means_of_other_scores_are_told():
     assert "rare" not in str(_words(evaluation((None, None), (0.9, 0.1), "auroc"))[-1])
 
 
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ((0.95, 0.05), "A class is rare (5 % of the rows), and accuracy says little of it. Means: "),
+        ((0.76, 0.24), "Always naming the most frequent class would be right in 76 % of the rows. Means: "),
+    ],
+)
+def test_a_class_is_called_rare_where_it_is(shares, said):
+    assert str(_words(evaluation((None, None), shares))[-1]).startswith(said)
+
+
 def decided(decision, reasons):
     """Domains that were all decided alike, each for its reason."""
     (one,) = evaluation((None,)).domains
@@ -61,7 +72,18 @@ def test_domains_that_were_skipped_for_one_reason_are_told_in_one_sentence():
         "40 domains were skipped (skipped 0, skipped 1, skipped 2, skipped 3, skipped 4 and 35 more); "
         "skipped 0: 0 rows are too few to adapt to and to score"
     )
+    # A row for the domain that played alone, in both tables; and shares of those that played count.
+    assert sum(str(line).startswith("d0 ") for line in lines) == 2
+    assert not any(str(line).startswith("skipped") for line in lines)
+    told = str(DomainEvaluation((*evaluation((None,)).domains, *decided("skipped", few)))).splitlines()
+    assert told == [*str(evaluation((None,))).splitlines(), told[-1]]
+    assert told[-1].startswith("40 domains were skipped")
     assert "a was skipped: no class is known" in why_skipped({"a": "no class is known", "b": "no rows"})
+
+
+def test_the_candidate_is_counted_among_domains_that_played():
+    every = (*evaluation(("boosted", "stable")).domains, *decided("skipped", ["no rows"] * 9))
+    assert any(str(line).endswith("it was 'boosted' in 1 of 2.") for line in _words(DomainEvaluation(every)))
 
 
 def test_of_many_domains_that_kept_the_stable_features_ten_say_why():

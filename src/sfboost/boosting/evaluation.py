@@ -22,6 +22,7 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import LOSSES, METRICS, check_metric
+from sfboost.boosting.by_answer import ANSWER, ByAnswer
 from sfboost.boosting.columns import is_search, tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
@@ -235,7 +236,7 @@ def compare_on_domain(
     given = adapted.predict_proba(X_new)
     if adapted.best is None and adapted.head_ is not None:
         answers["boosted"] = given
-    proba = answers | {"adapted": given, "labelled": labelled}
+    proba = answers | {ANSWER: given, "labelled": labelled}
     scores = {
         name: score_predictions(position, said, price, None if name in COMPARED else by)
         for name, said in proba.items()
@@ -245,7 +246,7 @@ def compare_on_domain(
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
-        scores={method: scores[method] for method in COMPARED},
+        scores=ByAnswer((method, scores[method]) for method in COMPARED),
         p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
         candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),

@@ -10,8 +10,10 @@ import typer
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import DomainEvaluation
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import MOST_FITS, MOST_ROWS, able_to_play, rows_to_learn
-from sfboost.boosting.scored_domains import why_skipped
+from sfboost.boosting.metrics import is_rare, mean_shares
+from sfboost.boosting.scored_domains import SKIPPED, why_skipped
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.costs import judged_by
@@ -71,16 +73,16 @@ def evaluate(
 def _words(evaluation: DomainEvaluation) -> list[Line]:
     # A table of several lines: a line break in a name must not make one more.
     shown = DomainEvaluation(tuple(replace(d, domain=plain(str(d.domain))) for d in evaluation.domains))
-    lines: list[Line] = [*str(shown).split("\n")]
+    lines: list[Line] = [*shown.table().split("\n")]
     reasons = {
         kind: {str(d.domain): in_words(d.reason) for d in evaluation.domains if d.decision == kind}
-        for kind in ("kept stable", "skipped")
+        for kind in ("kept stable", SKIPPED)
     }
     kept = [f"{name}: kept stable, {reason}" for name, reason in reasons["kept stable"].items()]
     lines += kept[:_MOST_KEPT]
     if len(kept) > _MOST_KEPT:
         lines.append(f"and {len(kept) - _MOST_KEPT} more domains kept stable (--json has all)")
-    lines += why_skipped(reasons["skipped"])
+    lines += why_skipped(reasons[SKIPPED])
     metric = evaluation.metric
     scale, digits, unit = (100, 1, " points") if metric in POINTS else (1, 3, "")
     scale *= -1 if metric in LOSSES else 1
@@ -105,20 +107,19 @@ def _whose(evaluation: DomainEvaluation) -> str:
     """Which candidate it was, if one was better than the answer in half of the domains or more."""
     ahead = Counter(domain.best for domain in evaluation.domains if domain.regret > 0.0)
     name, count = ahead.most_common(1)[0] if ahead else ("", 0)
-    return f"; it was {name!r} in {count} of {len(evaluation.domains)}" * (
-        2 * count >= len(evaluation.domains)
-    )
+    n_played = len(evaluation.scored)
+    return f"; it was {name!r} in {count} of {n_played}" * (2 * count >= n_played)
 
 
 def _beside_accuracy(evaluation: DomainEvaluation) -> list[Line]:
-    """Where a class is rare: means of what says more of it than accuracy does."""
+    """Where classes are skewed: means of what says more of the smallest than accuracy does."""
     if not evaluation.skewed or evaluation.metric != "accuracy":
         return []
     means = []
     for metric, form in (("balanced_accuracy", ".1%"), ("auroc", ".3f")):
-        known = {method: evaluation.mean(method, metric) for method in ("stable", "adapted", "pooled")}
+        known = {method: evaluation.mean(method, metric) for method in ("stable", ANSWER, "pooled")}
         told = [
-            f"{'answer' if method == 'adapted' else method} {value:{form}}"
+            f"{method} {value:{form}}"
             for method, value in known.items()
             if value == value  # that of one class, or of many, has no value
         ]
@@ -127,7 +128,11 @@ def _beside_accuracy(evaluation: DomainEvaluation) -> list[Line]:
         return []
     shown = "; ".join(means).replace("%", " %")
     better = "auroc" if METRIC_NAMES["auroc"] in shown else "balanced_accuracy"
-    return [
-        f"A class is rare, and accuracy says little of it. Means: {shown}. --metric {better} chooses and "
-        "compares by it."
-    ]
+    every = [domain.shares for domain in evaluation.domains]
+    shares = mean_shares(every)
+    why = (
+        f"A class is rare ({min(shares):.0%} of the rows), and accuracy says little of it."
+        if is_rare(every)
+        else f"Always naming the most frequent class would be right in {max(shares):.0%} of the rows."
+    ).replace("%", " %")
+    return [f"{why} Means: {shown}. --metric {better} chooses and compares by it."]

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from sfboost.adaptation.scores import METRIC_NAMES, shown
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import metric_of
 from sfboost.boosting.metrics import is_skewed
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
@@ -66,13 +67,13 @@ def tell(
         named = METRIC_NAMES[metric]
         if facts.scores is not None and metric in facts.scores.metrics:
             scores = ", ".join(
-                f"{_said(method)} {shown(metric, values[metric])}"
+                f"{method} {shown(metric, values[metric])}"
                 for method, values in facts.scores.by_method.items()
             )
             lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
         if facts.foretold is not None:
             told = ", ".join(
-                f"{_said(name)} {shown(metric, one.value[metric], digits=0)} ("
+                f"{name} {shown(metric, one.value[metric], digits=0)} ("
                 + " to ".join(shown(metric, end[metric], "", 0) for end in (one.lower, one.upper))
                 + ")"
                 for name, one in facts.foretold.items()
@@ -95,14 +96,10 @@ def _caution(foretold: Mapping[str, Performance] | None) -> list[Line]:
     """Where the stable features think better of themselves than the answer does: nobody chose by that."""
     if foretold is None:
         return []
-    stable, answer = (foretold[name].value["accuracy"] for name in ("stable", "adapted"))
+    stable, answer = (foretold[name].value["accuracy"] for name in ("stable", ANSWER))
     if stable - answer < _NOTICED:
         return []
     return ["(the stable features are taken at their own word there; which is better, your own domains say)"]
-
-
-def _said(method: str) -> str:
-    return "answer" if method == "adapted" else method
 
 
 def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, DomainScores, StableFeatureBoosting
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import (
     able_to_play,
     default_classifier,
@@ -325,7 +326,7 @@ def class_names(project: Project) -> list[str]:
 def prediction_columns(classes: Any, also: Sequence[str] = ()) -> list[str]:
     """Columns of the predictions beside the id."""
     names = np.asarray(classes).tolist()
-    kinds = dict.fromkeys(("adapted", "stable", *also))
+    kinds = dict.fromkeys((ANSWER, "stable", *also))
     return ["prediction", "decision", *(f"{kind}_{name}" for kind in kinds for name in names)]
 
 

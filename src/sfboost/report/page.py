@@ -12,6 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, shown
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.metrics import is_skewed
 from sfboost.boosting.scored_domains import why_skipped
 from sfboost.diagnostics import CHECKS
@@ -35,7 +36,7 @@ from sfboost.tables.foreign_text import plain
 _MOST_COLUMNS = 30
 _SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
 _UNIT = re.compile(r"(?<=\d) %")
-# What is shown of the answer beside that by which answers are compared; AUROC where a class is rare.
+# What is shown of the answer beside that by which answers are compared; AUROC where classes are skewed.
 _BESIDE = ("accuracy", "balanced_accuracy", "log_loss", "auroc")
 # What is foretold without labels.
 _FORETOLD = ("accuracy", "balanced_accuracy", "auroc", "log_loss", "cost")
@@ -58,7 +59,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         own_values(training),
         facts=facts,
         title=facts.title,
-        foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
+        foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold[ANSWER].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         best_scores=_best(facts.scores),
         symbols=SYMBOLS,
@@ -107,14 +108,15 @@ def fill(template: str, *groups: Mapping[str, Any], **values: Any) -> str:
 
 def own_values(training: TrainingFacts) -> dict[str, Any]:
     """What the part about own domains, which every page has, is filled with."""
-    own = own_domains(training.evaluation)
+    every = own_domains(training.evaluation)
+    own = [domain for domain in every if not domain.skipped]
     skewed = is_skewed([domain.shares for domain in training.domains])
     return {
         "own": own,
         "own_mean": mean_of(own) if own else None,
         "own_tested": any(domain.p_value is not None for domain in own),
         "own_metrics": [m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
-        "own_skipped": why_skipped({one.name: in_words(one.skipped) for one in own if one.skipped}),
+        "own_skipped": why_skipped({one.name: in_words(one.skipped) for one in every if one.skipped}),
     }
 
 
