@@ -1,4 +1,4 @@
-"""Warnings that point at the line of the user's that caused them, however deep it was found out."""
+"""Warnings that point at the line of the user's that caused them, however deep; what many say in one way."""
 
 from __future__ import annotations
 
@@ -19,3 +19,15 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOME):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def left_out(n_rows: int, column: str, table: str = "") -> str:
+    """What is said of rows that have no label, or no domain.
+
+    Examples
+    --------
+    >>> left_out(1, "town"), left_out(3, "sick", "train.csv")
+    ("1 row has no 'town' and is left out.", "3 rows of train.csv have no 'sick' and are left out.")
+    """
+    rows, have, are = ("row", "has", "is") if n_rows == 1 else ("rows", "have", "are")
+    return f"{n_rows} {rows}{f' of {table}' if table else ''} {have} no {column!r} and {are} left out."
