@@ -71,7 +71,7 @@ def _prepare(
         inside = pc.equal(where_from, hold_out)
         held = table.filter(inside)
         if not held.num_rows:
-            there = ", ".join(str(name) for name in pc.unique(where_from).to_pylist()[:20])
+            there = ", ".join(str(name) for name in pc.unique(where_from).drop_null().to_pylist()[:20])
             raise ValueError(f"No row of {source.name} has {domain} = {hold_out!r}; there are {there}.")
         table = table.filter(pc.fill_null(pc.invert(inside), True))
         if not table.num_rows:

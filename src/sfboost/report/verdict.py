@@ -106,6 +106,12 @@ _USE = {
     "blended": "Use the blend",
     "kept stable": "Use the stable features alone",
 }
+_GIVEN = {
+    "pooled": "all features as trained",
+    "adapted": "the adapted answer",
+    "blended": "a blend",
+    "kept stable": "the stable features alone",
+}
 _PREFERRED = "your own domains prefer this"
 _UNTOLD = "nobody can tell whether a meaning changed here"
 # No stronger than the evidence: a change is shown, none is, or nobody can tell.
@@ -129,6 +135,7 @@ _WHY = {
         "kept stable": f"{_UNTOLD}, and {_PREFERRED}",
     },
 }
+_HELPLESS = "Label some of these rows (--labels), or add training domains, before you use it."
 # A feature of which less than this is left has turned round.
 _TURNED = -0.3
 _ADVISED = {
@@ -155,6 +162,10 @@ def _best_headline(
         if kind == "kept stable" and isinstance(best.answers.get("stable"), RecalibratedAnswer):
             use = f"Use the stable features, put right by {labels}"
             why, than = "they weighed the answers", f"{than} without them"
+    helpless = adapted.model.training_.experience.helpless
+    if helpless is not None and not n_labelled:
+        # Not "use it": nobody knows whether it is better than anything.
+        use = f"No answer can be trusted here: {helpless}. What you get is {_GIVEN[kind]}"
     turned = [one.name for one in meanings if one.verdict == "changed" and one.left < _TURNED]
     sentence = f"{use}: {why}.{_opposite(turned) if kind != 'pooled' else ''}"
     count = (
@@ -162,7 +173,8 @@ def _best_headline(
         if changes.n_changed
         else f"Every predicted class is {than}."
     )
-    return Headline(kind, sentence, f"Why: {adapted.reason_}", _ADVISED[kind], count)
+    advice = _ADVISED[kind] if helpless is None or n_labelled else _HELPLESS
+    return Headline(kind, sentence, f"Why: {in_words(adapted.reason_)}", advice, count)
 
 
 def _opposite(names: list[str]) -> str:
