@@ -16,6 +16,16 @@ from sfboost.cli import demo  # noqa: E402
 from sfboost.cli.app import app  # noqa: E402
 
 
+@pytest.mark.parametrize("words", [[], ["data"]])
+def test_without_a_command_the_help_is_shown_as_it_is(words):
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("Usage: ")
+    assert "Commands:" in lines
+    assert not any("\\n" in line or line.startswith("error") for line in lines)
+
+
 def test_the_demo_writes_a_figure_and_tells_the_story_of_the_method(tmp_path, monkeypatch):
     seen, run_once = [], demo.run_once
     monkeypatch.setattr(demo, "run_once", lambda seed: (seen.append(run_once(seed)), seen[-1])[1])

@@ -89,6 +89,24 @@ def test_rows_without_a_domain_are_left_out_as_those_without_a_label_are(sfboost
         )
 
 
+def test_a_new_table_that_is_not_there_is_missed_before_the_work(sfboost, written, tmp_path, monkeypatch):
+    monkeypatch.setattr("sfboost.cli.run.learn", None)
+    done = sfboost(
+        "run", written(training(60)), tmp_path / "none.csv", *ROLES, "-o", tmp_path / "p.csv", code=2
+    )
+    assert "There is no file" in done.stderr
+
+
+@pytest.mark.parametrize("day", ["31.01.2024", "1/31/24", "2024-01-31 10:15", "31.01.2024 10:15"])
+def test_dates_are_no_features_however_they_are_written(sfboost, written, tmp_path, day):
+    """Of some kinds they were taken for a category, and every new day for the most frequent one."""
+    table = written(training(60).assign(ward=day))
+    done = fit(sfboost, table, tmp_path, code=2)
+    assert "Column 'ward' holds dates" in done.stderr
+    assert "Of a date, make a number that matters, such as an age." in done.stderr
+    fit(sfboost, table, tmp_path, "--categorical", "ward")
+
+
 def test_one_domain_is_accepted_with_a_warning_and_not_evaluated(sfboost, written, tmp_path):
     rows = training(200).query("hospital == 'north'")
     done = sfboost("fit", written(rows), *ROLES, "-o", tmp_path / "m.sfb")

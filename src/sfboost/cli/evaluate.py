@@ -78,7 +78,10 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
         kind: {str(d.domain): in_words(d.reason) for d in evaluation.domains if d.decision == kind}
         for kind in ("kept stable", SKIPPED)
     }
-    kept = [f"{name}: kept stable, {reason}" for name, reason in reasons["kept stable"].items()]
+    kept = [
+        f"{name}: kept stable. {reason[:1].upper()}{reason[1:]}"
+        for name, reason in reasons["kept stable"].items()
+    ]
     lines += kept[:_MOST_KEPT]
     if len(kept) > _MOST_KEPT:
         lines.append(f"and {len(kept) - _MOST_KEPT} more domains kept stable (--json has all)")

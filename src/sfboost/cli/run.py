@@ -21,6 +21,7 @@ from sfboost.cli.project import check_id, learn
 from sfboost.cli.streams import adapt_blocks, adapt_table, is_long
 from sfboost.tables.reading import PIPE
 from sfboost.tables.roles import split
+from sfboost.tables.sources import require_table
 from sfboost.tables.writing import open_table, resolve
 
 
@@ -80,6 +81,7 @@ def run(
             "--hold-out DOMAIN to let one of its domains play the new one."
         )
     if new is not None:
+        require_table(new)
         require_id(new, columns.id, csv)
         if (
             (adapting.labels or adapting.card)
