@@ -7,16 +7,20 @@ import warnings
 from pathlib import Path
 
 _HOME = str(Path(__file__).parent)
+# Who calls us in the user's name: `score` of a classifier is scikit-learn's.
+_BETWEEN = ("sklearn", "joblib")
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn, at the first line outside of this package.
+    """Warn, at the first line outside of this package, and of those that call it in the user's name.
 
     A counted `stacklevel` is right for one way of getting here; a filter by module, and whoever reads the
     warning, want the right line on every way.
     """
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOME):
+    known = (sys.modules[name].__file__ for name in _BETWEEN if name in sys.modules)
+    homes = (_HOME, *(str(Path(file).parent) for file in known if file is not None))
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(homes):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
