@@ -9,6 +9,7 @@ from sfboost.answers.play import AS_IS
 from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
 from sfboost.calibration import Temperature
+from sfboost.report import render
 from sfboost.report.verdict import headline
 
 
@@ -57,13 +58,20 @@ def guessing(case, **losses):
 def test_where_no_answer_beat_a_guess_on_own_domains_that_is_said_first(case):
     told = (case.facts.changes, case.facts.stories, case.facts.meanings)
     found = headline(guessing(case, pooled=0.245, stable=0.3), *told)
-    assert found.sentence.startswith(
-        "No answer can be trusted here: in your own domains, each left out in turn, neither all features as "
-        "trained nor the stable ones alone were better than a guess at random (Brier score 0.24 and 0.30, "
-        "the guess has 0.25). What you get is the adapted answer: a meaning changed here"
+    assert found.sentence == (
+        "No answer can be trusted here: on your own domains none was better than a guess. What you get is "
+        "the adapted answer."
     )
+    assert found.because.startswith(
+        "Why: In your own domains, each left out in turn, neither all features as trained nor the stable "
+        "ones alone were better than a guess at random (Brier score 0.24 and 0.30, the guess has 0.25). "
+    )
+    assert '<div class="verdict no-answer">' in render(replace(case.facts, headline=found))
     assert found.advice.startswith("Label some of these rows (--labels), or add training domains")
     plain = headline(case.adapted, *told)
+    assert '<div class="verdict adapted">' in render(replace(case.facts, headline=plain))
+    unsure = replace(plain, kind="pooled", tone="cannot tell")
+    assert '<div class="verdict cannot-tell">' in render(replace(case.facts, headline=unsure))
     for losses in ({"pooled": 0.2, "stable": 0.3}, {"pooled": 0.3, "stable": 0.2}):
         assert headline(guessing(case, **losses), *told) == plain
     other = guessing(case, pooled=0.3, stable=0.3)  # what a guess has in another score is not known

@@ -77,7 +77,7 @@ class Experience:
         if min(stable, pooled) < _NO_BETTER * guess:
             return None
         return (
-            "in your own domains, each left out in turn, neither all features as trained nor the stable ones "
+            "In your own domains, each left out in turn, neither all features as trained nor the stable ones "
             f"alone were better than a guess at random (Brier score {pooled:.2f} and {stable:.2f}, the guess "
             f"has {guess:.2f})"
         )

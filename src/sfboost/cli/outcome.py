@@ -17,11 +17,13 @@ from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project, drift_lines
 from sfboost.diagnostics import Performance
 from sfboost.report import ReportFacts, model_card, render
+from sfboost.report.verdict import NO_ANSWER
 from sfboost.tables.writing import whole_output
 
 # Points of accuracy, as a share, that a reader notices.
 _NOTICED = 0.01
 _COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
+_COLOURS |= {"cannot tell": "cyan", NO_ANSWER: "red"}
 
 
 def finish(
@@ -56,10 +58,14 @@ def tell(
     `n_rows` is the number of all rows, where the facts are of some.
     """
     voice.note(*facts.remarks)
-    kind = facts.headline.kind
+    first = facts.headline
     lines: list[Line] = [
-        ((kind, f"bold {_COLOURS[kind]}"), f": {facts.headline.sentence} {facts.headline.count}".rstrip()),
-        facts.headline.because,
+        (
+            (first.kind, f"bold {_COLOURS[first.tone or first.kind]}"),
+            f": {first.sentence} {first.count}".rstrip(),
+        ),
+        first.because,
+        *([first.advice] if first.tone == NO_ANSWER else []),
     ]
     lines += drift_lines(facts.training)
     usual = ["accuracy", "balanced_accuracy", "auroc"][: 3 if is_skewed([facts.prior]) else 1]
@@ -85,7 +91,7 @@ def tell(
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
         # Whoever reads of four violations beside "use all features as trained" must know whose they are.
-        whose = " of the other answers" if kind == "pooled" else ""
+        whose = " of the other answers" if first.kind == "pooled" else ""
         lines.append(f"assumptions{whose} in doubt: {names}")
     lines += [f"{what}: {path}" for what, path in written.items()]
     values = as_values(project, facts) | {"files": written}

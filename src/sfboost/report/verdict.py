@@ -32,6 +32,10 @@ SYMBOLS = (
 )
 
 
+#: The tone of a headline where none can be trusted.
+NO_ANSWER = "no answer"
+
+
 @dataclass(frozen=True)
 class Headline:
     """What was done and why.
@@ -47,6 +51,8 @@ class Headline:
         What follows from it for the reader.
     count : str
         How many predictions are not those of the stable features, where the sentence does not say it.
+    tone : {"", "cannot tell", "no answer"}
+        What else than the kind its colour is to say: good news is green, and this is none.
     """
 
     kind: str
@@ -54,6 +60,7 @@ class Headline:
     because: str
     advice: str
     count: str = ""
+    tone: str = ""
 
 
 def in_words(reason: str) -> str:
@@ -135,6 +142,7 @@ _WHY = {
         "kept stable": f"{_UNTOLD}, and {_PREFERRED}",
     },
 }
+_NONE = "on your own domains none was better than a guess"
 _HELPLESS = "Label some of these rows (--labels), or add training domains, before you use it."
 # A feature of which less than this is left has turned round.
 _TURNED = -0.3
@@ -162,10 +170,6 @@ def _best_headline(
         if kind == "kept stable" and isinstance(best.answers.get("stable"), RecalibratedAnswer):
             use = f"Use the stable features, put right by {labels}"
             why, than = "they weighed the answers", f"{than} without them"
-    helpless = adapted.model.training_.experience.helpless
-    if helpless is not None and not n_labelled:
-        # Not "use it": nobody knows whether it is better than anything.
-        use = f"No answer can be trusted here: {helpless}. What you get is {_GIVEN[kind]}"
     turned = [one.name for one in meanings if one.verdict == "changed" and one.left < _TURNED]
     sentence = f"{use}: {why}.{_opposite(turned) if kind != 'pooled' else ''}"
     count = (
@@ -173,8 +177,13 @@ def _best_headline(
         if changes.n_changed
         else f"Every predicted class is {than}."
     )
-    advice = _ADVISED[kind] if helpless is None or n_labelled else _HELPLESS
-    return Headline(kind, sentence, f"Why: {in_words(adapted.reason_)}", advice, count)
+    because, tone = in_words(adapted.reason_), change.verdict if change.verdict == "cannot tell" else ""
+    helpless = None if n_labelled else adapted.model.training_.experience.helpless
+    if helpless is None:
+        return Headline(kind, sentence, f"Why: {because}", _ADVISED[kind], count, tone)
+    # Not "use it": nobody knows whether it is better than anything.
+    sentence = f"No answer can be trusted here: {_NONE}. What you get is {_GIVEN[kind]}."
+    return Headline(kind, sentence, f"Why: {helpless}. {because}", _HELPLESS, count, NO_ANSWER)
 
 
 def _opposite(names: list[str]) -> str:
