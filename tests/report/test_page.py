@@ -107,6 +107,42 @@ def test_the_table_of_own_domains_ends_with_the_means(page, case):
     assert f"{100 * np.mean(regrets):.1f}" in cells[-1]
 
 
+def test_a_page_of_very_many_domains_says_it_in_few_lines(case):
+    """A hundred marks in a key, a hundred bars and a hundred rows said nothing."""
+    names = [f"h{i}" for i in range(100)]
+    one, north = case.training.domains[0], case.training.evaluation[:4]
+    training = replace(
+        case.training,
+        domains=tuple(replace(one, name=name) for name in names),
+        evaluation=[record | {"domain": name} for name in names for record in north],
+    )
+    meanings = tuple(
+        replace(m, own=dict.fromkeys(names, next(iter(m.own.values())))) for m in case.facts.meanings
+    )
+    stories = tuple(
+        replace(
+            story,
+            features=tuple(replace(f, training=(f.training[0],) * 100) for f in story.features),
+        )
+        for story in case.facts.stories
+    )
+    missing = [("age", [0.1] * 99 + [0.6], 0.3)]
+    facts = replace(case.facts, training=training, meanings=meanings, stories=stories, missing=missing)
+    page = render(facts)
+    key = page.partition('<ul class="key">')[2].partition("</ul>")[0]
+    assert key.count("<li>") == 2
+    assert "one of 100 own domains" in key
+    assert page.count('class="stroke"') >= 100 * len(meanings)
+    shares = page.partition("<h2>Class balance</h2>")[2].partition("<details>")[0]
+    assert "own domains, mean" in shares
+    assert "h7" not in shares
+    own = page.partition("What it would have meant on your own domains")[2].partition("</section>")[0]
+    before, _, folded = own.partition("<details><summary>Each of the 100 domains</summary>")
+    assert (before.count('<th scope="row">'), folded.count('<th scope="row">')) == (1, 101)
+    gaps = page.partition("<h2>What was missing</h2>")[2].partition("</table>")[0]
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", gaps) == ["10\u00a0%", "60\u00a0%", "30\u00a0%"]
+
+
 def test_domains_that_did_not_play_are_told_in_one_sentence_and_have_no_row(case):
     few = [skipped(f"small {i}", 4, "4 rows are too few") for i in range(30)]
     records = [*case.training.evaluation, *evaluation_rows(DomainEvaluation(tuple(few)))]
