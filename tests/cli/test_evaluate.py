@@ -81,6 +81,21 @@ def test_domains_that_were_skipped_for_one_reason_are_told_in_one_sentence():
     assert "a was skipped: no class is known" in why_skipped({"a": "no class is known", "b": "no rows"})
 
 
+def test_of_many_domains_the_worst_is_named_and_names_are_whole():
+    every = [
+        replace(one, domain=f"District of Columbia {i}")
+        for i, one in enumerate(evaluation([None] * 11).domains)
+    ]
+    scores = every[7].scores | {"answer": dict.fromkeys(METRICS, 0.25)}
+    every[7] = replace(every[7], scores=scores)
+    lines = _words(DomainEvaluation(tuple(every)))
+    assert lines[8].startswith("District of Columbia 7       50.0      25.0")
+    told = next(str(line) for line in lines if "would have changed" in str(line))
+    assert told.count("(-25.0 at worst, District of Columbia 7)") == 2
+    few = _words(DomainEvaluation(tuple(every[:8])))
+    assert any("(-25.0 at worst)" in str(line) for line in few)
+
+
 def test_the_candidate_is_counted_among_domains_that_played():
     every = (*evaluation(("boosted", "stable")).domains, *decided("skipped", ["no rows"] * 9))
     assert any(str(line).endswith("it was 'boosted' in 1 of 2.") for line in _words(DomainEvaluation(every)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ SKIPPED = "skipped"
 _UNKNOWN = float("nan")
 # Of domains that were skipped for one reason, so many are named.
 _MOST_NAMES = 5
+# Letters of a domain's name in a table.
+_NARROWEST, _WIDEST = 16, 32
 
 
 @dataclass(frozen=True)
@@ -146,21 +149,23 @@ class DomainEvaluation:
     def table(self) -> str:
         """What came of each domain that played, and the means."""
         metric = self.metric
+        longest = max((len(str(d.domain)) for d in self.scored), default=0)
+        line = partial(_cells, min(max(longest, _NARROWEST), _WIDEST))
         every = ("accuracy", "balanced_accuracy", "log_loss", *("auroc",) * self.skewed)
         more = tuple(name for name in every if name != metric)
-        lines = [_line(_short(metric), "stable", "answer", "pooled", "ORACLE", "regret")]
+        lines = [line(_short(metric), "stable", "answer", "pooled", "ORACLE", "regret")]
         for d in self.scored:
             scores = [d.scores[method][metric] for method in COMPARED]
-            lines.append(_line(d.domain, *(shown(metric, value, "") for value in (*scores, d.regret))))
+            lines.append(line(d.domain, *(shown(metric, value, "") for value in (*scores, d.regret))))
         means = [self.mean(method, metric) for method in COMPARED]
-        lines.append(_line("mean", *(shown(metric, value, "") for value in (*means, self.regret))))
-        lines += ["", _line("the answer", *map(_short, more), "p")]
+        lines.append(line("mean", *(shown(metric, value, "") for value in (*means, self.regret))))
+        lines += ["", line("the answer", *map(_short, more), "p")]
         lines[-1] += "  decision"
         for d in self.scored:
             cells = [shown(metric, d.scores[ANSWER][metric], "") for metric in more]
             told = d.decision + ", cannot tell" * d.unclear
-            lines.append(f"{_line(d.domain, *cells, _p(d.p_value))}  {told}")
-        lines.append(_line("mean", *(shown(metric, self.mean(ANSWER, metric), "") for metric in more)))
+            lines.append(f"{line(d.domain, *cells, _p(d.p_value))}  {told}")
+        lines.append(line("mean", *(shown(metric, self.mean(ANSWER, metric), "") for metric in more)))
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -209,8 +214,8 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(known)) if known else _UNKNOWN
 
 
-def _line(name: Any, *cells: str) -> str:
-    return f"{name!s:<16.16}" + "".join(f"{cell:>10}" for cell in cells)
+def _cells(width: int, name: Any, *cells: str) -> str:
+    return f"{name!s:<{width}.{width}}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def _p(value: float) -> str:

@@ -94,7 +94,9 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
         over = evaluation.gains_over(method)
         if np.isfinite(over).any():
             mean, worst = scale * np.nanmean(over), scale * np.nanmin(over)
-            gains.append(f"{mean:+z.{digits}f}{unit} against {words} ({worst:+z.{digits}f} at worst)")
+            # Of few domains one sees which it is.
+            where = f", {evaluation.domains[int(np.nanargmin(over))].domain}" * (len(over) > _MOST_KEPT)
+            gains.append(f"{mean:+z.{digits}f}{unit} against {words} ({worst:+z.{digits}f} at worst{where})")
     told = f"The answer would have changed {METRIC_NAMES[metric]} by {' and '.join(gains)}."
     regret, most = (
         abs(scale) * value for value in (evaluation.regret, np.nanmax([d.regret for d in evaluation.domains]))
