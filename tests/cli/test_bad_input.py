@@ -97,6 +97,15 @@ def test_a_new_table_that_is_not_there_is_missed_before_the_work(sfboost, writte
     assert "There is no file" in done.stderr
 
 
+def test_a_new_table_that_lacks_a_column_is_refused_before_the_work(sfboost, written, tmp_path, monkeypatch):
+    monkeypatch.setattr("sfboost.cli.run.learn", None)
+    training(60).drop(columns=["chol", "age"]).to_csv(tmp_path / "new.csv", index=False)
+    done = sfboost(
+        "run", written(training(60)), tmp_path / "new.csv", *ROLES, "-o", tmp_path / "p.csv", code=2
+    )
+    assert "new.csv has no column 'age', 'chol'" in done.stderr
+
+
 @pytest.mark.parametrize("day", ["31.01.2024", "1/31/24", "2024-01-31 10:15", "31.01.2024 10:15"])
 def test_dates_are_no_features_however_they_are_written(sfboost, written, tmp_path, day):
     """Of some kinds they were taken for a category, and every new day for the most frequent one."""

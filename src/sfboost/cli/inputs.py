@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,12 +92,13 @@ def _prepare(
     return replace(training, remarks=(*remarks, *training.remarks)), held
 
 
-def require_id(where: str, id: str | None, csv: CsvOptions) -> None:
-    """Refuse an id that a CSV file has not, before the work; what else is read says so when it is."""
-    if id is not None and where != PIPE and not Path(where).is_dir():
+def require_in_file(where: str, columns: Iterable[str], csv: CsvOptions) -> None:
+    """Refuse a CSV file that lacks columns, before the work; what else is read says so when it is."""
+    wanted = list(columns)
+    if wanted and where != PIPE and not Path(where).is_dir():
         source = csv.find(where)
         if source.header:
-            require_columns(source.header, [id], source.name)
+            require_columns(source.header, wanted, source.name)
 
 
 def index_columns(table: pa.Table) -> list[str]:
