@@ -64,6 +64,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         own_values(training),
         facts=facts,
         title=facts.title,
+        remarks=facts.remarks,
         foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold[ANSWER].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         best_scores=_best(facts.scores),
