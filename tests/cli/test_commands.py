@@ -246,6 +246,7 @@ def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tm
     reversed_hospital().drop(columns=["sick", "hospital"]).to_csv(tmp_path / "new.csv", index=False)
     sfboost("run", tmp_path / "rows.csv", tmp_path / "new.csv", *ROLES, *outputs)
     assert re.search(r"<p>east was skipped: The new domain has the classes .*perhaps", page.read_text())
+    assert "..</p>" not in page.read_text()
 
 
 def test_a_domain_that_alone_makes_a_column_say_something_is_left_out_and_named(sfboost, tmp_path):

@@ -1,9 +1,12 @@
 """What `sfboost evaluate` says of all own domains together."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from hospitals import ROLES, training
 
+from sfboost import StableFeatureBoosting
 from sfboost.boosting import METRICS, DomainEvaluation, DomainScores
 from sfboost.boosting.scored_domains import COMPARED, why_skipped
 from sfboost.cli.evaluate import _words
@@ -113,3 +116,28 @@ def test_a_mean_that_has_no_value_is_left_out():
     told = str(_words(DomainEvaluation((replace(one, scores=unknown),)))[-1])
     assert "nan" not in told
     assert told.endswith("pooled 50.0 %. --metric balanced_accuracy chooses and compares by it.")
+
+
+def test_many_domains_are_left_out_in_groups_and_json_has_those_that_did_not_play(
+    sfboost, tmp_path, monkeypatch
+):
+    frame = training(60)
+    frame.loc[frame.index[:4], "hospital"] = "tiny"
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    for module in ("sfboost.boosting.evaluation", "sfboost.cli.evaluate"):
+        monkeypatch.setattr(f"{module}.MOST_FITS", 2)
+    fits = []
+    fit = StableFeatureBoosting._fit
+    monkeypatch.setattr(
+        StableFeatureBoosting, "_fit", lambda self, *a, **how: (fits.append(1), fit(self, *a, **how))[1]
+    )
+    done = sfboost("evaluate", tmp_path / "train.csv", *ROLES, "--json")
+    assert len(fits) == 2
+    assert "3 domains play the new one, left out in 2 groups" in done.stderr
+    records = [r for r in json.loads(done.stdout)["domains"] if r["method"] == "answer"]
+    assert {r["domain"]: r["decision"] == "skipped" for r in records} == {
+        "tiny": True,
+        "north": False,
+        "south": False,
+        "east": False,
+    }

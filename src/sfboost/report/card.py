@@ -65,7 +65,7 @@ def _evaluation(training: TrainingFacts) -> str:
     domains = [domain for domain in every if not domain.skipped]
     left_out = why_skipped({one.name: in_words(one.skipped) for one in every if one.skipped})
     if not domains:
-        return " ".join(f"{_text(sentence)}." for sentence in left_out)
+        return " ".join(f"{_text(sentence.rstrip('.'))}." for sentence in left_out)
     metric = domains[0].metric
     told = (
         "Each training domain played the new one, with its labels hidden; then they scored, by "
@@ -76,7 +76,9 @@ def _evaluation(training: TrainingFacts) -> str:
         for d in (*domains, mean_of(domains))
     ]
     head = ("as the new domain", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")
-    return "\n\n".join((told, _table(head, lines), *(f"{_text(sentence)}." for sentence in left_out)))
+    return "\n\n".join(
+        (told, _table(head, lines), *(f"{_text(sentence.rstrip('.'))}." for sentence in left_out))
+    )
 
 
 def _here(facts: ReportFacts) -> str:
