@@ -91,8 +91,10 @@ def test_rows_without_a_domain_are_left_out_as_those_without_a_label_are(sfboost
 
 def test_a_new_table_that_is_not_there_is_missed_before_the_work(sfboost, written, tmp_path, monkeypatch):
     monkeypatch.setattr("sfboost.cli.run.learn", None)
+    # An id was looked for in it before the work; without one nothing was.
+    roles = ("--target", "sick", "--domain", "hospital", "--stable", "age,sex,chol", "--drop", "patient")
     done = sfboost(
-        "run", written(training(60)), tmp_path / "none.csv", *ROLES, "-o", tmp_path / "p.csv", code=2
+        "run", written(training(60)), tmp_path / "none.csv", *roles, "-o", tmp_path / "p.csv", code=2
     )
     assert "There is no file" in done.stderr
 
