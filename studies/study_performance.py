@@ -44,7 +44,7 @@ def measured(run, sets):
     for place, new in suite._places(run, fitted):
         X, y = new.rows.matrix(), new.rows.y
         adapted = model.adapt(X)
-        proba = {"stable": model.predict_proba(X), "adapted": adapted.predict_proba(X)}
+        proba = {"stable": model.predict_proba(X), "answer": adapted.predict_proba(X)}
         if model.pooled_ is not None:
             proba["pooled"] = np.exp(model.pooled_.log_proba(*model.pooled_.numbers(X)))
         found = performance_without_labels(adapted, X, labels_from="stable")
@@ -72,7 +72,7 @@ def measured(run, sets):
                 | {f"best_{score}": best.value.get(score) for score in SCORES}
                 | {f"best_low_{score}": best.lower.get(score) for score in SCORES}
                 | {f"best_high_{score}": best.upper.get(score) for score in SCORES}
-                | (held if answer == "adapted" else {})
+                | (held if answer == "answer" else {})
             )
     return made
 

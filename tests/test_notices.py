@@ -35,6 +35,17 @@ WAYS = {
 }
 
 
+def score_with_gaps():
+    """`score` is scikit-learn's, and calls `predict` in the user's name."""
+    pandas = pytest.importorskip("pandas", reason="a frame is needed")
+    frame = pandas.DataFrame(X, columns=["s", "u"])
+    model = sfboost.StableFeatureBoosting(["s"]).fit(frame, Y, sample_domain=["a"] * 60)
+    model.score(frame.assign(s=np.nan), Y)
+
+
+WAYS["score of a model"] = score_with_gaps
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_the_line_is_the_callers(way):
     assert told(WAYS[way]) == {Path(__file__)}

@@ -83,7 +83,7 @@ def main() -> None:
     for name, call in runs.items():
         found = evaluate(*call)
         seconds[name] = found["seconds"]
-        decisions = [row["decision"] for row in found["told"]["domains"] if row["method"] == "adapted"]
+        decisions = [row["decision"] for row in found["told"]["domains"] if row["method"] == "answer"]
         print(
             f"{name:<20} {found['seconds']:>7.1f} s of processor time, peak {found['peak']:,.0f} MiB, gain "
             f"{100 * found['told']['gain']:+.3f} points; {', '.join(decisions)}",

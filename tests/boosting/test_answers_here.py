@@ -33,10 +33,21 @@ def test_each_answers_accuracy_is_known_without_a_label(model, hospitals):
     pooled = LogisticRegression().fit(*hospitals[:2])
     adapted = model.adapt(X_new, answer="paper")
     found = performance_without_labels(adapted, X_new, pooled=pooled)
-    actual = {"stable": model, "adapted": adapted, "pooled": pooled}
+    actual = {"stable": model, "answer": adapted, "pooled": pooled}
     for name, answer in actual.items():
         assert found[name].value["accuracy"] == pytest.approx(answer.score(X_new, y_new), abs=0.05), name
     assert found["pooled"].upper["accuracy"] < found["stable"].lower["accuracy"]
+
+
+def test_the_answer_has_one_name_and_the_one_of_before_is_still_found(model):
+    X_new = draw_anticausal(300, 0.1, seed=5)[0]
+    found = performance_without_labels(model.adapt(X_new), X_new)
+    assert list(found) == ["stable", "answer", "pooled"]
+    with pytest.warns(FutureWarning, match="'adapted' is called 'answer' now") as told:
+        assert found["adapted"] is found["answer"]
+    assert told[0].filename == __file__
+    with pytest.raises(KeyError, match="boosted"):
+        found["boosted"]
 
 
 def test_without_a_guard_the_intervals_allow_for_the_leak_of_training(hospitals):
@@ -80,8 +91,8 @@ def test_no_figures_where_the_rows_contradict_the_assumptions(model):
     stable = np.where(rng.random(3000) < 0.75, y, 1 - y)
     copied = np.column_stack([stable, stable]).astype(float)  # the unstable feature is the stable one
     found = performance_without_labels(model.adapt(copied, answer="paper"), copied)
-    assert found["adapted"].value == found["stable"].value == {}
-    assert "no class explains" in str(found["adapted"])
+    assert found["answer"].value == found["stable"].value == {}
+    assert "no class explains" in str(found["answer"])
 
 
 def test_sets_cover_in_every_domain_that_was_left_out(model, hospitals):
@@ -192,7 +203,7 @@ def test_the_answer_that_saw_the_change_tells_how_far_pooled_has_fallen(model):
     pooled = np.exp(model.answer_rows(X_new).view.log_pooled)
     true = {
         "stable": model.score(X_new, y_new),
-        "adapted": adapted.score(X_new, y_new),
+        "answer": adapted.score(X_new, y_new),
         "pooled": np.mean(pooled.argmax(axis=1) == y_new),
     }
     assert confidence_based(pooled)["accuracy"] > true["pooled"] + 0.3
@@ -226,7 +237,7 @@ def test_the_interval_is_as_far_off_as_own_domains_were(model):
     X_new = draw_anticausal(3000, 0.8, seed=5)[0]
     adapted = model.adapt(X_new)
     assert adapted.decision_ == "pooled"
-    told = performance_without_labels(adapted, X_new, level=0.8)["adapted"]
+    told = performance_without_labels(adapted, X_new, level=0.8)["answer"]
     cases = [case for case in model.training_.experience.cases if case.kind == AS_IS]
     off = np.sqrt(np.mean([case.surprises["pooled"]["accuracy"] ** 2 for case in cases]))
     right = told.value["accuracy"]
@@ -242,7 +253,7 @@ def test_costs_are_foretold_as_far_off_as_they_were_where_own_domains_knew_them(
     X_new, y_new = draw_anticausal(3000, 0.8, seed=5)
     adapted = priced.adapt(X_new)
     told, other = (
-        performance_without_labels(adapted, X_new, cost=c)["adapted"] for c in (costs, costs + 1e-9)
+        performance_without_labels(adapted, X_new, cost=c)["answer"] for c in (costs, costs + 1e-9)
     )
     true = costs[y_new, adapted.predict(X_new)].mean()
     assert told.lower["cost"] <= true <= told.upper["cost"]

@@ -6,6 +6,8 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from joints import draw_anticausal
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -264,3 +266,22 @@ def test_a_category_is_explained_by_its_name_and_not_by_one_of_its_codes():
     assert f"    ward = {frame['ward'][0]}  " in told
     assert f"    dose = {frame['dose'][0]:.4g}" in told
     assert str(adapted).startswith(f"AdaptedClassifier: {adapted.decision_}\n")
+
+
+def test_a_classifier_that_reads_no_text_is_told_how_it_could():
+    """It said: could not convert string to float."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=60), "sex": ["f", "m"] * 30, "ward": rng.normal(size=60)})
+    y, domain = rng.integers(0, 2, 60), np.repeat(["a", "b"], 30)
+    model = StableFeatureBoosting(["age", "sex"], stable=HistGradientBoostingClassifier(max_iter=3))
+    with pytest.raises(ValueError, match=r"'sex' holds text\. Pass a pipeline that encodes it") as told:
+        model.fit(frame, y, sample_domain=domain)
+    assert "(could not convert string to float" in str(told.value)
+    names = {"OneHotEncoder": OneHotEncoder, "make_pipeline": make_pipeline}
+    names |= {"make_column_transformer": make_column_transformer}
+    remedy = str(told.value).partition("stable=")[2].rstrip(".")
+    stable = eval(remedy, names | {"HistGradientBoostingClassifier": HistGradientBoostingClassifier})
+    assert model.set_params(stable=stable).fit(frame, y, sample_domain=domain).score(frame, y) > 0.5
+    numbers = StableFeatureBoosting(["age"], stable=HistGradientBoostingClassifier(max_iter=-1))
+    with pytest.raises(ValueError, match="max_iter"):  # its own words, where text is not what is wrong
+        numbers.fit(frame, y, sample_domain=domain)

@@ -16,6 +16,16 @@ from sfboost.cli import demo  # noqa: E402
 from sfboost.cli.app import app  # noqa: E402
 
 
+@pytest.mark.parametrize("words", [[], ["data"]])
+def test_without_a_command_the_help_is_shown_as_it_is(words):
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("Usage: ")
+    assert "Commands:" in lines
+    assert not any("\\n" in line or line.startswith("error") for line in lines)
+
+
 def test_the_demo_writes_a_figure_and_tells_the_story_of_the_method(tmp_path, monkeypatch):
     seen, run_once = [], demo.run_once
     monkeypatch.setattr(demo, "run_once", lambda seed: (seen.append(run_once(seed)), seen[-1])[1])
@@ -28,8 +38,8 @@ def test_the_demo_writes_a_figure_and_tells_the_story_of_the_method(tmp_path, mo
     reversed_domain = accuracy[0.1]
     assert reversed_domain["pooled"] < 25
     assert reversed_domain["stable"] > 65
-    assert reversed_domain["adapted"] > 86
-    assert abs(reversed_domain["adapted"] - reversed_domain["labelled"]) < 4
+    assert reversed_domain["answer"] > 86
+    assert abs(reversed_domain["answer"] - reversed_domain["labelled"]) < 4
 
 
 def test_the_demo_labels_its_lines_where_they_end(tmp_path, monkeypatch):
@@ -40,7 +50,7 @@ def test_the_demo_labels_its_lines_where_they_end(tmp_path, monkeypatch):
     monkeypatch.setattr(
         matplotlib.figure.Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k))
     )
-    ends = {"pooled": 10.0, "stable": 73.0, "adapted": 88.0, "labelled": 89.0}
+    ends = {"pooled": 10.0, "stable": 73.0, "answer": 88.0, "labelled": 89.0}
     demo.draw({1.0: ends, 0.0: ends}, tmp_path / "demo.png")
     axes = drawn[0].axes[0]
     assert axes.get_legend() is None

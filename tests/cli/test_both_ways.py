@@ -21,13 +21,13 @@ def in_python(**options):
     return model.fit(rows, rows["sick"], sample_domain=rows["hospital"])
 
 
-def probabilities(path, kind="adapted"):
+def probabilities(path, kind="answer"):
     return pd.read_csv(path)[[f"{kind}_no", f"{kind}_yes"]].to_numpy()
 
 
 def test_python_predicts_raw_rows_with_a_file_of_the_command_as_the_command_does(files, sfboost, tmp_path):
     new = pd.read_csv(files.new)
-    for file, kind in ((files.adapted, "adapted"), (files.model, "stable")):
+    for file, kind in ((files.adapted, "answer"), (files.model, "stable")):
         sfboost("predict", file, files.new, "-o", tmp_path / "p.csv")
         loaded = library.load(file)
         np.testing.assert_allclose(

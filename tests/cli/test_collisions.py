@@ -60,7 +60,7 @@ def test_pipes_and_devices_may_be_named_twice():
     refuse_collisions({"TRAIN": "-", "NEW": "/dev/null"}, {"-o": "-", "--report": "/dev/null"})
 
 
-@pytest.mark.parametrize("id", ["prediction", "decision", "adapted_yes", "stable_no"])
+@pytest.mark.parametrize("id", ["prediction", "decision", "answer_yes", "stable_no"])
 def test_an_id_with_the_name_of_a_column_of_the_predictions_is_refused(sfboost, tmp_path, id):
     rows, new = training(60).rename(columns={"patient": id}), reversed_hospital(60)
     rows.to_csv(tmp_path / "rows.csv", index=False)

@@ -1,9 +1,12 @@
 """What `sfboost evaluate` says of all own domains together."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from hospitals import ROLES, training
 
+from sfboost import StableFeatureBoosting
 from sfboost.boosting import METRICS, DomainEvaluation, DomainScores
 from sfboost.boosting.scored_domains import COMPARED, why_skipped
 from sfboost.cli.evaluate import _words
@@ -45,6 +48,17 @@ def test_where_a_class_is_rare_the_means_of_other_scores_are_told():
     assert "rare" not in str(_words(evaluation((None, None), (0.9, 0.1), "auroc"))[-1])
 
 
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ((0.95, 0.05), "A class is rare (5 % of the rows), and accuracy says little of it. Means: "),
+        ((0.76, 0.24), "Always naming the most frequent class would be right in 76 % of the rows. Means: "),
+    ],
+)
+def test_a_class_is_called_rare_where_it_is(shares, said):
+    assert str(_words(evaluation((None, None), shares))[-1]).startswith(said)
+
+
 def decided(decision, reasons):
     """Domains that were all decided alike, each for its reason."""
     (one,) = evaluation((None,)).domains
@@ -61,12 +75,38 @@ def test_domains_that_were_skipped_for_one_reason_are_told_in_one_sentence():
         "40 domains were skipped (skipped 0, skipped 1, skipped 2, skipped 3, skipped 4 and 35 more); "
         "skipped 0: 0 rows are too few to adapt to and to score"
     )
+    # A row for the domain that played alone, in both tables; and shares of those that played count.
+    assert sum(str(line).startswith("d0 ") for line in lines) == 2
+    assert not any(str(line).startswith("skipped") for line in lines)
+    told = str(DomainEvaluation((*evaluation((None,)).domains, *decided("skipped", few)))).splitlines()
+    assert told == [*str(evaluation((None,))).splitlines(), told[-1]]
+    assert told[-1].startswith("40 domains were skipped")
     assert "a was skipped: no class is known" in why_skipped({"a": "no class is known", "b": "no rows"})
+
+
+def test_of_many_domains_the_worst_is_named_and_names_are_whole():
+    every = [
+        replace(one, domain=f"District of Columbia {i}")
+        for i, one in enumerate(evaluation([None] * 11).domains)
+    ]
+    scores = every[7].scores | {"answer": dict.fromkeys(METRICS, 0.25)}
+    every[7] = replace(every[7], scores=scores)
+    lines = _words(DomainEvaluation(tuple(every)))
+    assert lines[8].startswith("District of Columbia 7       50.0      25.0")
+    told = next(str(line) for line in lines if "would have changed" in str(line))
+    assert told.count("(-25.0 at worst, District of Columbia 7)") == 2
+    few = _words(DomainEvaluation(tuple(every[:8])))
+    assert any("(-25.0 at worst)" in str(line) for line in few)
+
+
+def test_the_candidate_is_counted_among_domains_that_played():
+    every = (*evaluation(("boosted", "stable")).domains, *decided("skipped", ["no rows"] * 9))
+    assert any(str(line).endswith("it was 'boosted' in 1 of 2.") for line in _words(DomainEvaluation(every)))
 
 
 def test_of_many_domains_that_kept_the_stable_features_ten_say_why():
     lines = _words(DomainEvaluation(tuple(decided("kept stable", ["a leak"] * 37))))
-    assert sum("a leak" in str(line) for line in lines) == 10
+    assert sum("kept stable. A leak" in str(line) for line in lines) == 10
     assert "and 27 more domains kept stable (--json has all)" in lines
 
 
@@ -76,3 +116,28 @@ def test_a_mean_that_has_no_value_is_left_out():
     told = str(_words(DomainEvaluation((replace(one, scores=unknown),)))[-1])
     assert "nan" not in told
     assert told.endswith("pooled 50.0 %. --metric balanced_accuracy chooses and compares by it.")
+
+
+def test_many_domains_are_left_out_in_groups_and_json_has_those_that_did_not_play(
+    sfboost, tmp_path, monkeypatch
+):
+    frame = training(60)
+    frame.loc[frame.index[:4], "hospital"] = "tiny"
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    for module in ("sfboost.boosting.evaluation", "sfboost.cli.evaluate"):
+        monkeypatch.setattr(f"{module}.MOST_FITS", 2)
+    fits = []
+    fit = StableFeatureBoosting._fit
+    monkeypatch.setattr(
+        StableFeatureBoosting, "_fit", lambda self, *a, **how: (fits.append(1), fit(self, *a, **how))[1]
+    )
+    done = sfboost("evaluate", tmp_path / "train.csv", *ROLES, "--json")
+    assert len(fits) == 2
+    assert "3 domains play the new one, left out in 2 groups" in done.stderr
+    records = [r for r in json.loads(done.stdout)["domains"] if r["method"] == "answer"]
+    assert {r["domain"]: r["decision"] == "skipped" for r in records} == {
+        "tiny": True,
+        "north": False,
+        "south": False,
+        "east": False,
+    }

@@ -29,7 +29,7 @@ def test_an_onnx_file_says_what_predict_says(files, sfboost, tmp_path):
     label, proba = session.run(["label", "probabilities"], {"X": rows})
     expected = pd.read_csv(tmp_path / "p.csv")
     assert label.tolist() == expected["prediction"].tolist()
-    np.testing.assert_allclose(proba, expected[["adapted_no", "adapted_yes"]], atol=1e-6)
+    np.testing.assert_allclose(proba, expected[["answer_no", "answer_yes"]], atol=1e-6)
 
 
 def test_an_unknown_ending_is_refused_before_anything_is_read(sfboost, tmp_path):

@@ -56,7 +56,7 @@ def test_the_command_adapts_as_python_does_with_gaps(sfboost, files, partly, tmp
         warnings.simplefilter("ignore")  # the command tells what is missing as remarks
         by_hand = load(files.model).adapt(table, table["seen"])
         wanted = by_hand.predict_proba(table)[:, 1]
-    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")["adapted_yes"], wanted, atol=1e-9)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")["answer_yes"], wanted, atol=1e-9)
 
 
 def test_the_target_itself_may_have_gaps(sfboost, files, partly, tmp_path):
@@ -123,7 +123,7 @@ def test_costs_move_the_decision_and_not_the_probabilities(sfboost, files, tmp_p
         sfboost("predict", files.adapted, files.new, *asked, "-o", tmp_path / f"{name}.csv")
     plain, dear = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("plain", "dear"))
     pd.testing.assert_frame_equal(plain.drop(columns="prediction"), dear.drop(columns="prediction"))
-    assert (dear["prediction"] == np.where(dear["adapted_yes"] > 0.1, "yes", "no")).all()
+    assert (dear["prediction"] == np.where(dear["answer_yes"] > 0.1, "yes", "no")).all()
     assert (plain["prediction"] != dear["prediction"]).any()
 
 
@@ -134,7 +134,7 @@ def test_costs_of_the_fit_are_remembered(sfboost, files, tmp_path):
     sfboost("adapt", tmp_path / "m.sfb", files.new, "-o", tmp_path / "a.sfb")
     sfboost("predict", tmp_path / "a.sfb", files.new, "-o", tmp_path / "p.csv")
     predicted = pd.read_csv(tmp_path / "p.csv")
-    assert (predicted["prediction"] == np.where(predicted["adapted_yes"] > 0.1, "yes", "no")).all()
+    assert (predicted["prediction"] == np.where(predicted["answer_yes"] > 0.1, "yes", "no")).all()
 
 
 def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
@@ -144,7 +144,7 @@ def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
         {row["method"]: row["cost"] for row in told["domains"] if row["domain"] == name}
         for name in {row["domain"] for row in told["domains"]}
     ]
-    assert told["gain"] == pytest.approx(np.mean([one["stable"] - one["adapted"] for one in gains]))
+    assert told["gain"] == pytest.approx(np.mean([one["stable"] - one["answer"] for one in gains]))
     said = sfboost("evaluate", files.train, *ROLES, "--metric", "balanced_accuracy")
     assert said.stdout.startswith("balanced  ")
     assert "changed balanced accuracy by" in said.output

@@ -14,7 +14,7 @@ def foretold(**accuracy):
 
 @pytest.mark.parametrize(("stable", "answer", "told"), [(0.51, 0.44, 1), (0.835, 0.83, 0), (0.7, 0.9, 0)])
 def test_stable_features_that_think_better_of_themselves_are_put_in_their_place(stable, answer, told):
-    lines = _caution(foretold(stable=stable, adapted=answer, pooled=answer))
+    lines = _caution(foretold(stable=stable, answer=answer, pooled=answer))
     assert len(lines) == told
     assert all("your own domains say" in line for line in lines)
     assert _caution(None) == []

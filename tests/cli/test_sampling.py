@@ -39,6 +39,19 @@ def test_of_each_domain_at_most_so_many_rows_are_taken_and_they_are_like_the_oth
     assert abs(taken.mean() - north.mean()) < 4.0 * north.std() / np.sqrt(200)
 
 
+def test_rows_without_a_domain_are_no_domain(sfboost, tmp_path):
+    frame = training(100)
+    frame["hospital"] = frame["hospital"].where(frame.index % 10 != 0)
+    sample = gather(frame, 70, most=50)
+    assert sample.table().num_rows == 150
+    assert (sample.n_rows, sample.n_nowhere) == (300, 30)
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    fit = ("fit", tmp_path / "train.csv", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb", "--sample", 50)
+    assert "(--sample). 30 rows have no 'hospital' and are left out." in sfboost(*fit).stderr
+    frame.assign(hospital=None).to_csv(tmp_path / "train.csv", index=False)
+    assert "lacks its 'hospital'" in sfboost(*fit, code=2).stderr
+
+
 def test_a_gap_in_a_batch_does_not_change_what_is_taken_of_the_others():
     frame = training(100).drop(columns="chol").assign(beds=np.arange(300))
     gaps = frame.astype({"beds": "Int64"})

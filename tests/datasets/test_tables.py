@@ -158,10 +158,18 @@ def test_test_rows_may_lack_labels_and_training_rows_that_do_are_left_out(rows):
         made(unlabelled, test="X")
     some = rows.assign(sick=[0, None, 1, 0, 1, None])
     n_rows = len(made(rows).domain("X").y)
-    with pytest.warns(EncodingWarning, match="1 rows have no 'sick' and are left out"):
+    with pytest.warns(EncodingWarning, match="1 row has no 'sick' and is left out"):
         dataset = made(some)
     assert len(dataset.domain("X").y) == len(dataset.domain("X").X) == n_rows - 1
     assert dataset.domain("Z").y.tolist() == [-1]
+
+
+def test_rows_without_a_domain_are_left_out(rows):
+    where = rows["town"].astype(object).where(rows.index != 1)
+    with pytest.warns(EncodingWarning, match="1 row has no 'town' and is left out"):
+        dataset = made(rows.assign(town=where))
+    assert dataset.domain_names == made(rows).domain_names
+    assert len(dataset.domain("X").X) == len(made(rows).domain("X").X) - 1
 
 
 @pytest.mark.parametrize(
@@ -173,7 +181,7 @@ def test_test_rows_may_lack_labels_and_training_rows_that_do_are_left_out(rows):
         ({}, {"stable_features": ["age"], "unstable_features": ["age"]}, "in both lists"),
         ({}, {"test": "W"}, r"names \['W'\] as test"),
         ({"sick": "yes"}, {}, "holds 1 class"),
-        ({"town": None}, {}, "6 rows have no 'town'"),
+        ({"town": None}, {}, "No row says its 'town'"),
         ({"when": pd.Timestamp("2020-01-01")}, {}, "dates or times"),
     ],
 )

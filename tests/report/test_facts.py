@@ -75,8 +75,8 @@ def test_cells_are_shown_as_people_write_them():
 def test_scores_are_those_of_the_predictions(case, new_features):
     y = (case.new["sick"] == "yes").to_numpy(int)
     expected = score_predictions(y, case.adapted.predict_proba(new_features))
-    assert case.facts.scores.by_method["adapted"] == pytest.approx(expected, rel=1e-12)
-    assert set(case.facts.scores.by_method) == {"stable", "adapted", "pooled"}
+    assert case.facts.scores.by_method["answer"] == pytest.approx(expected, rel=1e-12)
+    assert set(case.facts.scores.by_method) == {"stable", "answer", "pooled"}
 
 
 def test_rows_without_labels_are_not_scored(case, new_features):
@@ -114,6 +114,6 @@ def test_scores_are_foretold_without_labels_and_the_pooled_fall_is_seen(case):
     for method, told in foretold.items():
         for metric in ("accuracy", "log_loss"):
             assert told.lower[metric] <= true[method][metric] <= told.upper[metric], (method, metric)
-    order = [foretold[method].value["accuracy"] for method in ("pooled", "stable", "adapted")]
+    order = [foretold[method].value["accuracy"] for method in ("pooled", "stable", "answer")]
     assert order == sorted(order)
     assert "How good it is here, without labels" in render(case.facts)

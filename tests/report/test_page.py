@@ -5,9 +5,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from sfboost.boosting import DomainEvaluation
+from sfboost.boosting.scored_domains import skipped
 from sfboost.report import make_facts, render
 from sfboost.report.card import model_card
 from sfboost.report.svg import key_mark
+from sfboost.report.training import evaluation_rows
 
 
 class Outline(HTMLParser):
@@ -98,10 +101,60 @@ def test_the_table_of_own_domains_ends_with_the_means(page, case):
     rows = re.findall(r"<tr[^>]*>.*?</tr>", page.partition("as the new domain")[2].partition("</table>")[0])
     cells = [re.sub(r"<[^>]+>", " ", row).split() for row in rows]
     assert [row[0] for row in cells] == ["north", "south", "east", "mean"]
-    answers = [row["accuracy"] for row in case.training.evaluation if row["method"] == "adapted"]
+    answers = [row["accuracy"] for row in case.training.evaluation if row["method"] == "answer"]
     assert f"{100 * np.mean(answers):.1f}" in cells[-1]
-    regrets = [row["regret"] for row in case.training.evaluation if row["method"] == "adapted"]
+    regrets = [row["regret"] for row in case.training.evaluation if row["method"] == "answer"]
     assert f"{100 * np.mean(regrets):.1f}" in cells[-1]
+
+
+def test_a_page_of_very_many_domains_says_it_in_few_lines(case):
+    """A hundred marks in a key, a hundred bars and a hundred rows said nothing."""
+    names = [f"h{i}" for i in range(100)]
+    one, north = case.training.domains[0], case.training.evaluation[:4]
+    training = replace(
+        case.training,
+        domains=tuple(replace(one, name=name) for name in names),
+        evaluation=[record | {"domain": name} for name in names for record in north],
+    )
+    meanings = tuple(
+        replace(m, own=dict.fromkeys(names, next(iter(m.own.values())))) for m in case.facts.meanings
+    )
+    stories = tuple(
+        replace(
+            story,
+            features=tuple(replace(f, training=(f.training[0],) * 100) for f in story.features),
+        )
+        for story in case.facts.stories
+    )
+    missing = [("age", [0.1] * 99 + [0.6], 0.3)]
+    facts = replace(case.facts, training=training, meanings=meanings, stories=stories, missing=missing)
+    page = render(facts)
+    key = page.partition('<ul class="key">')[2].partition("</ul>")[0]
+    assert key.count("<li>") == 2
+    assert "one of 100 own domains" in key
+    assert page.count('class="stroke"') >= 100 * len(meanings)
+    shares = page.partition("<h2>Class balance</h2>")[2].partition("<details>")[0]
+    assert "own domains, mean" in shares
+    assert "h7" not in shares
+    own = page.partition("What it would have meant on your own domains")[2].partition("</section>")[0]
+    before, _, folded = own.partition("<details><summary>Each of the 100 domains</summary>")
+    assert (before.count('<th scope="row">'), folded.count('<th scope="row">')) == (1, 101)
+    gaps = page.partition("<h2>What was missing</h2>")[2].partition("</table>")[0]
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", gaps) == ["10\u00a0%", "60\u00a0%", "30\u00a0%"]
+
+
+def test_domains_that_did_not_play_are_told_in_one_sentence_and_have_no_row(case):
+    few = [skipped(f"small {i}", 4, "4 rows are too few") for i in range(30)]
+    records = [*case.training.evaluation, *evaluation_rows(DomainEvaluation(tuple(few)))]
+    facts = replace(case.facts, training=replace(case.training, evaluation=records))
+    for told, row in ((render(facts), '<th scope="row">small'), (model_card(facts), "| small")):
+        assert row not in told
+        assert "30 domains were skipped (small 0, small 1, small 2, small 3, small 4 and 25 more)" in told
+    alone = replace(
+        case.facts, training=replace(case.training, evaluation=evaluation_rows(DomainEvaluation(tuple(few))))
+    )
+    assert "30 domains were skipped" in model_card(alone)
+    assert "30 domains were skipped" in render(alone)
 
 
 @pytest.mark.parametrize("metric", ["log_loss", "balanced_accuracy"])
@@ -110,7 +163,7 @@ def test_own_domains_are_compared_by_what_was_asked_for(case, metric):
     page = render(replace(case.facts, training=replace(case.training, evaluation=records)))
     table = page.partition("What it would have meant on your own domains")[2].partition("</table>")[0]
     north = {r["method"]: r[metric] for r in records if r["domain"] == "north"}
-    best = (min if metric == "log_loss" else max)(north[m] for m in ("adapted", "stable", "pooled"))
+    best = (min if metric == "log_loss" else max)(north[m] for m in ("answer", "stable", "pooled"))
     row = table.partition(">north<")[2].partition("</tr>")[0]
     shown = f"{best:.3f}" if metric == "log_loss" else f"{100 * best:.1f}\u00a0%"
     assert f'class="best">{shown}<' in row
@@ -124,6 +177,7 @@ def test_own_domains_are_compared_by_what_was_asked_for(case, metric):
 
 def test_records_of_an_earlier_evaluation_are_shown_without_what_they_lack(case):
     old = [{k: v for k, v in r.items() if k not in ("p_value", "regret")} for r in case.training.evaluation]
+    old = [r | {"method": {"answer": "adapted"}.get(r["method"], r["method"])} for r in old]
     page = render(replace(case.facts, training=replace(case.training, evaluation=old)))
     assert "What it would have meant on your own domains" in page
 
@@ -148,7 +202,7 @@ def test_the_page_says_when_and_with_what_it_was_made(case):
 def test_the_best_scores_are_bold_and_what_looks_alike_is_marked_alike(case):
     by_method = {
         "stable": {"accuracy": 0.9001, "log_loss": 0.2, "auroc": np.nan},
-        "adapted": {"accuracy": 0.9004, "log_loss": 0.3, "auroc": np.nan},
+        "answer": {"accuracy": 0.9004, "log_loss": 0.3, "auroc": np.nan},
         "pooled": {"accuracy": 0.8, "log_loss": 0.4, "auroc": np.nan},
     }
     scores = replace(case.facts.scores, metrics=("accuracy", "log_loss", "auroc"), by_method=by_method)

@@ -1,12 +1,15 @@
 """The headline is no stronger than the evidence."""
 
+from copy import copy
 from dataclasses import replace
 
 import pytest
 
+from sfboost.answers.play import AS_IS
 from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
 from sfboost.calibration import Temperature
+from sfboost.report import render
 from sfboost.report.verdict import headline
 
 
@@ -39,6 +42,56 @@ def test_nothing_changed_is_claimed_only_where_the_answer_says_so_too(case):
         said(case, "unchanged", "blended") == "Use the blend: a change is neither shown nor ruled out here."
     )
     assert "nothing changed" not in said(case, "changed", "pooled")
+
+
+def guessing(case, **losses):
+    """The same adapted classifier, had own domains had these Brier scores as they are."""
+    model = copy(case.adapted.model)
+    experience = model.training_.experience
+    cases = [
+        replace(one, loss=one.loss | losses if one.kind == AS_IS else one.loss) for one in experience.cases
+    ]
+    model.training_ = replace(model.training_, experience=replace(experience, cases=tuple(cases)))
+    return AdaptedClassifier(model, case.adapted.adaptation, case.adapted.best)
+
+
+def test_where_no_answer_beat_a_guess_on_own_domains_that_is_said_first(case):
+    told = (case.facts.changes, case.facts.stories, case.facts.meanings)
+    found = headline(guessing(case, pooled=0.245, stable=0.3), *told)
+    assert found.sentence == (
+        "No answer can be trusted here: on your own domains none was better than a guess. What you get is "
+        "the adapted answer."
+    )
+    assert found.because.startswith(
+        "Why: In your own domains, each left out in turn, neither all features as trained nor the stable "
+        "ones alone were better than a guess at random (Brier score 0.24 and 0.30, the guess has 0.25). "
+    )
+    assert '<div class="verdict no-answer">' in render(replace(case.facts, headline=found))
+    assert found.advice.startswith("Label some of these rows (--labels), or add training domains")
+    plain = headline(case.adapted, *told)
+    assert '<div class="verdict adapted">' in render(replace(case.facts, headline=plain))
+    unsure = replace(plain, kind="pooled", tone="cannot tell")
+    assert '<div class="verdict cannot-tell">' in render(replace(case.facts, headline=unsure))
+    for losses in ({"pooled": 0.2, "stable": 0.3}, {"pooled": 0.3, "stable": 0.2}):
+        assert headline(guessing(case, **losses), *told) == plain
+    other = guessing(case, pooled=0.3, stable=0.3)  # what a guess has in another score is not known
+    other.model.training_ = replace(
+        other.model.training_,
+        experience=replace(
+            other.model.training_.experience,
+            cases=tuple(replace(one, metric="auroc") for one in other.model.training_.experience.cases),
+        ),
+    )
+    assert headline(other, *told) == plain
+
+
+def test_a_reason_on_the_page_has_words_for_symbols(case):
+    choice = replace(case.adapted.best.choice, reason="But f_S is not shown to be stable.")
+    adapted = AdaptedClassifier(
+        case.adapted.model, case.adapted.adaptation, replace(case.adapted.best, choice=choice)
+    )
+    told = headline(adapted, case.facts.changes, case.facts.stories, case.facts.meanings)
+    assert told.because == "Why: But the stable predictor is not shown to be stable."
 
 
 def test_what_turned_round_is_named(case):

@@ -11,7 +11,7 @@ import numpy as np
 from sfboost.adaptation.scores import Yardstick
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits
-from sfboost.answers.play import USUAL_METRIC, Case, play, settings_of_play
+from sfboost.answers.play import AS_IS, USUAL_METRIC, Case, play, settings_of_play
 from sfboost.answers.quiet import QuietAnswers
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
@@ -20,6 +20,8 @@ from sfboost.marginal.probabilities import IntArray
 
 #: Domains that are put through changes, at most, and rows of each.
 MOST_PLAYED, MOST_ROWS = 8, 1000
+# A Brier score within so much of a guess's is no better.
+_NO_BETTER = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,27 @@ class Experience:
         return (
             "in your own domains, each left out in turn, it is worse than a guess at random (Brier score "
             f"{self.reference.stable_brier:.2f}, the guess has {self.reference.guess_brier:.2f})"
+        )
+
+    @property
+    def helpless(self) -> str | None:
+        """What own domains say where neither pooled nor stable is better than a guess there; else None.
+
+        It is asked of Brier scores alone: what a guess has in another score depends on the class shares.
+        """
+        untouched = [case for case in self.cases if case.kind == AS_IS and case.judges]
+        if not untouched or untouched[0].metric != "brier" or "pooled" not in untouched[0].loss:
+            return None
+        guess = self.reference.guess_brier
+        stable, pooled = (
+            float(np.mean([case.loss[name] for case in untouched])) for name in ("stable", "pooled")
+        )
+        if min(stable, pooled) < _NO_BETTER * guess:
+            return None
+        return (
+            "In your own domains, each left out in turn, neither all features as trained nor the stable ones "
+            f"alone were better than a guess at random (Brier score {pooled:.2f} and {stable:.2f}, the guess "
+            f"has {guess:.2f})"
         )
 
     def yardstick(self, choices: Choices) -> Yardstick:

@@ -20,6 +20,7 @@ from sfboost.adaptation.scores import METRICS, weighted_scores
 from sfboost.answers import BestAnswer, Case
 from sfboost.answers.play import AS_IS
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.by_answer import ANSWER, ByAnswer
 from sfboost.boosting.components import NOT_APART
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.estimator import StableFeatureBoosting
@@ -50,7 +51,7 @@ def performance_without_labels(
     labels_from: str | None = None,
     random_state: int = 0,
 ) -> dict[str, Performance]:
-    """Scores of the stable, the adapted and the pooled answer in the new domain, from its unlabelled rows.
+    """Scores of the stable, the given and the pooled answer in the new domain, from its unlabelled rows.
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ def performance_without_labels(
     Returns
     -------
     dict of Performance
-        By answer. Without figures, and with the reason, where the rows contradict the assumptions.
+        By name: "stable", "answer" (what is given) and "pooled". Without figures, and with the reason, where
+        the rows contradict the assumptions.
     """
     if labels_from not in (None, "answer", "stable"):
         raise ValueError(f"labels_from={labels_from!r} is neither 'answer' nor 'stable'.")
@@ -104,20 +106,21 @@ def performance_without_labels(
     mix, own = _mixer(model, X), model.pooled_
     answers: dict[str, Callable[[Any, Any], FloatArray]] = {"stable": lambda i, k: stable[i]}
     if adapted.best is None:
-        answers["adapted"] = lambda i, k: adapted.adaptation.predict_proba(
+        answers[ANSWER] = lambda i, k: adapted.adaptation.predict_proba(
             stable[i], _safe_indexing(unstable, k)
         )
     else:
-        answers["adapted"] = lambda i, k: adapted.predict_proba(mix(i, k))
+        answers[ANSWER] = lambda i, k: adapted.predict_proba(mix(i, k))
     if pooled is not None:
         answers["pooled"] = lambda i, k: np.asarray(pooled.predict_proba(mix(i, k)), dtype=np.float64)
     elif own is not None:
         answers["pooled"] = lambda i, k: np.exp(own.log_proba(*own.numbers(mix(i, k))))
     alarm = NOT_APART if model.components_ is not None else new_domain_alarm(new_rows(model, X), random_state)
     if alarm is not None:  # the rows contradict what every one of these figures rests on
-        return {name: Performance({}, {}, {}, delta or 0.0, level, alarm) for name in answers}
+        none = Performance({}, {}, {}, delta or 0.0, level, alarm)
+        return ByAnswer((name, none) for name in answers)
     asked: dict[str, Any] = {"leak": delta or 0.0, "cost": cost, "level": level, "random_state": random_state}
-    return {name: estimate_performance(stable, answer, **asked) for name, answer in answers.items()}
+    return ByAnswer((name, estimate_performance(stable, answer, **asked)) for name, answer in answers.items())
 
 
 def _by_answer(
@@ -130,7 +133,7 @@ def _by_answer(
     best: BestAnswer = adapted.best  # type: ignore[assignment]  # the caller has looked
     cases = adapted.model.training_.experience.cases
     stable, labels = adapted.model.predict_proba(X), adapted.predict_proba(X)
-    answers = {"stable": (stable, stable), "adapted": (labels, labels)}
+    answers = {"stable": (stable, stable), ANSWER: (labels, labels)}
     if pooled is not None:
         answers["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64), labels
     else:
@@ -144,7 +147,7 @@ def _by_answer(
         "cannot tell": cases,
     }[verdict]
     costs = None if cost is None else check_costs(cost, labels.shape[1])
-    own, made = adapted.model._costs(), {}
+    own, made = adapted.model._costs(), ByAnswer[Performance]()
     played_for = costs is not None and own is not None and np.array_equal(costs, own)
     for name, (proba, truth) in answers.items():
         value = weighted_scores(proba, truth / len(truth), costs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral
@@ -254,12 +255,12 @@ class StableFeatureBoosting(AdaptableClassifier):
         *,
         play: bool,
         choosing: bool = True,
-        facing: Any = None,
+        facing: Sequence[Any] | None = None,
     ) -> tuple[IntArray, FloatArray]:
         """Fit; return the held-out rows and their calibrated log-probabilities.
 
-        Without `choosing` nobody will ask for answer="best". `facing` are the only new rows that the model is
-        for, if they are known.
+        Without `choosing` nobody will ask for answer="best". `facing` are the rows of the only new
+        domains that the model is for, if they are known.
         """
         self._validate_params()
         choices = self._choices(self.settings)
@@ -515,6 +516,8 @@ class StableFeatureBoosting(AdaptableClassifier):
 
         Each domain in turn plays the new one: a clone of this model is fitted on the others and adapted to
         it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
+        More than 20 domains are left out in 20 groups, each of them answered by itself; one with fewer than
+        10 rows does not play, and is "skipped".
         Where all learners are the default ones, at most 5000 rows of each other domain are learned from
         (more if a class is rare): more would not move the scores. Every row of the new one is scored.
 
@@ -537,7 +540,8 @@ class StableFeatureBoosting(AdaptableClassifier):
     def calibrate_sets(self, X: Any, y: Any, sample_domain: Any, *, answer: str = "best") -> Self:
         """Learn, on own domains that play the new one, how large `predict_set` of an adapted model must be.
 
-        It takes a fit for each domain, as `evaluate` does; call it after `fit`, and before `adapt`.
+        It takes a fit for each domain, or 20 where there are more, as `evaluate` does; call it after `fit`,
+        and before `adapt`.
 
         Parameters
         ----------

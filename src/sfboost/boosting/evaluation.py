@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,11 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import LOSSES, METRICS, check_metric
+from sfboost.boosting.by_answer import ANSWER, ByAnswer
 from sfboost.boosting.columns import is_search, tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
-from sfboost.diagnostics.by_domain import rows_by_domain
+from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLogisticRegression, fit_with_weight
@@ -40,6 +42,9 @@ _FEWEST_ROWS = 10
 #: the rarest class.
 MOST_ROWS = 5000
 _OF_RAREST = 1000
+#: Up to so many domains are left out one by one, and more in so many groups: a fit without one of a hundred
+#: domains is almost the fit without five of them.
+MOST_FITS = 20
 # Of a domain's own labels, so that no row is predicted by a head that saw it; half of a long one is plenty.
 _FOLDS, _FOLDS_OF_MANY, _MANY = 5, 2, 20_000
 
@@ -63,32 +68,87 @@ def evaluate_domains(
             f"X has {X.shape[0]} rows, y has shape {labels.shape} and sample_domain {domain.shape}: "
             "pass one label and one domain per row."
         )
+    check_domain(domain, len(labels))
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     names = list(dict.fromkeys(domain.tolist()))
     if len(names) < 2:
         raise ValueError(
             f"evaluate needs at least two domains, got {names}: with one there is none left to train on."
         )
-    metric_of(model, metric)
+    by = metric_of(model, metric)
     tell_before_many_fits(model, X)
     some = rows_to_learn(model, labels, domain) if pooled is None else np.arange(len(labels))
+    playing = able_to_play(domain)
 
     def rounds() -> Iterator[Any]:
-        for begun, name in enumerate(names, 1):
-            _LOG.info("Own domains as the new one: %d of %d begun", begun, len(names))
-            new, rest = np.flatnonzero(domain == name), some[domain[some] != name]
-            yield delayed(score_as_new)(
-                model,
-                name,
-                (_safe_indexing(X, rest), labels[rest], domain[rest]),
-                (_safe_indexing(X, new), labels[new]),
-                weight=None if weight is None else weight[rest],
-                pooled=pooled,
-                answer=answer,
-                metric=metric,
+        begun = 0
+        for together in turns(playing):
+            begun += len(together)
+            _LOG.info("Own domains as the new one: %d of %d begun", begun, len(playing))
+            yield delayed(_score_turn)(
+                model, X, labels, domain, some, together, weight=weight, pooled=pooled, answer=answer, by=by
             )
 
-    return DomainEvaluation(tuple(Parallel(n_jobs=model.n_jobs)(rounds())))
+    made = {one.domain: one for turn in Parallel(n_jobs=model.n_jobs)(rounds()) for one in turn}
+    sizes = {name: len(rows) for name, rows in rows_by_domain(domain)}
+    return DomainEvaluation(tuple(made.get(name) or too_few(name, sizes[name], by) for name in names))
+
+
+def able_to_play(domain: npt.NDArray[Any]) -> list[Any]:
+    """Domains with rows enough to play the new one, in order of first appearance."""
+    sizes = Counter(domain.tolist())
+    return [name for name, n_rows in sizes.items() if n_rows >= _FEWEST_ROWS]
+
+
+def turns(names: Sequence[Any]) -> list[list[Any]]:
+    """Domains that are left out together: each by itself, or groups where there are many.
+
+    Examples
+    --------
+    >>> turns(["a", "b"]), len(turns(range(161))), turns(range(161))[0]
+    ([['a'], ['b']], 20, [0, 20, 40, 60, 80, 100, 120, 140, 160])
+    """
+    return [list(names[first::MOST_FITS]) for first in range(min(MOST_FITS, len(names)))]
+
+
+def too_few(name: Any, n_rows: int, metric: str) -> DomainScores:
+    """What is said of a domain that has not rows enough."""
+    rows = "1 row is" if n_rows == 1 else f"{n_rows} rows are"
+    return skipped(name, n_rows, f"{rows} too few to adapt to and to score", metric)
+
+
+def _score_turn(
+    model: StableFeatureBoosting,
+    X: Any,
+    labels: npt.NDArray[Any],
+    domain: npt.NDArray[Any],
+    some: IntArray,
+    together: Sequence[Any],
+    *,
+    weight: FloatArray | None,
+    pooled: Any,
+    answer: str,
+    by: str,
+) -> list[DomainScores]:
+    left_out = set(together)
+    rest = some[[name not in left_out for name in domain[some].tolist()]]
+    places = {name: np.flatnonzero(domain == name) for name in together}
+    try:
+        return score_as_new(
+            model,
+            (_safe_indexing(X, rest), labels[rest], domain[rest]),
+            {name: (_safe_indexing(X, rows), labels[rows]) for name, rows in places.items()},
+            weight=None if weight is None else weight[rest],
+            pooled=pooled,
+            answer=answer,
+            metric=by,
+        )
+    except ValueError:
+        if len(together) == 1:
+            raise
+    # Without all of them something is missing, such as a class that they alone have.
+    alone: dict[str, Any] = {"weight": weight, "pooled": pooled, "answer": answer, "by": by}
+    return [one for name in together for one in _score_turn(model, X, labels, domain, some, [name], **alone)]
 
 
 def metric_of(model: StableFeatureBoosting, metric: str | None = None) -> str:
@@ -99,26 +159,31 @@ def metric_of(model: StableFeatureBoosting, metric: str | None = None) -> str:
 
 def score_as_new(
     model: StableFeatureBoosting,
-    name: Any,
     rest: tuple[Any, Any, Any],
-    new: tuple[Any, Any],
+    new: Mapping[Any, tuple[Any, Any]],
     *,
     weight: FloatArray | None = None,
     pooled: Any = None,
     answer: str = "best",
     metric: str | None = None,
-) -> DomainScores:
-    """Let the domain `name` play the new one: a clone of `model` learns from the rest, (X, y, domain)."""
+) -> list[DomainScores]:
+    """Let each of `new`, (X, y) by name, play the new one: a clone of `model` learns from the rest.
+
+    The `rest` is (X, y, domain), without all of them. Each is answered by itself.
+    """
     with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
         fitted = clone(model)
-        if fitted.validation_domain is not None and fitted.validation_domain == name:
-            fitted.set_params(validation_domain=None)  # it is the new domain now
+        if fitted.validation_domain is not None and fitted.validation_domain in new:
+            fitted.set_params(validation_domain=None)  # it is a new domain now
         X, y, domain = rest
-        facing = new[0] if len(new[1]) >= _FEWEST_ROWS else None
+        facing = [rows for rows, _ in new.values()]
         fitted._fit(X, y, domain, weight, play=fitted.play, choosing=answer == "best", facing=facing)
         if pooled is not None or fitted.pooled_ is None:
             pooled = fit_pooled(fitted, X, y, weight, pooled)
-        return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
+        return [
+            replace(compare_on_domain(fitted, pooled, *rows, answer, metric), domain=name)
+            for name, rows in new.items()
+        ]
 
 
 def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray:
@@ -154,7 +219,7 @@ def compare_on_domain(
     """
     y_new, by = np.asarray(y_new), metric_of(fitted, metric)
     if len(y_new) < _FEWEST_ROWS:
-        return skipped(None, len(y_new), f"{len(y_new)} rows are too few to adapt to and to score", by)
+        return too_few(None, len(y_new), by)
     price = fitted._costs()
     position = class_positions(fitted.classes_, y_new)
     # The decision is in the result; a warning per domain would say it twice.
@@ -171,7 +236,7 @@ def compare_on_domain(
     given = adapted.predict_proba(X_new)
     if adapted.best is None and adapted.head_ is not None:
         answers["boosted"] = given
-    proba = answers | {"adapted": given, "labelled": labelled}
+    proba = answers | {ANSWER: given, "labelled": labelled}
     scores = {
         name: score_predictions(position, said, price, None if name in COMPARED else by)
         for name, said in proba.items()
@@ -181,7 +246,7 @@ def compare_on_domain(
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
-        scores={method: scores[method] for method in COMPARED},
+        scores=ByAnswer((method, scores[method]) for method in COMPARED),
         p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
         candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),

@@ -36,7 +36,7 @@ def score_predictions(
 
 
 def is_skewed(shares: Sequence[Sequence[float]]) -> bool:
-    """Whether the rarest class is, over some domains, rarer than half of its even share.
+    """Whether the smallest class has, over some domains, less than half of its even share.
 
     Accuracy then says little of it, and AUROC and balanced accuracy more.
 
@@ -45,5 +45,25 @@ def is_skewed(shares: Sequence[Sequence[float]]) -> bool:
     >>> is_skewed([(0.9, 0.1), (0.8, 0.2)]), is_skewed([(0.6, 0.4)]), is_skewed([])
     (True, False, False)
     """
+    known = mean_shares(shares)
+    return bool(known) and min(known) < 0.5 / len(known)
+
+
+def is_rare(shares: Sequence[Sequence[float]]) -> bool:
+    """Whether the smallest class has, over some domains, no more than a fifth of its even share.
+
+    One in ten of two classes: what people call rare.
+
+    Examples
+    --------
+    >>> is_rare([(0.9, 0.1)]), is_rare([(0.76, 0.24)]), is_rare([])
+    (True, False, False)
+    """
+    known = mean_shares(shares)
+    return bool(known) and min(known) <= 0.2 / len(known)
+
+
+def mean_shares(shares: Sequence[Sequence[float]]) -> list[float]:
+    """Of the classes, each domain counting the same; none where none is known."""
     known = [row for row in shares if len(row)]
-    return bool(known) and float(np.min(np.mean(known, axis=0))) < 0.5 / len(known[0])
+    return np.mean(known, axis=0).tolist() if known else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -195,14 +195,14 @@ def learn_answers(
     weight: FloatArray | None,
     choices: Choices,
     choosing: bool = True,
-    facing: Any = None,
+    facing: Sequence[Any] | None = None,
 ) -> tuple[PooledClassifier | None, Experience | None]:
     """Fit the pooled classifier, and let own domains play the new one; None for what cannot be had.
 
-    `taken` are the stable and the unstable columns of X, as the model reads them. `facing` are the only rows
-    that the model will ever adapt to, if they are known: where nothing in them changed, nobody asks what
-    would help after a change, and own domains play as they are; and nobody asks how good an answer is. So it
-    is without `choosing`, too: then own domains only say what is usual.
+    `taken` are the stable and the unstable columns of X, as the model reads them. `facing` are the rows of
+    the only domains that the model will ever adapt to, if they are known: where nothing in them changed,
+    nobody asks what would help after a change, and own domains play as they are; and nobody asks how good an
+    answer is. So it is without `choosing`, too: then own domains only say what is usual.
     """
     own = (model.stable_columns_, model.unstable_columns_)
     try:
@@ -292,7 +292,8 @@ def learn_answers(
         groups=numbers,
         learner=words,
         changed=lambda reference: (
-            choosing and (facing is None or _may_have_changed(model, pooled, facing, reference))
+            choosing
+            and (facing is None or any(_may_have_changed(model, pooled, rows, reference) for rows in facing))
         ),
         foretelling=choosing and facing is None,
     )

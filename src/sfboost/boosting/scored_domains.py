@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, METRICS, shown
+from sfboost.boosting.by_answer import ANSWER, ByAnswer
 from sfboost.boosting.metrics import is_skewed
 
 #: What is compared, in the order in which it is shown.
-COMPARED = ("stable", "adapted", "pooled", "labelled")
+COMPARED = ("stable", ANSWER, "pooled", "labelled")
+
+#: What is decided of a domain that could not play the new one.
+SKIPPED = "skipped"
 
 _UNKNOWN = float("nan")
 # Of domains that were skipped for one reason, so many are named.
 _MOST_NAMES = 5
+# Letters of a domain's name in a table.
+_NARROWEST, _WIDEST = 16, 32
 
 
 @dataclass(frozen=True)
@@ -64,15 +71,15 @@ class DomainScores:
     @property
     def regret(self) -> float:
         """By how much the best candidate is better than the answer."""
-        ours = self.scores["adapted"].get(self.metric, _UNKNOWN)
+        ours = self.scores[ANSWER].get(self.metric, _UNKNOWN)
         return _sign(self.metric) * (self.candidates.get(self.best, _UNKNOWN) - ours)
 
 
 @dataclass(frozen=True, repr=False)
 class DomainEvaluation:
-    """One `DomainScores` per training domain. Prints as a table; `to_frame` gives a DataFrame.
+    """One `DomainScores` per training domain. Prints as a table of those that played; `to_frame` has all.
 
-    Methods compared: `stable` (no adaptation), `adapted` (the answer, labels hidden), `pooled` (one
+    Methods compared: `stable` (no adaptation), `answer` (labels hidden), `pooled` (one
     classifier of all features, fitted to all other domains), `labelled` (adapted with the domain's own
     labels, cross-fitted: what labels would be worth; printed as ORACLE).
     """
@@ -90,22 +97,22 @@ class DomainEvaluation:
 
     @property
     def gains(self) -> list[float]:
-        """By how much `adapted` is better than `stable` in each domain."""
+        """By how much the answer is better than `stable` in each domain."""
         return self.gains_over("stable")
 
     def gains_over(self, method: str) -> list[float]:
-        """By how much `adapted` is better than another method in each domain."""
+        """By how much the answer is better than another method in each domain."""
         sign, metric = _sign(self.metric), self.metric
-        return [sign * (d.scores["adapted"][metric] - d.scores[method][metric]) for d in self.domains]
+        return [sign * (d.scores[ANSWER][metric] - d.scores[method][metric]) for d in self.domains]
 
     @property
     def gain(self) -> float:
-        """By how much `adapted` is better than `stable`, the mean over the domains."""
+        """By how much the answer is better than `stable`, the mean over the domains."""
         return _mean(self.gains)
 
     @property
     def regret(self) -> float:
-        """By how much the best candidate is better than `adapted`, the mean over the domains."""
+        """By how much the best candidate is better than the answer, the mean over the domains."""
         return _mean([domain.regret for domain in self.domains])
 
     def rows(self) -> list[dict[str, Any]]:
@@ -127,26 +134,38 @@ class DomainEvaluation:
 
     @property
     def skewed(self) -> bool:
-        """Whether a class is so rare that accuracy says little of it."""
+        """Whether the smallest class has so little of its even share that accuracy says little of it."""
         return is_skewed([domain.shares for domain in self.domains])
 
+    @property
+    def scored(self) -> tuple[DomainScores, ...]:
+        """The domains that played the new one; the others were skipped."""
+        return tuple(domain for domain in self.domains if domain.decision != SKIPPED)
+
     def __str__(self) -> str:
+        left_out = {str(d.domain): d.reason for d in self.domains if d.decision == SKIPPED}
+        return "\n".join([*([self.table()] if self.scored else []), *why_skipped(left_out)])
+
+    def table(self) -> str:
+        """What came of each domain that played, and the means."""
         metric = self.metric
+        longest = max((len(str(d.domain)) for d in self.scored), default=0)
+        line = partial(_cells, min(max(longest, _NARROWEST), _WIDEST))
         every = ("accuracy", "balanced_accuracy", "log_loss", *("auroc",) * self.skewed)
         more = tuple(name for name in every if name != metric)
-        lines = [_line(_short(metric), "stable", "answer", "pooled", "ORACLE", "regret")]
-        for d in self.domains:
+        lines = [line(_short(metric), "stable", "answer", "pooled", "ORACLE", "regret")]
+        for d in self.scored:
             scores = [d.scores[method][metric] for method in COMPARED]
-            lines.append(_line(d.domain, *(shown(metric, value, "") for value in (*scores, d.regret))))
+            lines.append(line(d.domain, *(shown(metric, value, "") for value in (*scores, d.regret))))
         means = [self.mean(method, metric) for method in COMPARED]
-        lines.append(_line("mean", *(shown(metric, value, "") for value in (*means, self.regret))))
-        lines += ["", _line("the answer", *map(_short, more), "p")]
+        lines.append(line("mean", *(shown(metric, value, "") for value in (*means, self.regret))))
+        lines += ["", line("the answer", *map(_short, more), "p")]
         lines[-1] += "  decision"
-        for d in self.domains:
-            cells = [shown(metric, d.scores["adapted"][metric], "") for metric in more]
+        for d in self.scored:
+            cells = [shown(metric, d.scores[ANSWER][metric], "") for metric in more]
             told = d.decision + ", cannot tell" * d.unclear
-            lines.append(f"{_line(d.domain, *cells, _p(d.p_value))}  {told}")
-        lines.append(_line("mean", *(shown(metric, self.mean("adapted", metric), "") for metric in more)))
+            lines.append(f"{line(d.domain, *cells, _p(d.p_value))}  {told}")
+        lines.append(line("mean", *(shown(metric, self.mean(ANSWER, metric), "") for metric in more)))
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -155,7 +174,7 @@ class DomainEvaluation:
 def skipped(domain: Any, n_rows: int, reason: str, metric: str = "accuracy") -> DomainScores:
     """What is said of a domain that could not be scored."""
     unknown = dict.fromkeys((*METRICS, metric), _UNKNOWN)
-    return DomainScores(domain, n_rows, "skipped", reason, dict.fromkeys(COMPARED, unknown), metric=metric)
+    return DomainScores(domain, n_rows, SKIPPED, reason, ByAnswer.fromkeys(COMPARED, unknown), metric=metric)
 
 
 def why_skipped(reasons: Mapping[str, str]) -> list[str]:
@@ -195,8 +214,8 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(known)) if known else _UNKNOWN
 
 
-def _line(name: Any, *cells: str) -> str:
-    return f"{name!s:<16.16}" + "".join(f"{cell:>10}" for cell in cells)
+def _cells(width: int, name: Any, *cells: str) -> str:
+    return f"{name!s:<{width}.{width}}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def _p(value: float) -> str:

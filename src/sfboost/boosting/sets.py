@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import unwarned
-from sfboost.boosting.evaluation import class_positions
+from sfboost.boosting.evaluation import class_positions, turns
 from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import EncodingWarning
@@ -24,7 +24,7 @@ def calibrate_sets(
     """Prediction sets whose coverage is calibrated on left-out domains.
 
     Each domain in turn plays the new one, as in `evaluate`: a clone of the model is fitted to the others and
-    adapted to it with its labels hidden.
+    adapted to it with its labels hidden. Many domains are left out in groups.
 
     Parameters
     ----------
@@ -45,11 +45,13 @@ def calibrate_sets(
             "rows of two domains or more."
         )
     probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
-    for _, inside in parts:
-        rest = np.setdiff1d(np.arange(len(labels)), inside)
+    for together in turns([inside for _, inside in parts]):
+        rest = np.setdiff1d(np.arange(len(labels)), np.concatenate(together))
         with unwarned(EncodingWarning):  # `fit` has told of it
             fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
+        for inside in together:
             here = _safe_indexing(X, inside)
-            proba = fitted.adapt(here, **how).predict_proba(here)
-        probas[np.ix_(inside, np.searchsorted(classes, fitted.classes_))] = proba
+            with unwarned(EncodingWarning):
+                proba = fitted.adapt(here, **how).predict_proba(here)
+            probas[np.ix_(inside, np.searchsorted(classes, fitted.classes_))] = proba
     return PredictionSets.calibrate(probas, class_positions(classes, labels), domain)

@@ -20,6 +20,8 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.boosting.playing import feature_groups, raw_log_proba
 from sfboost.boosting.rows import Splits, check_frozen_classes, enough_rows
+from sfboost.encoding import is_frame
+from sfboost.encoding.cells import text_columns
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn
@@ -56,7 +58,21 @@ class StableLearner:
             check_frozen_classes(self.estimator, self.classes)
             return self.estimator
         part = None if weight is None else weight[rows]
-        return fit_with_weight(clone(self.estimator), _safe_indexing(X, rows), self.classes[y[rows]], part)
+        try:
+            return fit_with_weight(
+                clone(self.estimator), _safe_indexing(X, rows), self.classes[y[rows]], part
+            )
+        except (ValueError, TypeError) as error:
+            texts = text_columns(X) if is_frame(X) else []
+            if not texts or isinstance(self.estimator, Pipeline):
+                raise
+            name = type(self.estimator).__name__
+            raise ValueError(
+                f"{name} cannot read the stable columns ({error}): {', '.join(map(repr, texts))} "
+                f"{'holds' if len(texts) == 1 else 'hold'} text. Pass a pipeline that encodes it, such as "
+                "stable=make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), "
+                f"{texts}), remainder='passthrough'), {name}())."
+            ) from error
 
     def fit_judge(self, X: Any, y: IntArray, weight: FloatArray | None, rows: IntArray) -> Any:
         """Fit to some rows a classifier that judges others, and is not kept."""

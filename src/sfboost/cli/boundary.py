@@ -99,7 +99,9 @@ def _named(files: Sequence[str], most: int = 5) -> str:
 
 def _wrong_usage(error: Any) -> int:
     sentence, context = error.format_message(), getattr(error, "ctx", None)
-    if sentence:  # without a command, help was printed in its place
+    if type(error).__name__ == "NoArgsIsHelpError":  # what it says is the help, or nothing if it is printed
+        say(*sentence.splitlines(), error=True)
+    elif sentence:
         if context is not None:
             say(
                 *context.get_usage().splitlines(),

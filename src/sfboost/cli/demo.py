@@ -14,6 +14,7 @@ from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.boosting import StableFeatureBoosting
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import compare_on_domain, fit_pooled
 from sfboost.cli.console import say, screen, speaking
 from sfboost.cli.pipes import Console
@@ -24,7 +25,7 @@ from sfboost.tables.writing import whole_output
 METHODS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("pooled", "pooled", {"color": "#b2182b", "marker": "s"}),
     ("stable", "stable", {"color": "#777777", "marker": "o"}),
-    ("adapted", "adapted", {"color": "#2166ac", "marker": "D", "linewidth": 2.5}),
+    (ANSWER, "answer", {"color": "#2166ac", "marker": "D", "linewidth": 2.5}),
     ("labelled", "labelled (ORACLE)", {"color": "#1b7837", "linestyle": "--"}),
 )
 _HEADLINE = 0.1
@@ -55,11 +56,11 @@ def demo(
     told = (
         f"At agreement {_HEADLINE} the colour means the opposite of what it meant in training: the pooled "
         f"classifier is right in {row['pooled']:.0f} % of the rows, the stable one in {row['stable']:.0f} %, "
-        "the adapted one in "
+        "the answer in "
     )
     say(
         "",
-        (told, (f"{row['adapted']:.0f} %", "bold"), f"; with labels it would be {row['labelled']:.0f} %."),
+        (told, (f"{row[ANSWER]:.0f} %", "bold"), f"; with labels it would be {row['labelled']:.0f} %."),
         f"Figure: {figure}",
     )
     if show and has_screen():
@@ -102,8 +103,8 @@ def make_table(accuracy: dict[float, dict[str, float]]) -> Table:
     """One row per agreement; the two that training saw are marked."""
     table = Table(title="Accuracy in % by agreement of colour and label in the new domain")
     table.add_column("agreement", justify="right")
-    for _, title, _ in METHODS:
-        table.add_column(title, justify="right", style="bold" if title == "adapted" else "")
+    for method, title, _ in METHODS:
+        table.add_column(title, justify="right", style="bold" if method == ANSWER else "")
     for agreement, row in accuracy.items():
         seen = " (as in training)" if agreement in (0.9, 0.8) else ""
         table.add_row(f"{agreement:.1f}{seen}", *(f"{row[method]:.1f}" for method, _, _ in METHODS))

@@ -118,13 +118,15 @@ class EachDomain:
             batches = rows.table.to_batches(BATCH_ROWS)
             for batch in predict_batches(self.project, batches, self.name, self.also, many=many):
                 write(batch)
+        remarks = (*self.remarks, *rows.remarks)
         if asked.report is not None:
             with whole_output(asked.report) as part:
                 title, today = f"The domains of {self.name}", datetime.now(UTC).strftime("%Y-%m-%d")
-                page = render_domains(facts, self.project.training, title, self.source, today, command)
+                page = render_domains(
+                    facts, self.project.training, title, self.source, today, command, remarks
+                )
                 part.write_text(page, encoding="utf-8")
             written["report"] = str(asked.report)
-        remarks = (*self.remarks, *rows.remarks)
         voice.note(*remarks)
         values = {"rows": len(domain), "domains": [asdict(fact) for fact in facts], "remarks": list(remarks)}
         files = [f"{what}: {path}" for what, path in written.items()]

@@ -10,8 +10,10 @@ import typer
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import DomainEvaluation
-from sfboost.boosting.evaluation import MOST_ROWS, rows_to_learn
-from sfboost.boosting.scored_domains import why_skipped
+from sfboost.boosting.by_answer import ANSWER
+from sfboost.boosting.evaluation import MOST_FITS, MOST_ROWS, able_to_play, rows_to_learn
+from sfboost.boosting.metrics import is_rare, mean_shares
+from sfboost.boosting.scored_domains import SKIPPED, why_skipped
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.costs import judged_by
@@ -51,6 +53,12 @@ def evaluate(
             f"Of a domain with more than {MOST_ROWS} rows about as many are learned from, drawn at random, "
             "when another one plays the new one: more would not move the scores. Every row is scored."
         )
+    playing = len(able_to_play(training.domain))
+    if playing > MOST_FITS:
+        voice.note(
+            f"{playing} domains play the new one, left out in {MOST_FITS} groups: each is answered by "
+            "itself, by a model that saw none of its group. One by one would take a fit for each."
+        )
     with voice.waiting("Letting each domain play the new one"):
         evaluation = evaluate_domains(training, model)
     values = {
@@ -65,16 +73,19 @@ def evaluate(
 def _words(evaluation: DomainEvaluation) -> list[Line]:
     # A table of several lines: a line break in a name must not make one more.
     shown = DomainEvaluation(tuple(replace(d, domain=plain(str(d.domain))) for d in evaluation.domains))
-    lines: list[Line] = [*str(shown).split("\n")]
+    lines: list[Line] = [*shown.table().split("\n")]
     reasons = {
         kind: {str(d.domain): in_words(d.reason) for d in evaluation.domains if d.decision == kind}
-        for kind in ("kept stable", "skipped")
+        for kind in ("kept stable", SKIPPED)
     }
-    kept = [f"{name}: kept stable, {reason}" for name, reason in reasons["kept stable"].items()]
+    kept = [
+        f"{name}: kept stable. {reason[:1].upper()}{reason[1:]}"
+        for name, reason in reasons["kept stable"].items()
+    ]
     lines += kept[:_MOST_KEPT]
     if len(kept) > _MOST_KEPT:
         lines.append(f"and {len(kept) - _MOST_KEPT} more domains kept stable (--json has all)")
-    lines += why_skipped(reasons["skipped"])
+    lines += why_skipped(reasons[SKIPPED])
     metric = evaluation.metric
     scale, digits, unit = (100, 1, " points") if metric in POINTS else (1, 3, "")
     scale *= -1 if metric in LOSSES else 1
@@ -83,7 +94,9 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
         over = evaluation.gains_over(method)
         if np.isfinite(over).any():
             mean, worst = scale * np.nanmean(over), scale * np.nanmin(over)
-            gains.append(f"{mean:+z.{digits}f}{unit} against {words} ({worst:+z.{digits}f} at worst)")
+            # Of few domains one sees which it is.
+            where = f", {evaluation.domains[int(np.nanargmin(over))].domain}" * (len(over) > _MOST_KEPT)
+            gains.append(f"{mean:+z.{digits}f}{unit} against {words} ({worst:+z.{digits}f} at worst{where})")
     told = f"The answer would have changed {METRIC_NAMES[metric]} by {' and '.join(gains)}."
     regret, most = (
         abs(scale) * value for value in (evaluation.regret, np.nanmax([d.regret for d in evaluation.domains]))
@@ -99,20 +112,19 @@ def _whose(evaluation: DomainEvaluation) -> str:
     """Which candidate it was, if one was better than the answer in half of the domains or more."""
     ahead = Counter(domain.best for domain in evaluation.domains if domain.regret > 0.0)
     name, count = ahead.most_common(1)[0] if ahead else ("", 0)
-    return f"; it was {name!r} in {count} of {len(evaluation.domains)}" * (
-        2 * count >= len(evaluation.domains)
-    )
+    n_played = len(evaluation.scored)
+    return f"; it was {name!r} in {count} of {n_played}" * (2 * count >= n_played)
 
 
 def _beside_accuracy(evaluation: DomainEvaluation) -> list[Line]:
-    """Where a class is rare: means of what says more of it than accuracy does."""
+    """Where classes are skewed: means of what says more of the smallest than accuracy does."""
     if not evaluation.skewed or evaluation.metric != "accuracy":
         return []
     means = []
     for metric, form in (("balanced_accuracy", ".1%"), ("auroc", ".3f")):
-        known = {method: evaluation.mean(method, metric) for method in ("stable", "adapted", "pooled")}
+        known = {method: evaluation.mean(method, metric) for method in ("stable", ANSWER, "pooled")}
         told = [
-            f"{'answer' if method == 'adapted' else method} {value:{form}}"
+            f"{method} {value:{form}}"
             for method, value in known.items()
             if value == value  # that of one class, or of many, has no value
         ]
@@ -121,7 +133,11 @@ def _beside_accuracy(evaluation: DomainEvaluation) -> list[Line]:
         return []
     shown = "; ".join(means).replace("%", " %")
     better = "auroc" if METRIC_NAMES["auroc"] in shown else "balanced_accuracy"
-    return [
-        f"A class is rare, and accuracy says little of it. Means: {shown}. --metric {better} chooses and "
-        "compares by it."
-    ]
+    every = [domain.shares for domain in evaluation.domains]
+    shares = mean_shares(every)
+    why = (
+        f"A class is rare ({min(shares):.0%} of the rows), and accuracy says little of it."
+        if is_rare(every)
+        else f"Always naming the most frequent class would be right in {max(shares):.0%} of the rows."
+    ).replace("%", " %")
+    return [f"{why} Means: {shown}. --metric {better} chooses and compares by it."]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.pipeline import Pipeline
 
 import sfboost
 from sfboost.adaptation.scores import METRIC_NAMES
@@ -60,7 +61,7 @@ def _contents(loaded: Any) -> dict[str, Any]:
         known |= {
             "stable features": list(model.stable_columns_.sources),
             "unstable features": list(model.unstable_columns_.sources or model.unstable_columns_.names),
-            "stable classifier": type(model.stable_).__name__,
+            "stable classifier": type(_last_step(model.stable_)).__name__,
             "training domains": {str(domain.name): domain.n_rows for domain in model.domains_},
         }
         experience = model.training_.experience
@@ -88,6 +89,11 @@ def _contents(loaded: Any) -> dict[str, Any]:
         "reason": decision.reason if adapted is None else adapted.reason_,
         "class shares": dict(zip(map(str, adaptation.classes), adaptation.prior.tolist(), strict=True)),
     }
+
+
+def _last_step(estimator: Any) -> Any:
+    """What classifies, at the end of a pipeline."""
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _words(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def _prepare(
         inside = pc.equal(where_from, hold_out)
         held = table.filter(inside)
         if not held.num_rows:
-            there = ", ".join(str(name) for name in pc.unique(where_from).to_pylist()[:20])
+            there = ", ".join(str(name) for name in pc.unique(where_from).drop_null().to_pylist()[:20])
             raise ValueError(f"No row of {source.name} has {domain} = {hold_out!r}; there are {there}.")
         table = table.filter(pc.fill_null(pc.invert(inside), True))
         if not table.num_rows:
@@ -91,12 +92,13 @@ def _prepare(
     return replace(training, remarks=(*remarks, *training.remarks)), held
 
 
-def require_id(where: str, id: str | None, csv: CsvOptions) -> None:
-    """Refuse an id that a CSV file has not, before the work; what else is read says so when it is."""
-    if id is not None and where != PIPE and not Path(where).is_dir():
+def require_in_file(where: str, columns: Iterable[str], csv: CsvOptions) -> None:
+    """Refuse a CSV file that lacks columns, before the work; what else is read says so when it is."""
+    wanted = list(columns)
+    if wanted and where != PIPE and not Path(where).is_dir():
         source = csv.find(where)
         if source.header:
-            require_columns(source.header, [id], source.name)
+            require_columns(source.header, wanted, source.name)
 
 
 def index_columns(table: pa.Table) -> list[str]:

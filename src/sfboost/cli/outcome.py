@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from sfboost.adaptation.scores import METRIC_NAMES, shown
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import metric_of
 from sfboost.boosting.metrics import is_skewed
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
@@ -16,11 +17,13 @@ from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project, drift_lines
 from sfboost.diagnostics import Performance
 from sfboost.report import ReportFacts, model_card, render
+from sfboost.report.verdict import NO_ANSWER
 from sfboost.tables.writing import whole_output
 
 # Points of accuracy, as a share, that a reader notices.
 _NOTICED = 0.01
 _COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
+_COLOURS |= {"cannot tell": "cyan", NO_ANSWER: "red"}
 
 
 def finish(
@@ -55,10 +58,14 @@ def tell(
     `n_rows` is the number of all rows, where the facts are of some.
     """
     voice.note(*facts.remarks)
-    kind = facts.headline.kind
+    first = facts.headline
     lines: list[Line] = [
-        ((kind, f"bold {_COLOURS[kind]}"), f": {facts.headline.sentence} {facts.headline.count}".rstrip()),
-        facts.headline.because,
+        (
+            (first.kind, f"bold {_COLOURS[first.tone or first.kind]}"),
+            f": {first.sentence} {first.count}".rstrip(),
+        ),
+        first.because,
+        *([first.advice] if first.tone == NO_ANSWER else []),
     ]
     lines += drift_lines(facts.training)
     usual = ["accuracy", "balanced_accuracy", "auroc"][: 3 if is_skewed([facts.prior]) else 1]
@@ -66,13 +73,13 @@ def tell(
         named = METRIC_NAMES[metric]
         if facts.scores is not None and metric in facts.scores.metrics:
             scores = ", ".join(
-                f"{_said(method)} {shown(metric, values[metric])}"
+                f"{method} {shown(metric, values[metric])}"
                 for method, values in facts.scores.by_method.items()
             )
             lines.append(f"{named} on the {facts.scores.n_rows} labels that were given: {scores}")
         if facts.foretold is not None:
             told = ", ".join(
-                f"{_said(name)} {shown(metric, one.value[metric], digits=0)} ("
+                f"{name} {shown(metric, one.value[metric], digits=0)} ("
                 + " to ".join(shown(metric, end[metric], "", 0) for end in (one.lower, one.upper))
                 + ")"
                 for name, one in facts.foretold.items()
@@ -84,7 +91,7 @@ def tell(
     if alarming:
         names = ", ".join(f"{check.name} ({check.where}): {check.verdict}" for check in alarming)
         # Whoever reads of four violations beside "use all features as trained" must know whose they are.
-        whose = " of the other answers" if kind == "pooled" else ""
+        whose = " of the other answers" if first.kind == "pooled" else ""
         lines.append(f"assumptions{whose} in doubt: {names}")
     lines += [f"{what}: {path}" for what, path in written.items()]
     values = as_values(project, facts) | {"files": written}
@@ -95,14 +102,10 @@ def _caution(foretold: Mapping[str, Performance] | None) -> list[Line]:
     """Where the stable features think better of themselves than the answer does: nobody chose by that."""
     if foretold is None:
         return []
-    stable, answer = (foretold[name].value["accuracy"] for name in ("stable", "adapted"))
+    stable, answer = (foretold[name].value["accuracy"] for name in ("stable", ANSWER))
     if stable - answer < _NOTICED:
         return []
     return ["(the stable features are taken at their own word there; which is better, your own domains say)"]
-
-
-def _said(method: str) -> str:
-    return "answer" if method == "adapted" else method
 
 
 def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sfboost.adaptation.costs import decided
 from sfboost.boosting import AdaptedDomains
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.cli.project import Project, check_id, prediction_columns
 from sfboost.encoding.cells import as_text
 from sfboost.marginal.probabilities import FloatArray
@@ -95,7 +96,7 @@ def _predict(
         decisions = [many.decision_[name] for name in names]
     elif project.adapted is not None:
         joint, decisions = project.adapted.predict_proba(X), [project.adapted.decision_] * len(X)
-    said = {"adapted": joint, "stable": stable}
+    said = {ANSWER: joint, "stable": stable}
     if "pooled" in also:
         said["pooled"] = project.pooled_proba(X)
     best = decided(joint, project.model._costs() if costs is None else costs)

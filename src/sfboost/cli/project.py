@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,12 +14,16 @@ import numpy as np
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, DomainScores, StableFeatureBoosting
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import (
+    able_to_play,
     default_classifier,
     metric_of,
     pooled_proba,
     rows_to_learn,
     score_as_new,
+    too_few,
+    turns,
 )
 from sfboost.boosting.scored_domains import skipped
 from sfboost.encoding import Encoder
@@ -206,13 +211,16 @@ def evaluate_domains(
             "none left to train on."
         )
     some = rows_to_learn(configure(training, settings), training.y, training.domain)
-    scores = []
-    for done, name in enumerate(in_order(training.domains)):
-        _LOG.info("Own domains as the new one: %d of %d done", done, len(training.domains))
-        scores.append(_score_domain(training, settings, name, some, answer))
+    playing = able_to_play(training.domain)
+    made: dict[str, DomainScores] = {}
+    for together in turns(in_order(playing)):
+        _LOG.info("Own domains as the new one: %d of %d done", len(made), len(playing))
+        made |= {one.domain: one for one in _score_turn(training, settings, together, some, answer)}
+    sizes, by = Counter(training.domain.tolist()), metric_of(settings)
+    scores = tuple(made.get(name) or too_few(name, sizes[name], by) for name in in_order(training.domains))
     if all(score.decision == "skipped" for score in scores):
         raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
-    return DomainEvaluation(tuple(scores))
+    return DomainEvaluation(scores)
 
 
 def in_order(names: Sequence[str]) -> list[str]:
@@ -229,19 +237,22 @@ def in_order(names: Sequence[str]) -> list[str]:
         return list(names)
 
 
-def _score_domain(
+def _score_turn(
     training: TrainingTable,
     settings: StableFeatureBoosting,
-    name: str,
+    together: Sequence[str],
     some: IntArray,
     answer: str,
-) -> DomainScores:
-    rest, here = training.hold_out(name, some)
+) -> list[DomainScores]:
     try:
-        rows, new = (rest.X, rest.y, rest.domain), (here.X, here.labels)
-        return score_as_new(configure(rest, settings), name, rows, new, answer=answer)
+        rest, here = training.hold_out(together, some)
+        rows, new = (rest.X, rest.y, rest.domain), {name: (h.X, h.labels) for name, h in here.items()}
+        return score_as_new(configure(rest, settings), rows, new, answer=answer)
     except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
-        return skipped(name, len(here.X), in_options(str(error)), metric_of(settings))
+        if len(together) == 1:
+            n_rows = int((training.domain == together[0]).sum())
+            return [skipped(together[0], n_rows, in_options(str(error)), metric_of(settings))]
+    return [one for name in together for one in _score_turn(training, settings, [name], some, answer)]
 
 
 def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:
@@ -315,7 +326,7 @@ def class_names(project: Project) -> list[str]:
 def prediction_columns(classes: Any, also: Sequence[str] = ()) -> list[str]:
     """Columns of the predictions beside the id."""
     names = np.asarray(classes).tolist()
-    kinds = dict.fromkeys(("adapted", "stable", *also))
+    kinds = dict.fromkeys((ANSWER, "stable", *also))
     return ["prediction", "decision", *(f"{kind}_{name}" for kind in kinds for name in names)]
 
 

@@ -13,7 +13,7 @@ from sfboost.cli.collisions import is_same_file, refuse_collisions
 from sfboost.cli.console import speaking
 from sfboost.cli.costs import judged_by
 from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many, refuse_for_many
-from sfboost.cli.inputs import read_new, read_training, require_id, take_new
+from sfboost.cli.inputs import read_new, read_training, require_in_file, take_new
 from sfboost.cli.outcome import finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
 from sfboost.cli.predictions import check_also, predict_batches
@@ -21,6 +21,7 @@ from sfboost.cli.project import check_id, learn
 from sfboost.cli.streams import adapt_blocks, adapt_table, is_long
 from sfboost.tables.reading import PIPE
 from sfboost.tables.roles import split
+from sfboost.tables.sources import require_table
 from sfboost.tables.writing import open_table, resolve
 
 
@@ -80,7 +81,8 @@ def run(
             "--hold-out DOMAIN to let one of its domains play the new one."
         )
     if new is not None:
-        require_id(new, columns.id, csv)
+        require_table(new)
+        require_in_file(new, [] if columns.id is None else [columns.id], csv)
         if (
             (adapting.labels or adapting.card)
             and new != PIPE
@@ -88,7 +90,10 @@ def run(
         ):
             refuse_for_many(adapting)  # before the work, not after it
     training, held = read_training(train, columns, csv, hold_out)
-    check_id(training.roles.id, np.unique(training.y), others)  # before the work, not after it
+    # Before the work, not after it.
+    check_id(training.roles.id, np.unique(training.y), others)
+    if new is not None:
+        require_in_file(new, (column.name for column in training.encoder.columns), csv)
     with voice.waiting("Fitting"):
         model = judged_by(o.make_model(context), counting, training.y)
         # A leak asks for the safe answer.

@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.feather as feather
 
 from sfboost.adaptation.row_sample import row_keys
 from sfboost.cli.options import CsvOptions
 from sfboost.encoding.cells import as_text
+from sfboost.notices import left_out
 from sfboost.streaming import find_blocks
 from sfboost.streaming.blocks import BATCH_ROWS
 from sfboost.tables.reading import PIPE, Source, open_batches
@@ -39,22 +41,27 @@ class DomainSample:
 
     def __init__(self, domain: str, most: int) -> None:
         self.domain, self.most = domain, most
-        self.n_rows = self._gathered = 0
+        self.n_rows = self.n_nowhere = self._gathered = 0
         self._parts: list[pa.Table] = []
         self._keys: list[npt.NDArray[np.uint64]] = []
         self._limits: dict[str, np.uint64] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Look at some more rows."""
+        self.n_rows += batch.num_rows
+        known = pc.is_valid(as_text(batch.column(self.domain), self.domain))
+        batch = batch.filter(known)
+        self.n_nowhere += len(known) - batch.num_rows
+        if not batch.num_rows:
+            return
         keys = _keys(batch)
         names = as_text(batch.column(self.domain), self.domain).dictionary_encode()
-        codes = names.indices.fill_null(len(names.dictionary)).to_numpy(zero_copy_only=False)
+        codes = names.indices.to_numpy(zero_copy_only=False)
         highest = np.uint64(2**64 - 1)
-        limits = [self._limits.get(name, highest) for name in (*names.dictionary.to_pylist(), "")]
+        limits = [self._limits.get(name, highest) for name in names.dictionary.to_pylist()]
         low = keys <= np.array(limits, dtype=np.uint64)[codes]
         self._parts.append(pa.Table.from_batches([batch]).filter(pa.array(low)))
         self._keys.append(keys[low])
-        self.n_rows += batch.num_rows
         self._gathered += int(low.sum())
         if self._gathered > _GATHERED:
             self.table()
@@ -64,9 +71,7 @@ class DomainSample:
         """The sample so far, in an order that its rows decide."""
         table = pa.concat_tables(self._parts, promote_options="permissive")
         keys = np.concatenate(self._keys)
-        names = np.array(
-            as_text(table.column(self.domain), self.domain).fill_null("").to_pylist(), dtype=object
-        )
+        names = np.array(as_text(table.column(self.domain), self.domain).to_pylist(), dtype=object)
         order = np.lexsort((keys, names))
         first = np.flatnonzero(np.append(True, names[order][1:] != names[order][:-1]))
         rank = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
@@ -117,7 +122,11 @@ def sampled(where: str, domain: str, most: int, csv: CsvOptions) -> Iterator[tup
         raise ValueError(f"{where} holds CSV and other tables: put those of one kind into a folder.")
     if not sample.n_rows:
         raise ValueError(f"{where} has no rows: at least one row is needed.")
-    table, name = sample.table(), Path(where).name if where != PIPE else "standard input"
+    name = Path(where).name if where != PIPE else "standard input"
+    if sample.n_nowhere == sample.n_rows:
+        raise ValueError(f"Every row of {name} lacks its {domain!r}: training needs the domain of each row.")
+    table = sample.table()
+    nowhere = f" {left_out(sample.n_nowhere, domain)}" if sample.n_nowhere else ""
     with TemporaryDirectory(prefix="sfboost-") as folder:
         if kinds == {True}:
             place = Path(folder) / "sample.csv"
@@ -130,5 +139,5 @@ def sampled(where: str, domain: str, most: int, csv: CsvOptions) -> Iterator[tup
         yield (
             replace(found, name=name),
             f"Fitted to a sample: {table.num_rows} of the {sample.n_rows} rows of {name}, at most {most} of "
-            "each domain (--sample).",
+            f"each domain (--sample).{nowhere}",
         )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfboost.datasets.contract import Dataset, Domain, as_names
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import refuse_twin_names
-from sfboost.notices import warn
+from sfboost.notices import left_out, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,9 +57,9 @@ def from_table(
 
     Notes
     -----
-    Rows of training domains that lack a label are left out, with a warning. Numbers and truth values stay
-    numbers; all else becomes text, and codes that look like numbers stay codes in a categorical column. Dates
-    are refused: which part of a date matters is not ours to guess.
+    Rows without a domain, and rows of training domains that lack a label, are left out with a warning.
+    Numbers and truth values stay numbers; all else becomes text, and codes that look like numbers stay codes
+    in a categorical column. Dates are refused: which part of a date matters is not ours to guess.
 
     Examples
     --------
@@ -74,11 +74,12 @@ def from_table(
     stable, unstable = _optional_list(stable_features), _optional_list(unstable_features)
     dropped = list(drop)
     _check_columns(table, [target, domain, *dropped, *(stable or []), *(unstable or [])])
+    table = _with_domain(table, domain)
     features = table.drop(columns=list(dict.fromkeys([target, domain, *dropped])))
     _check_apart(features, stable, unstable)
     for column in features.columns:  # `assign` would take a column named "self" for itself
         features[column] = _plain(features[column])
-    where = _domain_of(table, domain)
+    where = table[domain].astype(str).to_numpy(dtype=object)
     y, classes = _labels(table[target])
     names = list(dict.fromkeys(where.tolist()))
     held = as_names(test), as_names(validate)
@@ -91,7 +92,7 @@ def from_table(
         )
     unlabelled = np.isin(where, train) & (y == UNLABELLED)
     if unlabelled.any():
-        warn(f"{unlabelled.sum()} rows have no {target!r} and are left out.", EncodingWarning)
+        warn(left_out(int(unlabelled.sum()), target), EncodingWarning)
         features, y, where = features[~unlabelled], y[~unlabelled], where[~unlabelled]
     domains = tuple(Domain(n, features[where == n].reset_index(drop=True), y[where == n]) for n in names)
     return Dataset(
@@ -182,11 +183,14 @@ def _check_apart(features: pd.DataFrame, stable: list[str] | None, unstable: lis
         )
 
 
-def _domain_of(table: pd.DataFrame, domain: str) -> NDArray[Any]:
-    n_missing = int(table[domain].isna().sum())
-    if n_missing:
-        raise ValueError(f"{n_missing} rows have no {domain!r}; each row needs a domain. Fill or drop them.")
-    return table[domain].astype(str).to_numpy(dtype=object)
+def _with_domain(table: pd.DataFrame, domain: str) -> pd.DataFrame:
+    """The rows that say what domain they are of."""
+    known = table[domain].notna()
+    if not known.any():
+        raise ValueError(f"No row says its {domain!r}: each row needs a domain.")
+    if not known.all():
+        warn(left_out(int((~known).sum()), domain), EncodingWarning)
+    return table[known]
 
 
 def _labels(target: pd.Series[Any]) -> tuple[NDArray[np.int64], tuple[Hashable, ...]]:

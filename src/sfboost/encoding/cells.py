@@ -124,3 +124,9 @@ def _plain_cells(native: Any) -> list[Any]:
 
 def _holds_text_or_truth(native: Any) -> bool:
     return any(isinstance(cell, (str, bool, np.bool_)) for cell in native.tolist())
+
+
+def text_columns(rows: Any) -> list[str]:
+    """Names of the columns of a frame that hold text or categories."""
+    frame = nw.from_native(rows, eager_only=True)
+    return [name for name in frame.columns if kind_of(as_series(frame[name])) == "category"]

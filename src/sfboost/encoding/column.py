@@ -26,6 +26,8 @@ _MOST_CATEGORIES = 100
 # A text that begins like this is a day, or a moment of one.
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")
 
+_WHOLE_DATE = re.compile(rf"({_DATE.pattern})([ T]\d\d?:\d\d.*)?")
+
 
 class NoFeatureError(ValueError):
     """A column that is neither number nor category. A table may have several: `told` names them all."""
@@ -82,7 +84,8 @@ class Column:
             return cls(name, fill=float(np.median(finite)) if len(finite) else 0.0, kind=kind)
         cells = values.to_arrow()
         text = as_text(cells, name)
-        if not categorical and not arrow().types.is_dictionary(cells.type):
+        plain_text = not arrow().types.is_dictionary(cells.type)
+        if not categorical and plain_text:
             refuse_spoilt_numbers(name, text)
         counts = text.drop_null().value_counts().to_pylist()
         if len(counts) > _MOST_CATEGORIES:
@@ -93,6 +96,10 @@ class Column:
                 f"{_MOST_CATEGORIES})",
                 date=bool(_DATE.match(example)),
             )
+        free = plain_text and not categorical
+        if free and counts and all(_WHOLE_DATE.fullmatch(entry["values"]) for entry in counts):
+            held = f"dates, such as {counts[0]['values']!r}"
+            raise NoFeatureError(name, f"{held} (--categorical {name} takes each for a kind)", date=True)
         counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
         return cls(name, levels=tuple(entry["values"] for entry in counts), kind="category")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, shown
-from sfboost.boosting.scored_domains import COMPARED
+from sfboost.boosting.scored_domains import COMPARED, why_skipped
 from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts, labels_used
 from sfboost.report.own_domains import mean_of, own_domains
@@ -61,7 +61,11 @@ def _domains(facts: ReportFacts) -> str:
 def _evaluation(training: TrainingFacts) -> str:
     if not training.evaluation:
         return "Not measured."
-    domains = own_domains(training.evaluation)
+    every = own_domains(training.evaluation)
+    domains = [domain for domain in every if not domain.skipped]
+    left_out = why_skipped({one.name: in_words(one.skipped) for one in every if one.skipped})
+    if not domains:
+        return " ".join(f"{_text(sentence.rstrip('.'))}." for sentence in left_out)
     metric = domains[0].metric
     told = (
         "Each training domain played the new one, with its labels hidden; then they scored, by "
@@ -72,7 +76,9 @@ def _evaluation(training: TrainingFacts) -> str:
         for d in (*domains, mean_of(domains))
     ]
     head = ("as the new domain", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")
-    return f"{told}\n\n{_table(head, lines)}"
+    return "\n\n".join(
+        (told, _table(head, lines), *(f"{_text(sentence.rstrip('.'))}." for sentence in left_out))
+    )
 
 
 def _here(facts: ReportFacts) -> str:
@@ -89,16 +95,13 @@ def _here(facts: ReportFacts) -> str:
             "figures were on own domains, in nine of ten:"
         )
         rows = [
-            ("answer" if name == "adapted" else name, *(_within(told, m) for m in ("accuracy", "log_loss")))
+            (name, *(_within(told, m) for m in ("accuracy", "log_loss")))
             for name, told in facts.foretold.items()
         ]
         lines.append(_table(("method", "accuracy", "log loss"), rows))
     if facts.scores is not None:
         metrics, by_method = facts.scores.metrics, facts.scores.by_method
-        rows = [
-            ("answer" if name == "adapted" else name, *(shown(m, values[m]) for m in metrics))
-            for name, values in by_method.items()
-        ]
+        rows = [(name, *(shown(m, values[m]) for m in metrics)) for name, values in by_method.items()]
         lines.append(f"Scores on {facts.scores.n_rows} labels, which nothing was fitted to:")
         lines.append(_table(("method", *(METRIC_NAMES[m] for m in metrics)), rows))
     return "\n\n".join(lines)

@@ -100,10 +100,11 @@ def render_domains(
     source: str = "",
     made: str = "",
     command: str = "",
+    remarks: Sequence[str] = (),
 ) -> str:
     """The page. Everything that came from a table is escaped, and only our own few lines of script run.
 
-    `made` is the date to show, and `command` what was typed to make it, if any.
+    `made` is the date to show, and `command` what was typed to make it, if any; `remarks` are on the rows.
     """
     counts = Counter(fact.decision for fact in facts)
     return fill(
@@ -114,6 +115,7 @@ def render_domains(
         source=source,
         made=made,
         command=command,
+        remarks=remarks,
         version=sfboost.__version__,
         advice=[(counts[kind], words) for kind, words in _ADVICE.items() if counts[kind]],
         script=_SORT,

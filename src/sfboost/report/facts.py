@@ -12,6 +12,7 @@ import numpy.typing as npt
 import sfboost
 from sfboost.adaptation.costs import decided
 from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.diagnosing import meanings_here, new_rows
 from sfboost.boosting.evaluation import class_positions, pooled_proba
 from sfboost.change.by_feature import FeatureMeaning
@@ -242,7 +243,7 @@ def _scores(
     if not known.any():
         return None
     position = class_positions(adapted.classes_, np.array(y[known].tolist()))
-    proba = {"stable": stable, "adapted": joint}
+    proba = {"stable": stable, ANSWER: joint}
     if pooled is not None:
         proba["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64)
     elif adapted.model.pooled_ is not None:

@@ -36,7 +36,7 @@ def draw_meanings(meanings: Sequence[FeatureMeaning], domains: Sequence[str]) ->
             beyond = (value > high) - (value < low)
             if beyond:
                 canvas.text(x(value) + 8.0 * beyond, y + 4.0, "‹ ›"[beyond + 1], "small", "middle")
-            canvas.mark(x(value), y, domains.index(name), f"{name}: {value:+.2f}")
+            canvas.mark(x(value), y, domains.index(name), len(domains), f"{name}: {value:+.2f}")
         if meaning.here == meaning.here:  # else it has one value here
             reach = 1.96 * meaning.error
             canvas.line(x(meaning.here - reach), y, x(meaning.here + reach), y, "reach")

@@ -8,9 +8,8 @@ from typing import Any
 
 from sfboost.adaptation.scores import LOSSES
 from sfboost.boosting import METRICS
+from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.scored_domains import COMPARED
-
-#: Answers beside each other; the last one was given labels.
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class OwnDomain:
     Attributes
     ----------
     scores : mapping of str to float or None
-        By method, in `metric`; "adapted" is the answer.
+        By method, in `metric`; "answer" is what was given.
     answer : mapping of str to float or None
         Every score of the answer.
     regret : float or None
@@ -62,10 +61,12 @@ def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[OwnDomain]:
     """
     by_name: dict[str, dict[str, Mapping[str, Any]]] = {}
     for record in evaluation:
-        by_name.setdefault(str(record["domain"]), {})[record["method"]] = record
+        # Earlier versions called the answer "adapted".
+        method = ANSWER if record["method"] == "adapted" else record["method"]
+        by_name.setdefault(str(record["domain"]), {})[method] = record
     told = []
     for name, records in by_name.items():
-        answer = records["adapted"]
+        answer = records[ANSWER]
         metric = str(answer.get("metric", "accuracy"))
         told.append(
             OwnDomain(

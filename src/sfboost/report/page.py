@@ -12,7 +12,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, shown
-from sfboost.boosting.metrics import is_skewed
+from sfboost.boosting.by_answer import ANSWER
+from sfboost.boosting.metrics import is_skewed, mean_shares
 from sfboost.boosting.scored_domains import why_skipped
 from sfboost.diagnostics import CHECKS
 from sfboost.report.facts import ReportFacts, Scores
@@ -20,6 +21,7 @@ from sfboost.report.meaning_picture import draw_meanings
 from sfboost.report.own_domains import mean_of, own_domains
 from sfboost.report.slopes import MOST_SHOWN
 from sfboost.report.svg import (
+    MOST_MARKS,
     draw_drifts,
     draw_leak,
     draw_reliability,
@@ -35,7 +37,7 @@ from sfboost.tables.foreign_text import plain
 _MOST_COLUMNS = 30
 _SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
 _UNIT = re.compile(r"(?<=\d) %")
-# What is shown of the answer beside that by which answers are compared; AUROC where a class is rare.
+# What is shown of the answer beside that by which answers are compared; AUROC where classes are skewed.
 _BESIDE = ("accuracy", "balanced_accuracy", "log_loss", "auroc")
 # What is foretold without labels.
 _FORETOLD = ("accuracy", "balanced_accuracy", "auroc", "log_loss", "cost")
@@ -50,6 +52,10 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     names = [domain.name for domain in training.domains]
     shares = [(domain.name, domain.shares, False) for domain in training.domains]
     shares.append(("here (estimated)", list(facts.prior), True))
+    many = len(names) > MOST_MARKS
+    drawn = shares
+    if many:
+        drawn = [("own domains, mean", mean_shares([d.shares for d in training.domains]), False), shares[-1]]
     curves = training.before is not None and training.after is not None
     meanings = facts.meanings[:MOST_SHOWN]
     guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
@@ -58,7 +64,8 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         own_values(training),
         facts=facts,
         title=facts.title,
-        foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold["adapted"].value],
+        remarks=facts.remarks,
+        foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold[ANSWER].value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
         best_scores=_best(facts.scores),
         symbols=SYMBOLS,
@@ -66,8 +73,9 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         command=command,
         meanings_drawing=draw_meanings(meanings, names) if meanings else None,
         n_unshown=len(facts.meanings) - len(meanings),
+        many=many,
         shares=shares,
-        shares_drawing=draw_shares(shares, facts.classes),
+        shares_drawing=draw_shares(drawn, facts.classes),
         drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
         slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],
         reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
@@ -107,14 +115,16 @@ def fill(template: str, *groups: Mapping[str, Any], **values: Any) -> str:
 
 def own_values(training: TrainingFacts) -> dict[str, Any]:
     """What the part about own domains, which every page has, is filled with."""
-    own = own_domains(training.evaluation)
+    every = own_domains(training.evaluation)
+    own = [domain for domain in every if not domain.skipped]
     skewed = is_skewed([domain.shares for domain in training.domains])
     return {
         "own": own,
         "own_mean": mean_of(own) if own else None,
+        "own_folded": len(own) > MOST_MARKS,
         "own_tested": any(domain.p_value is not None for domain in own),
         "own_metrics": [m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
-        "own_skipped": why_skipped({one.name: in_words(one.skipped) for one in own if one.skipped}),
+        "own_skipped": why_skipped({one.name: in_words(one.skipped) for one in every if one.skipped}),
     }
 
 

@@ -15,6 +15,9 @@ WIDTH, _SCALE = 420.0, 1.35
 _CHARACTER = 6.8
 # Shapes, and colours, of the marks of training domains.
 _SHAPES = 6
+#: So many training domains can be told apart by their marks; of more each is a stroke.
+MOST_MARKS = _SHAPES**2
+_STROKE = -1
 
 
 class Canvas:
@@ -59,9 +62,9 @@ class Canvas:
         joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self._parts.append(f'<polyline points="{joined}" class="{cls}"/>')
 
-    def mark(self, x: float, y: float, domain: int, title: str) -> None:
-        """The mark of a training domain."""
-        self._parts.append(_mark(x, y, domain, title))
+    def mark(self, x: float, y: float, domain: int, of: int, title: str) -> None:
+        """The mark of one training domain `of` so many."""
+        self._parts.append(_mark(x, y, domain if of <= MOST_MARKS else _STROKE, title))
 
     def markup(self) -> Markup:
         """The finished drawing."""
@@ -70,6 +73,9 @@ class Canvas:
 
 def _mark(x: float, y: float, domain: int, title: str) -> str:
     """A shape in a colour: up to the 36th every domain has its own, and each six change their filling."""
+    if domain == _STROKE:
+        ends = f'x1="{x:.1f}" y1="{y - 6.0:.1f}" x2="{x:.1f}" y2="{y + 6.0:.1f}"'
+        return f'<line {ends} class="stroke"><title>{_shown(title)}</title></line>'
     r, shape, again = 5.0, domain % _SHAPES, domain // _SHAPES
     outlines = {
         1: [(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)],
@@ -86,8 +92,8 @@ def _mark(x: float, y: float, domain: int, title: str) -> str:
     return f'<polygon points="{points}" class="{cls}">{told}</polygon>'
 
 
-def key_mark(domain: int) -> Markup:
-    """The mark of a training domain, for a key beside its name."""
+def key_mark(domain: int = _STROKE) -> Markup:
+    """The mark of a training domain, or that of many, for a key beside its name."""
     return Markup(
         f'<svg viewBox="-8 -8 16 16" class="mini" aria-hidden="true">{_mark(0, 0, domain, "")}</svg>'
     )
@@ -113,7 +119,7 @@ def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label:
         canvas.text(left - 10.0, y + 4.0, cut(story.name, left), "strong" if story.reversed else "", "end")
         for d, value in enumerate(story.training):
             if value is not None:
-                canvas.mark(x(value), y, d, f"{domains[d]}: {value:+.2f}")
+                canvas.mark(x(value), y, d, len(domains), f"{domains[d]}: {value:+.2f}")
         if story.here is not None:
             if story.error is not None:
                 canvas.line(
@@ -218,7 +224,7 @@ def draw_drifts(drifts: Sequence[Mapping[str, Any]], domains: Sequence[str], tol
         for d, value in enumerate(column["by_domain"]):
             # Of two domains one number says it all.
             name = domains[d] if len(column["by_domain"]) == len(domains) else " and ".join(domains)
-            canvas.mark(x(value or 0.0), y, d, f"{name}: {value or 0.0:.3f}")
+            canvas.mark(x(value or 0.0), y, d, len(domains), f"{name}: {value or 0.0:.3f}")
     canvas.line(x(tolerance), top - 4.0, x(tolerance), bottom, "axis")
     canvas.text(x(0.0), bottom + 18.0, "0", "small", "middle")
     _label(canvas, x(tolerance), bottom + 18.0, f"{tolerance:g} is tolerated", width)

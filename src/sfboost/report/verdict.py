@@ -32,6 +32,10 @@ SYMBOLS = (
 )
 
 
+#: The tone of a headline where none can be trusted.
+NO_ANSWER = "no answer"
+
+
 @dataclass(frozen=True)
 class Headline:
     """What was done and why.
@@ -47,6 +51,8 @@ class Headline:
         What follows from it for the reader.
     count : str
         How many predictions are not those of the stable features, where the sentence does not say it.
+    tone : {"", "cannot tell", "no answer"}
+        What else than the kind its colour is to say: good news is green, and this is none.
     """
 
     kind: str
@@ -54,6 +60,7 @@ class Headline:
     because: str
     advice: str
     count: str = ""
+    tone: str = ""
 
 
 def in_words(reason: str) -> str:
@@ -106,6 +113,12 @@ _USE = {
     "blended": "Use the blend",
     "kept stable": "Use the stable features alone",
 }
+_GIVEN = {
+    "pooled": "all features as trained",
+    "adapted": "the adapted answer",
+    "blended": "a blend",
+    "kept stable": "the stable features alone",
+}
 _PREFERRED = "your own domains prefer this"
 _UNTOLD = "nobody can tell whether a meaning changed here"
 # No stronger than the evidence: a change is shown, none is, or nobody can tell.
@@ -129,6 +142,8 @@ _WHY = {
         "kept stable": f"{_UNTOLD}, and {_PREFERRED}",
     },
 }
+_NONE = "on your own domains none was better than a guess"
+_HELPLESS = "Label some of these rows (--labels), or add training domains, before you use it."
 # A feature of which less than this is left has turned round.
 _TURNED = -0.3
 _ADVISED = {
@@ -162,7 +177,13 @@ def _best_headline(
         if changes.n_changed
         else f"Every predicted class is {than}."
     )
-    return Headline(kind, sentence, f"Why: {adapted.reason_}", _ADVISED[kind], count)
+    because, tone = in_words(adapted.reason_), change.verdict if change.verdict == "cannot tell" else ""
+    helpless = None if n_labelled else adapted.model.training_.experience.helpless
+    if helpless is None:
+        return Headline(kind, sentence, f"Why: {because}", _ADVISED[kind], count, tone)
+    # Not "use it": nobody knows whether it is better than anything.
+    sentence = f"No answer can be trusted here: {_NONE}. What you get is {_GIVEN[kind]}."
+    return Headline(kind, sentence, f"Why: {helpless}. {because}", _HELPLESS, count, NO_ANSWER)
 
 
 def _opposite(names: list[str]) -> str:

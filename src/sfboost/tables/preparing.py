@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from sfboost.encoding import Encoder
 from sfboost.encoding.cells import as_series, as_text
+from sfboost.notices import left_out
 from sfboost.tables.labels import known_labels, labels, spelt_alike
 from sfboost.tables.roles import Roles, require_columns
 
@@ -47,16 +49,21 @@ class TrainingTable:
         ]
         return {name: [part.get(name, 0.0) for part in shares] for name in names}
 
-    def hold_out(self, name: str, some: npt.NDArray[np.intp]) -> tuple[TrainingTable, NewTable]:
-        """Let one domain play the new one: nothing of it, not even a median, goes into the others.
+    def hold_out(
+        self, names: Sequence[str], some: npt.NDArray[np.intp]
+    ) -> tuple[TrainingTable, dict[str, NewTable]]:
+        """Let domains play the new one: nothing of them, not even a median, goes into the others.
 
-        `some` are the rows that the others learn from; all of the new domain's are there.
+        `some` are the rows that the others learn from; all of the new domains' are there.
         """
         rest = prepare_training(
-            self.table.take(some[self.domain[some] != name]), self.roles, self.categorical
+            self.table.take(some[~np.isin(self.domain[some], names)]), self.roles, self.categorical
         )
-        held = self.table.filter(pa.array(self.domain == name))
-        return rest, prepare_new(held, self.roles, rest.encoder, np.unique(self.y), name)
+        classes = np.unique(self.y)
+        held = {name: self.table.filter(pa.array(self.domain == name)) for name in names}
+        return rest, {
+            name: prepare_new(rows, self.roles, rest.encoder, classes, name) for name, rows in held.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,24 +86,20 @@ class NewTable:
 def prepare_training(
     table: pa.Table, roles: Roles, categorical: tuple[str, ...] = (), name: str = "The table"
 ) -> TrainingTable:
-    """Encode labelled rows; rows without a label are left out, and that is said."""
+    """Encode labelled rows; rows without a label or a domain are left out, and that is said."""
     assert roles.target is not None
     assert roles.domain is not None
     require_columns(table.column_names, [roles.target, roles.domain, *roles.features, *categorical], name)
     remarks = []
-    known = pc.is_valid(as_text(table.column(roles.target), roles.target))
-    n_unlabelled = table.num_rows - int(pc.sum(known).as_py() or 0)
-    if n_unlabelled:
-        table = table.filter(known)
-        remarks.append(f"{n_unlabelled} rows of {name} have no {roles.target!r} and are left out.")
-    if not table.num_rows:
-        raise ValueError(f"Every row of {name} lacks its {roles.target!r}: training needs labels.")
-    where = as_text(table.column(roles.domain), roles.domain)
-    if where.null_count:
-        raise ValueError(
-            f"{where.null_count} rows of {name} have no {roles.domain!r}: fill it in, or drop those rows."
-        )
-    domain = np.array(where.to_pylist(), dtype=object)
+    for column, needs in ((roles.target, "labels"), (roles.domain, "the domain of each row")):
+        known = pc.is_valid(as_text(table.column(column), column))
+        n_unknown = table.num_rows - int(pc.sum(known).as_py() or 0)
+        if n_unknown == table.num_rows:
+            raise ValueError(f"Every row of {name} lacks its {column!r}: training needs {needs}.")
+        if n_unknown:
+            table = table.filter(known)
+            remarks.append(left_out(n_unknown, column, name))
+    domain = np.array(as_text(table.column(roles.domain), roles.domain).to_pylist(), dtype=object)
     if len(set(domain.tolist())) == 1:
         remarks.append(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."

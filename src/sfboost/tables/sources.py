@@ -79,6 +79,12 @@ class Source:
         return None if self.path is None else self.path.stat().st_size
 
 
+def require_table(where: str) -> None:
+    """Refuse a name that nothing has."""
+    if where != PIPE and not Path(where).exists():
+        raise ValueError(f"There is no file {where}: check the name, or pass - for standard input.")
+
+
 def find(
     where: str, *, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
 ) -> Source:
@@ -86,8 +92,7 @@ def find(
     path = None if where == PIPE else Path(where)
     if path is not None and path.is_dir():
         raise ValueError(f"{where} is a folder: name one file in it.")
-    if path is not None and not path.exists():
-        raise ValueError(f"There is no file {where}: check the name, or pass - for standard input.")
+    require_table(where)
     name = "standard input" if path is None else path.name
     pipe = None
     if path is not None and path.is_file():

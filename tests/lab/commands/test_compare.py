@@ -68,12 +68,29 @@ def test_what_is_missing_is_said_once_not_in_every_run(table, tmp_path):
     rows = pd.read_csv(table)
     rows.loc[::3, "age"] = np.nan
     rows.loc[:1, "sick"] = None
+    rows.loc[2, "town"] = None
     rows.to_csv(table, index=False)
     words = [table, "--target", "sick", "--domain", "town", "--seeds", 2, "--jobs", 1, "-s", "pooled"]
     result = compare(*words, "--out", tmp_path / "r")
     assert result.exit_code == 0, result.output
     assert result.output.count("is put there: 'age' in 33 %") == 1
     assert result.output.count("2 rows have no 'sick' and are left out.") == 1
+    assert result.output.count("1 row has no 'town' and is left out.") == 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "arrow"])
+def test_a_table_is_read_as_every_command_reads_it(table, tmp_path, ending):
+    """Semicolons, decimal commas and Windows-1252; compressed; Arrow. It knew commas alone."""
+    words = ["--target", "sick", "--domain", "town", "--seeds", 1, "--jobs", 1, "-s", "pooled", "--json"]
+    plain = compare(table, *words, "--out", tmp_path / "a")
+    rows, other = pd.read_csv(table), tmp_path / f"other.{ending}"
+    if ending == "arrow":
+        rows.to_feather(other)
+    else:
+        rows.to_csv(other, index=False, sep=";", decimal=",", encoding="cp1252")
+    done = compare(other, *words, "--out", tmp_path / "b")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["tables"][0]["rows"] == json.loads(plain.stdout)["tables"][0]["rows"]
 
 
 def test_a_table_with_its_differences_and_latex(table, tmp_path):
