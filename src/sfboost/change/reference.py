@@ -103,7 +103,7 @@ class Reference:
         groups: Sequence[int] | None = None,
     ) -> Self:
         """Learn from labelled domains, each viewed by predictors that were trained on the others."""
-        everything, y, sizes = _stacked(views), np.concatenate(labels), [len(part) for part in labels]
+        everything, y, sizes = View.joined(views), np.concatenate(labels), [len(part) for part in labels]
         n_classes, d = everything.log_stable.shape[1], everything.unstable.shape[1]
         prior = np.bincount(y, everything.weight, n_classes)
         prior = np.maximum(prior, 1e-6) / np.maximum(prior, 1e-6).sum()
@@ -153,29 +153,9 @@ def _brier(view: View, y: npt.NDArray[np.intp]) -> float:
     return float(view.weight @ (wrong**2).sum(axis=1)) / 2.0
 
 
-def average(views: Sequence[View]) -> FloatArray:
-    """U of all domains on average, each row with the weight that it has in its domain."""
-    sizes = np.array([len(view.weight) for view in views], dtype=np.float64)
-    return np.asarray(sizes / sizes.sum() @ np.array([view.weight @ view.unstable for view in views]))
-
-
 def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior: FloatArray) -> BlindDomain:
     """Both kinds of moments of one domain."""
     weight = back_to_training(np.exp(view.log_stable), prior, view.weight)
     posterior, likelihood = measure_moments(coordinates, view, (view.weight, weight))
     elsewhere = measure_elsewhere(coordinates, view) if len(prior) > 2 else None
     return BlindDomain(name, int(np.count_nonzero(view.weight)), posterior, likelihood, elsewhere)
-
-
-def _stacked(views: Sequence[View]) -> View:
-    """All rows, each domain with its own share of the weight."""
-    sizes = np.array([len(view.weight) for view in views], dtype=np.float64)
-    log_stable, unstable, log_pooled, features = (
-        np.concatenate([getattr(view, name) for view in views])
-        for name in ("log_stable", "unstable", "log_pooled", "features")
-    )
-    shares = sizes / sizes.sum()
-    weight = np.concatenate([share * view.weight for share, view in zip(shares, views, strict=True)])
-    neutral = [view.log_neutral for view in views if view.log_neutral is not None]
-    log_neutral = np.concatenate(neutral) if len(neutral) == len(views) else None
-    return View(log_stable, unstable, log_pooled, features, weight, log_neutral)
