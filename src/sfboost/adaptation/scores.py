@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfboost.adaptation.costs import cheapest, decided
+from sfboost.calibration.reliability import confidence_bins, expected_calibration_error
 from sfboost.marginal.probabilities import FloatArray
 
 #: Names of the scores, in the order in which they are shown.
@@ -22,7 +23,6 @@ METRIC_NAMES = {name: name.replace("_", " ") for name in (*METRICS, "cost")} | {
     "auroc": "AUROC",
     "ece": "ECE",
 }
-_BINS = 15
 
 
 def shown(metric: str, value: float | None, unit: str = " %", digits: int = 1) -> str:
@@ -129,8 +129,8 @@ def weighted_scores(
     if only in (None, "ece"):
         right = np.einsum("ij,ij->i", label, _decided(proba))
         confidence = np.ascontiguousarray(proba.T).max(axis=0)  # along rows: many times as fast
-        bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
-        scores["ece"] = float(np.abs(np.bincount(bins, right - mass * confidence, _BINS)).sum()) / total
+        bins = confidence_bins(confidence)
+        scores["ece"] = expected_calibration_error(confidence, right, mass, bins, total)
     return scores
 
 
