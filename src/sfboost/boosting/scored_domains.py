@@ -11,6 +11,7 @@ import numpy as np
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, METRICS, shown
 from sfboost.boosting.metrics import is_skewed
+from sfboost.diagnostics.result import p_in_cells
 
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", "adapted", "pooled", "labelled")
@@ -145,7 +146,7 @@ class DomainEvaluation:
         for d in self.domains:
             cells = [shown(metric, d.scores["adapted"][metric], "") for metric in more]
             told = d.decision + ", cannot tell" * d.unclear
-            lines.append(f"{_line(d.domain, *cells, _p(d.p_value))}  {told}")
+            lines.append(f"{_line(d.domain, *cells, p_in_cells(d.p_value))}  {told}")
         lines.append(_line("mean", *(shown(metric, self.mean("adapted", metric), "") for metric in more)))
         return "\n".join(lines)
 
@@ -197,7 +198,3 @@ def _mean(values: list[float]) -> float:
 
 def _line(name: Any, *cells: str) -> str:
     return f"{name!s:<16.16}" + "".join(f"{cell:>10}" for cell in cells)
-
-
-def _p(value: float) -> str:
-    return "–" if value != value else f"{value:.3f}" if value >= 0.001 else "< 0.001"

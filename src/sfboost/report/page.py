@@ -15,6 +15,7 @@ from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, shown
 from sfboost.boosting.metrics import is_skewed
 from sfboost.boosting.scored_domains import why_skipped
 from sfboost.diagnostics import CHECKS
+from sfboost.diagnostics.result import p_in_cells
 from sfboost.report.facts import ReportFacts, Scores
 from sfboost.report.meaning_picture import draw_meanings
 from sfboost.report.own_domains import mean_of, own_domains
@@ -90,7 +91,7 @@ def fill(template: str, *groups: Mapping[str, Any], **values: Any) -> str:
         "percent": _percent,
         "share": lambda value: "< 1 %" if 0.0 < value < 0.005 else _percent(value, 0),
         "number": _number,
-        "p": _p,
+        "p": p_in_cells,
         "words": in_words,
         "score": lambda value, metric: shown(metric, value),
     }
@@ -136,10 +137,6 @@ def unbroken(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return _UNIT.sub("\u00a0%", _SIGNED.sub("\u00a0\\1\u00a0", plain(value)))
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _percent(value: float | None, digits: int = 1) -> str:
