@@ -23,7 +23,7 @@ from sfboost.torch.outputs import DomainOutput
 from sfboost.torch.penalties import make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.stages import Phase, Trial, trials, unstable_trial
+from sfboost.torch.stages import Phase, Trial, trials
 from sfboost.torch.trainer import Loss, Stage, StageRunner
 
 _CHUNK = 8192
@@ -106,18 +106,11 @@ class Learner(Course):
         self.penalty = copy.deepcopy(make_stability_penalty(goal.penalty)).train()
         self.independence = copy.deepcopy(make_independence_penalty(goal.independence)).train()
 
-    def learn(self) -> None:
-        """Run every stage."""
-        self._follow(trials(self.goal, self.plan))
-
-    def learn_unstable(self) -> None:
-        """Train Φ_U alone, beside an f_S that is trained already."""
-        self._follow([unstable_trial(self.goal, self.plan)])
-
-    def _follow(self, course: Sequence[Trial]) -> None:
+    def learn(self, course: Sequence[Trial] | None = None) -> None:
+        """Run every stage of the plan, or those that are given."""
         with few_threads(self._small()):
             self._choose_path()
-            self.follow(course)
+            self.follow(trials(self.goal, self.plan) if course is None else course)
 
     @property
     def restarts(self) -> int:

@@ -5,9 +5,8 @@ depends on; it returns one number. Those that the literature writes as a replace
 GroupDRO) return what they add to it, so that ``mean risk + 1 · penalty`` is the published objective.
 
 A new penalty is one file here and one line in `STABILITY_PENALTIES`; one of your own needs one line too,
-``STABILITY_PENALTIES["mine"] = Mine``. What else is to be known of it, its class says: ``stackable = True``
-if it can be computed for many networks at once (by `torch.func.vmap`: nothing drawn at random, no state),
-``second_order = True`` if it needs the second derivative of the network.
+``STABILITY_PENALTIES["mine"] = Mine``. Its class says ``second_order = True`` if it needs the second
+derivative of the network.
 """
 
 from __future__ import annotations
