@@ -10,8 +10,10 @@ from typing import Any, Generic, TypeVar
 Thing = TypeVar("Thing")
 
 
-def unknown(kind: str, name: str, names: Iterable[str]) -> str:
+def unknown(kind: str, name: Any, names: Iterable[str]) -> str:
     """What is said of a name that is not in the list: the nearest that is, and all of them.
+
+    It may be no text at all: files and users name what they like.
 
     Examples
     --------
@@ -19,7 +21,7 @@ def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     "No adapter 't4a'. Did you mean 't3a'? There are: t3a, tent."
     """
     known = list(names)
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(str(name), known, n=1)
     hint = f"Did you mean {close[0]!r}? " if close else ""
     return f"No {kind} {name!r}. {hint}There are: {', '.join(known)}."
 
