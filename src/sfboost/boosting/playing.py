@@ -25,6 +25,7 @@ from sfboost.answers import AnswerRows, Experience
 from sfboost.answers.choosing import FIRST_DOUBT
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
+from sfboost.boosting.parts import Parts
 from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.change import Reference, View, change_in
@@ -159,6 +160,19 @@ def numeric_parts(taken_parts: Iterable[Any]) -> tuple[FloatArray, FloatArray] |
     return made[0], made[1]
 
 
+def _own_columns(model: StableFeatureBoosting) -> tuple[Any, Any]:
+    return model.stable_columns_, model.unstable_columns_
+
+
+def _also_numbers(
+    columns: tuple[Columns, Columns], own: tuple[Any, Any], X: Any, taken: tuple[Any, Any]
+) -> tuple[FloatArray, FloatArray] | None:
+    """Columns of X as numbers, where a model has `taken` its `own` of X, which often are the same."""
+    return numeric_parts(
+        given if mine == part else part.take(X) for mine, part, given in zip(own, columns, taken, strict=True)
+    )
+
+
 def pooled_learner(model: StableFeatureBoosting, X: Any) -> tuple[Any, str]:
     """What is fitted to all columns side by side, and what it is in words."""
     if model.pooled is not None:
@@ -204,14 +218,12 @@ def learn_answers(
     would help after a change, and own domains play as they are; and nobody asks how good an answer is. So it
     is without `choosing`, too: then own domains only say what is usual.
     """
-    own = (model.stable_columns_, model.unstable_columns_)
+    own = _own_columns(model)
     try:
         columns = (encoded_columns(own[0], X), encoded_columns(own[1], X))
     except ValueError:  # a user's pipeline reads what is no category
         return None, None
-    parts = numeric_parts(
-        given if mine is part else part.take(X) for mine, part, given in zip(own, columns, taken, strict=True)
-    )
+    parts = _also_numbers(columns, own, X, taken)
     if parts is None:
         return None, None
     both = np.hstack(parts)
@@ -304,22 +316,27 @@ def _may_have_changed(
 ) -> bool:
     """Whether what helped after changes will be asked for; see `sfboost.answers.choosing`."""
     X = model._check_input(X, reset=False)
-    rows = new_rows_of(pooled, X, *model._parts(X), np.ones(X.shape[0]))
+    rows = new_rows_of(pooled, model, X, model._parts(X), np.ones(X.shape[0]))
     if rows is None:
         return False
     return change_in(reference, rows.view).p_value < FIRST_DOUBT
 
 
 def new_rows_of(
-    pooled: PooledClassifier, X: Any, log_stable: FloatArray, given: Any, sample_weight: FloatArray
+    pooled: PooledClassifier,
+    model: StableFeatureBoosting,
+    X: Any,
+    parts: Parts,
+    sample_weight: FloatArray,
 ) -> AnswerRows | None:
     """Rows of a new domain as the answers want them; None if they are not numbers."""
-    parts = pooled.numbers(X)
-    if parts is None:
+    both = _also_numbers(pooled.columns, _own_columns(model), X, (parts.stable, parts.unstable))
+    if both is None:
         return None
-    S, U = parts
-    view = View(log_stable, U, pooled.log_proba(S, U), S, sample_weight / sample_weight.sum())
-    return AnswerRows(view, Asker(pooled.estimator, S, pooled.classes, pooled.temperature), given=given)
+    S, U = both
+    view = View(parts.log_stable, U, pooled.log_proba(S, U), S, sample_weight / sample_weight.sum())
+    ask = Asker(pooled.estimator, S, pooled.classes, pooled.temperature)
+    return AnswerRows(view, ask, given=parts.unstable)
 
 
 def feature_groups(columns: Columns) -> tuple[tuple[str, ...], list[int]]:
