@@ -25,7 +25,7 @@ from sfboost.answers.recalibrating import right_by_labels
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
 from sfboost.boosting.many_domains import adapt_domains
-from sfboost.boosting.parts import Parts
+from sfboost.boosting.parts import RowParts
 from sfboost.calibration import Temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
@@ -68,11 +68,11 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """Return calibrated log f_S of shape (n, K), and X_U (or Φ_U), as `sfboost.adapt` takes them."""
         raise NotImplementedError
 
-    def _read(self, X: Any) -> Parts:
+    def _read(self, X: Any) -> RowParts:
         """`stable_and_unstable`, and what else was read of these rows on the way."""
-        return Parts(*self.stable_and_unstable(X))
+        return RowParts(*self.stable_and_unstable(X))
 
-    def _checked_parts(self, X: Any) -> Parts:
+    def _checked_parts(self, X: Any) -> RowParts:
         """What is read of rows to adapt to, or a sentence that says why that cannot be."""
         return self._read(X)
 
@@ -259,7 +259,9 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """What answer="best" is where there are no rows for it."""
         return "safe"
 
-    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> AnswerRows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if there is no pooled classifier.
 
         `parts` is what was read of these rows, if it is at hand.
@@ -267,7 +269,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return None
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: Parts | None = None
+        self, X: Any, sample_weight: Any, parts: RowParts | None = None
     ) -> tuple[AnswerRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:

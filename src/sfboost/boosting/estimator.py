@@ -53,7 +53,7 @@ from sfboost.boosting.diagnosing import (
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
-from sfboost.boosting.parts import Parts, require_unstable
+from sfboost.boosting.parts import RowParts, require_unstable
 from sfboost.boosting.playing import PooledClassifier, learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
@@ -363,7 +363,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         return facing
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: Parts | None = None
+        self, X: Any, sample_weight: Any, parts: RowParts | None = None
     ) -> tuple[AnswerRows | None, str | None]:
         if (played := self.components_) is not None:
             return None, played.reason if played.helps else None  # else it is what is doubted
@@ -379,7 +379,9 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     # -- what new rows are to the model -------------------------------------------------------------
 
-    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> AnswerRows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
         if self.pooled_ is None:
@@ -446,16 +448,16 @@ class StableFeatureBoosting(AdaptableClassifier):
         parts = self._read(X)
         return parts.log_stable, parts.unstable
 
-    def _read(self, X: Any) -> Parts:
+    def _read(self, X: Any) -> RowParts:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         tell_filled(self, X)
         return self._parts(X)
 
-    def _parts(self, X: Any) -> Parts:
+    def _parts(self, X: Any) -> RowParts:
         """What is read of rows that are checked."""
         stable_X = self.stable_columns_.take(X)
-        return Parts(self._calibrated(stable_X), self.unstable_columns_.take(X), stable_X)
+        return RowParts(self._calibrated(stable_X), self.unstable_columns_.take(X), stable_X)
 
     @property
     def domains_(self) -> tuple[DomainSummary, ...]:
@@ -468,14 +470,14 @@ class StableFeatureBoosting(AdaptableClassifier):
         """Names of the unstable features, as the head reads them."""
         return self.unstable_columns_.names
 
-    def _checked_parts(self, X: Any) -> Parts:
+    def _checked_parts(self, X: Any) -> RowParts:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         require_unstable(self)
         tell_filled(self, X)
         stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
         require_numbers(self, stable_X, unstable_X)
-        return Parts(self._calibrated(stable_X), unstable_X, stable_X)
+        return RowParts(self._calibrated(stable_X), unstable_X, stable_X)
 
     # -- what the training domains say --------------------------------------------------------------
 

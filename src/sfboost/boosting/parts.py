@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class RowParts:
     """What a model has read of rows.
 
     Attributes

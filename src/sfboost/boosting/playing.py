@@ -25,7 +25,7 @@ from sfboost.answers import AnswerRows, Experience
 from sfboost.answers.choosing import FIRST_DOUBT
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
-from sfboost.boosting.parts import Parts
+from sfboost.boosting.parts import RowParts
 from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.change import Reference, View, change_in
@@ -326,7 +326,7 @@ def new_rows_of(
     pooled: PooledClassifier,
     model: StableFeatureBoosting,
     X: Any,
-    parts: Parts,
+    parts: RowParts,
     sample_weight: FloatArray,
 ) -> AnswerRows | None:
     """Rows of a new domain as the answers want them; None if they are not numbers."""

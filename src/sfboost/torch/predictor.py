@@ -26,7 +26,7 @@ from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import know_training, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.boosting.estimator import StableFeatureBoosting
-from sfboost.boosting.parts import Parts
+from sfboost.boosting.parts import RowParts
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
@@ -138,7 +138,9 @@ class FittedPredictor(AdaptableClassifier):
             return "posthoc"
         return best_correction(table)
 
-    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> AnswerRows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
         experience = self.training_.experience
         if experience is None:
@@ -166,7 +168,7 @@ class FittedPredictor(AdaptableClassifier):
         return facing
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: Parts | None = None
+        self, X: Any, sample_weight: Any, parts: RowParts | None = None
     ) -> tuple[AnswerRows | None, str | None]:
         if self.embedded_ is not None:
             return self.embedded_._rows_to_answer(None, None)
