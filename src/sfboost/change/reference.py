@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.adaptation.scores import Yardstick
 from sfboost.change.class_shares import back_to_training
 from sfboost.change.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
 from sfboost.change.moments import Moments, measure_elsewhere, measure_moments
@@ -149,8 +150,8 @@ class Reference:
 
 def _brier(view: View, y: npt.NDArray[np.intp]) -> float:
     """Of f_S, on labelled rows."""
-    wrong = np.exp(view.log_stable) - np.eye(view.log_stable.shape[1])[y]
-    return float(view.weight @ (wrong**2).sum(axis=1)) / 2.0
+    label = view.weight[:, None] * np.eye(view.log_stable.shape[1])[y]
+    return Yardstick("brier").loss(np.exp(view.log_stable), label)
 
 
 def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior: FloatArray) -> BlindDomain:
