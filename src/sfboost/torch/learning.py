@@ -19,7 +19,7 @@ from sfboost.torch.course import Course
 from sfboost.torch.independence import make_independence_penalty
 from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts
-from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.outputs import DomainOutput, cut_by_domain
 from sfboost.torch.penalties import make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
@@ -260,9 +260,7 @@ class Learner(Course):
             for step in range(1 if self.plan.batch_size is None else 8):
                 batch = self.source.batch(self.plan.batch_size, self.seed, step)
                 features, logits = frozen(batch)
-                rows = zip(
-                    *(t.split(list(batch.sizes)) for t in (features, logits, batch.target)), strict=True
-                )
-                risks = [DomainOutput(*row).risk for row in rows]
+                domains = cut_by_domain(batch.sizes, features, logits, batch.target)
+                risks = [domain.risk for domain in domains]
                 values.append(float(torch.stack(risks).mean()))
         return [float(np.mean(values))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -283,11 +283,15 @@ def _as_numbers(dataset: Dataset, new: str | None) -> Dataset:
 def _standardised(dataset: Dataset) -> Dataset:
     """The columns of a table in their standard deviations of training: units would slow every solver down."""
     train = np.concatenate([dataset.xy(name)[0] for name in dataset.train])
+    scaled = _scaling(train)
+    return replace(dataset, domains=tuple(replace(one, X=scaled(one.X)) for one in dataset.domains))
+
+
+def _scaling(train: Any) -> Callable[[Any], Any]:
+    """Puts rows in standard deviations of these."""
     centre, scale = train.mean(axis=0), train.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    return replace(
-        dataset, domains=tuple(replace(one, X=(one.X - centre) / scale) for one in dataset.domains)
-    )
+    return lambda X: (X - centre) / scale
 
 
 def rows_of(run: Run, dataset: Dataset) -> RunRows:
@@ -305,12 +309,7 @@ def rows_of(run: Run, dataset: Dataset) -> RunRows:
     train, validation = _rows(kept), _rows(held)
     if ".learned." not in TRAINERS.entries[run.trainer] or train.X.ndim != 2:
         return RunRows(train, validation, tuple(places))
-    centre, scale = train.X.mean(axis=0), train.X.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-
-    def scaled(X: Any) -> Any:
-        return (X - centre) / scale
-
+    scaled = _scaling(train.X)
     return RunRows(
         replace(train, X=scaled(train.X)),
         replace(validation, X=scaled(validation.X)),

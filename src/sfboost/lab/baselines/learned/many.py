@@ -17,7 +17,7 @@ from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, NetworkObjective
-from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.outputs import cut_by_domain
 from sfboost.torch.penalties import STABILITY_PENALTIES, NoPenalty
 from sfboost.torch.split_network import SplitNetwork
 
@@ -130,8 +130,7 @@ def _stage(
         settings: dict[str, Tensor],
     ) -> LossParts:
         features, logits = functional_call(network, parameters, (x,))
-        rows = zip(*(part.split(list(sizes)) for part in (features, logits, target)), strict=True)
-        return objective([DomainOutput(*row) for row in rows])
+        return objective(cut_by_domain(sizes, features, logits, target))
 
     networks = [_OneHead(problem.network) for problem in problems]
     stable = {id(p) for p in problems[0].network.stable_parameters()}
