@@ -33,9 +33,20 @@ def shown(metric: str, value: float | None, unit: str = " %", digits: int = 1) -
     >>> shown("accuracy", 0.9123), shown("accuracy", 0.9123, "", 0), shown("auroc", 0.9123)
     ('91.2 %', '91', '0.912')
     """
-    if value is None or value != value:
-        return "–"
-    return f"{100 * value:z.{digits}f}{unit}" if metric in POINTS else f"{value:z.3f}"
+    if metric in POINTS:
+        return percent(value, digits, unit)
+    return "–" if value is None or value != value else f"{value:z.3f}"
+
+
+def percent(share: float | None, digits: int = 1, unit: str = " %") -> str:
+    """A share as people read it; a dash where it is not known.
+
+    Examples
+    --------
+    >>> percent(0.0123), percent(None)
+    ('1.2 %', '–')
+    """
+    return "–" if share is None or share != share else f"{100 * share:z.{digits}f}{unit}"
 
 
 def check_metric(metric: str, priced: bool) -> str:

@@ -12,13 +12,13 @@ import numpy as np
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, METRICS, shown
 from sfboost.boosting.metrics import is_skewed
 from sfboost.diagnostics.result import p_in_cells
+from sfboost.notices import first_names
 
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", "adapted", "pooled", "labelled")
 
 _UNKNOWN = float("nan")
 # Of domains that were skipped for one reason, so many are named.
-_MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
@@ -172,12 +172,11 @@ def why_skipped(reasons: Mapping[str, str]) -> list[str]:
         alike.setdefault(re.sub(r"\d+", "", reason), {})[name] = reason
     told = []
     for group in alike.values():
-        first, names = next(iter(group)), ", ".join(list(group)[:_MOST_NAMES])
-        more = f" and {len(group) - _MOST_NAMES} more" if len(group) > _MOST_NAMES else ""
+        first = next(iter(group))
         told.append(
             f"{first} was skipped: {group[first]}"
             if len(group) == 1
-            else f"{len(group)} domains were skipped ({names}{more}); {first}: {group[first]}"
+            else f"{len(group)} domains were skipped ({first_names(group)}); {first}: {group[first]}"
         )
     return told
 

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, shown
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, percent, shown
 from sfboost.boosting.metrics import is_skewed
 from sfboost.boosting.scored_domains import why_skipped
 from sfboost.diagnostics import CHECKS
@@ -88,8 +88,8 @@ def fill(template: str, *groups: Mapping[str, Any], **values: Any) -> str:
         loader=FunctionLoader(lambda name: room.joinpath(name).read_text(encoding="utf-8")),
     )
     environment.filters |= {
-        "percent": _percent,
-        "share": lambda value: "< 1 %" if 0.0 < value < 0.005 else _percent(value, 0),
+        "percent": percent,
+        "share": lambda value: "< 1 %" if 0.0 < value < 0.005 else percent(value, 0),
         "number": _number,
         "p": p_in_cells,
         "words": in_words,
@@ -137,10 +137,6 @@ def unbroken(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return _UNIT.sub("\u00a0%", _SIGNED.sub("\u00a0\\1\u00a0", plain(value)))
-
-
-def _percent(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None or value != value else f"{100 * value:.{digits}f} %"
 
 
 def _number(value: float | None, digits: int = 3) -> str:
