@@ -110,15 +110,29 @@ def score_as_new(
 ) -> DomainScores:
     """Let the domain `name` play the new one: a clone of `model` learns from the rest, (X, y, domain)."""
     with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
-        fitted = clone(model)
-        if fitted.validation_domain is not None and fitted.validation_domain == name:
-            fitted.set_params(validation_domain=None)  # it is the new domain now
-        X, y, domain = rest
+        X, y, _ = rest
         facing = new[0] if len(new[1]) >= _FEWEST_ROWS else None
-        fitted._fit(X, y, domain, weight, play=fitted.play, choosing=answer == "best", facing=facing)
+        fitted = fit_without(model, name, *rest, weight, choosing=answer == "best", facing=facing)
         if pooled is not None or fitted.pooled_ is None:
             pooled = fit_pooled(fitted, X, y, weight, pooled)
         return replace(compare_on_domain(fitted, pooled, *new, answer, metric), domain=name)
+
+
+def fit_without(
+    model: StableFeatureBoosting,
+    name: Any,
+    X: Any,
+    y: Any,
+    domain: Any,
+    weight: FloatArray | None = None,
+    **options: Any,
+) -> StableFeatureBoosting:
+    """A clone of `model`, fitted to rows of other domains than `name`, which plays the new one."""
+    fitted: StableFeatureBoosting = clone(model)
+    if fitted.validation_domain is not None and fitted.validation_domain == name:
+        fitted.set_params(validation_domain=None)
+    fitted._fit(X, y, domain, weight, play=fitted.play, **options)
+    return fitted
 
 
 def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray:

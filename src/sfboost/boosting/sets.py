@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import unwarned
-from sfboost.boosting.evaluation import class_positions
+from sfboost.boosting.evaluation import class_positions, fit_without
 from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import EncodingWarning
@@ -45,10 +44,10 @@ def calibrate_sets(
             "rows of two domains or more."
         )
     probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
-    for _, inside in parts:
+    for name, inside in parts:
         rest = np.setdiff1d(np.arange(len(labels)), inside)
         with unwarned(EncodingWarning):  # `fit` has told of it
-            fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
+            fitted = fit_without(model, name, _safe_indexing(X, rest), labels[rest], domain[rest])
             here = _safe_indexing(X, inside)
             proba = fitted.adapt(here, **how).predict_proba(here)
         probas[np.ix_(inside, np.searchsorted(classes, fitted.classes_))] = proba
