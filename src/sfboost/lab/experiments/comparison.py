@@ -21,11 +21,11 @@ from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence
 from sfboost.datasets.tables import encode
 from sfboost.encoding import EncodingWarning
-from sfboost.lab.baselines.contract import LabelledRows, Predictor, most_access
+from sfboost.lab.baselines.contract import Predictor, most_access
 from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost.lab.datasets import load
 from sfboost.lab.experiments.grouped_runs import Group, Session
-from sfboost.lab.experiments.measured_domains import Place, RunRows, place_of
+from sfboost.lab.experiments.measured_domains import Place, RunRows, place_of, rows_at
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.record import Measured, Records
 from sfboost.lab.experiments.rules import LEAVE_ONE_OUT, TRAINING_DOMAINS, Rule
@@ -306,7 +306,7 @@ def rows_of(run: Run, dataset: Dataset) -> RunRows:
         held.append(Place(name, X[np.sort(order[:cut])], y[np.sort(order[:cut])]))
     places = [_labelled(place_of(dataset, name, f"test-{name}")) for name in dataset.test]
     places += [replace(place, name=f"held/{place.name}") for place in held]
-    train, validation = _rows(kept), _rows(held)
+    train, validation = rows_at(kept), rows_at(held)
     if ".learned." not in TRAINERS.entries[run.trainer] or train.X.ndim != 2:
         return RunRows(train, validation, tuple(places))
     scaled = _scaling(train.X)
@@ -320,11 +320,6 @@ def rows_of(run: Run, dataset: Dataset) -> RunRows:
 def _labelled(place: Place) -> Place:
     known = np.flatnonzero(place.y >= 0)
     return place if len(known) == len(place.y) else replace(place, X=place.X[known], y=place.y[known])
-
-
-def _rows(places: Sequence[Place]) -> LabelledRows:
-    domain = np.repeat([place.name for place in places], [len(place.y) for place in places])
-    return LabelledRows(np.concatenate([p.X for p in places]), np.concatenate([p.y for p in places]), domain)
 
 
 def measure(run: Run, session: Session) -> Measured:
