@@ -124,13 +124,21 @@ def raw_log_proba(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArr
     return np.log(np.maximum(proba, LEAST_PROBABILITY))
 
 
+def scaled_logistic(estimator: Any) -> tuple[StandardScaler, LogisticRegression] | None:
+    """Both steps of a logistic regression of scaled numbers, or None if it is another classifier."""
+    steps = [step for _, step in estimator.steps] if type(estimator) is Pipeline else []
+    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+        return None
+    return steps[0], steps[1]
+
+
 def _two_classes(estimator: Any, X: Any) -> FloatArray | None:
     """What a logistic regression of scaled numbers says, or None if it is not that.
 
     It is asked about so many small sets of rows that scikit-learn's checks would take most of the time.
     """
-    steps = [step for _, step in estimator.steps] if type(estimator) is Pipeline else []
-    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+    steps = scaled_logistic(estimator)
+    if steps is None:
         return None
     scaler, last = steps
     plain = getattr(last, "multi_class", "deprecated") in ("auto", "deprecated") and len(last.classes_) == 2
