@@ -75,9 +75,13 @@ class PooledClassifier:
         """Stable and unstable columns as numbers, or None if they are not."""
         return numeric_parts(part.take(X) for part in self.columns)
 
+    def beside(self, S: FloatArray) -> Asker:
+        """What it says of rows with these stable features."""
+        return Asker(self.estimator, S, self.classes, self.temperature)
+
     def log_proba(self, S: FloatArray, U: FloatArray) -> FloatArray:
         """Calibrated log-probabilities."""
-        return self.temperature.apply(raw_log_proba(self.estimator, np.hstack([S, U]), self.classes))
+        return self.beside(S)(U)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +172,11 @@ def numeric_parts(taken_parts: Iterable[Any]) -> tuple[FloatArray, FloatArray] |
     return made[0], made[1]
 
 
-def _own_columns(model: StableFeatureBoosting) -> tuple[Any, Any]:
-    return model.stable_columns_, model.unstable_columns_
-
-
 def _also_numbers(
-    columns: tuple[Columns, Columns], own: tuple[Any, Any], X: Any, taken: tuple[Any, Any]
+    columns: tuple[Columns, Columns], X: Any, model: StableFeatureBoosting, taken: tuple[Any, Any]
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Columns of X as numbers, where a model has `taken` its `own` of X, which often are the same."""
+    """Columns of X as numbers, of which the model has `taken` its own, which often are the same."""
+    own = (model.stable_columns_, model.unstable_columns_)
     return numeric_parts(
         given if mine == part else part.take(X) for mine, part, given in zip(own, columns, taken, strict=True)
     )
@@ -226,12 +227,11 @@ def learn_answers(
     would help after a change, and own domains play as they are; and nobody asks how good an answer is. So it
     is without `choosing`, too: then own domains only say what is usual.
     """
-    own = _own_columns(model)
     try:
-        columns = (encoded_columns(own[0], X), encoded_columns(own[1], X))
+        columns = (encoded_columns(model.stable_columns_, X), encoded_columns(model.unstable_columns_, X))
     except ValueError:  # a user's pipeline reads what is no category
         return None, None
-    parts = _also_numbers(columns, own, X, taken)
+    parts = _also_numbers(columns, X, model, taken)
     if parts is None:
         return None, None
     both = np.hstack(parts)
@@ -338,12 +338,12 @@ def new_rows_of(
     sample_weight: FloatArray,
 ) -> AnswerRows | None:
     """Rows of a new domain as the answers want them; None if they are not numbers."""
-    both = _also_numbers(pooled.columns, _own_columns(model), X, (parts.stable, parts.unstable))
+    both = _also_numbers(pooled.columns, X, model, (parts.stable, parts.unstable))
     if both is None:
         return None
     S, U = both
-    view = View(parts.log_stable, U, pooled.log_proba(S, U), S, sample_weight / sample_weight.sum())
-    ask = Asker(pooled.estimator, S, pooled.classes, pooled.temperature)
+    ask = pooled.beside(S)
+    view = View(parts.log_stable, U, ask(U), S, sample_weight / sample_weight.sum())
     return AnswerRows(view, ask, given=parts.unstable)
 
 
