@@ -1,10 +1,14 @@
-"""Warnings that point at the line of the user's that caused them, however deep; what many say in one way."""
+"""How things are told: warnings at the line of the user's that caused them, progress, long lists of names."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _HOME = str(Path(__file__).parent)
 # Who calls us in the user's name: `score` of a classifier is scikit-learn's.
@@ -35,3 +39,30 @@ def left_out(n_rows: int, column: str, table: str = "") -> str:
     """
     rows, have, are = ("row", "has", "is") if n_rows == 1 else ("rows", "have", "are")
     return f"{n_rows} {rows}{f' of {table}' if table else ''} {have} no {column!r} and {are} left out."
+
+
+@contextmanager
+def heard_by(handler: logging.Handler, log: str = "sfboost") -> Iterator[None]:
+    """Hand what the library logs of its progress to a handler, within this."""
+    logger = logging.getLogger(log)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def first_names(names: Iterable[Any], most: int = 5) -> str:
+    """The first few names, and how many more there are.
+
+    Examples
+    --------
+    >>> first_names("ab"), first_names("abcdefg")
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    told = list(map(str, names))
+    more = f" and {len(told) - most} more" if len(told) > most else ""
+    return ", ".join(told[:most]) + more

@@ -11,7 +11,7 @@ from sfboost.answers.many import ManyAnswers
 from sfboost.answers.mending import Habits
 from sfboost.answers.suspecting import change_of_rows
 from sfboost.change import Reference, View, change_in
-from sfboost.change.reference import average
+from sfboost.change.view import average_unstable
 
 N_STABLE, N_UNSTABLE = 3, 60
 
@@ -52,7 +52,7 @@ def trained():
         return AnswerRows(view, ask)
 
     rows = [seen(S, U) for S, U, _ in own]
-    neutral = average([part.view for part in rows])
+    neutral = average_unstable([part.view for part in rows])
     views = [part.beside(neutral).view for part in rows]
     reference = Reference.learn(views, [y for *_, y in own], range(4))
     return words, reference, Habits.learn(views), lambda S, U: seen(S, U).beside(neutral)

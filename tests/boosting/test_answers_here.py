@@ -103,6 +103,13 @@ def test_sets_cover_in_every_domain_that_was_left_out(model, hospitals):
         assert np.mean(doubt <= max(needed.values()) + 1e-12) >= 0.9, name
 
 
+def test_a_validation_domain_may_be_the_one_that_is_left_out(hospitals):
+    X, y, domain = hospitals
+    named = StableFeatureBoosting([0], [1], validation_domain=np.unique(domain)[0], play=False)
+    sets = calibrate_sets(named, X, y, domain, answer="paper")
+    assert set(sets.doubts) == set(np.unique(domain))
+
+
 def test_sets_cover_in_a_new_domain_that_is_no_harder_than_those_left_out():
     rng = np.random.default_rng(0)
 

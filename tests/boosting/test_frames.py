@@ -70,6 +70,33 @@ def test_the_model_encodes_as_the_encoder_does_by_hand():
     )
 
 
+def test_rows_are_encoded_once_where_they_are_adapted_to_and_once_where_they_are_predicted(
+    tmp_path, monkeypatch
+):
+    counted, encode = [], Encoder.encode
+
+    def counting(self, X):
+        counted.append(self.names)
+        return encode(self, X)
+
+    frame, y = draw(600, 0.9, 0)
+    made = StableFeatureBoosting(["stable", "smokes"], ["colour"]).fit(frame, y, np.arange(600) % 3)
+    made.save(tmp_path / "model.sfb")
+    new, _ = draw(300, 0.1, 1)
+    for model in (made, sfboost.load(tmp_path / "model.sfb")):
+        once = [model.stable_columns_.encoder.names, model.unstable_columns_.encoder.names]
+        with monkeypatch.context() as patched, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            patched.setattr(Encoder, "encode", counting)
+            adapted = model.adapt(new)
+            assert adapted.best is not None
+            assert counted == once
+            counted.clear()
+            adapted.predict_proba(new)
+            assert counted == once
+            counted.clear()
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_extra_and_reordered_columns_change_nothing(library):
     new = draw(2000, 0.1, 1, library)[0]

@@ -7,7 +7,7 @@ import pytest
 
 from sfboost.change import View
 from sfboost.change.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
-from sfboost.change.reference import _stacked, measure_domain
+from sfboost.change.reference import measure_domain
 from sfboost.change.testing import compare
 
 
@@ -27,7 +27,7 @@ def domains(n_classes=3):
 
 def by_hand(views, labels):
     """Every definition as it reads, from the rows themselves."""
-    view, y = _stacked(views), np.concatenate(labels)
+    view, y = View.joined(views), np.concatenate(labels)
     w, U, X = view.weight, view.unstable, view.features
     centre, mean = w @ U, w @ X
     unit, spread = np.sqrt(w @ (U - centre) ** 2), np.sqrt(w @ (X - mean) ** 2)
@@ -55,7 +55,7 @@ def by_hand(views, labels):
 @pytest.mark.parametrize("out", [None, 0, 1, 2])
 def test_sums_say_what_the_rows_say_also_without_one_domain(out):
     views, labels = domains()
-    units, n = CommonUnits.of(_stacked(views)), sum(map(len, labels))
+    units, n = CommonUnits.of(View.joined(views)), sum(map(len, labels))
     sums = [MeaningSums.of(view, y, units, len(y) / n) for view, y in zip(views, labels, strict=True)]
     every = sums[0] + sums[1] + sums[2]
     says = np.random.default_rng(1).normal(size=(4, 3))

@@ -328,12 +328,12 @@ KEPT = (
 def _tables(*names):
     """Digests of the tables, every digit of every number; `sfboost results export NAME -f csv` shows them."""
     from sfboost.lab.experiments.committed import committed_records
-    from sfboost.lab.experiments.registry import find_experiment
+    from sfboost.lab.experiments.registry import EXPERIMENTS
     from sfboost.lab.experiments.rendering import to_csv
 
     found, read = {}, cache(committed_records)
     for name in names:
-        experiment = find_experiment(name)
+        experiment = EXPERIMENTS[name]
         records = experiment.own(read(experiment.protocols[0]), quick=False)
         for table in experiment.tables({run: record for run, record in records.items() if record.ok}):
             rows = [[row[key] for key in KEPT] for row in csv.DictReader(to_csv(table).splitlines())]

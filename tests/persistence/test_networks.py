@@ -172,8 +172,8 @@ def test_a_claim_of_a_huge_network_takes_no_memory(forger_of, network):
 @pytest.mark.parametrize(
     ("attribute", "claim", "match"),
     [
-        ("network", "../../weights", "There is no network named"),
-        ("network", 3, "There is no network named"),
+        ("network", "../../weights", "No network '../../weights'. There are: linear"),
+        ("network", 3, "No network 3. There are: linear"),
         ("checkpoint", "/tmp/elsewhere", "a folder for checkpoints"),
     ],
 )

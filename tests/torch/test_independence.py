@@ -4,13 +4,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
-from sfboost.torch.independence import (  # noqa: E402
-    INDEPENDENCE_PENALTIES,
-    ConditionalHSIC,
-    FeatureProxy,
-    LogitProxy,
-    make_independence_penalty,
-)
+from sfboost.torch.independence import INDEPENDENCE_PENALTIES, make_independence_penalty  # noqa: E402
+from sfboost.torch.independence.hsic import ConditionalHSIC  # noqa: E402
+from sfboost.torch.independence.proxy import FeatureProxy, LogitProxy  # noqa: E402
 from sfboost.torch.outputs import DomainOutput  # noqa: E402
 
 

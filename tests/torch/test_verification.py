@@ -5,6 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
+import sfboost  # noqa: E402
 from sfboost import AdaptationRefused  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.verification import verify  # noqa: E402
@@ -105,6 +106,31 @@ def test_an_f_s_that_reads_the_unstable_feature_is_kept_with_that_reason_and_not
     assert kept.decision_ == "kept stable"
     assert model.verification_.reason in kept.reason_
     assert model.verification_.reason not in model.adapt(X, answer="paper").reason_
+
+
+def test_a_network_is_verified_once_after_each_fit_and_anew_from_a_file(tmp_path, monkeypatch):
+    counted = []
+
+    def counting(*args, **options):
+        counted.append(args)
+        return verify(*args, **options)
+
+    y, domain, colour, shape = _rows(400)
+    X = np.column_stack([shape, colour]) * 2.0 - 1.0
+    plan = Plan(steps=2, unstable_steps=2, min_gain=-9.0, validation_fraction=0.5)
+    model = SFBClassifier("linear", plan=plan, flatten=False).fit(X, y, sample_domain=domain)
+    monkeypatch.setattr("sfboost.torch.predictor.verify", counting)
+    for _ in "ab":
+        with pytest.warns(AdaptationRefused):
+            model.adapt(X, answer="safe")
+    assert len(counted) == 1
+    model.save(tmp_path / "model.sfb")
+    loaded = sfboost.load(tmp_path / "model.sfb")
+    assert loaded.verification_.reason == model.verification_.reason
+    assert len(counted) == 2
+    model.fit(1.0 - X, y, sample_domain=domain)
+    assert model.verification_ is model.verification_
+    assert len(counted) == 3
 
 
 def test_a_domain_in_which_f_s_is_wrong_about_itself_contradicts_it_whatever_the_unstable_feature():

@@ -27,7 +27,7 @@ from sfboost.adaptation.shrinking import can_shrink, shrink
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
-from sfboost.marginal import as_probability_matrix, posterior
+from sfboost.marginal import as_probability_matrix, posterior, pseudo_label_confusion
 from sfboost.marginal.probabilities import FloatArray, as_class_shares
 
 
@@ -141,8 +141,7 @@ def _guard(problem: Problem, choices: Choices, learned: Learned, training: Train
     if not problem.prior_is_estimated:
         # Under label shift ε is not a function of f_S alone: use the fitted joint posterior as labels.
         joint = posterior(unstable.log_proba(problem.X), problem.class_evidence)
-        joint = joint * problem.weight[:, None]
-        confusion = (problem.stable.T @ joint) / joint.sum(axis=0)
+        confusion = pseudo_label_confusion(problem.stable, joint, problem.weight)
     covariance, pseudo_error = head_covariance(problem, choices, unstable)
     some = problem
     if len(problem.stable) > START_ROWS:

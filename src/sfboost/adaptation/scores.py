@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfboost.adaptation.costs import cheapest, decided
+from sfboost.calibration.reliability import confidence_bins, expected_calibration_error
 from sfboost.marginal.probabilities import FloatArray
 
 #: Names of the scores, in the order in which they are shown.
@@ -22,7 +23,6 @@ METRIC_NAMES = {name: name.replace("_", " ") for name in (*METRICS, "cost")} | {
     "auroc": "AUROC",
     "ece": "ECE",
 }
-_BINS = 15
 
 
 def shown(metric: str, value: float | None, unit: str = " %", digits: int = 1) -> str:
@@ -33,9 +33,20 @@ def shown(metric: str, value: float | None, unit: str = " %", digits: int = 1) -
     >>> shown("accuracy", 0.9123), shown("accuracy", 0.9123, "", 0), shown("auroc", 0.9123)
     ('91.2 %', '91', '0.912')
     """
-    if value is None or value != value:
-        return "–"
-    return f"{100 * value:z.{digits}f}{unit}" if metric in POINTS else f"{value:z.3f}"
+    if metric in POINTS:
+        return percent(value, digits, unit)
+    return "–" if value is None or value != value else f"{value:z.3f}"
+
+
+def percent(share: float | None, digits: int = 1, unit: str = " %") -> str:
+    """A share as people read it; a dash where it is not known.
+
+    Examples
+    --------
+    >>> percent(0.0123), percent(None)
+    ('1.2 %', '–')
+    """
+    return "–" if share is None or share != share else f"{100 * share:z.{digits}f}{unit}"
 
 
 def check_metric(metric: str, priced: bool) -> str:
@@ -129,8 +140,8 @@ def weighted_scores(
     if only in (None, "ece"):
         right = np.einsum("ij,ij->i", label, _decided(proba))
         confidence = np.ascontiguousarray(proba.T).max(axis=0)  # along rows: many times as fast
-        bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
-        scores["ece"] = float(np.abs(np.bincount(bins, right - mass * confidence, _BINS)).sum()) / total
+        bins = confidence_bins(confidence)
+        scores["ece"] = expected_calibration_error(confidence, right, mass, bins, total)
     return scores
 
 

@@ -27,7 +27,12 @@ from sfboost.adaptation.regularisation import cross_fit
 from sfboost.adaptation.settings import Choices
 from sfboost.adaptation.shrinking import can_shrink
 from sfboost.adaptation.standardize import Standardizer
-from sfboost.adaptation.summed_errors import influence_map, summed_covariance, summed_uncertainty
+from sfboost.adaptation.summed_errors import (
+    influence_map,
+    penalty_by_parameter,
+    summed_covariance,
+    summed_uncertainty,
+)
 from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import rough_error
 from sfboost.heads import SoftLogisticRegression
@@ -178,7 +183,7 @@ def _newton(
     over_all: Pass, l2: float, theta: FloatArray, prior: FloatArray, standardizer: Standardizer
 ) -> tuple[LikelihoodSums, FloatArray]:
     """Newton's method, damped where ℓ is not concave or a step is too long; one pass for each step."""
-    ridge = np.column_stack([np.full_like(theta[:, :-1], l2), np.zeros(len(theta))]).ravel()
+    ridge = penalty_by_parameter(theta, l2)
 
     def look(at: FloatArray, errors: bool) -> tuple[LikelihoodSums, float, FloatArray]:
         sums: LikelihoodSums = over_all(Climb(Point(at, prior, standardizer, errors=errors)))

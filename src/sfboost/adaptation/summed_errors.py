@@ -12,10 +12,15 @@ from sfboost.marginal import PseudoLabelStatistics
 from sfboost.marginal.probabilities import FloatArray
 
 
+def penalty_by_parameter(theta: FloatArray, l2: float) -> FloatArray:
+    """L2 of each parameter of a head, row by row: none of its intercepts, which are last."""
+    return np.column_stack([np.full_like(theta[:, :-1], l2), np.zeros(len(theta))]).ravel()
+
+
 def influence_map(sums: LikelihoodSums, theta: FloatArray, l2: float, prior_is_estimated: bool) -> FloatArray:
     """The matrix A with A v = influence of a row on θ, for v as in `LikelihoodSums.products`."""
     size, n_classes = theta.size, len(sums.unstable)
-    ridge = np.column_stack([np.full_like(theta[:, :-1], l2), np.zeros(len(theta))]).ravel()
+    ridge = penalty_by_parameter(theta, l2)
     mapped = np.zeros((size, len(sums.products)))
     mapped[:, :size] = np.eye(size)
     mapped[:, -1] = -ridge * theta.ravel()

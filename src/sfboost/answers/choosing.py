@@ -22,6 +22,7 @@ from sfboost.answers.quiet import AVERAGED, COMPONENTS
 from sfboost.change import Change, FeatureChange
 from sfboost.change.testing import LEAST_POWER
 from sfboost.diagnostics.result import p_in_words
+from sfboost.notices import first_names
 
 # From here on a change counts, and here it is taken for sure.
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
@@ -336,8 +337,7 @@ def _whose(change: Change, suspects: Sequence[FeatureChange], p: str) -> str:
 
 
 def _few(features: Sequence[FeatureChange]) -> str:
-    names = ", ".join(f"'{feature.name}'" for feature in features[:3])
-    return names + (f" and {len(features) - 3} more" if len(features) > 3 else "")
+    return first_names((f"'{feature.name}'" for feature in features), 3)
 
 
 def _answered(

@@ -15,7 +15,7 @@ from sfboost.answers.play import AS_IS, USUAL_METRIC, Case, play, settings_of_pl
 from sfboost.answers.quiet import QuietAnswers
 from sfboost.answers.rows import AnswerRows
 from sfboost.change import Reference
-from sfboost.change.reference import average
+from sfboost.change.view import average_unstable
 from sfboost.marginal.probabilities import IntArray
 
 #: Domains that are put through changes, at most, and rows of each.
@@ -108,7 +108,7 @@ class Experience:
         They are put through changes if `changed` asks for that, knowing what is usual. Without `foretelling`
         nobody will ask how good an answer is: `Case.surprises` are left out.
         """
-        neutral = average([part.view for part in rows])
+        neutral = average_unstable([part.view for part in rows])
         rows = [part.beside(neutral) for part in rows]
         views = [part.view for part in rows]
         reference = Reference.learn(views, labels, domains, names, groups)

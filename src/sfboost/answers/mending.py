@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.change import View
+from sfboost.change.coordinates import design_matrix, mean_and_spread
 from sfboost.marginal.probabilities import FloatArray
 
 # Added to the diagonals of standardised second moments: features may repeat each other.
@@ -46,21 +47,15 @@ class Habits:
     @classmethod
     def learn(cls, views: Sequence[View]) -> Self:
         """Learn from training domains, each row with the same weight as any other of its domain."""
-        sizes = np.array([len(view.weight) for view in views], dtype=np.float64)
-        weight = np.concatenate(
-            [share * view.weight for share, view in zip(sizes / sizes.sum(), views, strict=True)]
-        )
-        X = np.concatenate([np.hstack([view.features, view.unstable]) for view in views])
-        mean = weight @ X
-        spread = np.sqrt(weight @ (X - mean) ** 2)
-        spread = np.where(spread > 0.0, spread, 1.0)
-        Z = np.column_stack([(X - mean) / spread, np.ones(len(X))])
-        return cls(mean, spread, (Z * weight[:, None]).T @ Z, views[0].features.shape[1])
+        every = View.joined(views)
+        X = np.hstack([every.features, every.unstable])
+        mean, spread = mean_and_spread(X, every.weight)
+        Z = design_matrix(X, mean, spread)
+        return cls(mean, spread, (Z * every.weight[:, None]).T @ Z, every.features.shape[1])
 
     def standardised(self, view: View) -> FloatArray:
         """All features in training units, and a column of ones."""
-        X = np.hstack([view.features, view.unstable])
-        return np.column_stack([(X - self.mean) / self.spread, np.ones(len(X))])
+        return design_matrix(np.hstack([view.features, view.unstable]), self.mean, self.spread)
 
     def expected(self, view: View, columns: npt.NDArray[np.intp]) -> FloatArray:
         """U with some columns as training expects them to be, given all others."""

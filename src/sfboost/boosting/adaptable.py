@@ -25,6 +25,7 @@ from sfboost.answers.recalibrating import right_by_labels
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
 from sfboost.boosting.many_domains import adapt_domains
+from sfboost.boosting.parts import RowParts
 from sfboost.calibration import Temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
@@ -67,9 +68,13 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """Return calibrated log f_S of shape (n, K), and X_U (or Φ_U), as `sfboost.adapt` takes them."""
         raise NotImplementedError
 
-    def _checked_parts(self, X: Any) -> tuple[FloatArray, Any]:
-        """`stable_and_unstable` of rows to adapt to, or a sentence that says why that cannot be."""
-        return self.stable_and_unstable(X)
+    def _read(self, X: Any) -> RowParts:
+        """`stable_and_unstable`, and what else was read of these rows on the way."""
+        return RowParts(*self.stable_and_unstable(X))
+
+    def _checked_parts(self, X: Any) -> RowParts:
+        """What is read of rows to adapt to, or a sentence that says why that cannot be."""
+        return self._read(X)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """All that settings leave open, decided."""
@@ -166,8 +171,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         uncertainty: bool,
         sample_domain: Any,
     ) -> Any:
-        log_stable, unstable = self._checked_parts(X)
-        stable = np.exp(log_stable)
+        parts = self._checked_parts(X)
+        log_stable, unstable, stable = parts.log_stable, parts.unstable, np.exp(parts.log_stable)
         many = sample_domain is not None
         if many and (y is not None or sample_weight is not None or settings is not None or uncertainty):
             raise ValueError(
@@ -178,7 +183,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         choices = self._choices(settings)
         asked = {"y": y, "sample_weight": sample_weight, "uncertainty": uncertainty}
         answer, rows, note = self._answer_to(
-            answer, leak, settings, lambda: self._rows_to_answer(X, sample_weight, (log_stable, unstable))
+            answer, leak, settings, lambda: self._rows_to_answer(X, sample_weight, parts)
         )
         if many:
             training = with_leak(self.training_, leak, answer)
@@ -254,15 +259,17 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """What answer="best" is where there are no rows for it."""
         return "safe"
 
-    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if there is no pooled classifier.
 
-        `parts` is `stable_and_unstable` of these rows, if it is at hand.
+        `parts` is what was read of these rows, if it is at hand.
         """
         return None
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: Any = None
+        self, X: Any, sample_weight: Any, parts: RowParts | None = None
     ) -> tuple[AnswerRows | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:

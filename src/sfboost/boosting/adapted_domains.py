@@ -150,7 +150,8 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any, sample_domain: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
-        log_stable, unstable = self.model.stable_and_unstable(X)
+        parts = self.model._read(X)
+        log_stable, unstable = parts.log_stable, parts.unstable
         place = {name: i for i, name in enumerate(self.domains)}
         names = check_domain(sample_domain, len(log_stable))
         number = np.array([place.get(name, -1) for name in names.tolist()], dtype=np.intp)
@@ -165,7 +166,7 @@ class AdaptedDomains(Savable, ClassifierMixin, BaseEstimator):
 
         if self.best is None:
             return by_heads()
-        rows = self.model.answer_rows(X, None, (log_stable, unstable))
+        rows = self.model.answer_rows(X, None, parts)
         if rows is None:
             raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
         # Said once, so that rows of a domain are found among all without counting all of them again.

@@ -15,7 +15,7 @@ from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
-from sfboost.notices import warn
+from sfboost.notices import first_names, warn
 from sfboost.selection import StableFeatureSelector
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def resolve_columns(X: Any, stable: Any, unstable: Any) -> tuple[Columns, Column
     shared = sorted(set(chosen or ()) & set(other or ()))
     if shared:
         raise ValueError(
-            f"Columns {list(_names(X, shared[:5]))}{f' and {len(shared) - 5} more' * (len(shared) > 5)} are "
+            f"Columns {first_names(map(repr, _names(X, shared)))} are "
             "named both stable and unstable: put each column in one set."
         )
     if chosen is None:

@@ -121,11 +121,11 @@ def held_out_rows(
 def new_rows(model: StableFeatureBoosting, X: Any) -> NewRows:
     """Rows of a new domain as the diagnostics want them."""
     X = model._check_input(X, reset=False)
-    unstable = model.unstable_columns_
+    unstable, stable_X = model.unstable_columns_, model.stable_columns_.take(X)
     return NewRows(
-        np.exp(model._stable_log_proba(X)),
+        np.exp(model._calibrated(stable_X)),
         head_numbers(unstable.take(X), model.unstable) if len(unstable) else None,
-        numbers(model.stable_columns_.take(X)),
+        numbers(stable_X),
         model.training_.recalibration,  # None in files of earlier versions
     )
 

@@ -54,7 +54,7 @@ from sfboost.boosting.diagnosing import (
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
-from sfboost.boosting.parts import require_unstable
+from sfboost.boosting.parts import RowParts, require_unstable
 from sfboost.boosting.playing import PooledClassifier, learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
@@ -364,7 +364,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         return facing
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: Any = None
+        self, X: Any, sample_weight: Any, parts: RowParts | None = None
     ) -> tuple[AnswerRows | None, str | None]:
         if (played := self.components_) is not None:
             return None, played.reason if played.helps else None  # else it is what is doubted
@@ -380,14 +380,15 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     # -- what new rows are to the model -------------------------------------------------------------
 
-    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
         if self.pooled_ is None:
             return None
         weight = check_weight(sample_weight, X.shape[0])
-        log_stable, unstable = self._parts(X) if parts is None else parts
-        return new_rows_of(self.pooled_, X, log_stable, unstable, weight)
+        return new_rows_of(self.pooled_, self, X, self._parts(X) if parts is None else parts, weight)
 
     def _choices(self, settings: Settings | None) -> Choices:
         """The settings with our head in them."""
@@ -431,9 +432,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         tell_filled(self, X, stable_only=True)
-        return self._stable_log_proba(X)
-
-    def _stable_log_proba(self, X: Any) -> FloatArray:
         return self._calibrated(self.stable_columns_.take(X))
 
     def _calibrated(self, stable_X: Any) -> FloatArray:
@@ -448,14 +446,19 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
         """Return calibrated log f_S of shape (n, K), and the unstable columns: what `sfboost.adapt` takes."""
+        parts = self._read(X)
+        return parts.log_stable, parts.unstable
+
+    def _read(self, X: Any) -> RowParts:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         tell_filled(self, X)
         return self._parts(X)
 
-    def _parts(self, X: Any) -> tuple[FloatArray, Any]:
-        """`stable_and_unstable` of rows that are checked."""
-        return self._stable_log_proba(X), self.unstable_columns_.take(X)
+    def _parts(self, X: Any) -> RowParts:
+        """What is read of rows that are checked."""
+        stable_X = self.stable_columns_.take(X)
+        return RowParts(self._calibrated(stable_X), self.unstable_columns_.take(X), stable_X)
 
     @property
     def domains_(self) -> tuple[DomainSummary, ...]:
@@ -468,14 +471,14 @@ class StableFeatureBoosting(AdaptableClassifier):
         """Names of the unstable features, as the head reads them."""
         return self.unstable_columns_.names
 
-    def _checked_parts(self, X: Any) -> tuple[FloatArray, Any]:
+    def _checked_parts(self, X: Any) -> RowParts:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         require_unstable(self)
         tell_filled(self, X)
         stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
         require_numbers(self, stable_X, unstable_X)
-        return self._calibrated(stable_X), unstable_X
+        return RowParts(self._calibrated(stable_X), unstable_X, stable_X)
 
     # -- what the training domains say --------------------------------------------------------------
 

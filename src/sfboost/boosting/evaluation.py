@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -172,18 +172,32 @@ def score_as_new(
     The `rest` is (X, y, domain), without all of them. Each is answered by itself.
     """
     with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
-        fitted = clone(model)
-        if fitted.validation_domain is not None and fitted.validation_domain in new:
-            fitted.set_params(validation_domain=None)  # it is a new domain now
-        X, y, domain = rest
+        X, y, _ = rest
         facing = [rows for rows, _ in new.values()]
-        fitted._fit(X, y, domain, weight, play=fitted.play, choosing=answer == "best", facing=facing)
+        fitted = fit_without(model, new, *rest, weight, choosing=answer == "best", facing=facing)
         if pooled is not None or fitted.pooled_ is None:
             pooled = fit_pooled(fitted, X, y, weight, pooled)
         return [
             replace(compare_on_domain(fitted, pooled, *rows, answer, metric), domain=name)
             for name, rows in new.items()
         ]
+
+
+def fit_without(
+    model: StableFeatureBoosting,
+    names: Collection[Any],
+    X: Any,
+    y: Any,
+    domain: Any,
+    weight: FloatArray | None = None,
+    **options: Any,
+) -> StableFeatureBoosting:
+    """A clone of `model`, fitted to rows of other domains than `names`, each of which plays the new one."""
+    fitted: StableFeatureBoosting = clone(model)
+    if fitted.validation_domain is not None and fitted.validation_domain in names:
+        fitted.set_params(validation_domain=None)
+    fitted._fit(X, y, domain, weight, play=fitted.play, **options)
+    return fitted
 
 
 def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray:

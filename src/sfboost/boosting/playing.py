@@ -25,6 +25,7 @@ from sfboost.answers import AnswerRows, Experience
 from sfboost.answers.choosing import FIRST_DOUBT
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
+from sfboost.boosting.parts import RowParts
 from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.change import Reference, View, change_in
@@ -74,9 +75,13 @@ class PooledClassifier:
         """Stable and unstable columns as numbers, or None if they are not."""
         return numeric_parts(part.take(X) for part in self.columns)
 
+    def beside(self, S: FloatArray) -> Asker:
+        """What it says of rows with these stable features."""
+        return Asker(self.estimator, S, self.classes, self.temperature)
+
     def log_proba(self, S: FloatArray, U: FloatArray) -> FloatArray:
         """Calibrated log-probabilities."""
-        return self.temperature.apply(raw_log_proba(self.estimator, np.hstack([S, U]), self.classes))
+        return self.beside(S)(U)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +128,21 @@ def raw_log_proba(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArr
     return np.log(np.maximum(proba, LEAST_PROBABILITY))
 
 
+def scaled_logistic(estimator: Any) -> tuple[StandardScaler, LogisticRegression] | None:
+    """Both steps of a logistic regression of scaled numbers, or None if it is another classifier."""
+    steps = [step for _, step in estimator.steps] if type(estimator) is Pipeline else []
+    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+        return None
+    return steps[0], steps[1]
+
+
 def _two_classes(estimator: Any, X: Any) -> FloatArray | None:
     """What a logistic regression of scaled numbers says, or None if it is not that.
 
     It is asked about so many small sets of rows that scikit-learn's checks would take most of the time.
     """
-    steps = [step for _, step in estimator.steps] if type(estimator) is Pipeline else []
-    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+    steps = scaled_logistic(estimator)
+    if steps is None:
         return None
     scaler, last = steps
     plain = getattr(last, "multi_class", "deprecated") in ("auto", "deprecated") and len(last.classes_) == 2
@@ -157,6 +170,16 @@ def numeric_parts(taken_parts: Iterable[Any]) -> tuple[FloatArray, FloatArray] |
             return None
         made.append(numbers)
     return made[0], made[1]
+
+
+def _also_numbers(
+    columns: tuple[Columns, Columns], X: Any, model: StableFeatureBoosting, taken: tuple[Any, Any]
+) -> tuple[FloatArray, FloatArray] | None:
+    """Columns of X as numbers, of which the model has `taken` its own, which often are the same."""
+    own = (model.stable_columns_, model.unstable_columns_)
+    return numeric_parts(
+        given if mine == part else part.take(X) for mine, part, given in zip(own, columns, taken, strict=True)
+    )
 
 
 def pooled_learner(model: StableFeatureBoosting, X: Any) -> tuple[Any, str]:
@@ -204,14 +227,11 @@ def learn_answers(
     nobody asks what would help after a change, and own domains play as they are; and nobody asks how good an
     answer is. So it is without `choosing`, too: then own domains only say what is usual.
     """
-    own = (model.stable_columns_, model.unstable_columns_)
     try:
-        columns = (encoded_columns(own[0], X), encoded_columns(own[1], X))
+        columns = (encoded_columns(model.stable_columns_, X), encoded_columns(model.unstable_columns_, X))
     except ValueError:  # a user's pipeline reads what is no category
         return None, None
-    parts = numeric_parts(
-        given if mine is part else part.take(X) for mine, part, given in zip(own, columns, taken, strict=True)
-    )
+    parts = _also_numbers(columns, X, model, taken)
     if parts is None:
         return None, None
     both = np.hstack(parts)
@@ -305,22 +325,27 @@ def _may_have_changed(
 ) -> bool:
     """Whether what helped after changes will be asked for; see `sfboost.answers.choosing`."""
     X = model._check_input(X, reset=False)
-    rows = new_rows_of(pooled, X, *model._parts(X), np.ones(X.shape[0]))
+    rows = new_rows_of(pooled, model, X, model._parts(X), np.ones(X.shape[0]))
     if rows is None:
         return False
     return change_in(reference, rows.view).p_value < FIRST_DOUBT
 
 
 def new_rows_of(
-    pooled: PooledClassifier, X: Any, log_stable: FloatArray, given: Any, sample_weight: FloatArray
+    pooled: PooledClassifier,
+    model: StableFeatureBoosting,
+    X: Any,
+    parts: RowParts,
+    sample_weight: FloatArray,
 ) -> AnswerRows | None:
     """Rows of a new domain as the answers want them; None if they are not numbers."""
-    parts = pooled.numbers(X)
-    if parts is None:
+    both = _also_numbers(pooled.columns, X, model, (parts.stable, parts.unstable))
+    if both is None:
         return None
-    S, U = parts
-    view = View(log_stable, U, pooled.log_proba(S, U), S, sample_weight / sample_weight.sum())
-    return AnswerRows(view, Asker(pooled.estimator, S, pooled.classes, pooled.temperature), given=given)
+    S, U = both
+    ask = pooled.beside(S)
+    view = View(parts.log_stable, U, ask(U), S, sample_weight / sample_weight.sum())
+    return AnswerRows(view, ask, given=parts.unstable)
 
 
 def feature_groups(columns: Columns) -> tuple[tuple[str, ...], list[int]]:

@@ -13,6 +13,8 @@ import numpy as np
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, METRICS, shown
 from sfboost.boosting.by_answer import ANSWER, ByAnswer
 from sfboost.boosting.metrics import is_skewed
+from sfboost.diagnostics.result import p_in_cells
+from sfboost.notices import first_names
 
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", ANSWER, "pooled", "labelled")
@@ -21,8 +23,6 @@ COMPARED = ("stable", ANSWER, "pooled", "labelled")
 SKIPPED = "skipped"
 
 _UNKNOWN = float("nan")
-# Of domains that were skipped for one reason, so many are named.
-_MOST_NAMES = 5
 # Letters of a domain's name in a table.
 _NARROWEST, _WIDEST = 16, 32
 
@@ -164,7 +164,7 @@ class DomainEvaluation:
         for d in self.scored:
             cells = [shown(metric, d.scores[ANSWER][metric], "") for metric in more]
             told = d.decision + ", cannot tell" * d.unclear
-            lines.append(f"{line(d.domain, *cells, _p(d.p_value))}  {told}")
+            lines.append(f"{line(d.domain, *cells, p_in_cells(d.p_value))}  {told}")
         lines.append(line("mean", *(shown(metric, self.mean(ANSWER, metric), "") for metric in more)))
         return "\n".join(lines)
 
@@ -190,12 +190,11 @@ def why_skipped(reasons: Mapping[str, str]) -> list[str]:
         alike.setdefault(re.sub(r"\d+", "", reason), {})[name] = reason
     told = []
     for group in alike.values():
-        first, names = next(iter(group)), ", ".join(list(group)[:_MOST_NAMES])
-        more = f" and {len(group) - _MOST_NAMES} more" if len(group) > _MOST_NAMES else ""
+        first = next(iter(group))
         told.append(
             f"{first} was skipped: {group[first]}"
             if len(group) == 1
-            else f"{len(group)} domains were skipped ({names}{more}); {first}: {group[first]}"
+            else f"{len(group)} domains were skipped ({first_names(group)}); {first}: {group[first]}"
         )
     return told
 
@@ -216,7 +215,3 @@ def _mean(values: list[float]) -> float:
 
 def _cells(width: int, name: Any, *cells: str) -> str:
     return f"{name!s:<{width}.{width}}" + "".join(f"{cell:>10}" for cell in cells)
-
-
-def _p(value: float) -> str:
-    return "–" if value != value else f"{value:.3f}" if value >= 0.001 else "< 0.001"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import unwarned
-from sfboost.boosting.evaluation import class_positions, turns
+from sfboost.boosting.evaluation import class_positions, fit_without, turns
 from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
 from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.encoding import EncodingWarning
@@ -45,11 +44,12 @@ def calibrate_sets(
             "rows of two domains or more."
         )
     probas, classes = np.zeros((len(labels), len(np.unique(labels)))), np.unique(labels)
-    for together in turns([inside for _, inside in parts]):
-        rest = np.setdiff1d(np.arange(len(labels)), np.concatenate(together))
+    for together in turns(parts):
+        left_out = [name for name, _ in together]
+        rest = np.setdiff1d(np.arange(len(labels)), np.concatenate([inside for _, inside in together]))
         with unwarned(EncodingWarning):  # `fit` has told of it
-            fitted = clone(model).fit(_safe_indexing(X, rest), labels[rest], sample_domain=domain[rest])
-        for inside in together:
+            fitted = fit_without(model, left_out, _safe_indexing(X, rest), labels[rest], domain[rest])
+        for _, inside in together:
             here = _safe_indexing(X, inside)
             with unwarned(EncodingWarning):
                 proba = fitted.adapt(here, **how).predict_proba(here)

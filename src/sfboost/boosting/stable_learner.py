@@ -11,14 +11,12 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import recall_score
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
-from sfboost.boosting.playing import feature_groups, raw_log_proba
+from sfboost.boosting.playing import feature_groups, raw_log_proba, scaled_logistic
 from sfboost.boosting.rows import Splits, check_frozen_classes, enough_rows
 from sfboost.encoding import is_frame
 from sfboost.encoding.cells import text_columns
@@ -132,9 +130,8 @@ def stable_terms(model: Any, row: Any) -> dict[str, Any] | None:
 
     None if f_S is another than the logistic regression of scaled numbers.
     """
-    stable: Any = getattr(model, "stable_", None)
-    steps = [step for _, step in stable.steps] if type(stable) is Pipeline else []
-    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+    steps = scaled_logistic(getattr(model, "stable_", None))
+    if steps is None:
         return None
     scaler, last = steps
     if len(last.classes_) != len(model.classes_):

@@ -8,6 +8,9 @@ import numpy as np
 
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
+#: Of confidence, unless another number is asked for.
+N_BINS = 15
+
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityCurve:
@@ -27,11 +30,12 @@ class ReliabilityCurve:
     @property
     def ece(self) -> float:
         """Expected calibration error: Σ_b weight_b · |accuracy_b − confidence_b|."""
-        return float(self.weight @ np.abs(self.accuracy - self.confidence))
+        bins = np.arange(len(self.weight))
+        return expected_calibration_error(self.confidence, self.weight * self.accuracy, self.weight, bins)
 
 
 def reliability_curve(
-    proba: FloatArray, y: IntArray, *, n_bins: int = 15, sample_weight: FloatArray | None = None
+    proba: FloatArray, y: IntArray, *, n_bins: int = N_BINS, sample_weight: FloatArray | None = None
 ) -> ReliabilityCurve:
     """Bin rows by the confidence of the predicted class, in bins (lo, hi] of equal width.
 
@@ -64,11 +68,40 @@ def reliability_curve(
 
 
 def bin_confidence(
-    confidence: FloatArray, right: FloatArray, weight: FloatArray, n_bins: int = 15
+    confidence: FloatArray, right: FloatArray, weight: FloatArray, n_bins: int = N_BINS
 ) -> ReliabilityCurve:
     """The curve from each row's confidence and whether it was right (1.0 or 0.0)."""
-    bins = np.clip(np.ceil(confidence * n_bins).astype(np.intp) - 1, 0, n_bins - 1)
+    bins = confidence_bins(confidence, n_bins)
     mass = np.bincount(bins, weight, n_bins)
     filled = mass > 0.0
     means = [np.bincount(bins, weight * v, n_bins)[filled] / mass[filled] for v in (confidence, right)]
     return ReliabilityCurve(means[0], means[1], mass[filled] / mass.sum())
+
+
+def confidence_bins(confidence: FloatArray, n_bins: int = N_BINS) -> IntArray:
+    """The bin (lo, hi] of each confidence, from 0."""
+    return np.clip(np.ceil(confidence * n_bins).astype(np.intp) - 1, 0, n_bins - 1)
+
+
+def expected_calibration_error(
+    confidence: FloatArray, right: FloatArray, weight: FloatArray, bins: IntArray, total: float = 1.0
+) -> float:
+    """Σ_b |Σ_{i in b} right_i − weight_i · confidence_i| / total.
+
+    Parameters
+    ----------
+    right : array of shape (n,)
+        How much of each row's weight was right.
+    weight : array of shape (n,)
+        Sums to `total`.
+    bins : integer array of shape (n,)
+        Rows whose excesses cancel; see `confidence_bins`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> confidence, right = np.array([0.7, 0.7, 0.9]), np.array([1.0, 0.0, 1.0])
+    >>> round(expected_calibration_error(confidence, right, np.ones(3), np.array([0, 0, 1]), 3.0), 3)
+    0.167
+    """
+    return float(np.abs(np.bincount(bins, right - weight * confidence)).sum()) / total

@@ -95,7 +95,7 @@ class MeaningCoordinates:
 
     def design(self, view: View) -> FloatArray:
         """The features that predict U, in the units of training, and a column of ones."""
-        return np.column_stack([(view.features - self.mean) / self.spread, np.ones(len(view.features))])
+        return design_matrix(view.features, self.mean, self.spread)
 
 
 class CommonUnits(NamedTuple):
@@ -109,7 +109,7 @@ class CommonUnits(NamedTuple):
     @classmethod
     def of(cls, view: View) -> Self:
         """Of all rows."""
-        return cls(*_moments(view.unstable, view.weight), *_moments(view.features, view.weight))
+        return cls(*mean_and_spread(view.unstable, view.weight), *mean_and_spread(view.features, view.weight))
 
     def evidence(self, view: View) -> FloatArray:
         """How the evidence follows each unstable feature, X_S held fixed: ridge coefficients, (d, K)."""
@@ -149,7 +149,7 @@ class MeaningSums:
         """Of one domain that has this share of all rows; labels are positions among the classes."""
         weight = share * view.weight
         U = (view.unstable - units.centre) / units.unit
-        X = np.column_stack([(view.features - units.mean) / units.spread, np.ones(len(U))])
+        X = design_matrix(view.features, units.mean, units.spread)
         squared, weighted = U * U, X * weight[:, None]
         onehot = np.eye(view.log_stable.shape[1])[y] * weight[:, None]
         return cls(
@@ -167,10 +167,16 @@ class MeaningSums:
         return MeaningSums(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
 
 
-def _moments(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+def mean_and_spread(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each column, one where it does not vary; weights sum to one."""
     mean = weight @ X
     spread = np.sqrt(weight @ (X - mean) ** 2)
     return mean, np.where(spread > 0.0, spread, 1.0)
+
+
+def design_matrix(X: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
+    """Columns in these units, and one of ones."""
+    return np.column_stack([(X - mean) / spread, np.ones(len(X))])
 
 
 def _spread(variance: FloatArray) -> FloatArray:

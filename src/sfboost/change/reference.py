@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.adaptation.scores import Yardstick
 from sfboost.change.class_shares import back_to_training
 from sfboost.change.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
 from sfboost.change.moments import Moments, measure_elsewhere, measure_moments
@@ -103,7 +104,7 @@ class Reference:
         groups: Sequence[int] | None = None,
     ) -> Self:
         """Learn from labelled domains, each viewed by predictors that were trained on the others."""
-        everything, y, sizes = _stacked(views), np.concatenate(labels), [len(part) for part in labels]
+        everything, y, sizes = View.joined(views), np.concatenate(labels), [len(part) for part in labels]
         n_classes, d = everything.log_stable.shape[1], everything.unstable.shape[1]
         prior = np.bincount(y, everything.weight, n_classes)
         prior = np.maximum(prior, 1e-6) / np.maximum(prior, 1e-6).sum()
@@ -149,14 +150,8 @@ class Reference:
 
 def _brier(view: View, y: npt.NDArray[np.intp]) -> float:
     """Of f_S, on labelled rows."""
-    wrong = np.exp(view.log_stable) - np.eye(view.log_stable.shape[1])[y]
-    return float(view.weight @ (wrong**2).sum(axis=1)) / 2.0
-
-
-def average(views: Sequence[View]) -> FloatArray:
-    """U of all domains on average, each row with the weight that it has in its domain."""
-    sizes = np.array([len(view.weight) for view in views], dtype=np.float64)
-    return np.asarray(sizes / sizes.sum() @ np.array([view.weight @ view.unstable for view in views]))
+    label = view.weight[:, None] * np.eye(view.log_stable.shape[1])[y]
+    return Yardstick("brier").loss(np.exp(view.log_stable), label)
 
 
 def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior: FloatArray) -> BlindDomain:
@@ -165,17 +160,3 @@ def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior
     posterior, likelihood = measure_moments(coordinates, view, (view.weight, weight))
     elsewhere = measure_elsewhere(coordinates, view) if len(prior) > 2 else None
     return BlindDomain(name, int(np.count_nonzero(view.weight)), posterior, likelihood, elsewhere)
-
-
-def _stacked(views: Sequence[View]) -> View:
-    """All rows, each domain with its own share of the weight."""
-    sizes = np.array([len(view.weight) for view in views], dtype=np.float64)
-    log_stable, unstable, log_pooled, features = (
-        np.concatenate([getattr(view, name) for view in views])
-        for name in ("log_stable", "unstable", "log_pooled", "features")
-    )
-    shares = sizes / sizes.sum()
-    weight = np.concatenate([share * view.weight for share, view in zip(shares, views, strict=True)])
-    neutral = [view.log_neutral for view in views if view.log_neutral is not None]
-    log_neutral = np.concatenate(neutral) if len(neutral) == len(views) else None
-    return View(log_stable, unstable, log_pooled, features, weight, log_neutral)

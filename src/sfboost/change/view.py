@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -71,6 +72,19 @@ class View:
         )
         return cls(stable, unstable, pooled, features, weight / weight.sum())
 
+    @classmethod
+    def joined(cls, views: Sequence[View]) -> Self:
+        """All rows of several domains, each domain with its own share of the weight."""
+        log_stable, unstable, log_pooled, features = (
+            np.concatenate([getattr(view, name) for view in views])
+            for name in ("log_stable", "unstable", "log_pooled", "features")
+        )
+        shares = shares_of_rows(views)
+        weight = np.concatenate([share * view.weight for share, view in zip(shares, views, strict=True)])
+        neutral = [view.log_neutral for view in views if view.log_neutral is not None]
+        log_neutral = np.concatenate(neutral) if len(neutral) == len(views) else None
+        return cls(log_stable, unstable, log_pooled, features, weight, log_neutral)
+
     @property
     def evidence(self) -> FloatArray:
         """What the unstable features add in the pooled answer, centred over classes.
@@ -81,6 +95,17 @@ class View:
         teach is its linear part, `MeaningCoordinates.says`.
         """
         return centred(self.log_pooled - (self.log_stable if self.log_neutral is None else self.log_neutral))
+
+
+def shares_of_rows(views: Sequence[View]) -> FloatArray:
+    """How many of all rows each domain has; they sum to one."""
+    sizes = np.array([len(view.weight) for view in views], dtype=np.float64)
+    return sizes / sizes.sum()
+
+
+def average_unstable(views: Sequence[View]) -> FloatArray:
+    """U of all domains on average, each row with the weight that it has in its domain."""
+    return np.asarray(shares_of_rows(views) @ np.array([view.weight @ view.unstable for view in views]))
 
 
 def centred(log_proba: FloatArray) -> FloatArray:

@@ -6,7 +6,6 @@ A command is imported when it is run: `--help` and `--version` bring neither sci
 from __future__ import annotations
 
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -15,25 +14,25 @@ from typer.main import get_command
 from sfboost import __version__
 from sfboost.cli.boundary import Boundary
 from sfboost.cli.console import EXIT_CODES, say
+from sfboost.registry import import_named
 
-_LAB = "sfboost.lab.commands."
-#: Name → "module:function" (or a group of commands), and what the list of commands says of it.
+#: Name → "module:function" of `sfboost` (or a group of commands), and what the list of commands says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("run:run", "Fit to TRAIN, adapt to NEW, predict NEW, and write the report."),
-    "fit": ("fit:fit", "Fit the stable predictor to labelled domains and save it."),
-    "adapt": ("adapt:adapt", "Adapt a model to the unlabelled rows of one new domain."),
-    "predict": ("predict:predict", "Predict rows, a batch at a time."),
-    "evaluate": ("evaluate:evaluate", "Let each training domain play the new one, labels hidden."),
-    "check": ("check:check", "Look at the assumptions, one verdict each."),
-    "explain": ("explain:explain", "Say why one row is predicted as it is."),
-    "info": ("info:info", "Say what is in a model file."),
-    "export": ("export:export", "Write a linear model for other tools: ONNX, or plain JSON."),
-    "demo": ("demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
-    "features": ("features:features", "Turn a folder of pictures into a table of a network's features."),
-    "compare": (_LAB + "compare:compare", "Compare methods on a table of yours, each domain left out."),
-    "data": (_LAB + "data:app", "Data sets: list, show, fetch, path, export."),
-    "reproduce": (_LAB + "reproduce:reproduce", "Run the paper's experiments."),
-    "results": (_LAB + "results:app", "Results: show, export, pack, check."),
+    "run": ("cli.run:run", "Fit to TRAIN, adapt to NEW, predict NEW, and write the report."),
+    "fit": ("cli.fit:fit", "Fit the stable predictor to labelled domains and save it."),
+    "adapt": ("cli.adapt:adapt", "Adapt a model to the unlabelled rows of one new domain."),
+    "predict": ("cli.predict:predict", "Predict rows, a batch at a time."),
+    "evaluate": ("cli.evaluate:evaluate", "Let each training domain play the new one, labels hidden."),
+    "check": ("cli.check:check", "Look at the assumptions, one verdict each."),
+    "explain": ("cli.explain:explain", "Say why one row is predicted as it is."),
+    "info": ("cli.info:info", "Say what is in a model file."),
+    "export": ("cli.export:export", "Write a linear model for other tools: ONNX, or plain JSON."),
+    "demo": ("cli.demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
+    "features": ("cli.features:features", "Turn a folder of pictures into a table of a network's features."),
+    "compare": ("lab.commands.compare:compare", "Compare methods on a table of yours, each domain left out."),
+    "data": ("lab.commands.data:app", "Data sets: list, show, fetch, path, export."),
+    "reproduce": ("lab.commands.reproduce:reproduce", "Run the paper's experiments."),
+    "results": ("lab.commands.results:app", "Results: show, export, pack, check."),
 }
 # Commands of the table user, whose exit codes a script wants to know.
 _TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain", "info", "export")
@@ -76,8 +75,7 @@ def load_command(name: str) -> Any:
     >>> load_command("fit").name
     'fit'
     """
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    found = getattr(import_module(module if "." in module else f"sfboost.cli.{module}"), attribute)
+    found = import_named(f"sfboost.{COMMANDS[name][0]}")
     if not isinstance(found, typer.Typer):
         made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         made.command(name, epilog=EXIT_CODES if name in _TELLS_CODES else None)(found)

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from sfboost.cli.console import UNEXPECTED, complain, say
 from sfboost.cli.interruption import INTERRUPTED, Interrupted, let_go
 from sfboost.cli.pipes import silence
+from sfboost.notices import first_names
 from sfboost.whole_files import Placement, watch_placements
 
 
@@ -69,32 +70,19 @@ def farewell(placed: Sequence[Placement], kept: Path | None = None) -> str:
     'Interrupted; finished runs are in results: the same command goes on from there.'
     """
     there = [Path(placement.target) for placement in placed if placement.part and placement.happened()]
-    whole = [str(target) for target in there if target.parent.suffix != ".parts"]
-    blocks = [str(target.parent) for target in there if target.parent.suffix == ".parts"]
-    begun = [str(placement.target) for placement in placed if placement.part is None]
-    told = [f"written before that: {_named(whole)}"] if whole else []
+    whole = dict.fromkeys(target for target in there if target.parent.suffix != ".parts")
+    blocks = dict.fromkeys(target.parent for target in there if target.parent.suffix == ".parts")
+    begun = dict.fromkeys(placement.target for placement in placed if placement.part is None)
+    told = [f"written before that: {first_names(whole)}"] if whole else []
     told += [f"finished runs are in {kept}: the same command goes on from there"] if kept else []
     told = told or ["no file was changed"]
     told += (
-        [f"finished blocks are in {_named(blocks)}: the same command goes on from there"] if blocks else []
+        [f"finished blocks are in {first_names(blocks)}: the same command goes on from there"]
+        if blocks
+        else []
     )
-    told += [f"what went to {_named(begun)} may be cut short"] if begun else []
+    told += [f"what went to {first_names(begun)} may be cut short"] if begun else []
     return f"Interrupted; {'; '.join(told)}."
-
-
-def _named(files: Sequence[str], most: int = 5) -> str:
-    """Names of files, the first few of them.
-
-    Examples
-    --------
-    >>> _named(["a", "b", "a"])
-    'a, b'
-    >>> _named("abcdefg")
-    'a, b, c, d, e and 2 more'
-    """
-    names = list(dict.fromkeys(files))
-    more = f" and {len(names) - most} more" * (len(names) > most)
-    return ", ".join(names[:most]) + more
 
 
 def _wrong_usage(error: Any) -> int:

@@ -30,6 +30,7 @@ from sfboost.cli.groups import Command, spread
 from sfboost.cli.interruption import was_interrupted
 from sfboost.cli.pipes import Console
 from sfboost.json_values import json_values
+from sfboost.notices import heard_by
 from sfboost.tables.foreign_text import is_unseen, plain
 
 UNEXPECTED, BAD_INPUT, NOT_ADAPTED = 1, 2, 3
@@ -120,10 +121,10 @@ class Voice:
         if self.quiet:
             yield
         elif console.is_terminal:
-            with console.status(what) as status, _listening(lambda words: status.update(cell(words))):
+            with console.status(what) as status, heard_by(_Teller(lambda words: status.update(cell(words)))):
                 yield
         else:
-            with _listening(_NowAndThen(self.note)):
+            with heard_by(_Teller(_NowAndThen(self.note))):
                 yield
 
     def progress(self) -> Progress:
@@ -161,19 +162,6 @@ class _NowAndThen:
         if now - self._last >= self._seconds:
             self._last = now
             self._tell(words)
-
-
-@contextmanager
-def _listening(tell: Callable[[str], None]) -> Iterator[None]:
-    log, handler = logging.getLogger("sfboost"), _Teller(tell)
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
 
 
 class _Rate(ProgressColumn):

@@ -19,6 +19,7 @@ from sfboost.boosting.evaluation import compare_on_domain, fit_pooled
 from sfboost.cli.console import say, screen, speaking
 from sfboost.cli.pipes import Console
 from sfboost.datasets import colored_digits
+from sfboost.figures import new_figure
 from sfboost.tables.writing import whole_output
 
 #: Method, what the table calls it, and how the figure draws it.
@@ -118,9 +119,7 @@ def make_table(accuracy: dict[float, dict[str, float]]) -> Table:
 
 def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
     """The curves over the eleven agreements, as a PNG."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = new_figure((8, 5))
     axes: Any = figure.subplots()
     agreements = list(accuracy)
     for method, _, style in METHODS:

@@ -20,6 +20,7 @@ from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
 from sfboost.cli.predictions import predict_batches
 from sfboost.cli.project import Project
 from sfboost.encoding.cells import as_text
+from sfboost.notices import first_names
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.streaming.blocks import BATCH_ROWS
 from sfboost.tables.dialect import Kind
@@ -28,7 +29,6 @@ from sfboost.tables.reading import open_batches
 from sfboost.tables.writing import open_table, whole_output
 
 # More names than this are not told one by one.
-_MOST_NAMES = 5
 
 
 def holds_many(where: str, stream: StreamOptions, domain: str, csv: CsvOptions) -> bool:
@@ -142,8 +142,7 @@ def _words(facts: list[DomainFact]) -> list[Line]:
     ]
     changed = [fact.name for fact in facts if fact.verdict == "changed"]
     if changed:
-        more = f" and {len(changed) - _MOST_NAMES} more" if len(changed) > _MOST_NAMES else ""
-        lines.append(f"a meaning changed in {len(changed)}: {', '.join(changed[:_MOST_NAMES])}{more}")
+        lines.append(f"a meaning changed in {len(changed)}: {first_names(changed)}")
     scored = [fact for fact in facts if fact.answer is not None]
     if scored:
         n_rows = np.array([fact.n_rows for fact in scored])

@@ -14,6 +14,7 @@ from sfboost.adaptation.scores import METRIC_NAMES
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
+from sfboost.notices import first_names
 from sfboost.persistence import SavedModelError
 from sfboost.persistence.saving import read_manifest
 from sfboost.tables.roles import split
@@ -100,8 +101,7 @@ def _words(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {f'{v:.3f}' if isinstance(v, float) else v}" for k, v in value.items())
     if isinstance(value, list):
-        more = f" and {len(value) - _MOST_NAMES} more" if len(value) > _MOST_NAMES else ""
-        return ", ".join(map(str, value[:_MOST_NAMES])) + more
+        return first_names(value, _MOST_NAMES)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)

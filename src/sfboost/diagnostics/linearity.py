@@ -11,7 +11,7 @@ import numpy as np
 
 from sfboost.diagnostics.independence import basis, coarse, log_contrasts
 from sfboost.diagnostics.inputs import CheckInputs, NewRows
-from sfboost.diagnostics.moments import MomentTest, zero_mean_test
+from sfboost.diagnostics.moments import MomentTest, row_products, zero_mean_test
 from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 from sfboost.marginal.probabilities import FloatArray
 
@@ -86,7 +86,7 @@ def linearity_test(new: NewRows) -> tuple[MomentTest, float] | None:
     scale = (response - score @ slope).std(axis=0)
     response, slope = (values[:, scale > 1e-9] / scale[scale > 1e-9] for values in (response, slope))
     error = response - score @ slope
-    rows = (error[:, :, None] * beyond[:, None, :]).reshape(len(error), -1)
+    rows = row_products(error, beyond)
     doubt = _doubt(new, slope, beyond)
     test = zero_mean_test(rows, lost=new.stable.shape[1], doubt=doubt)
     return test, _unexplained(score @ slope, error, beyond, doubt)

@@ -58,6 +58,17 @@ def zero_mean_test(rows: FloatArray, *, lost: int = 0, doubt: FloatArray | None 
     return MomentTest(statistic, degrees, float(f_distribution.sf(scaled, degrees, n_rows - degrees)))
 
 
+def row_products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Every column of one block times every column of another, row by row.
+
+    Examples
+    --------
+    >>> row_products(np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]]))
+    array([[ 3.,  5.,  6., 10.]])
+    """
+    return (left[:, :, None] * right[:, None, :]).reshape(len(left), -1)
+
+
 def scaled(columns: FloatArray) -> FloatArray:
     """Columns divided by their standard deviation; one that does not vary stays as it is."""
     spread = columns.std(axis=0)

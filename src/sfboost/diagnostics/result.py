@@ -42,7 +42,21 @@ def p_in_words(p_value: float) -> str:
     >>> p_in_words(0.0421), p_in_words(0.0)
     ('p = 0.042', 'p < 0.001')
     """
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    told = p_in_cells(p_value)
+    return f"p {told}" if told.startswith("<") else f"p = {told}"
+
+
+def p_in_cells(p_value: float | None) -> str:
+    """A p-value as tables show it below their "p"; a dash where it is not known.
+
+    Examples
+    --------
+    >>> p_in_cells(0.0421), p_in_cells(0.0), p_in_cells(None)
+    ('0.042', '< 0.001', '–')
+    """
+    if p_value is None or p_value != p_value:
+        return "–"
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.statistics import PseudoLabelStatistics
 
 
 def _soft(proba: FloatArray, _: np.random.Generator) -> FloatArray:
@@ -52,11 +53,8 @@ def pseudo_label_confusion(
 ) -> FloatArray:
     """ε of any pseudo-label: Pr[Ŷ = y | Y = y'] = Σ Ŷ_y f_y' / Σ f_y' (Algorithm 1 line 3).
 
-    For soft labels it is `PseudoLabelStatistics.confusion`; a class without mass gets a unit column.
+    For soft labels the sums are those of `PseudoLabelStatistics`, which makes ε of them.
     """
     weighted = proba if sample_weight is None else proba * sample_weight[:, None]
     total = weighted.sum(axis=0)
-    empty = total <= 0.0
-    confusion = (pseudo.T @ weighted) / np.where(empty, 1.0, total)
-    confusion[:, empty] = np.eye(len(total))[:, empty]
-    return confusion
+    return PseudoLabelStatistics(float(total.sum()), total, pseudo.T @ weighted).confusion

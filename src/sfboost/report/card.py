@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, shown
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, percent, shown
 from sfboost.boosting.scored_domains import COMPARED, why_skipped
 from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts, labels_used
@@ -51,7 +51,7 @@ def model_card(facts: ReportFacts) -> str:
 
 def _domains(facts: ReportFacts) -> str:
     rows = [
-        (domain.name, domain.n_rows, *map(_percent, domain.shares), _percent(domain.accuracy))
+        (domain.name, domain.n_rows, *map(percent, domain.shares), percent(domain.accuracy))
         for domain in facts.training.domains
     ]
     shares = [f"share of {name}" for name in facts.classes]
@@ -88,7 +88,7 @@ def _here(facts: ReportFacts) -> str:
         "their predicted classes differ from those of the stable features alone."
     ]
     shares = zip(facts.classes, facts.prior, strict=True)
-    lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {_percent(p)}' for name, p in shares)}.")
+    lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {percent(p)}' for name, p in shares)}.")
     if facts.foretold is not None:
         lines.append(
             f"Foretold{'' if facts.n_labelled else ' without labels'}, in brackets as far off as such "
@@ -135,7 +135,3 @@ def _names(names: Sequence[str]) -> str:
 
 def _text(value: Any) -> str:
     return _SIGNS.sub(r"\\\1", plain(str(value)))
-
-
-def _percent(share: float | None) -> str:
-    return shown("accuracy", share)

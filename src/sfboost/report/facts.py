@@ -17,6 +17,7 @@ from sfboost.boosting.diagnosing import meanings_here, new_rows
 from sfboost.boosting.evaluation import class_positions, pooled_proba
 from sfboost.change.by_feature import FeatureMeaning
 from sfboost.diagnostics import Performance, diagnose
+from sfboost.diagnostics.result import p_in_words
 from sfboost.report.changes import Changes, find_changes
 from sfboost.report.slopes import ClassStory, tell_slopes
 from sfboost.report.training import TrainingFacts
@@ -208,7 +209,7 @@ def _number(result: Mapping[str, Any]) -> str:
         known = error is not None and np.isfinite(error)
         parts.append(f"{value:.3g} ± {error:.2g}" if known else f"{value:.3g}")
     if p_value is not None and np.isfinite(p_value):
-        parts.append(f"p {p_value:.3f}" if p_value >= 0.001 else "p < 0.001")
+        parts.append(p_in_words(p_value))
     return ", ".join(parts) or "–"
 
 

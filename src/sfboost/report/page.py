@@ -11,11 +11,12 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, shown
+from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, percent, shown
 from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.metrics import is_skewed, mean_shares
 from sfboost.boosting.scored_domains import why_skipped
 from sfboost.diagnostics import CHECKS
+from sfboost.diagnostics.result import p_in_cells
 from sfboost.report.facts import ReportFacts, Scores
 from sfboost.report.meaning_picture import draw_meanings
 from sfboost.report.own_domains import mean_of, own_domains
@@ -95,10 +96,10 @@ def fill(template: str, *groups: Mapping[str, Any], **values: Any) -> str:
         loader=FunctionLoader(lambda name: room.joinpath(name).read_text(encoding="utf-8")),
     )
     environment.filters |= {
-        "percent": _percent,
-        "share": lambda value: "< 1 %" if 0.0 < value < 0.005 else _percent(value, 0),
+        "percent": percent,
+        "share": lambda value: "< 1 %" if 0.0 < value < 0.005 else percent(value, 0),
         "number": _number,
-        "p": _p,
+        "p": p_in_cells,
         "words": in_words,
         "score": lambda value, metric: shown(metric, value),
     }
@@ -146,14 +147,6 @@ def unbroken(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return _UNIT.sub("\u00a0%", _SIGNED.sub("\u00a0\\1\u00a0", plain(value)))
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _percent(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None or value != value else f"{100 * value:.{digits}f} %"
 
 
 def _number(value: float | None, digits: int = 3) -> str:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from sfboost.diagnostics.by_domain import check_domain, domain_numbers
 from sfboost.diagnostics.moments import holm
 from sfboost.marginal.probabilities import BoolArray, IntArray
+from sfboost.notices import first_names
 from sfboost.selection.basis import normal_scores
 from sfboost.selection.invariance import TrainingDomains
 from sfboost.selection.result import ColumnVerdict, Selection
@@ -245,8 +246,7 @@ def _sentence(status: str, columns: tuple[ColumnVerdict, ...], rules: Rules, con
 
 def _few(names: Sequence[str]) -> str:
     """The first names; who wants all has `selection_.columns`."""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    return first_names(names, _MOST_NAMES)
 
 
 def _other_kind(data: TrainingDomains, names: tuple[str, ...], informative: BoolArray, rules: Rules) -> str:

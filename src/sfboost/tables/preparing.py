@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from sfboost.encoding import Encoder
 from sfboost.encoding.cells import as_series, as_text
-from sfboost.notices import left_out
+from sfboost.notices import first_names, left_out
 from sfboost.tables.labels import known_labels, labels, spelt_alike
 from sfboost.tables.roles import Roles, require_columns
 
@@ -117,9 +117,8 @@ def prepare_training(
     if same:
         one = len(same) == 1
         remarks.append(
-            f"Column{'' if one else 's'} {', '.join(map(repr, same[:5]))}"
-            f"{f' and {len(same) - 5} more' if len(same) > 5 else ''} hold{'s' if one else ''} one value in "
-            f"all training rows and say{'s' if one else ''} nothing."
+            f"Column{'' if one else 's'} {first_names(map(repr, same))} hold{'s' if one else ''} one value "
+            f"in all training rows and say{'s' if one else ''} nothing."
         )
     filled = Encoder(tuple(column for column in encoder.columns if column.name not in empty))
     remarks += filled.remarks(table, "training rows") + filled.doubts(table)

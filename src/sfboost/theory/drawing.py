@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import cos, pi, sin
 from typing import TYPE_CHECKING, Any
 
+from sfboost.figures import new_figure
 from sfboost.theory.separation import networkx
 
 if TYPE_CHECKING:
@@ -16,15 +17,7 @@ _LETTER = {"cause": "C", "effect": "E", "spouse": "S", "sibling": "sib"}
 
 def draw_graph(causal: CausalGraph, report: GraphReport | None = None, ax: Any = None) -> Any:
     """Draw nodes on a circle; a stable feature says its role under its name."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError(
-            "Drawing needs matplotlib, which is not installed: pip install 'sfboost[app]'."
-        ) from None
-    if ax is None:
-        # A Figure of its own, not pyplot: nothing global is touched.
-        ax = Figure(figsize=(5, 5), layout="constrained").add_subplot()
+    ax = new_figure((5, 5)).add_subplot() if ax is None else ax
     graph = causal.graph
     places = _places(graph)
     nodes = {

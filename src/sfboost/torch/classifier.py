@@ -251,6 +251,7 @@ class SFBClassifier(FittedPredictor):
         if not isinstance(self.flatten, bool) and self.flatten != "auto":
             raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
         self.embedded_ = None
+        self.__dict__.pop("verification_", None)  # of a former fit
         self._choices(self.settings)  # what is wrong in them is said before training
         self.precision_ = resolve_precision(self.plan.precision, torch.device(self.device))
         rows = read_rows(X, y, sample_domain, self.precision_.dtype)

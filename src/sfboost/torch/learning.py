@@ -19,11 +19,11 @@ from sfboost.torch.course import Course
 from sfboost.torch.independence import make_independence_penalty
 from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts
-from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.outputs import DomainOutput, cut_by_domain
 from sfboost.torch.penalties import make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.stages import Phase, Trial, trials, unstable_trial
+from sfboost.torch.stages import Phase, Trial, trials
 from sfboost.torch.trainer import Loss, Stage, StageRunner
 
 _CHUNK = 8192
@@ -106,18 +106,11 @@ class Learner(Course):
         self.penalty = copy.deepcopy(make_stability_penalty(goal.penalty)).train()
         self.independence = copy.deepcopy(make_independence_penalty(goal.independence)).train()
 
-    def learn(self) -> None:
-        """Run every stage."""
-        self._follow(trials(self.goal, self.plan))
-
-    def learn_unstable(self) -> None:
-        """Train Φ_U alone, beside an f_S that is trained already."""
-        self._follow([unstable_trial(self.goal, self.plan)])
-
-    def _follow(self, course: Sequence[Trial]) -> None:
+    def learn(self, course: Sequence[Trial] | None = None) -> None:
+        """Run every stage of the plan, or those that are given."""
         with few_threads(self._small()):
             self._choose_path()
-            self.follow(course)
+            self.follow(trials(self.goal, self.plan) if course is None else course)
 
     @property
     def restarts(self) -> int:
@@ -267,9 +260,7 @@ class Learner(Course):
             for step in range(1 if self.plan.batch_size is None else 8):
                 batch = self.source.batch(self.plan.batch_size, self.seed, step)
                 features, logits = frozen(batch)
-                rows = zip(
-                    *(t.split(list(batch.sizes)) for t in (features, logits, batch.target)), strict=True
-                )
-                risks = [DomainOutput(*row).risk for row in rows]
+                domains = cut_by_domain(batch.sizes, features, logits, batch.target)
+                risks = [domain.risk for domain in domains]
                 values.append(float(torch.stack(risks).mean()))
         return [float(np.mean(values))]

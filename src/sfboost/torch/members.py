@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -240,15 +240,12 @@ class Members:
             monitor=look,
             trainer_options=self.options,
         )
-        learner.go_through([trial])
+        learner.learn([trial])
         return [{"fold": k, **row} for row in learner.history]
 
 
 class _Quiet(Learner):
     """A candidate that finds nothing is an answer, not a warning."""
-
-    def go_through(self, course: Sequence[Trial]) -> None:
-        self._follow(course)
 
     def give_up(self, trial: Trial, baseline: float, best: float) -> None:
         pass

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from sfboost.registry import unknown
 from sfboost.torch.fused import Workspace, dropout_threshold, fused_relu_network, random_drop
 
 _BYTE = 256
@@ -269,7 +270,5 @@ def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn
     8
     """
     if name not in NETWORKS:
-        raise ValueError(
-            f"There is no network named {name!r}. Known names: {', '.join(NETWORKS)}; or pass an nn.Module."
-        )
+        raise ValueError(f"{unknown('network', name, NETWORKS)} Or pass an nn.Module.")
     return NETWORKS[name](shape, dropout)

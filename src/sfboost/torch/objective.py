@@ -67,7 +67,7 @@ class NetworkObjective:
     Examples
     --------
     >>> import torch
-    >>> from sfboost.torch.independence import LogitProxy
+    >>> from sfboost.torch.independence.proxy import LogitProxy
     >>> from sfboost.torch.penalties.irm import IRM
     >>> z, y = torch.zeros(2, 2), torch.eye(2)
     >>> objective = NetworkObjective(torch.full((1, 2), 0.5).log(), IRM(), LogitProxy())

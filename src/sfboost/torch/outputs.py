@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -47,6 +48,19 @@ class DomainOutput:
     def residual(self) -> Tensor:
         """Predicted minus true class probabilities: the gradient of the row's loss in its logits."""
         return self.stable_logits.softmax(1) - self.target
+
+
+def cut_by_domain(sizes: Sequence[int], *parts: Tensor) -> list[DomainOutput]:
+    """Cut the rows of a batch, one domain after the other; parts are in the order of `DomainOutput`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> z = torch.zeros(3, 2)
+    >>> [len(domain.target) for domain in cut_by_domain((1, 2), z, z, z)]
+    [1, 2]
+    """
+    return [DomainOutput(*rows) for rows in zip(*(part.split(list(sizes)) for part in parts), strict=True)]
 
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import know_training, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.boosting.estimator import StableFeatureBoosting
+from sfboost.boosting.parts import RowParts
 from sfboost.calibration import Temperature
 from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
@@ -138,13 +140,16 @@ class FittedPredictor(AdaptableClassifier):
             return "posthoc"
         return best_correction(table)
 
-    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Any = None) -> AnswerRows | None:
+    def answer_rows(
+        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
+    ) -> AnswerRows | None:
         """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
         experience = self.training_.experience
         if experience is None:
             return None
-        log_stable, unstable = self.stable_and_unstable(X) if parts is None else parts
-        return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
+        parts = self._read(X) if parts is None else parts
+        weight = check_weight(sample_weight, len(parts.unstable))
+        return rows_of(experience, parts.log_stable, parts.unstable, weight)
 
     # -- a frozen network of which nothing is stable -------------------------------------------------
 
@@ -165,7 +170,7 @@ class FittedPredictor(AdaptableClassifier):
         return facing
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: Any = None
+        self, X: Any, sample_weight: Any, parts: RowParts | None = None
     ) -> tuple[AnswerRows | None, str | None]:
         if self.embedded_ is not None:
             return self.embedded_._rows_to_answer(None, None)
@@ -176,11 +181,12 @@ class FittedPredictor(AdaptableClassifier):
 
     # -- is f_S stable? ------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def verification_(self) -> Verification:
         """Whether the learned f_S, as adapted with, is shown to be stable on rows that it was not trained on.
 
-        Where components took its place it says why.
+        Where components took its place it says why. It is found when it is first asked for, and kept; files
+        have the rows that it is found from.
         """
         check_is_fitted(self, "network_")
         return verify(*self._held_out(), guess=self.first_guess_, as_learned=self.as_learned_)

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sfboost.notices import heard_by
+
 _LOG = logging.getLogger("sfboost.torch")
 
 
@@ -23,14 +25,8 @@ def shown_log(verbose: int) -> Iterator[None]:
     if not verbose or _LOG.hasHandlers():
         yield
         return
-    handler, level = logging.StreamHandler(), _LOG.level
-    _LOG.addHandler(handler)
-    _LOG.setLevel(logging.INFO)
-    try:
+    with heard_by(logging.StreamHandler(), _LOG.name):
         yield
-    finally:
-        _LOG.removeHandler(handler)
-        _LOG.setLevel(level)
 
 
 class TrainingProgress:

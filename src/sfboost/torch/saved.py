@@ -65,9 +65,11 @@ def saved_state(model: Any) -> dict[str, Any]:
     """Attributes of a fitted `SFBClassifier`, its networks as tensors.
 
     The folder of checkpoints is left out: it belongs to the machine that trained, and a file must not say
-    where another one writes. Of a module of the user's its name is kept, and its weights.
+    where another one writes. Of a module of the user's its name is kept, and its weights. What was found
+    from other attributes is left out, too.
     """
     state = dict(vars(model)) | {"plan": model.plan.changed(checkpoint=None)}
+    state.pop("verification_", None)
     for name in MODULES:
         if isinstance(state[name], nn.Module):
             state[name] = f"{_OWN}{type(state[name]).__name__}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.outputs import DomainOutput, cut_by_domain
 
 
 class Outputs(NamedTuple):
@@ -161,9 +161,5 @@ def by_domain(outputs: Outputs, target: Tensor, sizes: Sequence[int]) -> list[Do
     >>> [len(d.target) for d in by_domain(Outputs(z, z, z, z), z, (1, 2))]
     [1, 2]
     """
-    cut = [part.split(list(sizes)) for part in (*outputs, target)]
-    stable, unstable, stable_logits, unstable_logits, targets = cut
-    return [
-        DomainOutput(stable[e], stable_logits[e], targets[e], unstable[e], unstable_logits[e])
-        for e in range(len(sizes))
-    ]
+    stable, unstable, stable_logits, unstable_logits = outputs
+    return cut_by_domain(sizes, stable, stable_logits, target, unstable, unstable_logits)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.stats import chi2, norm
 
 from sfboost.diagnostics import DomainLeak, TrainingRows, training_leaks
+from sfboost.diagnostics.result import p_in_words
 from sfboost.leakage.stress import AGREEMENTS, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.folds import balancing_weights
@@ -117,7 +118,7 @@ class Verification:
         if not self.domains_differ:
             return (
                 f"the {len(self.domains)} training domains hardly differ in how often Φ_U suggests the label "
-                f"(p = {self.p_alike:.2f}), so that nothing shows which features are the stable ones"
+                f"({p_in_words(self.p_alike)}), so that nothing shows which features are the stable ones"
             )
         if not self.says_something:
             return (

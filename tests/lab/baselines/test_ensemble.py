@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
+from sfboost.lab.baselines.learned import stacking  # noqa: E402
 from sfboost.lab.baselines.learned.actir_network import ACTIRNetwork, ACTIRObjective  # noqa: E402
 from sfboost.lab.baselines.learned.ensemble import learn_many  # noqa: E402
 from sfboost.lab.baselines.learned.stacking import actir_loss, train_many  # noqa: E402
@@ -164,14 +165,13 @@ def test_what_cannot_be_batched_is_refused():
 class Confident(torch.nn.Module):
     """A penalty that nobody has listed: the mean of a soft maximum of the logits."""
 
-    stackable = True
-
     def forward(self, domains, parameters=()):
         return torch.stack([domain.stable_logits.logsumexp(1).mean() for domain in domains]).mean()
 
 
 def test_a_penalty_of_ones_own_takes_one_line_and_is_known_everywhere(monkeypatch):
     monkeypatch.setitem(STABILITY_PENALTIES, "confident", Confident)
+    monkeypatch.setattr(stacking, "STACKABLE", {*stacking.STACKABLE, Confident})
     with pytest.raises(ValueError, match=r"irm.*confident"):
         make_stability_penalty("confidence")
     source, plan, goal = _source(0), Plan(steps=5, unstable_steps=2, min_gain=-9.0), Goal(penalty="confident")
@@ -193,7 +193,7 @@ def test_a_penalty_of_ones_own_takes_one_line_and_is_known_everywhere(monkeypatc
 def test_a_listed_penalty_trains_many_at_once_if_it_says_so_and_is_refused_if_not(name):
     networks, sources = [_network(0, "separate"), _network(1, "separate")], [_source(0), _source(1)]
     plan, goals = Plan(steps=1, unstable_steps=0, min_gain=-9.0), [Goal(penalty=name)] * 2
-    if getattr(STABILITY_PENALTIES[name], "stackable", False):
+    if STABILITY_PENALTIES[name] in stacking.STACKABLE:
         assert learn_many(networks, sources, goals, [0, 1], plan)[0]["total"].shape == (1, 2)
     else:
         with pytest.raises(ValueError, match=f"'{name}' cannot train many at once; these can: irm"):

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost.lab.experiments import Measured, Record
-from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment, planned_runs
+from sfboost.lab.experiments.registry import EXPERIMENTS, planned_runs
 from sfboost.lab.experiments.rendering import chosen_by, label
 from sfboost.lab.experiments.shifts.kinds import KINDS
 
@@ -39,11 +39,7 @@ def pretended(run):
 def folder():
     """The records of every experiment, full and quick, one seed, in one folder."""
     runs = [
-        r
-        for name in EXPERIMENTS
-        for q in (False, True)
-        for g in find_experiment(name).plan(1, q)
-        for r in g.runs
+        r for name in EXPERIMENTS for q in (False, True) for g in EXPERIMENTS[name].plan(1, q) for r in g.runs
     ]
     return {run.id: pretended(run) for run in runs}
 
@@ -51,7 +47,7 @@ def folder():
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_cell_of_every_table_is_fed_by_the_plan(folder, name, quick):
-    experiment = find_experiment(name)
+    experiment = EXPERIMENTS[name]
     for table in experiment.tables(experiment.own(folder, quick=quick)):
         empty = [
             (row.label, c)
@@ -65,7 +61,7 @@ def test_every_cell_of_every_table_is_fed_by_the_plan(folder, name, quick):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_row_that_the_paper_has_stands_beside_it(folder, name):
-    experiment = find_experiment(name)
+    experiment = EXPERIMENTS[name]
     tables = experiment.tables(experiment.own(folder, quick=False))
     named = [(row, cells) for table in tables for row, cells in table.rows if row.paper is not None]
     assert all(any(cell.paper is not None for cell in cells) for _, cells in named)
@@ -73,7 +69,7 @@ def test_every_row_that_the_paper_has_stands_beside_it(folder, name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_paper_and_ours_are_two_rows(folder, name):
-    experiment = find_experiment(name)
+    experiment = EXPERIMENTS[name]
     labels = {
         row.label for table in experiment.tables(experiment.own(folder, quick=False)) for row, _ in table.rows
     }
@@ -84,7 +80,7 @@ def test_the_paper_and_ours_are_two_rows(folder, name):
 
 def shown(folder, name):
     """How each row of an experiment is called, and how it was chosen."""
-    experiment = find_experiment(name)
+    experiment = EXPERIMENTS[name]
     tables = experiment.tables(experiment.own(folder, quick=False))
     return {label(row): chosen_by(row) for table in tables for row, _ in table.rows}
 
@@ -112,7 +108,7 @@ def test_what_was_found_elsewhere_is_no_oracle(folder):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_oracle_says_why_and_what_was_found_on_test_labels_is_one(folder, name):
-    experiment = find_experiment(name)
+    experiment = EXPERIMENTS[name]
     for table in experiment.tables(experiment.own(folder, quick=False)):
         for row, _ in table.rows:
             why = (row.remark, row.test_access == "labelled", row.rule is not None and row.rule.oracle)
@@ -131,14 +127,14 @@ def test_baselines_that_were_moved_towards_the_paper_say_so(folder):
 
 
 def test_pacs_says_what_its_errors_are_over(folder):
-    experiment = find_experiment("pacs")
+    experiment = EXPERIMENTS["pacs"]
     for table in experiment.tables(experiment.own(folder, quick=False)):
         assert "every seed is scored on the same test pictures" in table.note
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_more_seeds_add_runs_and_change_none(name):
-    plan = find_experiment(name).plan
+    plan = EXPERIMENTS[name].plan
     one, two = ({r.id for g in plan(seeds, True) for r in g.runs} for seeds in (1, 2))
     assert one < two
     assert len(two) == 2 * len(one)
@@ -146,16 +142,14 @@ def test_more_seeds_add_runs_and_change_none(name):
 
 def test_quick_and_full_runs_never_share_an_id():
     for name in EXPERIMENTS:
-        full, quick = (
-            {r.id for g in find_experiment(name).plan(1, q) for r in g.runs} for q in (False, True)
-        )
+        full, quick = ({r.id for g in EXPERIMENTS[name].plan(1, q) for r in g.runs} for q in (False, True))
         assert not full & quick
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_figure_is_drawn_and_the_same_records_give_the_same_bytes(folder, name, tmp_path):
     pytest.importorskip("matplotlib", reason="the [app] extra brings the figure")
-    experiment = find_experiment(name)
+    experiment = EXPERIMENTS[name]
     own = experiment.own(folder, quick=True)
     one = experiment.figure(own, tmp_path / "1.png").read_bytes()
     assert one.startswith(b"\x89PNG")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from sfboost.cli.app import app
 from sfboost.lab.experiments import Store
-from sfboost.lab.experiments.registry import find_experiment
+from sfboost.lab.experiments.registry import EXPERIMENTS
 
 PATCHES = 30
 
@@ -46,7 +46,7 @@ def test_every_method_meets_the_new_hospital(hospitals):
     command = ["reproduce", "camelyon17", "--quick", "--engine", "in-process", "--out", str(out)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
-    experiment = find_experiment("camelyon17")
+    experiment = EXPERIMENTS["camelyon17"]
     records = Store(out).read().records
     assert all(record.ok for record in records.values())
     (table,) = experiment.tables(experiment.own(records, quick=True))

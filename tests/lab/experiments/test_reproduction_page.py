@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 from sfboost.lab.experiments import ablations, cmnist_shared
 from sfboost.lab.experiments.committed import committed_records
 from sfboost.lab.experiments.paper import paper_table
-from sfboost.lab.experiments.registry import find_experiment
+from sfboost.lab.experiments.registry import EXPERIMENTS
 from sfboost.lab.experiments.rendering import number, words
 from sfboost.lab.experiments.tables import chosen_records
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.long
 @cache
 def rows_of(name):
     """Rows of the first table of an experiment, from the committed records, by name."""
-    experiment = find_experiment(name)
+    experiment = EXPERIMENTS[name]
     records = experiment.own(committed_records(experiment.protocols[0]), quick=False)
     return {row.label: (row, cells) for row, cells in experiment.tables(records)[0].rows}
 
@@ -103,7 +103,7 @@ def listed(values):
 
 
 def test_pacs_tells_the_gain_beside_the_level_and_the_papers_level():
-    experiment = find_experiment("pacs")
+    experiment = EXPERIMENTS["pacs"]
     _, gains = experiment.tables(experiment.own(committed_records("pacs"), quick=False))
     (gained,) = (cells for row, cells in gains.rows if row.label == "SFB (ours)")
     text = " ".join(README.split())
@@ -167,7 +167,7 @@ def tables_of(page):
 
 def test_tables_of_the_shift_suite_have_the_marks_and_figures_of_the_records():
     made = []
-    for experiment in map(find_experiment, ("shifts", "shifts-pacs")):
+    for experiment in map(EXPERIMENTS.__getitem__, ("shifts", "shifts-pacs")):
         for table in experiment.tables(experiment.own(committed_records("shifts"), quick=False)):
             rows = {
                 row.label: (row, tuple(words(c).replace(" (1)", "") for c in cells))

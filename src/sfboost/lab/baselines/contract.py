@@ -6,7 +6,6 @@ The harness hands over no more than that, and every table shows it. Nothing here
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
@@ -14,6 +13,8 @@ from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
+
+from sfboost.registry import unknown
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
@@ -172,9 +173,7 @@ class Method:
         A known setting that this method has no values of its own for gives its defaults.
         """
         if setting not in SETTINGS:
-            close = difflib.get_close_matches(setting, SETTINGS, n=1)
-            hint = f"Did you mean {close[0]!r}? " if close else ""
-            raise ValueError(f"No published setting {setting!r}. {hint}There are: {', '.join(SETTINGS)}.")
+            raise ValueError(unknown("published setting", setting, SETTINGS))
         return cls(**{**cls.presets.get(setting, {}), **changes})
 
 

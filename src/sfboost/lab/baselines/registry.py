@@ -6,11 +6,13 @@ tests read these lists.
 
 from __future__ import annotations
 
-from sfboost.lab.registry import Registry
+from typing import Any
+
+from sfboost.registry import Registry
 
 _HERE = "sfboost.lab.baselines."
 
-TRAINERS = Registry(
+TRAINERS: Registry[Any] = Registry(
     "trainer",
     {
         "erm": _HERE + "learned.generalisation:ERMTrainer",
@@ -38,7 +40,7 @@ TRAINERS = Registry(
 )
 """Every trainer by name."""
 
-ADAPTERS = Registry(
+ADAPTERS: Registry[Any] = Registry(
     "adapter",
     {
         "none": _HERE + "unchanged:Unchanged",

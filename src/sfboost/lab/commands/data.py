@@ -19,6 +19,7 @@ from sfboost.lab.datasets import export, find, load, names, write_sheet
 from sfboost.lab.datasets.export import column_names
 from sfboost.lab.datasets.local_files import fetch_all, held
 from sfboost.lab.datasets.sheet import label_rates
+from sfboost.notices import first_names
 from sfboost.tables.foreign_text import plain
 
 app = typer.Typer(
@@ -184,8 +185,7 @@ def _about(dataset: Dataset) -> list[str]:
 
     def listed(columns: Sequence[Any] | None) -> str:
         words = [str(names[column]) if isinstance(column, int) else str(column) for column in columns or []]
-        shown = ", ".join(words[:_LISTED])
-        return shown if len(words) <= _LISTED else f"{shown} and {len(words) - _LISTED} more"
+        return first_names(words, _LISTED)
 
     known = {
         "Source": dataset.citation,

@@ -25,7 +25,7 @@ from sfboost.lab.datasets.sources import MissingDataError
 from sfboost.lab.experiments.engines import ENGINES, SweepEngine, make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.page import write_page, write_tables
-from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment
+from sfboost.lab.experiments.registry import EXPERIMENTS
 from sfboost.lab.experiments.store import Contents, FolderInUseError, Store, Tail
 from sfboost.lab.experiments.sweep import Progress, sweep
 
@@ -111,12 +111,12 @@ def _run(
 
 def _find(names: list[str]) -> list[Experiment]:
     if "here" in names:
-        every = [find_experiment(name) for name in EXPERIMENTS]
+        every = list(EXPERIMENTS.values())
         for experiment in every:
             if not experiment.here():
                 say(f"Left out: {experiment.name}, which needs {experiment.needs}.", error=True)
         return [experiment for experiment in every if experiment.here()]
-    found = [find_experiment(name) for name in (EXPERIMENTS if "all" in names else names)]
+    found = [EXPERIMENTS[name] for name in (EXPERIMENTS if "all" in names else names)]
     for experiment in found:
         if not experiment.here():
             for name in experiment.data_sets:
@@ -146,7 +146,7 @@ def _finish(experiment: Experiment, contents: Contents, out: Path, quick: bool) 
 def _list() -> None:
     table = RichTable("name", "what", "seeds", "needs", "here")
     for name in EXPERIMENTS:
-        experiment = find_experiment(name)
+        experiment = EXPERIMENTS[name]
         here = "yes" if experiment.here() else "no"
         table.add_row(name, experiment.summary, str(experiment.seeds), cell(experiment.needs), here)
     summary = "Table 1: which parts of X a system uses; keeps no records"

@@ -21,7 +21,7 @@ from sfboost.lab.experiments.committed import CHECKOUT, committed_records, keep_
 from sfboost.lab.experiments.engines import make_engine
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.record import Record
-from sfboost.lab.experiments.registry import EXPERIMENTS, find_experiment, planned_groups, planned_runs
+from sfboost.lab.experiments.registry import EXPERIMENTS, planned_groups, planned_runs
 from sfboost.lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
 from sfboost.lab.experiments.store import Store, write_records
 from sfboost.lab.experiments.tables import Table
@@ -152,7 +152,7 @@ def check(
     differ.
     """
     try:
-        experiments = [find_experiment(name) for name in names or EXPERIMENTS]
+        experiments = [EXPERIMENTS[name] for name in names or EXPERIMENTS]
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
     if not names:
@@ -209,7 +209,7 @@ def _by_method(table: Table, title: str) -> Text:
 
 def _records(name: str, folder: Path | None, kept: Path, quick: bool) -> tuple[Experiment, dict[str, Record]]:
     try:
-        experiment = find_experiment(name)
+        experiment = EXPERIMENTS[name]
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
     if folder is None and not kept.is_dir():

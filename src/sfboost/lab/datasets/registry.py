@@ -16,7 +16,7 @@ from typing import Any
 
 from sfboost.datasets.contract import Dataset, check_seed
 from sfboost.lab.datasets.sources import File
-from sfboost.lab.registry import import_named, require_known
+from sfboost.registry import import_named, unknown
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,10 @@ def find(name: str) -> Entry:
     'colored_digits'
     """
     key = name.lower().replace("-", "_")
-    require_known("data set", key, names())
-    return next(entry for entry in ENTRIES if entry.name == key)
+    for entry in ENTRIES:
+        if entry.name == key:
+            return entry
+    raise KeyError(unknown("data set", key, names()))
 
 
 def load(

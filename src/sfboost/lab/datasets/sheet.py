@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.datasets.images import ImageSequence
+from sfboost.figures import new_figure
 from sfboost.lab.datasets.export import column_names
 from sfboost.whole_files import whole_file
 
@@ -77,15 +78,6 @@ def label_rates(dataset: Dataset) -> dict[str, NDArray[np.float64]]:
     return rates
 
 
-def _figure(width: float, height: float) -> Figure:
-    try:
-        # The object itself, not pyplot: no window, no global state.
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install 'sfboost[app]'.") from error
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def _shown(dataset: Dataset) -> list[Domain]:
     chosen = [n for n in dataset.domain_names if n in dataset.train or n in dataset.test]
     return [dataset.domain(name) for name in chosen or dataset.domain_names]
@@ -95,7 +87,7 @@ def _examples(dataset: Dataset, n_examples: int, random_state: int) -> Figure:
     domains = _shown(dataset)
     labels = np.sort(np.arange(n_examples) % len(dataset.classes))
     rows = [_strip(domain, labels, np.random.default_rng([random_state, len(domain)])) for domain in domains]
-    figure = _figure(1.6 + 0.75 * n_examples, 0.9 + 0.75 * len(domains))
+    figure = new_figure((1.6 + 0.75 * n_examples, 0.9 + 0.75 * len(domains)))
     # One picture of all examples: an axis for each would take seconds to lay out.
     axis = figure.subplots()
     axis.imshow(np.concatenate(rows), interpolation="nearest")
@@ -142,7 +134,7 @@ def _marginals(dataset: Dataset) -> Figure:
     chosen = _most_shifted(domains, len(names))
     n_columns = min(4, len(chosen) + 1)
     n_rows = -(-(len(chosen) + 1) // n_columns)
-    figure = _figure(3 * n_columns, 0.8 + 2.4 * n_rows)
+    figure = new_figure((3 * n_columns, 0.8 + 2.4 * n_rows))
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     _draw_rates(axes[0], dataset, domains)
     for axis, column in zip(axes[1:], chosen, strict=False):

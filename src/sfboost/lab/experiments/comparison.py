@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,11 +21,11 @@ from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence
 from sfboost.datasets.tables import encode
 from sfboost.encoding import EncodingWarning
-from sfboost.lab.baselines.contract import LabelledRows, Predictor, most_access
+from sfboost.lab.baselines.contract import Predictor, most_access
 from sfboost.lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost.lab.datasets import load
 from sfboost.lab.experiments.grouped_runs import Group, Session
-from sfboost.lab.experiments.measured_domains import Place, RunRows, place_of
+from sfboost.lab.experiments.measured_domains import Place, RunRows, place_of, rows_at
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.record import Measured, Records
 from sfboost.lab.experiments.rules import LEAVE_ONE_OUT, TRAINING_DOMAINS, Rule
@@ -283,11 +283,15 @@ def _as_numbers(dataset: Dataset, new: str | None) -> Dataset:
 def _standardised(dataset: Dataset) -> Dataset:
     """The columns of a table in their standard deviations of training: units would slow every solver down."""
     train = np.concatenate([dataset.xy(name)[0] for name in dataset.train])
+    scaled = _scaling(train)
+    return replace(dataset, domains=tuple(replace(one, X=scaled(one.X)) for one in dataset.domains))
+
+
+def _scaling(train: Any) -> Callable[[Any], Any]:
+    """Puts rows in standard deviations of these."""
     centre, scale = train.mean(axis=0), train.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    return replace(
-        dataset, domains=tuple(replace(one, X=(one.X - centre) / scale) for one in dataset.domains)
-    )
+    return lambda X: (X - centre) / scale
 
 
 def rows_of(run: Run, dataset: Dataset) -> RunRows:
@@ -302,15 +306,10 @@ def rows_of(run: Run, dataset: Dataset) -> RunRows:
         held.append(Place(name, X[np.sort(order[:cut])], y[np.sort(order[:cut])]))
     places = [_labelled(place_of(dataset, name, f"test-{name}")) for name in dataset.test]
     places += [replace(place, name=f"held/{place.name}") for place in held]
-    train, validation = _rows(kept), _rows(held)
+    train, validation = rows_at(kept), rows_at(held)
     if ".learned." not in TRAINERS.entries[run.trainer] or train.X.ndim != 2:
         return RunRows(train, validation, tuple(places))
-    centre, scale = train.X.mean(axis=0), train.X.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-
-    def scaled(X: Any) -> Any:
-        return (X - centre) / scale
-
+    scaled = _scaling(train.X)
     return RunRows(
         replace(train, X=scaled(train.X)),
         replace(validation, X=scaled(validation.X)),
@@ -321,11 +320,6 @@ def rows_of(run: Run, dataset: Dataset) -> RunRows:
 def _labelled(place: Place) -> Place:
     known = np.flatnonzero(place.y >= 0)
     return place if len(known) == len(place.y) else replace(place, X=place.X[known], y=place.y[known])
-
-
-def _rows(places: Sequence[Place]) -> LabelledRows:
-    domain = np.repeat([place.name for place in places], [len(place.y) for place in places])
-    return LabelledRows(np.concatenate([p.X for p in places]), np.concatenate([p.y for p in places]), domain)
 
 
 def measure(run: Run, session: Session) -> Measured:

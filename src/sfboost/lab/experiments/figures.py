@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sfboost.figures import new_figure
 from sfboost.lab.experiments.record import Records
 from sfboost.lab.experiments.rendering import label
 from sfboost.lab.experiments.tables import Table
@@ -31,10 +32,8 @@ def draw_dots(table: Table, path: Path, *, ceiling: float | None = None) -> Path
     ceiling : float, optional
         What nobody can pass, as a line.
     """
-    from matplotlib.figure import Figure
-
     n = len(table.rows)
-    figure = Figure(figsize=(3.2 + 3.2 * len(table.columns), 1.5 + 0.34 * n), layout="constrained")
+    figure = new_figure((3.2 + 3.2 * len(table.columns), 1.5 + 0.34 * n))
     panels: Any = figure.subplots(1, len(table.columns), sharey=True, squeeze=False)[0]
     for k, (axes, name) in enumerate(zip(panels, table.columns, strict=True)):
         for height, (row, cells) in enumerate(table.rows):
@@ -92,9 +91,7 @@ def draw_panels(
     rising : bool
         Draw x from small to large, in powers of ten.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.5 * len(panels), 5), layout="constrained")
+    figure = new_figure((5.5 * len(panels), 5))
     every: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axes, (title, (table, labels)) in zip(every, panels.items(), strict=True):
         shown = [(row, cells) for row, cells in table.rows if row.label in labels]

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from sfboost.datasets import Dataset
-from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.datasets import load
 from sfboost.lab.experiments.grouped_runs import Group, Session
-from sfboost.lab.experiments.measured_domains import Place, RunRows, place_of
+from sfboost.lab.experiments.measured_domains import Place, RunRows, place_of, rows_at
 from sfboost.lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost.lab.experiments.methods import adapter_hyper, trainer_hyper
 from sfboost.lab.experiments.record import Measured
@@ -139,7 +138,7 @@ def rows_of(run: Run) -> RunRows:
     places += [place_of(dataset, name, f"validate-{name}") for name in dataset.validate]
     places += [replace(place, name=f"held/{place.name}") for place in held]
     own = [place_of(dataset, name) for name in dataset.validate]
-    return RunRows(_rows(kept), _rows(own or held), tuple(places))
+    return RunRows(rows_at(kept), rows_at(own or held), tuple(places))
 
 
 def _thinned(dataset: Dataset, most: int) -> Dataset:
@@ -147,11 +146,6 @@ def _thinned(dataset: Dataset, most: int) -> Dataset:
     steps = [-(-len(domain) // most) for domain in dataset.domains]
     thinned = (replace(d, X=d.X[::n], y=d.y[::n]) for d, n in zip(dataset.domains, steps, strict=True))
     return replace(dataset, domains=tuple(thinned))
-
-
-def _rows(places: Sequence[Place]) -> LabelledRows:
-    domain = np.repeat([place.name for place in places], [len(place.y) for place in places])
-    return LabelledRows(np.concatenate([p.X for p in places]), np.concatenate([p.y for p in places]), domain)
 
 
 def measure(run: Run, session: Session) -> Measured:

@@ -16,7 +16,7 @@ from sfboost.lab.experiments.origin import origin
 from sfboost.lab.experiments.record import Measured, Record, versions
 from sfboost.lab.experiments.run import Run, digest
 from sfboost.lab.experiments.store import Store
-from sfboost.lab.registry import import_named
+from sfboost.registry import import_named
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ there without labels, as it is in the test domain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,12 @@ def place_of(dataset: Dataset, domain: str, name: str | None = None) -> Place:
     """
     X, y = dataset.xy(domain)
     return Place(name or domain, X, y)
+
+
+def rows_at(places: Sequence[Place]) -> LabelledRows:
+    """Return the rows of places, one below the other; each is a domain."""
+    domain = np.repeat([place.name for place in places], [len(place.y) for place in places])
+    return LabelledRows(np.concatenate([p.X for p in places]), np.concatenate([p.y for p in places]), domain)
 
 
 def labelled(dataset: Dataset, domains: Iterable[str], names: Iterable[str] | None = None) -> LabelledRows:

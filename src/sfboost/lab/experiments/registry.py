@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from sfboost.lab.experiments.experiment import Experiment
 from sfboost.lab.experiments.grouped_runs import Group
-from sfboost.lab.registry import import_named, require_known
+from sfboost.registry import Registry
 
 _HERE = "sfboost.lab.experiments."
 
-#: Name → "module:attribute". Reading the list imports none of them.
-EXPERIMENTS: dict[str, str] = {
-    "synthetic": _HERE + "synthetic:EXPERIMENT",
-    "cmnist": _HERE + "cmnist:EXPERIMENT",
-    "cmnist-extended": _HERE + "cmnist:EXTENDED",
-    "cmnist-domains": _HERE + "cmnist_domains:EXPERIMENT",
-    "ablations": _HERE + "ablations:EXPERIMENT",
-    "penalties": _HERE + "penalties:EXPERIMENT",
-    "pacs": _HERE + "pacs:EXPERIMENT",
-    "camelyon17": _HERE + "camelyon17:EXPERIMENT",
-    "corrections": _HERE + "corrections:EXPERIMENT",
-    "sample-size": _HERE + "sample_size:EXPERIMENT",
-    "selection": _HERE + "selection:EXPERIMENT",
-    "shifts": _HERE + "shifts.suite:EXPERIMENT",
-    "shifts-skada": _HERE + "shifts.suite:SKADA",
-    "shifts-pacs": _HERE + "shifts.suite:PACS",
-}
-
-
-def find_experiment(name: str) -> Experiment:
-    """Return an experiment by name.
-
-    Examples
-    --------
-    >>> find_experiment("synthetic").seeds
-    100
-    """
-    require_known("experiment", name, EXPERIMENTS)
-    found: Experiment = import_named(EXPERIMENTS[name])
-    return found
+EXPERIMENTS: Registry[Experiment] = Registry(
+    "experiment",
+    {
+        "synthetic": _HERE + "synthetic:EXPERIMENT",
+        "cmnist": _HERE + "cmnist:EXPERIMENT",
+        "cmnist-extended": _HERE + "cmnist:EXTENDED",
+        "cmnist-domains": _HERE + "cmnist_domains:EXPERIMENT",
+        "ablations": _HERE + "ablations:EXPERIMENT",
+        "penalties": _HERE + "penalties:EXPERIMENT",
+        "pacs": _HERE + "pacs:EXPERIMENT",
+        "camelyon17": _HERE + "camelyon17:EXPERIMENT",
+        "corrections": _HERE + "corrections:EXPERIMENT",
+        "sample-size": _HERE + "sample_size:EXPERIMENT",
+        "selection": _HERE + "selection:EXPERIMENT",
+        "shifts": _HERE + "shifts.suite:EXPERIMENT",
+        "shifts-skada": _HERE + "shifts.suite:SKADA",
+        "shifts-pacs": _HERE + "shifts.suite:PACS",
+    },
+)
+"""Every experiment by name."""
 
 
 def planned_groups(protocol: str, *, quick: bool = False, seeds: int = 0) -> list[Group]:
@@ -48,8 +38,7 @@ def planned_groups(protocol: str, *, quick: bool = False, seeds: int = 0) -> lis
     >>> len(planned_groups("corrections"))  # three data sets, fifty seeds
     150
     """
-    family = [find_experiment(name) for name in EXPERIMENTS]
-    own = [experiment for experiment in family if experiment.protocols[0] == protocol]
+    own = [experiment for experiment in EXPERIMENTS.values() if experiment.protocols[0] == protocol]
     plans = [e.plan(max(seeds, e.quick_seeds if quick else e.seeds), quick) for e in own]
     return list(dict.fromkeys(group for plan in plans for group in plan))
 

@@ -74,6 +74,7 @@ def fit_beside(run: Run, session: Session, rows: RunRows) -> SplitNetworkPredict
     from sfboost.torch.building import seed_of
     from sfboost.torch.learning import Learner
     from sfboost.torch.plan import Goal, Plan
+    from sfboost.torch.stages import unstable_trial
 
     hyper = run.hyper
     of_stable = Run(
@@ -91,14 +92,15 @@ def fit_beside(run: Run, session: Session, rows: RunRows) -> SplitNetworkPredict
         unstable_learning_rate=hyper["unstable_learning_rate"],
         batch_size=hyper["unstable_batch_size"],
     )
+    goal = Goal(independence="none")
     learner = Learner(
         network,
         ArraySource(x, np.asarray(train.y), codes, 2, len(domains)),
-        Goal(independence="none"),
+        goal,
         plan,
         seed=seed_of(run.training_seed, 2),
     )
-    learner.learn_unstable()
+    learner.learn([unstable_trial(goal, plan)])
     network.eval()
     logits, y = outputs(network, validation.X)[2], np.asarray(validation.y)
     scaling = fit_temperature(logits, y, criterion=hyper["calibration"], domain=validation.domain)

@@ -9,16 +9,20 @@ from collections.abc import Callable
 
 from torch import nn
 
-from sfboost.torch.independence.hsic import ConditionalHSIC
-from sfboost.torch.independence.proxy import FeatureProxy, LogitProxy
-from sfboost.torch.penalties import NoPenalty, named_module
+from sfboost.registry import Registry
+from sfboost.torch.penalties import named_module
 
-INDEPENDENCE_PENALTIES: dict[str, Callable[..., nn.Module]] = {
-    "proxy": LogitProxy,
-    "proxy-features": FeatureProxy,
-    "hsic": ConditionalHSIC,
-    "none": NoPenalty,
-}
+_HERE = f"{__name__}."
+
+INDEPENDENCE_PENALTIES: Registry[Callable[..., nn.Module]] = Registry(
+    "independence penalty",
+    {
+        "proxy": _HERE + "proxy:LogitProxy",
+        "proxy-features": _HERE + "proxy:FeatureProxy",
+        "hsic": _HERE + "hsic:ConditionalHSIC",
+        "none": "sfboost.torch.penalties.none:NoPenalty",
+    },
+)
 """Every independence penalty that can be asked for by name."""
 
 
@@ -30,14 +34,7 @@ def make_independence_penalty(penalty: str | nn.Module) -> nn.Module:
     >>> make_independence_penalty("proxy")
     LogitProxy()
     """
-    return named_module("independence penalty", INDEPENDENCE_PENALTIES, penalty)
+    return named_module(INDEPENDENCE_PENALTIES, penalty)
 
 
-__all__ = [
-    "INDEPENDENCE_PENALTIES",
-    "ConditionalHSIC",
-    "FeatureProxy",
-    "LogitProxy",
-    "NoPenalty",
-    "make_independence_penalty",
-]
+__all__ = ["INDEPENDENCE_PENALTIES", "make_independence_penalty"]

@@ -48,8 +48,6 @@ class LogitProxy(nn.Module):
     0.0
     """
 
-    stackable = True
-
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         return torch.stack([logit_covariance(domain).abs().sum() for domain in domains]).mean()
@@ -79,8 +77,6 @@ class FeatureProxy(nn.Module):
     >>> FeatureProxy()([DomainOutput(f, f, y, f, f)]).item()
     0.0
     """
-
-    stackable = True
 
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""

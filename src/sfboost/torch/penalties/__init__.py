@@ -4,45 +4,38 @@ A penalty is an ``nn.Module`` called with the outputs of each training domain an
 depends on; it returns one number. Those that the literature writes as a replacement of the mean risk (EQRM,
 GroupDRO) return what they add to it, so that ``mean risk + 1 · penalty`` is the published objective.
 
-A new penalty is one file here and one line in `_LISTED`; one of your own needs one line too,
-``STABILITY_PENALTIES["mine"] = Mine``. What else is to be known of it, its class says: ``stackable = True``
-if it can be computed for many networks at once (by `torch.func.vmap`: nothing drawn at random, no state),
-``second_order = True`` if it needs the second derivative of the network.
+A new penalty is one file here and one line in `STABILITY_PENALTIES`; one of your own needs one line too,
+``STABILITY_PENALTIES["mine"] = Mine``. Its class says ``second_order = True`` if it needs the second
+derivative of the network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable
 
 from torch import nn
 
+from sfboost.registry import Registry, unknown
 from sfboost.torch.penalties.none import NoPenalty
 
-_LISTED = {
-    "irm": "irm:IRM",
-    "irm-split": "irm:IRMSplit",
-    "irm-matrix": "irm:IRMMatrix",
-    "vrex": "vrex:VREx",
-    "eqrm": "eqrm:EQRM",
-    "clove": "clove:CLOvE",
-    "fishr": "fishr:Fishr",
-    "iga": "iga:IGA",
-    "sd": "sd:SpectralDecoupling",
-    "groupdro": "groupdro:GroupDRO",
-    "none": "none:NoPenalty",
-}
+_HERE = f"{__name__}."
 
-
-def _class(place: str) -> Callable[..., nn.Module]:
-    module, _, name = place.partition(":")
-    found: Callable[..., nn.Module] = getattr(import_module(f"{__name__}.{module}"), name)
-    return found
-
-
-STABILITY_PENALTIES: dict[str, Callable[..., nn.Module]] = {
-    name: _class(place) for name, place in _LISTED.items()
-}
+STABILITY_PENALTIES: Registry[Callable[..., nn.Module]] = Registry(
+    "stability penalty",
+    {
+        "irm": _HERE + "irm:IRM",
+        "irm-split": _HERE + "irm:IRMSplit",
+        "irm-matrix": _HERE + "irm:IRMMatrix",
+        "vrex": _HERE + "vrex:VREx",
+        "eqrm": _HERE + "eqrm:EQRM",
+        "clove": _HERE + "clove:CLOvE",
+        "fishr": _HERE + "fishr:Fishr",
+        "iga": _HERE + "iga:IGA",
+        "sd": _HERE + "sd:SpectralDecoupling",
+        "groupdro": _HERE + "groupdro:GroupDRO",
+        "none": _HERE + "none:NoPenalty",
+    },
+)
 """Every stability penalty that can be asked for by name."""
 
 
@@ -54,19 +47,15 @@ def make_stability_penalty(penalty: str | nn.Module) -> nn.Module:
     >>> make_stability_penalty("vrex")
     VREx()
     """
-    return named_module("stability penalty", STABILITY_PENALTIES, penalty)
+    return named_module(STABILITY_PENALTIES, penalty)
 
 
-def named_module(
-    kind: str, listed: Mapping[str, Callable[..., nn.Module]], asked: str | nn.Module
-) -> nn.Module:
+def named_module(listed: Registry[Callable[..., nn.Module]], asked: str | nn.Module) -> nn.Module:
     """Return the module of this name, or the module itself."""
     if isinstance(asked, nn.Module):
         return asked
     if asked not in listed:
-        raise ValueError(
-            f"There is no {kind} named {asked!r}. Known names: {', '.join(listed)}; or pass an nn.Module."
-        )
+        raise ValueError(f"{unknown(listed.kind, asked, listed)} Or pass an nn.Module.")
     return listed[asked]()
 
 

@@ -32,8 +32,6 @@ class Fishr(nn.Module):
        Out-of-Distribution Generalization. ICML.
     """
 
-    stackable = True
-
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         variances = torch.stack([_gradient_variance(domain) for domain in domains])

@@ -38,8 +38,6 @@ class IRM(nn.Module):
        arXiv:1907.02893.
     """
 
-    stackable = True
-
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         gradients = torch.stack([_row_scale_gradients(domain).mean() for domain in domains])
@@ -63,8 +61,6 @@ class IRMSplit(nn.Module):
     .. [1] M. Arjovsky, L. Bottou, I. Gulrajani and D. Lopez-Paz (2019). Invariant Risk Minimization.
        arXiv:1907.02893.
     """
-
-    stackable = True
 
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
@@ -101,8 +97,6 @@ class IRMMatrix(nn.Module):
     .. [2] Y. Jiang and V. Veitch (2022). Invariant and Transportable Representations for Anti-Causal Domain
        Shifts. NeurIPS 35.
     """
-
-    stackable = True
 
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""

@@ -20,8 +20,6 @@ class NoPenalty(nn.Module):
     0.0
     """
 
-    stackable = True
-
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return zero."""
         return domains[0].stable_logits.new_zeros(())

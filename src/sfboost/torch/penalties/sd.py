@@ -31,8 +31,6 @@ class SpectralDecoupling(nn.Module):
        Neural Networks. NeurIPS 34.
     """
 
-    stackable = True
-
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         return torch.stack([domain.stable_logits.square().sum(1).mean() for domain in domains]).mean()

@@ -29,8 +29,6 @@ class VREx(nn.Module):
        Extrapolation (REx). ICML.
     """
 
-    stackable = True
-
     def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
         """Return the penalty."""
         risks = torch.stack([domain.risk for domain in domains])

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from sfboost.lab.baselines.learned.stacking import History, train_many
+from sfboost.lab.baselines.learned.stacking import History, require_stackable, train_many
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import final_risk
 from sfboost.torch.course import Course
 from sfboost.torch.independence import INDEPENDENCE_PENALTIES, make_independence_penalty
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts
-from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty
+from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty, named_module
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork, by_domain
 from sfboost.torch.stages import Phase, Trial, trials
@@ -82,20 +82,8 @@ def _common(goals: Sequence[Goal]) -> Goal:
         raise ValueError(
             "Goals that train at once may differ in penalty_weight and independence_weight only."
         )
-    for kind, listed, asked, made in (
-        ("stability", STABILITY_PENALTIES, goal.penalty, make_stability_penalty(goal.penalty)),
-        (
-            "independence",
-            INDEPENDENCE_PENALTIES,
-            goal.independence,
-            make_independence_penalty(goal.independence),
-        ),
-    ):
-        if not getattr(made, "stackable", False):
-            known = ", ".join(
-                name for name, penalty in listed.items() if getattr(penalty, "stackable", False)
-            )
-            raise ValueError(f"The {kind} penalty {asked!r} cannot train many at once; these can: {known}.")
+    for listed, asked in ((STABILITY_PENALTIES, goal.penalty), (INDEPENDENCE_PENALTIES, goal.independence)):
+        require_stackable(f"The {listed.kind} {asked!r}", named_module(listed, asked), listed)
     return goal
 
 

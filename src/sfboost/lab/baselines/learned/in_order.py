@@ -22,7 +22,7 @@ from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, NetworkObjective
-from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.outputs import cut_by_domain
 from sfboost.torch.penalties import NoPenalty
 from sfboost.torch.penalties.irm import IRMMatrix
 
@@ -86,8 +86,7 @@ def irm_loss(
     """Risk + λ · mean square of the gradient in the matrix that maps Φ to the logits, which is [I; 0]."""
     features: Tensor = functional_call(network, parameters, (x,))
     logits = features[:, : target.shape[1]]
-    rows = zip(*(part.split(list(sizes)) for part in (features, logits, target)), strict=True)
     objective = NetworkObjective(
         torch.empty(0), IRMMatrix(), NoPenalty(), penalty_weight=settings["weight"], risks="stable"
     )
-    return objective([DomainOutput(*row) for row in rows])
+    return objective(cut_by_domain(sizes, features, logits, target))

@@ -12,12 +12,12 @@ from sfboost.lab.baselines.contract import LabelledRows
 from sfboost.lab.baselines.learned.actir import ACTIR
 from sfboost.lab.baselines.learned.generalisation import DomainGeneralisation
 from sfboost.lab.baselines.learned.network import NetworkPredictor, NetworkProblem, predictor_of
-from sfboost.lab.baselines.learned.stacking import actir_loss, train_many
+from sfboost.lab.baselines.learned.stacking import actir_loss, require_stackable, train_many
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, NetworkObjective
-from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.outputs import cut_by_domain
 from sfboost.torch.penalties import STABILITY_PENALTIES, NoPenalty
 from sfboost.torch.split_network import SplitNetwork
 
@@ -30,7 +30,7 @@ def fit_many(
     Parameters
     ----------
     trainer : trainer of a network without dropout
-        ACTIR, or domain generalisation with a stackable penalty (see `sfboost.torch.penalties`).
+        ACTIR, or domain generalisation with a penalty of `stacking.STACKABLE`.
     trains : sequence of LabelledRows
         Each member's rows; domains of the same sizes.
     seeds : sequence of int
@@ -96,11 +96,7 @@ class _OneHead(nn.Module):
 def _fit_generalisation(
     trainer: DomainGeneralisation, trains: Sequence[LabelledRows], seeds: Sequence[int]
 ) -> list[NetworkPredictor]:
-    if not getattr(trainer.penalty(), "stackable", False):
-        known = ", ".join(name for name, p in STABILITY_PENALTIES.items() if getattr(p, "stackable", False))
-        raise ValueError(
-            f"{trainer.title} cannot train many at once; these penalties can: {known}. Call `fit` for each."
-        )
+    require_stackable(trainer.title, trainer.penalty(), STABILITY_PENALTIES)
     problems = [trainer.pose(train, seed) for train, seed in zip(trains, seeds, strict=True)]
     for stage, penalised, steps in ((2, False, trainer.pretrain_steps), (3, True, trainer.steps)):
         _stage(trainer, problems, [seed_of(seed, stage) for seed in seeds], steps, penalised=penalised)
@@ -134,8 +130,7 @@ def _stage(
         settings: dict[str, Tensor],
     ) -> LossParts:
         features, logits = functional_call(network, parameters, (x,))
-        rows = zip(*(part.split(list(sizes)) for part in (features, logits, target)), strict=True)
-        return objective([DomainOutput(*row) for row in rows])
+        return objective(cut_by_domain(sizes, features, logits, target))
 
     networks = [_OneHead(problem.network) for problem in problems]
     stable = {id(p) for p in problems[0].network.stable_parameters()}

@@ -1,0 +1,83 @@
+"""Things found by name: explicit lists, nothing scanned, nothing imported before it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from importlib import import_module
+from typing import Any, Generic, TypeVar
+
+Thing = TypeVar("Thing")
+
+
+def unknown(kind: str, name: Any, names: Iterable[str]) -> str:
+    """What is said of a name that is not in the list: the nearest that is, and all of them.
+
+    It may be no text at all: files and users name what they like.
+
+    Examples
+    --------
+    >>> unknown("adapter", "t4a", ["t3a", "tent"])
+    "No adapter 't4a'. Did you mean 't3a'? There are: t3a, tent."
+    """
+    known = list(names)
+    close = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"No {kind} {name!r}. {hint}There are: {', '.join(known)}."
+
+
+def import_named(path: str) -> Any:
+    """Import what ``module:attribute`` names.
+
+    Examples
+    --------
+    >>> import_named("math:pi") > 3
+    True
+    """
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+class Registry(MutableMapping[str, Thing], Generic[Thing]):
+    """Names and what they stand for, imported when it is asked for. One's own may be added.
+
+    Parameters
+    ----------
+    kind : str
+        For messages: "trainer", "adapter".
+    entries : mapping of str to str
+        ``module:attribute`` by name.
+
+    Examples
+    --------
+    >>> numbers = Registry("number", {"pi": "math:pi"})
+    >>> numbers["three"] = 3
+    >>> sorted(numbers.values())
+    [3, 3.141592653589793]
+    """
+
+    def __init__(self, kind: str, entries: Mapping[str, str]) -> None:
+        self.kind = kind
+        self.entries: dict[str, str | Thing] = dict(entries)
+
+    def __getitem__(self, name: str) -> Thing:
+        if name not in self.entries:
+            raise KeyError(unknown(self.kind, name, self.entries))
+        entry = self.entries[name]
+        found: Thing = import_named(entry) if isinstance(entry, str) else entry
+        return found
+
+    def __setitem__(self, name: str, thing: str | Thing) -> None:
+        self.entries[name] = thing
+
+    def __delitem__(self, name: str) -> None:
+        del self.entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
