@@ -73,7 +73,7 @@ def evaluate(
 def _words(evaluation: DomainEvaluation) -> list[Line]:
     # A table of several lines: a line break in a name must not make one more.
     shown = DomainEvaluation(tuple(replace(d, domain=plain(str(d.domain))) for d in evaluation.domains))
-    lines: list[Line] = [*shown.table().split("\n")]
+    lines: list[Line] = [*shown.table("--json").split("\n")]
     reasons = {
         kind: {str(d.domain): in_words(d.reason) for d in evaluation.domains if d.decision == kind}
         for kind in ("kept stable", SKIPPED)
