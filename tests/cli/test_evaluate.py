@@ -59,9 +59,10 @@ def test_a_class_is_called_rare_where_it_is(shares, said):
     assert str(_words(evaluation((None, None), shares))[-1]).startswith(said)
 
 
-def decided(decision, reasons):
+def decided(decision, reasons, score=0.5):
     """Domains that were all decided alike, each for its reason."""
     (one,) = evaluation((None,)).domains
+    one = replace(one, scores={method: dict.fromkeys(METRICS, score) for method in COMPARED})
     return [
         replace(one, domain=f"{decision} {i}", decision=decision, reason=why) for i, why in enumerate(reasons)
     ]
@@ -95,8 +96,9 @@ def test_of_many_domains_the_worst_is_named_and_names_are_whole():
     assert lines[8].startswith("District of Columbia 7       50.0      25.0")
     told = next(str(line) for line in lines if "would have changed" in str(line))
     assert told.count("(-25.0 at worst, District of Columbia 7)") == 2
-    few = _words(DomainEvaluation(tuple(every[:8])))
-    assert any("(-25.0 at worst)" in str(line) for line in few)
+    for skipped in (0, 9):  # who did not play is not counted
+        few = _words(DomainEvaluation((*every[:8], *decided("skipped", ["no rows"] * skipped, float("nan")))))
+        assert any("(-25.0 at worst)" in str(line) for line in few)
 
 
 def scoring(accuracies, regrets, metric="accuracy"):

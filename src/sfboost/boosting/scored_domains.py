@@ -84,9 +84,9 @@ class DomainEvaluation:
 
     Of more than 20 that played, the table has means, the largest regrets, the worst and the best answers.
 
-    Methods compared: `stable` (no adaptation), `answer` (labels hidden), `pooled` (one
-    classifier of all features, fitted to all other domains), `labelled` (adapted with the domain's own
-    labels, cross-fitted: what labels would be worth; printed as ORACLE).
+    Methods compared: `stable` (no adaptation), `answer` (what would have been given, labels hidden), `pooled`
+    (one classifier of all features), `labelled` (adapted with the domain's own labels, cross-fitted: what
+    labels would be worth; printed as ORACLE). None but the last has seen the domain.
     """
 
     domains: tuple[DomainScores, ...]
