@@ -190,11 +190,57 @@ def test_a_wrong_table_is_answered_by_a_sentence(rows, change, options, sentence
         made(rows.assign(**change), **options)
 
 
-def test_columns_of_one_name_and_unknown_endings_are_refused(rows, tmp_path):
-    with pytest.raises(ValueError, match=r"several columns named \['age'\]"):
-        made(pd.concat([rows, rows[["age"]]], axis=1))
-    with pytest.raises(ValueError, match=r"read from \.csv"):
+def test_columns_of_one_name_and_files_that_are_no_tables_are_refused(rows, tmp_path):
+    twice = pd.concat([rows, rows[["age"]]], axis=1)
+    twice.to_csv(tmp_path / "twice.csv", index=False)
+    for source in (twice, tmp_path / "twice.csv"):
+        with pytest.raises(ValueError, match=r"several columns named \['age'\]"):
+            made(source)
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*rows\.pickle"):
         made(tmp_path / "rows.pickle")
+    rows.to_pickle(tmp_path / "rows.pickle")
+    with pytest.raises(ValueError, match=r"rows\.pickle is no table we can read: CSV, Parquet and Arrow are"):
+        made(tmp_path / "rows.pickle")
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "arrow", "data"])
+def test_a_file_is_read_as_the_command_reads_it(rows, tmp_path, ending):
+    """Semicolons, decimal commas, Windows-1252 and "?" for what is missing; compressed; Arrow."""
+    pytest.importorskip("pyarrow", reason="the command reads tables with pyarrow")
+    named = rows.assign(pressure=rows["pressure"] + 0.5, town=["Zürich"] * 3 + ["01"] * 3)
+    path = tmp_path / f"rows.{ending}"
+    if ending == "arrow":
+        named.to_feather(path)
+    else:
+        named.to_csv(path, index=False, sep=";", decimal=",", encoding="cp1252", na_rep="?")
+    from_file, from_frame = (encode(made(source, test="01")) for source in (path, named))
+    assert from_file.domain_names == ("Zürich", "01")
+    for a, b in zip(from_file.domains, from_frame.domains, strict=True):
+        np.testing.assert_array_equal(a.X, b.X)
+        np.testing.assert_array_equal(a.y, b.y)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_index_of_a_frame_is_no_feature_unless_it_is_named(rows, tmp_path, ending):
+    pytest.importorskip("pyarrow", reason="the command reads tables with pyarrow")
+    path = tmp_path / f"rows.{ending}"
+    if ending == "csv":
+        rows.to_csv(path)
+    else:
+        rows.set_axis(pd.Index([7, 3, 9, 4, 8, 5], name="patient")).to_parquet(path)
+    with pytest.warns(EncodingWarning, match="looks like the index of a pandas table and is left out"):
+        dataset = made(path)
+    assert dataset.feature_names == made(rows).feature_names
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        named = made(path, unstable_features=["" if ending == "csv" else "patient"])
+    assert len(named.feature_names) == len(dataset.feature_names) + 1
+
+
+def test_dates_in_a_file_are_refused_as_those_of_a_frame(rows, tmp_path):
+    rows.assign(when="2020-01-01").to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(ValueError, match="'when' holds dates or times"):
+        made(tmp_path / "rows.csv")
 
 
 def test_an_array_needs_no_encoding():

@@ -95,7 +95,7 @@ def evaluate_domains(
 
 
 def able_to_play(domain: npt.NDArray[Any]) -> list[Any]:
-    """Domains with rows enough to play the new one, in order of first appearance."""
+    """Domains with enough rows to play the new one, in order of first appearance."""
     sizes = Counter(domain.tolist())
     return [name for name, n_rows in sizes.items() if n_rows >= _FEWEST_ROWS]
 
@@ -112,7 +112,7 @@ def turns(names: Sequence[Any]) -> list[list[Any]]:
 
 
 def too_few(name: Any, n_rows: int, metric: str) -> DomainScores:
-    """What is said of a domain that has not rows enough."""
+    """What is said of a domain that has too few rows to play."""
     rows = "1 row is" if n_rows == 1 else f"{n_rows} rows are"
     return skipped(name, n_rows, f"{rows} too few to adapt to and to score", metric)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,6 +26,8 @@ SKIPPED = "skipped"
 _UNKNOWN = float("nan")
 # Letters of a domain's name in a table.
 _NARROWEST, _WIDEST = 16, 32
+# Domains that have a row each in what is printed; and of more, how many of a kind have.
+_MOST_SHOWN, _OF_EACH_KIND = 20, 2
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,11 @@ class DomainScores:
 class DomainEvaluation:
     """One `DomainScores` per training domain. Prints as a table of those that played; `to_frame` has all.
 
-    Methods compared: `stable` (no adaptation), `answer` (labels hidden), `pooled` (one
-    classifier of all features, fitted to all other domains), `labelled` (adapted with the domain's own
-    labels, cross-fitted: what labels would be worth; printed as ORACLE).
+    Of more than 20 that played, the table has means, the largest regrets, the worst and the best answers.
+
+    Methods compared: `stable` (no adaptation), `answer` (what would have been given, labels hidden), `pooled`
+    (one classifier of all features), `labelled` (adapted with the domain's own labels, cross-fitted: what
+    labels would be worth; printed as ORACLE). None but the last has seen the domain.
     """
 
     domains: tuple[DomainScores, ...]
@@ -146,27 +151,50 @@ class DomainEvaluation:
         left_out = {str(d.domain): d.reason for d in self.domains if d.decision == SKIPPED}
         return "\n".join([*([self.table()] if self.scored else []), *why_skipped(left_out)])
 
-    def table(self) -> str:
-        """What came of each domain that played, and the means."""
-        metric = self.metric
-        longest = max((len(str(d.domain)) for d in self.scored), default=0)
+    def table(self, whole: str = "to_frame()") -> str:
+        """What came of each domain that played, and the means; of many, of the worst and the best ones.
+
+        `whole` is where to look for the others.
+        """
+        metric, rows = self.metric, self._told()
+        longest = max((len(str(d.domain)) for d in rows), default=0)
         line = partial(_cells, min(max(longest, _NARROWEST), _WIDEST))
         every = ("accuracy", "balanced_accuracy", "log_loss", *("auroc",) * self.skewed)
         more = tuple(name for name in every if name != metric)
         lines = [line(_short(metric), "stable", "answer", "pooled", "ORACLE", "regret")]
-        for d in self.scored:
+        for d in rows:
             scores = [d.scores[method][metric] for method in COMPARED]
             lines.append(line(d.domain, *(shown(metric, value, "") for value in (*scores, d.regret))))
+        n_played = len(self.scored)
+        mean = "mean" if len(rows) == n_played else f"mean of {n_played}"
         means = [self.mean(method, metric) for method in COMPARED]
-        lines.append(line("mean", *(shown(metric, value, "") for value in (*means, self.regret))))
+        lines.append(line(mean, *(shown(metric, value, "") for value in (*means, self.regret))))
         lines += ["", line("the answer", *map(_short, more), "p")]
         lines[-1] += "  decision"
-        for d in self.scored:
+        for d in rows:
             cells = [shown(metric, d.scores[ANSWER][metric], "") for metric in more]
             told = d.decision + ", cannot tell" * d.unclear
             lines.append(f"{line(d.domain, *cells, p_in_cells(d.p_value))}  {told}")
-        lines.append(line("mean", *(shown(metric, self.mean(ANSWER, metric), "") for metric in more)))
+        lines.append(line(mean, *(shown(metric, self.mean(ANSWER, metric), "") for metric in more)))
+        if len(rows) < n_played:
+            decided = Counter(d.decision for d in self.scored).most_common()
+            lines += [
+                f"decisions: {', '.join(f'{count} {decision}' for decision, count in decided)}",
+                f"{len(rows)} of {n_played} domains are shown, the worst answer first: those of the largest "
+                f"regrets, of the worst and of the best answers ({whole} has all)",
+            ]
         return "\n".join(lines)
+
+    def _told(self) -> Sequence[DomainScores]:
+        """The domains that have a row in what is printed."""
+        if len(self.scored) <= _MOST_SHOWN:
+            return self.scored
+        sign, metric = _sign(self.metric), self.metric
+        known = [d for d in self.scored if d.regret == d.regret]  # what was not scored is no best or worst
+        by_answer = sorted(known, key=lambda d: sign * d.scores[ANSWER][metric])
+        by_regret = sorted(known, key=lambda d: -d.regret)
+        few = [*by_regret[:_OF_EACH_KIND], *by_answer[:_OF_EACH_KIND], *by_answer[-_OF_EACH_KIND:]]
+        return [d for d in by_answer if any(d is one for one in few)]
 
     __repr__ = __str__
 

@@ -28,8 +28,6 @@ from sfboost.tables.preparing import NewTable
 from sfboost.tables.reading import open_batches
 from sfboost.tables.writing import open_table, whole_output
 
-# More names than this are not told one by one.
-
 
 def holds_many(where: str, stream: StreamOptions, domain: str, csv: CsvOptions) -> bool:
     """Whether a long file is of several domains: it is then read at once. A folder, or an engine, is one."""

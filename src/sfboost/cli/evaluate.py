@@ -23,8 +23,8 @@ from sfboost.report.training import evaluation_rows
 from sfboost.report.verdict import in_words
 from sfboost.tables.foreign_text import plain
 
-# Domains whose reason is told one by one.
-_MOST_KEPT = 10
+# Domains that are told one by one: whose reasons, and among whom one sees the worst.
+_MOST_TOLD = 10
 
 
 @speaking
@@ -73,7 +73,7 @@ def evaluate(
 def _words(evaluation: DomainEvaluation) -> list[Line]:
     # A table of several lines: a line break in a name must not make one more.
     shown = DomainEvaluation(tuple(replace(d, domain=plain(str(d.domain))) for d in evaluation.domains))
-    lines: list[Line] = [*shown.table().split("\n")]
+    lines: list[Line] = [*shown.table("--json").split("\n")]
     reasons = {
         kind: {str(d.domain): in_words(d.reason) for d in evaluation.domains if d.decision == kind}
         for kind in ("kept stable", SKIPPED)
@@ -82,9 +82,9 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
         f"{name}: kept stable. {reason[:1].upper()}{reason[1:]}"
         for name, reason in reasons["kept stable"].items()
     ]
-    lines += kept[:_MOST_KEPT]
-    if len(kept) > _MOST_KEPT:
-        lines.append(f"and {len(kept) - _MOST_KEPT} more domains kept stable (--json has all)")
+    lines += kept[:_MOST_TOLD]
+    if len(kept) > _MOST_TOLD:
+        lines.append(f"and {len(kept) - _MOST_TOLD} more domains kept stable (--json has all)")
     lines += why_skipped(reasons[SKIPPED])
     metric = evaluation.metric
     scale, digits, unit = (100, 1, " points") if metric in POINTS else (1, 3, "")
@@ -94,8 +94,8 @@ def _words(evaluation: DomainEvaluation) -> list[Line]:
         over = evaluation.gains_over(method)
         if np.isfinite(over).any():
             mean, worst = scale * np.nanmean(over), scale * np.nanmin(over)
-            # Of few domains one sees which it is.
-            where = f", {evaluation.domains[int(np.nanargmin(over))].domain}" * (len(over) > _MOST_KEPT)
+            many = len(evaluation.scored) > _MOST_TOLD  # of few one sees which it is
+            where = f", {evaluation.domains[int(np.nanargmin(over))].domain}" * many
             gains.append(f"{mean:+z.{digits}f}{unit} against {words} ({worst:+z.{digits}f} at worst{where})")
     told = f"The answer would have changed {METRIC_NAMES[metric]} by {' and '.join(gains)}."
     regret, most = (

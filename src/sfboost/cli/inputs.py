@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +14,8 @@ from sfboost.cli.project import Project
 from sfboost.cli.sampling import sampled
 from sfboost.encoding.cells import as_text
 from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
-from sfboost.tables.reading import PIPE, Source, read
+from sfboost.tables.reading import PIPE, Source, read, without_index
 from sfboost.tables.roles import assign, pick, require_columns, split
-
-# What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
-_NAMELESS = re.compile(r"|Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
 
 
 def read_training(
@@ -52,9 +48,9 @@ def _prepare(
     id = asked.id if hold_out is not None or asked.id in table.column_names else None
     codes = pick(table.column_names, asked.categorical)
     named = {asked.target, domain, asked.id}.union(*map(split, (asked.stable, asked.unstable, asked.drop)))
-    index = [name for name in index_columns(table) if name not in named]
+    table, of_index = without_index(table, named)
     roles = assign(
-        [name for name in table.column_names if name not in index],
+        table.column_names,
         target=asked.target,
         domain=domain,
         stable=asked.stable,
@@ -81,7 +77,7 @@ def _prepare(
     training = prepare_training(table, roles, codes, source.name)
     remarks = [
         *([] if id == asked.id else [f"{source.name} has no column {asked.id!r}: the new rows need one."]),
-        *(f"Column {name!r} looks like the index of a pandas table and is left out." for name in index),
+        *of_index,
         *(
             f"Column {column.name!r} is written with leading zeros, as codes are, and taken for amounts: say "
             f"--categorical {column.name} if it holds codes."
@@ -99,16 +95,6 @@ def require_in_file(where: str, columns: Iterable[str], csv: CsvOptions) -> None
         source = csv.find(where)
         if source.header:
             require_columns(source.header, wanted, source.name)
-
-
-def index_columns(table: pa.Table) -> list[str]:
-    """Columns that hold the index of a pandas table: what Parquet says, and what CSV has no name for."""
-    try:
-        described = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    except (ValueError, AttributeError):  # a note of pandas that is not one is none
-        described = []
-    known = {name for name in described if isinstance(name, str)}
-    return [name for name in table.column_names if name in known or _NAMELESS.fullmatch(name)]
 
 
 def read_new(

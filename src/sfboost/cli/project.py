@@ -25,7 +25,7 @@ from sfboost.boosting.evaluation import (
     too_few,
     turns,
 )
-from sfboost.boosting.scored_domains import skipped
+from sfboost.boosting.scored_domains import SKIPPED, skipped
 from sfboost.encoding import Encoder
 from sfboost.marginal.probabilities import IntArray
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
@@ -218,7 +218,7 @@ def evaluate_domains(
         made |= {one.domain: one for one in _score_turn(training, settings, together, some, answer)}
     sizes, by = Counter(training.domain.tolist()), metric_of(settings)
     scores = tuple(made.get(name) or too_few(name, sizes[name], by) for name in in_order(training.domains))
-    if all(score.decision == "skipped" for score in scores):
+    if all(score.decision == SKIPPED for score in scores):
         raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
     return DomainEvaluation(scores)
 

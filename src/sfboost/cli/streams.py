@@ -30,7 +30,6 @@ from sfboost.whole_files import put_in_place
 #: Longer tables are read block by block.
 _LONG_ROWS = 200_000
 _LONG_BYTES = 1 << 26
-# Files of one kind that are named.
 
 
 def is_long(where: str | None, stream: StreamOptions, project: Project) -> bool:

@@ -1,6 +1,6 @@
-"""Tables: CSV, Parquet or a DataFrame with a target column and a domain column.
+"""Tables: CSV, Parquet, Arrow or a DataFrame with a target column and a domain column.
 
-``from_table`` keeps the columns as they are; ``encode`` turns them into numbers as the command does
+As the command does, ``from_table`` reads files (`sfboost.tables`) and ``encode`` turns columns into numbers
 (`sfboost.encoding`), decided on the training domains alone.
 """
 
@@ -43,7 +43,8 @@ def from_table(
     Parameters
     ----------
     source : path or frame
-        ``.csv``, ``.tsv``, ``.parquet``, or the frame itself (pandas, polars, pyarrow), which is not changed.
+        CSV, Parquet or Arrow, read as the command reads it: delimiter, decimal comma and encoding are found.
+        Or the frame itself (pandas, polars, pyarrow), which is not changed.
     target, domain : str
         The columns that hold label and domain.
     test, validate : str or iterable of str
@@ -70,10 +71,11 @@ def from_table(
     >>> made.train, made.classes, made.domain("A").y
     (('A',), ('no', 'yes'), array([0, 1]))
     """
-    table = _read(source)
     stable, unstable = _optional_list(stable_features), _optional_list(unstable_features)
     dropped = list(drop)
-    _check_columns(table, [target, domain, *dropped, *(stable or []), *(unstable or [])])
+    named = [target, domain, *dropped, *(stable or []), *(unstable or [])]
+    table = _read(source, domain, named)
+    _check_columns(table, named)
     table = _with_domain(table, domain)
     features = table.drop(columns=list(dict.fromkeys([target, domain, *dropped])))
     _check_apart(features, stable, unstable)
@@ -148,7 +150,7 @@ def encode(dataset: Dataset) -> Dataset:
     )
 
 
-def _read(source: Any) -> pd.DataFrame:
+def _read(source: Any, domain: str, named: list[str]) -> pd.DataFrame:
     try:
         import pandas as pd
     except ImportError as error:
@@ -157,13 +159,25 @@ def _read(source: Any) -> pd.DataFrame:
         return source
     if is_frame(source):
         return nw.from_native(source, eager_only=True).to_pandas()
-    path = Path(source)
-    ending = path.suffix.lower()
-    if ending in (".parquet", ".pq"):
-        return pd.read_parquet(path)
-    if ending in (".csv", ".tsv", ".txt", ".data"):
-        return pd.read_csv(path, sep="\t" if ending == ".tsv" else ",")
-    raise ValueError(f"Got {path.name}; tables are read from .csv, .tsv and .parquet files, or a DataFrame.")
+    return _read_file(Path(source), domain, named)
+
+
+def _read_file(path: Path, domain: str, named: list[str]) -> pd.DataFrame:
+    try:
+        import pyarrow as pa
+
+        from sfboost.tables.reading import find, read, without_index
+    except ImportError as error:
+        raise ImportError("Files of tables need pyarrow: pip install 'sfboost[app]'.") from error
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}: check the name.")
+    found = find(str(path.absolute()))  # "-" is a file like any other here
+    # Names of domains are text: 01 stays 01.
+    table, remarks = without_index(read(found, {domain: pa.string()}), named)
+    if remarks:
+        warn(" ".join(remarks), EncodingWarning)
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, date_as_object=False)
+    return frame
 
 
 def _check_columns(table: pd.DataFrame, wanted: list[str]) -> None:

@@ -25,7 +25,7 @@ from sfboost.marginal.probabilities import FloatArray
 _MOST_CATEGORIES = 100
 # A text that begins like this is a day, or a moment of one.
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./]\d{2,4}")
-
+# And one that is nothing else.
 _WHOLE_DATE = re.compile(rf"({_DATE.pattern})([ T]\d\d?:\d\d.*)?")
 
 
@@ -84,8 +84,9 @@ class Column:
             return cls(name, fill=float(np.median(finite)) if len(finite) else 0.0, kind=kind)
         cells = values.to_arrow()
         text = as_text(cells, name)
-        plain_text = not arrow().types.is_dictionary(cells.type)
-        if not categorical and plain_text:
+        # Nobody said that it holds categories.
+        free = not categorical and not arrow().types.is_dictionary(cells.type)
+        if free:
             refuse_spoilt_numbers(name, text)
         counts = text.drop_null().value_counts().to_pylist()
         if len(counts) > _MOST_CATEGORIES:
@@ -96,7 +97,6 @@ class Column:
                 f"{_MOST_CATEGORIES})",
                 date=bool(_DATE.match(example)),
             )
-        free = plain_text and not categorical
         if free and counts and all(_WHOLE_DATE.fullmatch(entry["values"]) for entry in counts):
             held = f"dates, such as {counts[0]['values']!r}"
             raise NoFeatureError(name, f"{held} (--categorical {name} takes each for a kind)", date=True)

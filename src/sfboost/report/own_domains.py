@@ -9,7 +9,7 @@ from typing import Any
 from sfboost.adaptation.scores import LOSSES
 from sfboost.boosting import METRICS
 from sfboost.boosting.by_answer import ANSWER
-from sfboost.boosting.scored_domains import COMPARED
+from sfboost.boosting.scored_domains import COMPARED, SKIPPED
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[OwnDomain]:
                 candidate=answer.get("best", ""),
                 metric=metric,
                 unclear=bool(answer.get("unclear")),
-                skipped=str(answer.get("reason", "")) if answer["decision"] == "skipped" else "",
+                skipped=str(answer.get("reason", "")) if answer["decision"] == SKIPPED else "",
             )
         )
     return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -18,7 +19,7 @@ from sfboost.tables.csvtext import CsvText
 from sfboost.tables.dialect import is_arrow_stream
 from sfboost.tables.sources import PIPE, Source, find
 
-__all__ = ["PIPE", "Source", "find", "open_batches", "read"]
+__all__ = ["PIPE", "Source", "find", "open_batches", "read", "without_index"]
 
 #: What stands for a missing cell in CSV, beside what Arrow knows.
 _MISSING = (*pacsv.ConvertOptions().null_values, "?")
@@ -28,6 +29,8 @@ _FALSE = (*pacsv.ConvertOptions().false_values, "0.0")
 _ROWS = 1 << 16
 # Bytes of CSV at a time: some blocks are read ahead, so larger ones pile up in memory.
 _BLOCK = 1 << 20
+# What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
+_NAMELESS = re.compile(r"|Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
 
 
 def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
@@ -43,6 +46,28 @@ def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.T
     if not table.num_rows:
         raise ValueError(f"{source.name} has a header but no rows: at least one row is needed.")
     return table
+
+
+def without_index(table: pa.Table, named: Collection[str | None] = ()) -> tuple[pa.Table, list[str]]:
+    """The table without columns that hold the index of a pandas table, and what is said of them.
+
+    They are what Parquet says, and what CSV has no name for; those that somebody `named` stay.
+
+    Examples
+    --------
+    >>> table, remarks = without_index(pa.table({"": [0, 1], "age": [40, 50]}))
+    >>> table.column_names, remarks
+    (['age'], ["Column '' looks like the index of a pandas table and is left out."])
+    """
+    try:
+        described = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    except (ValueError, AttributeError):  # a note of pandas that is not one is none
+        described = []
+    known = {name for name in described if isinstance(name, str)}
+    index = [name for name in table.column_names if name in known or _NAMELESS.fullmatch(name)]
+    index = [name for name in index if name not in named]
+    said = [f"Column {name!r} looks like the index of a pandas table and is left out." for name in index]
+    return table.drop_columns(index) if index else table, said
 
 
 @contextmanager

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import pyarrow as pa
-
 from sfboost.datasets import Dataset, encode, from_table, image_folder
 from sfboost.lab.datasets.archives import unpacked
-from sfboost.tables.reading import read
-from sfboost.tables.sources import find
 
 
 def load_table(
@@ -35,11 +31,8 @@ def load_table(
     >>> load("table", source="rows.csv", target="sick", domain="town", test="B")  # doctest: +SKIP
     """
     path = (data_dir or Path()) / source
-    # As the command reads tables everywhere: delimiter, decimal comma and encoding are found.
-    found = find(str(path))
-    names = [name for name in (domain,) if name in found.header]  # 01 stays 01
     dataset = from_table(
-        read(found, dict.fromkeys(names, pa.string())),
+        path,
         target=target,
         domain=domain,
         test=test,
