@@ -185,8 +185,8 @@ class FittedPredictor(AdaptableClassifier):
     def verification_(self) -> Verification:
         """Whether the learned f_S, as adapted with, is shown to be stable on rows that it was not trained on.
 
-        Where components took its place it says why. It is found when it is first asked for, and kept; files
-        have the rows that it is found from.
+        Where components took its place, `preference_` says why. It is found when it is first asked for, and
+        kept; files have the rows that it is found from.
         """
         check_is_fitted(self, "network_")
         return verify(*self._held_out(), guess=self.first_guess_, as_learned=self.as_learned_)
