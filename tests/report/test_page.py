@@ -139,6 +139,9 @@ def test_a_page_of_very_many_domains_says_it_in_few_lines(case):
     own = page.partition("What it would have meant on your own domains")[2].partition("</section>")[0]
     before, _, folded = own.partition("<details><summary>Each of the 100 domains</summary>")
     assert (before.count('<th scope="row">'), folded.count('<th scope="row">')) == (1, 101)
+    calibration = page.partition("<h2>Calibration in training</h2>")[2]
+    before, _, folded = calibration.partition("<details><summary>Each of the 100 domains</summary>")
+    assert (before.count('<th scope="row">'), folded.count('<th scope="row">')) == (0, 100)
     gaps = page.partition("<h2>What was missing</h2>")[2].partition("</table>")[0]
     assert re.findall(r"<td[^>]*>([^<]*)</td>", gaps) == ["10\u00a0%", "60\u00a0%", "30\u00a0%"]
 
