@@ -10,6 +10,7 @@ from sfboost.adaptation import adapt
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 
 
+@pytest.mark.long
 @every_prior
 @pytest.mark.parametrize("agreement", [0.1, 0.9])
 @pytest.mark.parametrize("correction", ["likelihood", "posthoc", "forward", "backward"])

@@ -39,6 +39,7 @@ def test_guarded_probabilities_are_the_prior_or_the_unguarded_ones(prior, leak):
     np.testing.assert_allclose(guarded.unstable_proba(X), expected)
 
 
+@pytest.mark.long
 @every_prior
 @pytest.mark.parametrize("agreement", [0.1, 0.5, 0.9])
 def test_the_guarded_estimator_is_never_below_its_stable_predictor(prior, agreement):

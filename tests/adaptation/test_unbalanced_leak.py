@@ -100,6 +100,7 @@ def fitted(prior, leak, n=12_000):
     return fit_leak_model(score, columns(unstable, k), y, domain, n_cells=k), shares
 
 
+@pytest.mark.long
 @every_prior
 @pytest.mark.parametrize("leak", [0.0, 1.0])
 def test_a_fitted_model_flattens_to_the_posterior_too(prior, leak):

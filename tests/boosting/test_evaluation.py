@@ -359,7 +359,9 @@ def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
 
 
 @pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning")  # no answer beats f_S by its ECE
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    "metric", ["auroc", *(pytest.param(each, marks=pytest.mark.long) for each in METRICS if each != "auroc")]
+)
 def test_own_domains_choose_by_the_metric_of_the_settings(metric):
     """It is what every candidate was scored by, what the answer is told in, and what is compared."""
     X, y, domain = wards(agreements=(0.9, 0.8, 0.85), n=400)

@@ -58,6 +58,7 @@ def first_lots(n_streams, heavy, rare, slope):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("heavy", "rare"), [(True, False), (False, True)], ids=["heavy tails", "five percent"]
 )

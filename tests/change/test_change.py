@@ -144,6 +144,7 @@ def test_one_own_domain_or_few_rows_cannot_tell():
     assert change_in(reference(rng, 5), rows(rng, 20)[0]).verdict == "cannot tell"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 50, 100])
 @pytest.mark.parametrize("prior", [PRIOR, (0.9, 0.1), (0.95, 0.05)])
 def test_few_untouched_rows_raise_no_more_alarms_than_many(n, prior):

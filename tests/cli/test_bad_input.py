@@ -126,6 +126,7 @@ def test_one_domain_is_accepted_with_a_warning_and_not_evaluated(sfboost, writte
     assert "at least two domains" in done.stderr
 
 
+@pytest.mark.long
 def test_every_way_of_writing_csv_gives_the_same_model(sfboost, written, tmp_path):
     ways = [
         {},

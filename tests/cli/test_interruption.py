@@ -73,8 +73,8 @@ def folder(files, tmp_path):
     ("moment", "changed"),
     [
         (("open", "new.csv", 1), []),
-        (("os.rename", "a.sfb", 1), []),
-        (("os.remove", ".incoming-", 1), ["a.sfb"]),
+        pytest.param(("os.rename", "a.sfb", 1), [], marks=pytest.mark.long),
+        pytest.param(("os.remove", ".incoming-", 1), ["a.sfb"], marks=pytest.mark.long),
         (("os.chmod", ".html", 1), ["a.sfb"]),
         (("os.remove", ".incoming-", 2), ["a.sfb", "r.html"]),
     ],

@@ -1,5 +1,7 @@
 """The index of a pandas table is nobody's feature unless it is named."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,14 +40,20 @@ KINDS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def plain(sfboost, tmp_path_factory):
+    """What is told of the same rows without an index."""
+    folder = tmp_path_factory.mktemp("plain")
+    shuffled().to_csv(folder / "plain.csv", index=False)
+    return sfboost.json("fit", folder / "plain.csv", *FIT, "-o", folder / "m.sfb")
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_index_is_left_out_and_that_is_said(sfboost, tmp_path, kind):
+def test_an_index_is_left_out_and_that_is_said(sfboost, tmp_path, plain, kind):
     name = written(kind, tmp_path / "rows.any")
-    done = sfboost("fit", tmp_path / "rows.any", *FIT, "-o", tmp_path / "m.sfb")
+    done = sfboost("fit", tmp_path / "rows.any", *FIT, "-o", tmp_path / "m.sfb", "--json")
     assert f"Column {name!r} looks like the index of a pandas table and is left out" in done.stderr
-    told = sfboost.json("fit", tmp_path / "rows.any", *FIT, "-o", tmp_path / "m.sfb")
-    shuffled().to_csv(tmp_path / "plain.csv", index=False)
-    plain = sfboost.json("fit", tmp_path / "plain.csv", *FIT, "-o", tmp_path / "m.sfb")
+    told = {**json.loads(done.stdout), "file": plain["file"]}
     assert told == plain
 
 

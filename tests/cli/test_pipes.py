@@ -24,10 +24,10 @@ def unread(arguments, *, errors=subprocess.PIPE):
     "arguments",
     [
         ("explain", "{adapted}", "{new}", "--row", "1"),
-        ("explain", "{adapted}", "{new}", "--row", "1", "--json"),
         ("predict", "{adapted}", "{new}", "-o", "-", "-q"),
-        ("evaluate", "{train}", *ROLES),
-        ("data", "list"),
+        pytest.param(("explain", "{adapted}", "{new}", "--row", "1", "--json"), marks=pytest.mark.long),
+        pytest.param(("evaluate", "{train}", *ROLES), marks=pytest.mark.long),
+        pytest.param(("data", "list"), marks=pytest.mark.long),
         ("fit", "--help"),
         ("--version",),
     ],
@@ -39,7 +39,9 @@ def test_a_reader_that_has_had_enough_is_no_error(files, arguments):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell of Unix closes streams")
-@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&-"])
+@pytest.mark.parametrize(
+    "closed", [">&- 2>&-", *(pytest.param(each, marks=pytest.mark.long) for each in (">&-", "<&- >&-"))]
+)
 def test_the_work_is_done_although_streams_are_closed(files, tmp_path, closed):
     command = shlex.join(
         [*COMMAND, "predict", str(files.adapted), str(files.new), "-o", str(tmp_path / "p.csv")]

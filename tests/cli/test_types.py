@@ -33,7 +33,13 @@ def write(path, rows):
     return path
 
 
-@pytest.mark.parametrize("kind", SPELLINGS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "truth values",
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in SPELLINGS if kind != "truth values"),
+    ],
+)
 def test_the_same_values_are_the_same_however_a_new_file_writes_them(sfboost, tmp_path, kind):
     values, spellings = SPELLINGS[kind]
     train = write(tmp_path / "train.csv", with_column(training(120), values))

@@ -119,6 +119,7 @@ def test_an_entry_that_would_run_code_is_not_opened(photo, seen, cache):
     assert sum(seen) == 30
 
 
+@pytest.mark.long
 def test_a_data_set_keeps_its_roles_and_labels(picture_tar):
     pacs = load("pacs", root=picture_tar)
     told = []

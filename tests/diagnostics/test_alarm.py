@@ -156,6 +156,7 @@ def very_many(*, leak=0.0, sharpness=1.0, offsets=(0.0, 0.0, 0.0)):
     return CheckInputs(make_training_rows(f, y, domain, U), make_new_rows(f, U))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("check", "breadth"),
     [

@@ -68,6 +68,7 @@ def leaks_of(n_domains, n_rows, violation, seed):
     return tuple(domain_leak(part.posterior, part.X_unstable, part.y, i) for i, part in enumerate(parts))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_domains", [1, 2, 5])
 @pytest.mark.parametrize("n_rows", [300, 3000])
 def test_a_further_domain_seldom_leaks_more_than_delta(n_domains, n_rows):

@@ -17,6 +17,7 @@ def as_domains(X, y, domain):
     return TrainingDomains.of(np.column_stack([normal_scores(column) for column in X.T]), y, domain)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["posterior", "likelihood"])
 @pytest.mark.parametrize("n_domains", [2, 3, 5])
 def test_no_larger_set_is_shown_to_be_stable_where_the_smaller_one_says_that_none_can_be(

@@ -253,6 +253,7 @@ def test_features_that_never_help_are_reported_after_the_last_restart():
     assert model.restarts_ == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "options", "flattened"), [
     (1200, {}, True),
     (700, {}, False),  # some 175 held-out rows of a class and domain

@@ -78,16 +78,21 @@ def test_few_rows_and_no_settings_give_a_stable_part_and_adapt_where_the_other_i
     assert model.adapt(X, answer="paper").score(X, y) > 0.85
 
 
-def test_the_view_without_the_unstable_part_is_chosen(table, images):
+def test_the_view_without_the_unstable_part_is_chosen(table):
     assert "columns" in table.search_[0]["candidate"]
     assert table.network_.trunk.trunks[0][0].kept.tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.long
+def test_of_images_the_view_without_colours_is_chosen(images):
     assert "grey" in images.search_[0]["candidate"]
 
 
-def test_the_table_of_the_search_begins_with_the_chosen_one_and_keeps_to_the_budget(table, images):
-    for found in (table.search_, images.search_):
-        assert [line["chosen"] for line in found] == [True, False, False]
-        assert found[0]["risk"] == min(line["risk"] for line in found)
+@pytest.mark.parametrize("model", ["table", pytest.param("images", marks=pytest.mark.long)])
+def test_the_table_of_the_search_begins_with_the_chosen_one_and_keeps_to_the_budget(model, request):
+    found = request.getfixturevalue(model).search_
+    assert [line["chosen"] for line in found] == [True, False, False]
+    assert found[0]["risk"] == min(line["risk"] for line in found)
 
 
 def test_what_is_said_of_f_s_comes_from_every_row_by_a_network_that_did_not_see_it(table):
@@ -171,6 +176,7 @@ def test_a_file_whose_slope_was_measured_on_features_without_bounds_is_to_be_fit
         SFBClassifier._from_saved_state(saved)
 
 
+@pytest.mark.long
 def test_a_search_goes_on_where_it_was_killed(brief, tmp_path, monkeypatch):
     X, y, d = _training(_table, 30)
     whole = SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)

@@ -23,7 +23,10 @@ def inputs(named, unstable):
     return np.column_stack([named, unstable]) * 2.0 - 1.0
 
 
-@pytest.fixture(scope="module", params=BINARY)
+@pytest.fixture(
+    scope="module",
+    params=[BINARY[0], *(pytest.param(name, marks=pytest.mark.long) for name in BINARY[1:])],
+)
 def learned(request):
     family = Family(PRIORS[request.param])
     named, unstable, y, domain = family.training(8000, np.random.default_rng(3))

@@ -56,6 +56,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("split", "penalty", "independence", "batch_size", "n_classes"), CASES)
 def test_fifty_steps_at_once_equal_fifty_steps_alone(split, penalty, independence, batch_size, n_classes):
     balance, split = split == "balanced", "separate" if split == "balanced" else split

@@ -186,7 +186,7 @@ def test_progress_tells_how_much_is_done_and_how_long_the_rest_takes(tmp_path, m
     assert all(int(line[1]) == 1 for line in lines[:-1])  # a few seconds are a minute, never none
 
 
-@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("how", ["Ctrl-C", pytest.param("SIGTERM", marks=pytest.mark.long)])
 def test_stopping_ends_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path, how):
     code = (
         # A shell that puts the tests into the background lets them, and what they start, ignore Ctrl-C.
