@@ -1,4 +1,4 @@
-"""The candidate answers: each a small frozen predictor of rows. One class, one line in `fit_candidates`."""
+"""The candidate answers: each a small frozen predictor of rows. Those to a change are in `AFTER_CHANGE`."""
 
 from __future__ import annotations
 

@@ -105,8 +105,7 @@ class ManyAnswers:
         can_mend = experience.habits is not None and rows.log_pooled is not None
         able = {
             "boosted": can_boost,
-            "mended": can_mend,
-            "dropped": can_mend,
+            **dict.fromkeys(AFTER_CHANGE, can_mend),
             "grafted": can_mend and can_boost,
         }
         available = ("stable", "pooled", *(name for name in able if able[name] and doubt is None))

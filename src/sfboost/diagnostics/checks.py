@@ -1,4 +1,4 @@
-"""The explicit list of checks: one name, one function, what it needs, and the assumption it is about."""
+"""The explicit list of checks: one name, one function, what it needs, and the question it answers."""
 
 from __future__ import annotations
 
