@@ -101,7 +101,7 @@ def test_another_answer_than_pooled_needs_domains_that_clearly_prefer_it():
 
     quiet = change(0.6)
     assert choose(quiet, as_they_are("abcd", 0.01), NAMES).weights == {"boosted": 1.0}
-    assert choose(quiet, as_they_are("ab", 0.045), NAMES).weights == {"pooled": 1.0}
+    assert choose(quiet, as_they_are("ab", 0.02), NAMES).weights == {"pooled": 1.0}
     assert choose(quiet, as_they_are("ab", 0.01), NAMES).weights == {"boosted": 1.0}
     assert choose(quiet, as_they_are("a", 0.0), NAMES).weights == {"pooled": 1.0}
     assert choose(quiet, as_they_are("abcd", 0.2), NAMES).weights == {"pooled": 1.0}

@@ -33,8 +33,7 @@ LEAST_CHANCE = 0.05
 _LEAST_COST, _LEAST_BRIER = 0.005, 0.0025
 # How far signatures may differ and still be alike: meaning, slope, log unit, share; what else is said.
 _ALIKE = np.array([0.5, 0.5, 0.5, 0.3, 0.3])
-# Own domains must prefer another answer to pooled by so many standard errors. Two have no spread to speak of:
-# each must gain so many times what any answer may be worse by, as pooled has learned from one domain there.
+# Own domains must prefer another answer to pooled by so many standard errors; two domains, by more.
 _CLEARLY, _CLEARLY_OF_TWO = 2.0, 4.0
 # Prior weight that labels find on all candidates together; weights below the second are none.
 _NOT_RULED_OUT, _NEGLIGIBLE = 0.05, 0.01
@@ -188,11 +187,8 @@ def _firm(doubt: float, least: float) -> float:
 def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
     """What an answer costs where nothing changed."""
     losses = [case.loss.get(best, case.loss["stable"]) - case.loss[quiet] for case in untouched]
-    return max(float(np.mean(losses)) if losses else 0.0, _least_cost(untouched))
-
-
-def _least_cost(untouched: Sequence[Case]) -> float:
-    return _LEAST_BRIER if untouched and untouched[0].metric == "brier" else _LEAST_COST
+    least = _LEAST_BRIER if untouched and untouched[0].metric == "brier" else _LEAST_COST
+    return max(float(np.mean(losses)) if losses else 0.0, least)
 
 
 def _stake(doubt: float, gain: float, cost: float) -> float:
@@ -223,10 +219,8 @@ def quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
         if not known or len(untouched) < 2:
             continue
         gain = np.array([case.loss["pooled"] - case.loss[name] for case in untouched])
-        if len(gain) > 2:
-            least = gain.mean() - _CLEARLY * gain.std(ddof=1) / np.sqrt(len(gain))
-        else:
-            least = gain.min() - _CLEARLY_OF_TWO * _least_cost(untouched)
+        clearly = _CLEARLY if len(gain) > 2 else _CLEARLY_OF_TWO
+        least = gain.mean() - clearly * gain.std(ddof=1) / np.sqrt(len(gain))
         if least > lead:
             best, lead = name, float(least)
     return best
