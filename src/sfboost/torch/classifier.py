@@ -507,7 +507,7 @@ class SFBClassifier(FittedPredictor):
         if self.split == "shared" or len(names) < 2 or fewest < _ENOUGH_TO_FLATTEN:
             return None
         proba, unstable = self.validation_[:2]
-        if self.search_ is not None and not self._leaks(y, domain):
+        if self.search_ is not None and not (self._leaks(y, domain) and self._fills_cells(y, domain)):
             return None  # what would be taken out is the noise of its measurement
         try:
             model = self.leak_model()
@@ -517,6 +517,12 @@ class SFBClassifier(FittedPredictor):
             return None if self._stress_cost(model, y) > _WORST_COST else model
         except ValueError:  # the domains disagree, or a cell of Φ_U is almost empty
             return None
+
+    def _fills_cells(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> bool:
+        """Whether each class has enough held-out rows wherever Φ_U points."""
+        guess = unstable_guess(self.validation_[1], y, domain)
+        cells = np.ravel_multi_index((y, guess), (len(self.classes_),) * 2)
+        return bool(np.bincount(cells, minlength=len(self.classes_) ** 2).min() >= _ENOUGH_TO_FLATTEN)
 
     def _leaks(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> bool:
         """Whether some domain shows, beyond sampling error, that f_S says something about Φ_U."""

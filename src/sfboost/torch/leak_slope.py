@@ -18,6 +18,8 @@ def find_leak_slope(
     The slope b of the logits on what Φ_U says, with a standard error e that allows for unequal
     spread, is shrunk to b (1 − e² / b²), and to zero where it is within its error (the positive part of
     James and Stein): a leak that is clear is taken out whole, one that is not hardly, and nothing jumps.
+    A negative slope is none. f_S may read what Φ_U says, since that follows the label in training; nothing
+    teaches it the contrary, and to take that out would be to write Φ_U into it.
     The law of f_S given the class and Φ_U is the same in all domains if f_S reads nothing else that is
     unstable, so that what is measured where Φ_U is mostly right holds where it is wrong.
 
@@ -52,9 +54,11 @@ def find_leak_slope(
     if spread <= 0.0:
         return 0.0
     slope = float((shown * said).sum()) / spread
+    if slope <= 0.0:
+        return 0.0
     by_row = (shown * (said - slope * shown)).sum(axis=1)
     chance = float(by_row @ by_row) / spread**2
-    return slope * max(0.0, 1.0 - chance / slope**2) if slope else 0.0
+    return slope * max(0.0, 1.0 - chance / slope**2)
 
 
 def without_leak(logits: FloatArray, unstable: FloatArray, slope: float) -> FloatArray:
