@@ -134,7 +134,7 @@ def table(lines: list[dict[str, object]]) -> str:
     print(
         f"answer less the better of forest and stable: mean {ahead.mean(axis=0).min():.1f} at worst, ", end=""
     )
-    print(f"single colouring {ahead.min():.1f}")
+    print(f"single colouring {ahead.min():.1f}, more than 2 below in {(ahead < -2).sum()} of {ahead.size}")
     made = ["| | " + " | ".join(f"{a:.1f}" for a in AGREEMENTS) + " |", "|---" * 12 + "|"]
     for name, title in TITLES.items():
         made.append(f"| {title} | " + " | ".join(f"{100 * v:.1f}" for v in every[name].mean(axis=0)) + " |")
@@ -150,6 +150,10 @@ def drawn_again(lines: list[dict[str, Any]]) -> str:
     mean = {name: np.array([part["scores"][name] for part in parts]) for name in parts[0]["scores"]}
     ahead = mean["answer"] - np.maximum(mean["forest"], mean["stable"])
     n_draws = sum(part["n"] for part in parts)
+    lowest = (100 * np.sort(ahead, axis=None)[:4]).round(1).tolist()
+    print(f"mean of draws, lowest first: {lowest}; single draws ", end="")
+    short = {name: int(_short(parts, name).sum()) for name in ("answer", "known")}
+    print(f"more than 2 below, of {n_draws * len(AGREEMENTS)}: {short}")
     rows = {
         "stable, lowest colouring (ORACLE)": mean["stable"].min(axis=0),
         "answer, lowest colouring (ORACLE)": mean["answer"].min(axis=0),

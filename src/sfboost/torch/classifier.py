@@ -95,8 +95,9 @@ class SFBClassifier(FittedPredictor):
         Take what f_S still says about Φ_U out of it, as measured on the held-out rows (see
         `sfboost.leakage.model.LeakModel.flatten`). "auto" does so with "separate" where two or more
         domains hold out 200 rows of every class and agree about the leak, unless it costs more than 0.01
-        nats of log loss on stress domains; and after a search it takes out what is linear in what Φ_U says
-        (`leak_slope_`), however few the rows. False is the paper.
+        nats of log loss on stress domains. After a search each class must have so many wherever Φ_U points,
+        and what rises linearly with what Φ_U says (`leak_slope_`) is taken out however few the rows. False
+        is the paper.
     transport : {"posterior", "likelihood"}, default="posterior"
         What transports: P(Y | Φ_S), the paper's stability, or P(Φ_S | Y), label shift.
     settings : Settings, default=None
