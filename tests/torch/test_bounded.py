@@ -35,6 +35,22 @@ def test_a_row_that_says_no_more_than_the_class_shares_is_at_zero():
     assert Bounded.of(unstable, shares).apply(unstable)[1, 0] == pytest.approx(0.0)
 
 
+def test_labels_put_right_a_part_that_says_too_little():
+    """Held back and biased: what points to the rare class and what points away are both above its share."""
+    rng = np.random.default_rng(0)
+    points = rng.random(4000) < 0.2
+    y = (rng.random(4000) < np.where(points, 0.4, 0.02)).astype(int)
+    unstable = np.where(points, -1.0, -1.6)[:, None]
+    share = y.mean()
+    assert np.log(share / (1 - share)) < -1.7
+    blind, told = (
+        Bounded.of(unstable, [1 - share, share], *more).apply(unstable)[:, 0] for more in ((), (y,))
+    )
+    assert blind.min() > 0.9
+    assert told[points].min() > 0.9
+    assert told[~points].max() < -0.9
+
+
 def test_of_several_classes_there_is_a_number_each_that_sum_to_zero():
     unstable = 3.0 * np.eye(4)[[0, 1, 2, 3, 3]]
     said = Bounded.of(unstable, np.full(4, 0.25)).apply(unstable)

@@ -9,7 +9,14 @@ from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
 from sfboost.torch import SFBClassifier  # noqa: E402
-from sfboost.torch.views import VIEWS, depends_on_rows, erasure, found_views, views_of  # noqa: E402
+from sfboost.torch.views import (  # noqa: E402
+    VIEWS,
+    depends_on_rows,
+    erasure,
+    found_views,
+    silent_columns,
+    views_of,
+)
 
 
 def _patch(images, cue):
@@ -41,6 +48,16 @@ def _digits(cue_of, agreement, n, rng):
 @pytest.fixture(scope="module")
 def striped():
     return _digits(_stripes, 0.85, 1200, np.random.default_rng(0))
+
+
+def test_a_handful_of_rows_with_one_code_does_not_speak_against_a_column():
+    """Where the guess is hardly ever wrong: seven rows that have the commoner of two codes, by chance."""
+    rng = np.random.default_rng(0)
+    y, guess = np.repeat([0, 1, 1], [2000, 7, 220]), np.repeat([0, 0, 1], [2000, 7, 220])
+    guess[:150] = 1
+    code = (rng.random(len(y)) < np.where(y == 1, 0.75, 0.25)).astype(float)
+    code[y != guess] = np.r_[np.tile([0.0, 0.0, 0.0, 1.0], 38)[:150], np.ones(7)]
+    assert silent_columns(np.c_[code, guess], y, guess, np.zeros(len(y))).tolist() == [True, False]
 
 
 def test_after_erasing_no_linear_score_of_a_row_follows_the_guess_within_a_class(striped):

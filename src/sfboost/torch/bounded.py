@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
+from sfboost.calibration import fit_temperature
 from sfboost.marginal.probabilities import FloatArray
 
 # What the best class is ahead of the second by in the middle row, as a logit: 98 % and 2 % of two classes.
@@ -25,7 +26,7 @@ class Bounded:
     Parameters
     ----------
     log_shares : array of shape (K,)
-        Of the classes in training.
+        Logits of a row of which Φ_U says no more than the class shares.
     scale : float
         Factor of the logits.
 
@@ -40,8 +41,10 @@ class Bounded:
     scale: float
 
     @classmethod
-    def of(cls, unstable: FloatArray, shares: npt.ArrayLike) -> Bounded:
-        """Choose the scale by labelled rows that had no part in training.
+    def of(
+        cls, unstable: FloatArray, shares: npt.ArrayLike, y: npt.NDArray[np.intp] | None = None
+    ) -> Bounded:
+        """Choose the scale by rows that had no part in training.
 
         Parameters
         ----------
@@ -49,8 +52,15 @@ class Bounded:
             Φ_U: the logit of the second of two classes, or those of K classes.
         shares : array of shape (K,)
             Of the classes.
+        y : integer array of shape (n,), optional
+            Class positions, which put Φ_U right: one that was held back by the penalty on what it has in
+            common with f_S says too little of a class, and too little against it.
         """
         log_shares = np.log(np.maximum(shares, 1e-12))
+        if y is not None:
+            right = fit_temperature(_logits(unstable), y, bias=True)
+            assert right.bias is not None
+            log_shares = right.temperature * (log_shares - right.bias)
         said = np.sort(_logits(unstable) - log_shares, axis=1)
         ahead = float(np.median(said[:, -1] - said[:, -2]))
         return cls(log_shares, _AHEAD / ahead if ahead > 1e-6 else 1.0)

@@ -480,7 +480,7 @@ class SFBClassifier(FittedPredictor):
         """Learn from held-out rows, of which networks like ours spoke; ours is `stretch` times as sure."""
         y = np.searchsorted(self.classes_, labels)
         if self.search_ is not None:
-            self.bounded_ = Bounded.of(unstable, np.bincount(y, minlength=len(self.classes_)) / len(y))
+            self.bounded_ = Bounded.of(unstable, np.bincount(y, minlength=len(self.classes_)) / len(y), y)
             unstable = self.bounded_.apply(unstable)
         self.leak_slope_, self.as_learned_, learned = 0.0, None, logits
         if self.search_ is not None and self.flatten == "auto":

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from scipy.ndimage import minimum_filter1d
 
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import guess_classes
@@ -45,11 +48,27 @@ def first_guess(members: Members, progress: TrainingProgress) -> np.ndarray:
         for rows, path in zip(named, paths, strict=True):
             guess[rows] = path[i][1]
         guesses.append(guess)
-    risks = [np.mean([path[i][0] for path in paths]) for i in range(len(guesses))]
+    risks = [float(np.mean([path[i][0] for path in paths])) for i in range(len(guesses))]
     y, domain = members.y[held], members.domain[held]
     differences = [difference_between_domains(y, guess[held], domain) for guess in guesses]
-    different = max(differences) > _DIFFERENT
-    return guesses[int(np.argmax(differences) if different else np.argmin(risks))]
+    return guesses[_moment(differences, risks)]
+
+
+def _moment(differences: Sequence[float], risks: Sequence[float]) -> int:
+    """Return when the guess is most unequal, or best where it never is unequal.
+
+    A moment counts no more than the ones beside it: while networks change their minds, some are ahead of
+    others, and what they then name together is no feature.
+
+    Examples
+    --------
+    >>> _moment([0.0, 16.9, 33.9, 33.3, 33.3, 33.3], [0.7, 0.6, 0.5, 0.4, 0.3, 0.3])
+    3
+    >>> _moment([0.0, 1.0, 2.0], [0.7, 0.5, 0.6])
+    1
+    """
+    least = minimum_filter1d(np.asarray(differences), size=3)
+    return int(np.argmax(least) if least.max() > _DIFFERENT else np.argmin(risks))
 
 
 def _looking(

@@ -279,9 +279,10 @@ def silent_columns(X: np.ndarray, y: np.ndarray, guess: np.ndarray, domain: np.n
                 inside, outside = X[rows & (guess == value)], X[rows & (guess != value)]
                 if min(len(inside), len(outside)) < _FEWEST:
                     continue
-                error = inside.var(0, ddof=1) / len(inside) + outside.var(0, ddof=1) / len(outside)
+                # The spread of all of them, as if they were alike: that of a handful of codes may be zero.
+                error = X[rows].var(0, ddof=1) * (1 / len(inside) + 1 / len(outside))
                 gap = inside.mean(0) - outside.mean(0)
-                total += np.where(error > 0, gap**2 / np.maximum(error, 1e-12), 1e6 * (gap != 0))
+                total += gap**2 / np.maximum(error, 1e-12)
                 freedom += 1
     return np.asarray(chi2.sf(total, max(freedom, 1)) > _LEVEL)
 
