@@ -407,3 +407,22 @@ def test_importing_the_core_does_not_import_torch():
 
     code = "import sfboost, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_learned_model_is_diagnosed_on_the_rows_that_it_held_out(learned):
+    X, _ = _anti_causal(0.1, 2000, np.random.default_rng(9))
+    found = learned.diagnose(X_new=X)
+    assert found["stability"].verdict == "holds"
+    assert found["informativeness"].verdict == "holds"
+    (meaning,) = found.meanings
+    assert (meaning.name, meaning.verdict) == ("Φ_U[0]", "changed")
+    alone = {result.check for result in learned.diagnose()}
+    assert alone < {result.check for result in found}
+
+
+def test_a_model_that_is_not_fitted_is_diagnosed_on_rows_that_are_given():
+    X, y, d = _training(400)
+    model = fast()
+    found = model.diagnose(X, y, d, X[:200])
+    assert not hasattr(model, "network_")
+    assert found.results

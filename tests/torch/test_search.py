@@ -337,3 +337,21 @@ def test_a_second_guess_is_right_about_as_often_and_about_as_unequally_often_as_
     assert search._difference(said["something else"]) > search._difference(said["first"])  # unequal alone
     good = {name: search._as_good(guess) for name, guess in said.items()}
     assert good == {"first": True, "as good": True, "as often": False, "something else": False}
+
+
+def test_a_budget_that_nothing_is_searched_with_is_told(brief):
+    X, y, d = _training(_table, 60)
+    with pytest.warns(UserWarning, match=r"budget=3 is not used"):
+        SFBClassifier("small", plan=Plan(steps=5, unstable_steps=5, min_gain=-9.0, budget=3)).fit(
+            X, y, sample_domain=d
+        )
+
+
+def test_a_budget_beyond_all_candidates_is_no_other_search(brief):
+    """Number of trainings, with a second guess if there is one."""
+    X, y, d = _training(_images, 60)
+    auto, many = (
+        SFBClassifier(plan=Plan(budget=budget)).fit(X, y, sample_domain=d) for budget in ("auto", 1000)
+    )
+    np.testing.assert_array_equal(auto.predict_proba(X), many.predict_proba(X))
+    assert [line["candidate"] for line in auto.search_] == [line["candidate"] for line in many.search_]

@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 import sfboost  # noqa: E402
 from sfboost import AdaptationRefused  # noqa: E402
+from sfboost.boosting import performance_without_labels  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.verification import verify  # noqa: E402
 
@@ -106,6 +107,9 @@ def test_an_f_s_that_reads_the_unstable_feature_is_kept_with_that_reason_and_not
     assert kept.decision_ == "kept stable"
     assert model.verification_.reason in kept.reason_
     assert model.verification_.reason not in model.adapt(X, answer="paper").reason_
+    foretold = performance_without_labels(kept, X)
+    assert {name: bool(one.value) for name, one in foretold.items()} == dict.fromkeys(foretold, False)
+    assert model.verification_.reason in foretold["stable"].withheld
 
 
 def test_a_network_is_verified_once_after_each_fit_and_anew_from_a_file(tmp_path, monkeypatch):

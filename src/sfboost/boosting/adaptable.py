@@ -86,6 +86,10 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         experience = self.training_.experience
         return None if experience is None else experience.doubt
 
+    def _unforeseeable(self) -> str | None:
+        """Why own domains do not tell how good an answer is in a new one, if they do not."""
+        return None
+
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
         return self.stable_and_unstable(X)[0]

@@ -56,7 +56,6 @@ def performance_without_labels(
     Parameters
     ----------
     adapted : AdaptedClassifier
-        Of a `StableFeatureBoosting`.
     X : array-like or DataFrame
         Rows of the domain that it was adapted to.
     pooled : fitted classifier of the columns of X, optional
@@ -77,7 +76,7 @@ def performance_without_labels(
     -------
     dict of Performance
         By name: "stable", "answer" (what is given) and "pooled". Without figures, and with the reason, where
-        the rows contradict the assumptions.
+        the rows contradict the assumptions, or a learned f_S is not shown to be stable.
     """
     if labels_from not in (None, "answer", "stable"):
         raise ValueError(f"labels_from={labels_from!r} is neither 'answer' nor 'stable'.")
@@ -138,6 +137,8 @@ def _by_answer(
         answers["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64), labels
     else:
         answers["pooled"] = np.exp(adapted.model.answer_rows(X).view.log_pooled), labels
+    if (why := adapted.model._unforeseeable()) is not None:
+        return ByAnswer((name, Performance({}, {}, {}, 0.0, level, why)) for name in answers)
     verdict, weights = best.change.verdict, best.choice.weights
     main = max(weights, key=lambda name: weights[name])
     untouched = [case for case in cases if case.kind == AS_IS]

@@ -96,7 +96,9 @@ def unstable_guess(X_unstable: Any, y: Any, domain: Any) -> npt.NDArray[Any]:
     for name, head in zip(np.unique(domain), domain_heads(X, y, domain), strict=True):
         here = domain == name
         shares = np.array([(y[here] == c).mean() for c in head.classes_])
-        guesses.append(head.classes_[(head.predict_log_proba(X) - np.log(shares)).argmax(axis=1)])
+        with np.errstate(divide="ignore"):  # a class that is ruled out is not named
+            raised = head.predict_log_proba(X) - np.log(shares)
+        guesses.append(head.classes_[raised.argmax(axis=1)])
         # Each class counts once: always naming the frequent one is no sureness.
         scores.append(recall_score(y[here], guesses[-1][here], average="macro"))
     return np.asarray(guesses[int(np.argmax(scores))])

@@ -81,6 +81,7 @@ TYPES: dict[str, str] = {
     "SoftLabelClassifier": "sfboost.heads",
     "LinearFit": "sfboost.heads.linear",
     "Bounded": "sfboost.torch.bounded",
+    "Scaling": "sfboost.torch.scaling",
     "Precision": "sfboost.torch.precision",
     "Preference": "sfboost.torch.embedding",
     "Plan": "sfboost.torch.plan",

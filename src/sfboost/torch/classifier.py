@@ -22,6 +22,7 @@ from sfboost.diagnostics import TrainingRows, training_leaks
 from sfboost.leakage.model import LeakModel, flattening_gain
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import warn
 from sfboost.persistence import SavedModelError
 from sfboost.torch.bounded import Bounded
 from sfboost.torch.building import build_network, seed_of
@@ -37,6 +38,7 @@ from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import shown_log
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
+from sfboost.torch.scaling import Scaling
 from sfboost.torch.search import Search, SearchResult, read_budget
 from sfboost.torch.side_by_side import searched_trunk
 from sfboost.torch.verification import verify
@@ -130,6 +132,8 @@ class SFBClassifier(FittedPredictor):
         where that guess is right and where it is wrong. None without a search.
     correction_ : {"posthoc", "forward"}
         How `adapt` corrects: as was better on stress domains; without a search post hoc, as the paper.
+    scaling_ : Scaling or None
+        How rows are brought to numbers that a named network learns from; None if they are such numbers.
     bounded_ : Bounded or None
         How Φ_U is kept from saying more than which class it points to; None without a search.
     leak_slope_ : float
@@ -268,6 +272,9 @@ class SFBClassifier(FittedPredictor):
         if not training.lazy and training.x.ndim == 2:
             self.n_features_in_ = int(training.x.shape[1])
         identity = fingerprint(rows, self._identity(seed))
+        # A network of the user's knows in which numbers its rows come.
+        own = isinstance(self.network, nn.Module) or training.lazy
+        self.scaling_ = None if own else Scaling.of(training.x)
         self.search_: list[dict[str, Any]] | None = None
         self.architecture_: dict[str, Any] | None = None
         self.first_guess_ = self.bounded_ = None
@@ -321,14 +328,22 @@ class SFBClassifier(FittedPredictor):
         read_budget(self.plan.budget)
         free = (self.split, self.n_stable, self.n_unstable) == (Goal.split, "auto", "auto")
         told = self.plan.changed(**{name: getattr(Plan(), name) for name in _NOT_TRAINING})
-        return bool(self.plan.budget != 0 and told == Plan() and free and not rows.lazy)
+        searches = bool(self.plan.budget != 0 and told == Plan() and free and not rows.lazy)
+        if not searches and self.plan.budget not in (0, Plan.budget):
+            warn(
+                f"Nothing is searched for, and budget={self.plan.budget!r} is not used: a split or a plan "
+                "that says how to train is trained as it says, and so are rows of a Dataset. To search, "
+                "leave split, n_stable, n_unstable and the rest of the plan at their defaults.",
+                UserWarning,
+            )
+        return searches
 
     def _search(self, training: Rows, seed: int, identity: str, callback: Any) -> SearchResult:
         """Search, and keep the network that was found."""
         device, dtype = torch.device(self.device), self.precision_.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
         found = Search(
-            training.x.to(device, dtype),
+            self._scaled(training.x).to(device, dtype),
             np.searchsorted(self.classes_, training.y),
             np.searchsorted(self.domains_, training.domain),
             goal=self._goal(),
@@ -386,6 +401,8 @@ class SFBClassifier(FittedPredictor):
             self.backbone_ = backbone.to(device, dtype).eval().requires_grad_(False)
             training = Rows(self._through_backbone(training.x), training.y, training.domain)
             make_trunk = nn.Identity
+        elif not training.lazy:
+            training = Rows(self._scaled(training.x), training.y, training.domain)
         source = make_source(training, self.classes_, self.domains_, device, dtype)
         probe = source.batch(self.plan.batch_size and max(self.plan.batch_size, 2), 0, 0).x[:2]
         self.network_ = build_network(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.scores import Yardstick
 from sfboost.boosting.components import domain_splits
 from sfboost.boosting.estimator import StableFeatureBoosting
@@ -121,7 +122,9 @@ def preference(
         for name in np.unique(domain[outside]):
             here = outside[domain[outside] == name]
             label = (y[here][:, None] == split.classes_) / len(here)
-            learned[name] = 1.0 - by.loss(split.adapt(features[here]).predict_proba(features[here]), label)
+            with unwarned():  # what is tried on the way is no one's answer
+                adapted = split.adapt(features[here])
+            learned[name] = 1.0 - by.loss(adapted.predict_proba(features[here]), label)
     names = tuple(name for name in along if not np.isnan(along[name] - learned.get(name, np.nan)))
     if len(names) < _FEWEST:
         return None

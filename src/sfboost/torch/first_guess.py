@@ -64,11 +64,15 @@ def _moment(differences: Sequence[float], risks: Sequence[float]) -> int:
     --------
     >>> _moment([0.0, 16.9, 33.9, 33.3, 33.3, 33.3], [0.7, 0.6, 0.5, 0.4, 0.3, 0.3])
     3
+    >>> _moment([12.7, 15.9, 15.5, 12.3], [0.7, 0.6, 0.5, 0.4])
+    1
     >>> _moment([0.0, 1.0, 2.0], [0.7, 0.5, 0.6])
     1
     """
     least = minimum_filter1d(np.asarray(differences), size=3)
-    return int(np.argmax(least) if least.max() > _DIFFERENT else np.argmin(risks))
+    if least.max() <= _DIFFERENT:
+        return int(np.argmin(risks))
+    return max(range(len(least)), key=lambda i: (least[i], differences[i]))
 
 
 def _looking(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -23,12 +24,12 @@ from sfboost.boosting.adaptable import AdaptableClassifier
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.arrays import experience_of, rows_of
 from sfboost.boosting.components import PlayedComponents
-from sfboost.boosting.diagnosing import know_training, numbers
+from sfboost.boosting.diagnosing import know_training, meanings_here, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.parts import RowParts
 from sfboost.calibration import Temperature
-from sfboost.diagnostics import Recalibration, TrainingRows, training_leaks
+from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows, diagnose, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.leakage.stress import Adapter, StressTable, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
@@ -36,6 +37,7 @@ from sfboost.torch.bounded import Bounded
 from sfboost.torch.inputs import chunks
 from sfboost.torch.leak_slope import without_leak
 from sfboost.torch.precision import Precision
+from sfboost.torch.scaling import Scaling
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.verification import Verification, verify
 
@@ -91,6 +93,7 @@ class FittedPredictor(AdaptableClassifier):
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
+    scaling_: Scaling | None = None
     bounded_: Bounded | None = None
     leak_slope_: float = 0.0
     as_learned_: FloatArray | None = None
@@ -204,22 +207,76 @@ class FittedPredictor(AdaptableClassifier):
         verification = self.verification_
         return super()._doubt() if verification.stable else verification.reason
 
+    def _unforeseeable(self) -> str | None:
+        """Own domains play on features that have seen them: only a stable f_S says how good an answer is."""
+        if self.embedded_ is not None or self.verification_.stable:
+            return None
+        why = self.verification_.reason
+        return f"f_S is not shown to be stable, so that nothing says how good it is here: {why}"
+
+    def diagnose(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_domain: Any = None,
+        X_new: Any = None,
+        *,
+        level: float = 0.05,
+    ) -> Diagnosis:
+        """Check each assumption of Theorem 4.4 on labelled training rows and, if given, on a new domain.
+
+        Parameters
+        ----------
+        X, y, sample_domain : as in `fit`, optional
+            A clone of this model is fitted to them. None: the rows that were held out when it was fitted.
+        X_new : array-like, tensor or Dataset, optional
+            Unlabelled rows of the new domain.
+        level : float
+            Nominal false-alarm rate of each check.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        model = self if X is None else clone(self).fit(X, y, sample_domain=sample_domain)
+        check_is_fitted(model, "network_")
+        if model.embedded_ is not None:
+            if X is None:
+                raise ValueError(
+                    "Components took the place of the learned split, and their rows are not kept: pass the "
+                    "labelled rows, diagnose(X, y, sample_domain, X_new)."
+                )
+            new = None if X_new is None else model._embedded_rows(X_new)
+            return model.embedded_.diagnose(model._embedded_rows(X), y, sample_domain, new, level=level)
+        proba, features, labels, domain = model._held_out()
+        training, new = TrainingRows(proba, labels, domain.astype(object), numbers(features)), None
+        if X_new is not None:
+            log_stable, unstable = model.stable_and_unstable(X_new)
+            new = NewRows(np.exp(log_stable), numbers(unstable), None, model.training_.recalibration)
+        found = diagnose(training, new, level=level, random_state=model.random_state or 0)
+        return found if X_new is None else replace(found, meanings=meanings_here(model, X_new, level))
+
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
         device, dtype = torch.device(self.device), self.precision_.dtype
         with torch.no_grad():
-            return torch.cat([self.backbone_(part.to(device)).cpu() for part in chunks(x, _CHUNK, dtype)])
+            parts = (self._scaled(part).to(device) for part in chunks(x, _CHUNK, dtype))
+            return torch.cat([self.backbone_(part).cpu() for part in parts])
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        return x if self.scaling_ is None else self.scaling_.apply(x)
 
     def _outputs(self, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Φ_S, Φ_U and the stable logits of every row, as float64 arrays."""
-        if self.backbone_ is not None:
-            X = self._through_backbone(X)
+        raw = self.backbone_ is None
+        X = X if raw else self._through_backbone(X)
         device = torch.device(self.device)
         collected: list[tuple[Tensor, Tensor, Tensor]] = []
         self.network_.eval()
         with torch.no_grad():
             for part in chunks(X, _CHUNK, self.precision_.dtype):
-                stable, unstable = self.network_.features(part.to(device))
+                rows = self._scaled(part) if raw else part
+                stable, unstable = self.network_.features(rows.to(device))
                 collected.append((stable, unstable, self.network_.stable_logits(stable)))
         features, said, logits = (
             np.concatenate([t[k].double().cpu().numpy() for t in collected]) for k in range(3)

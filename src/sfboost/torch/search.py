@@ -133,7 +133,7 @@ class Search:
         candidates = int(min(self.most, len(self.first) + len(self._variants(self.first[0]))))
         folds = len(self.members.folds)
         last = min(_FINALISTS, candidates) * (folds - len(self.few) + len(self.left_out))
-        if self.most == math.inf:
+        if self.most > len(self.first):
             last += sum(not candidate.balance for candidate in self.first) * len(self.few)
         return 3 * folds - (folds == 1) + candidates * len(self.few) + last
 
@@ -180,7 +180,7 @@ class Search:
         late = time.monotonic() - self._start > self.seconds
         # What a column says is read at once: the first guess about a table is as good as it gets.
         table = len(self.members.shape) == 1
-        if late or table or self.most < math.inf or self.members.n_domains < 2:
+        if late or table or len(self.tried) >= self.most or self.members.n_domains < 2:
             return None
         beside = [tried for tried in self.tried if not tried.candidate.balance]
         good = [tried for tried in beside if self._as_good(*self._guess_beside(tried, self.few))]

@@ -18,6 +18,7 @@ _BOOSTED = {"network": "small", "steps": 8, "unstable_steps": 8, "learning_rate"
 BRIEF = {
     "actir": {"n_features": 6, "steps": 4},
     "sfb": _BOOSTED,
+    "sfb-searched": {"budget": 1},
     "sfb-paper": {"network": "small", "steps": 10, "n_stable": 2, "n_unstable": 2, "learning_rate": 0.05},
     "sfb-columns": {"stable": [0, 1, 2]},
     "oracle-stable": {**_BRIEF, "columns": (0, 1, 2)},
@@ -38,7 +39,7 @@ brief_training = pytest.mark.filterwarnings("ignore:In 1 starts")
 
 
 # Those that search, or play own domains, take many seconds.
-SLOW = ("sfb", "sfb-paper", "sfb-columns")
+SLOW = ("sfb", "sfb-searched", "sfb-paper", "sfb-columns")
 
 
 @brief_training
@@ -88,6 +89,7 @@ def test_leak_correction_sees_no_labels_and_leaves_its_source():
     [
         *(("irm", name) for name in ("pl-last", "t3a", "tent", "shot", "sfb", "sfb-labels", "fine-tune")),
         *(pytest.param("sfb", name, marks=pytest.mark.long) for name in ("sfb", "t3a", "sfb-paper")),
+        pytest.param("sfb-searched", "sfb-best", marks=pytest.mark.long),
     ],
 )
 def test_adapters_take_predictors_of_any_trainer(maker, name):

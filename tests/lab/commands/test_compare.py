@@ -233,3 +233,10 @@ def test_the_tables_as_json_or_not_at_all_and_why_they_are_not_those_of_evaluate
     assert row["cells"].keys() >= {"t0", "t1", "t2"}
     assert all(0.0 <= one["mean"] <= 100.0 and one["draws"] == 2 for one in row["cells"].values())
     assert compare(*words, "--quiet").output == ""
+
+
+def test_no_test_domain_of_a_named_data_set_is_trained_on():
+    made = SystemComparison("colored_digits", {}, (ChosenSystem("pooled"),))
+    assert len(made.where) == 11
+    assert all(new.startswith("test") for new in made.where)
+    assert {name for train, _ in made.where.values() for name in train} == set(made.data.train)

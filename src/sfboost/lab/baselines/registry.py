@@ -27,6 +27,7 @@ TRAINERS: Registry[Any] = Registry(
         "actir": _HERE + "learned.actir:ACTIR",
         "dare": _HERE + "learned.dare:DARE",
         "sfb": _HERE + "learned.boosting:SFB",
+        "sfb-searched": _HERE + "learned.boosting:SFBSearched",
         "sfb-paper": _HERE + "learned.boosting:SFBShared",
         "sfb-columns": _HERE + "columns:ColumnSFB",
         "oracle": _HERE + "learned.oracle:Oracle",

@@ -139,7 +139,7 @@ class SystemComparison:
     def where(self) -> dict[str, tuple[tuple[str, ...], dict[str, str]]]:
         """New domain → training domains, and what of a run's data says which domain is new."""
         names = self.data.domain_names
-        if all(name.startswith(("train", "validate", "test")) for name in names):  # roles by name
+        if all(name.startswith(("train", "validate", "test", "oracle")) for name in names):  # roles by name
             return {name: (self.data.train, {}) for name in self.data.test}
         if len(names) < 2:
             raise ValueError(

@@ -17,6 +17,7 @@ from sfboost.lab.baselines.learned.network import head_of_layer, run_body
 from sfboost.leakage.model import LeakModel
 from sfboost.torch import SFBClassifier
 from sfboost.torch.plan import Goal, Plan, grouped
+from sfboost.torch.scaling import Scaling
 from sfboost.torch.split_network import SplitNetwork
 
 _OURS: dict[str, dict[str, Any]] = {
@@ -52,21 +53,21 @@ _OURS: dict[str, dict[str, Any]] = {
 class StablePart(nn.Module):
     """Φ_S of a split network, as a module that maps rows to features."""
 
-    def __init__(self, network: SplitNetwork) -> None:
+    def __init__(self, network: SplitNetwork, scaling: Scaling | None = None) -> None:
         super().__init__()
-        self.network = network
+        self.network, self.scaling = network, scaling
 
     def forward(self, x: Tensor) -> Tensor:
         """Return Φ_S(x)."""
-        return self.network.stable_features(x)
+        return self.network.stable_features(x if self.scaling is None else self.scaling.apply(x))
 
 
 @dataclass(frozen=True, eq=False)
 class SplitPredictor:
     """A fitted `SFBClassifier`: f_S predicts, Φ_U waits for an adapter.
 
-    `features` and `head` are those of f_S (temperature included); with flattening f_S is no linear function
-    of its features and there is no head.
+    `features` and `head` are those of f_S (temperature included). Where something of Φ_U was taken out of
+    f_S, or labels are taken to be noisy, it is no linear function of its features and there is no head.
     """
 
     model: SFBClassifier
@@ -79,14 +80,15 @@ class SplitPredictor:
     @property
     def body(self) -> nn.Module:
         """Φ_S as a module."""
-        return StablePart(self.model.network_).eval()
+        return StablePart(self.model.network_, self.model.scaling_).eval()
 
     @property
     def head(self) -> LinearHead | None:
         """h_S with its temperature."""
-        if self.model.leak_model_ is not None:
+        temperature = self.model.temperature_
+        if self.model.leak_model_ is not None or self.model.leak_slope_ or temperature.noise is not None:
             return None
-        raw, temperature = head_of_layer(self.model.network_.stable_head), self.model.temperature_
+        raw = head_of_layer(self.model.network_.stable_head)
         shift = 0.0 if temperature.bias is None else temperature.bias
         return LinearHead(raw.coef / temperature.temperature, raw.intercept / temperature.temperature + shift)
 
@@ -169,6 +171,29 @@ class SFB(Method):
         held = None if validation is None else (validation.X, validation.y, validation.domain)
         model = SFBClassifier(**grouped({**options, "budget": 0}), random_state=seed)
         return SplitPredictor(model.fit(train.X, train.y, sample_domain=train.domain, validation=held))
+
+
+@dataclass(frozen=True)
+class SFBSearched(Method):
+    """`SFBClassifier` with every default: it searches for what suits the training domains.
+
+    Examples
+    --------
+    >>> SFBSearched().budget
+    'auto'
+    """
+
+    name: ClassVar[str] = "sfb-searched"
+    title: ClassVar[str] = "SFB features (searched)"
+
+    budget: float | str = Plan.budget
+
+    def fit(
+        self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
+    ) -> SplitPredictor:
+        """Search, learn and calibrate on the training domains alone."""
+        model = SFBClassifier(plan=Plan(budget=self.budget), random_state=seed)
+        return SplitPredictor(model.fit(train.X, train.y, sample_domain=train.domain))
 
 
 @dataclass(frozen=True)
