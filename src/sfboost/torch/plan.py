@@ -70,7 +70,8 @@ class Plan:
     components : bool
         With a frozen network and three domains or more: whether components of what it makes of the rows
         (`StableFeatureBoosting(unstable_features="components")`) may take the place of the learned split.
-        They do where f_S is not shown to be stable and own domains, each left out, clearly prefer them.
+        They do where own domains, each left out, clearly prefer them; if f_S is shown to be stable, every
+        one of them must.
     trunk_learning_rate : float, optional
         Adam's rate for the network itself, where what stands on it has `learning_rate`: a small one
         fine-tunes a pretrained network. None is one rate for all.
@@ -83,7 +84,8 @@ class Plan:
         Steps between two looks at that domain; looks without improvement before a stage ends.
     budget : "auto", float or str
         How much is searched for settings, where nothing else of the plan is told: all there is to try, so
-        many candidates, or as long as "90 s" (the result then depends on the machine). 0: no search.
+        many candidates, or none begun after "90 s" (the best are then finished, and the result depends on
+        the machine). 0: no search.
     precision : {"auto", "float32", "bfloat16", "float64"}
         "auto" is bfloat16 where that is measured to be faster.
     checkpoint : path, optional
@@ -92,7 +94,7 @@ class Plan:
         Steps between two saves to it.
     verbose : int
         A line with the parts of the loss every so many steps, in the log "sfboost.torch" (on the error output
-        where no logging is set up); 0 is silent.
+        where no logging is set up); 0 is silent. A search tells how far it is and how long it will take.
 
     Examples
     --------

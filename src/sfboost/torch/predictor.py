@@ -85,6 +85,8 @@ class FittedPredictor(AdaptableClassifier):
     """Predicts with f_S until adapted. Not to be made by itself: `SFBClassifier.fit` sets what it needs."""
 
     device: str
+    network: str | nn.Module
+    row_shape_: tuple[int, ...]
     classes_: npt.NDArray[Any]
     network_: SplitNetwork
     backbone_: nn.Module | None
@@ -264,6 +266,12 @@ class FittedPredictor(AdaptableClassifier):
             return torch.cat([self.backbone_(part).cpu() for part in parts])
 
     def _scaled(self, x: Tensor) -> Tensor:
+        """Rows as the network learned from them. A module of the user's may take rows of any shape."""
+        if tuple(x.shape[1:]) != tuple(self.row_shape_) and not isinstance(self.network, nn.Module):
+            raise ValueError(
+                f"Rows of X have the shape {tuple(x.shape[1:])}, and the model was fitted to rows of shape "
+                f"{tuple(self.row_shape_)}: pass rows of that shape."
+            )
         return x if self.scaling_ is None else self.scaling_.apply(x)
 
     def _outputs(self, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
