@@ -355,3 +355,11 @@ def test_a_budget_beyond_all_candidates_is_no_other_search(brief):
     )
     np.testing.assert_array_equal(auto.predict_proba(X), many.predict_proba(X))
     assert [line["candidate"] for line in auto.search_] == [line["candidate"] for line in many.search_]
+
+
+def test_a_search_leaves_the_random_states_of_the_program_alone(brief):
+    X, y, d = _training(_images, 60)
+    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002, looked at
+    SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
+    assert torch.equal(torch.get_rng_state(), before)
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002

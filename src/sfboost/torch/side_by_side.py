@@ -134,15 +134,16 @@ def mean_network(networks: Sequence[SplitNetwork], stretch: float = 1.0) -> Spli
     unstable_trunks = [network.unstable_trunk for network in networks if network.unstable_trunk is not None]
     projection = first.unstable_projection
     assert isinstance(projection, nn.Linear)
-    whole = SplitNetwork(
-        SideBySide(stable_trunks),
-        n_features=n * first.n_stable,
-        n_classes=first.n_classes,
-        n_domains=len(like),
-        n_unstable=first.n_unstable,
-        unstable_trunk=SideBySide(unstable_trunks),
-        n_unstable_inputs=n * projection.in_features,
-    ).to(like.device, like.dtype)
+    with torch.random.fork_rng(devices=[]):  # weights are drawn, and those of the members take their place
+        whole = SplitNetwork(
+            SideBySide(stable_trunks),
+            n_features=n * first.n_stable,
+            n_classes=first.n_classes,
+            n_domains=len(like),
+            n_unstable=first.n_unstable,
+            unstable_trunk=SideBySide(unstable_trunks),
+            n_unstable_inputs=n * projection.in_features,
+        ).to(like.device, like.dtype)
 
     def joined(part: str) -> tuple[Tensor, Tensor]:
         layers = [getattr(network, part) for network in networks]
