@@ -359,7 +359,7 @@ def test_a_budget_beyond_all_candidates_is_no_other_search(brief):
 
 def test_a_search_leaves_the_random_states_of_the_program_alone(brief):
     X, y, d = _training(_images, 60)
-    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002, looked at
+    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
     SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
     assert torch.equal(torch.get_rng_state(), before)
-    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)
