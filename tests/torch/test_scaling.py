@@ -52,6 +52,7 @@ def test_columns_that_are_far_off_are_put_right_and_others_left_alone():
     assert abs(float(made[:, 0].mean())) < 1e-6
     assert float(made[:, 0].std()) == pytest.approx(1.0, abs=0.01)
     assert torch.equal(made[:, 1], x[:, 1])
+    assert torch.equal(made[:, 2], torch.zeros_like(made[:, 2]))
     assert torch.isfinite(made).all()
     assert made.dtype == x.dtype
 
@@ -80,3 +81,12 @@ def test_a_module_of_ones_own_gets_rows_as_they_are():
     model = SFBClassifier(Trunk(), plan=FAST).fit(255 * X, y, sample_domain=domain)
     assert model.scaling_ is None
     assert max(seen) == 255.0
+
+
+def test_rows_of_another_shape_are_refused():
+    X, y, domain = _rows()
+    model = SFBClassifier("small", plan=FAST).fit(X, y, sample_domain=domain)
+    with pytest.raises(
+        ValueError, match=r"shape \(32,\), and the model was fitted to rows of shape \(2, 4, 4\)"
+    ):
+        model.predict(X.reshape(len(X), -1))

@@ -46,16 +46,14 @@ class Scaling:
             size = float(rows.square().mean().sqrt())
             return None if size == 0.0 or _LEAST <= size <= _MOST else cls([0.0], [1.0 / size])
         mean, spread = rows.mean(0), rows.std(0, correction=0)
-        far = (spread > _MOST) | (spread < _LEAST) | (mean.abs() > _MOST * spread.clamp(min=1.0))
-        far &= spread > 0.0
-        if not far.any():
+        off = mean.abs() > _MOST * spread.clamp(min=1.0)
+        far = ((spread > _MOST) | (spread < _LEAST) | off) & (spread > 0.0)
+        if not (far | off).any():
             return None
-        shift = torch.where(far, mean, torch.zeros_like(mean))
+        shift = torch.where(far | off, mean, torch.zeros_like(mean))  # one value throughout is shifted alone
         return cls(shift.tolist(), torch.where(far, 1.0 / spread, torch.ones_like(mean)).tolist())
 
     def apply(self, x: Tensor) -> Tensor:
         """Return a tensor of the same shape and type."""
-        shift, factor = (
-            torch.tensor(values, dtype=x.dtype, device=x.device) for values in (self.shift, self.factor)
-        )
+        shift, factor = (x.new_tensor(values) for values in (self.shift, self.factor))
         return (x - shift) * factor
