@@ -10,9 +10,14 @@ import torch
 from torch import nn
 
 from sfboost.torch.building import trunk_width
-from sfboost.torch.networks import GivenTrunk, make_network
+from sfboost.torch.networks import FirstHalf, GivenTrunk, make_network
 from sfboost.torch.plan import Goal
 from sfboost.torch.views import VIEWS, Part, views_of
+
+# Weights of a penalty over the default one: V-REx wants large ones, IRM dies of them.
+_LARGER = (1.0, 10.0, 100.0)
+# Pixels of a side: smaller pictures have little to convolve.
+_CONVOLVED_FROM = 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +30,9 @@ class Candidate:
         What of a row f_S sees, see `sfboost.torch.views`.
     network : str
         The trunk; "own" is the module that was passed.
+    split : {"separate", "alternating", "shared"}
+        Where Φ_U is while f_S learns: nowhere; beside it, for f_S to become independent of it; in the other
+        half of its trunk's features, on the joint risk. The Φ_U that is kept is always learned afterwards.
     balance : bool
         Whether rows are drawn so that the label is independent of the first guess: rows that it gets wrong
         count more.
@@ -44,6 +52,7 @@ class Candidate:
 
     view: str = "whole"
     network: str = "narrow"
+    split: str = "separate"
     balance: bool = False
     penalty: str = "none"
     penalty_weight: float = 0.0
@@ -54,6 +63,7 @@ class Candidate:
 
     def __str__(self) -> str:
         parts = [self.network, self.view if self.view != "whole" else ""]
+        parts.append(self.split if self.split != "separate" else "")
         parts.append("balanced" if self.balance else "")
         parts.append(f"{self.penalty} {self.penalty_weight:g}" if self.penalty != "none" else "")
         parts.append(f"dropout {self.dropout:g}" if self.dropout else "")
@@ -92,23 +102,55 @@ def variants(best: Candidate, network: str, shape: Sequence[int], goal: Goal) ->
     narrow, dropout 0.5
     narrow, decay 0.01
     narrow, irm 10
+    narrow, irm 100
+    narrow, irm 1000
     narrow, vrex 10
+    narrow, vrex 100
+    narrow, vrex 1000
     narrow, steady features
+    narrow, alternating
+    narrow, shared
+    small
+    mlp
     linear
     """
     own = network == "own"
     changed = [replace(best, frozen=True) if own else replace(best, dropout=0.5)]
     changed.append(replace(best, weight_decay=0.01))
-    name = goal.penalty if isinstance(goal.penalty, str) else "own"
-    # Beside IRM the penalty that asks for the same of the risks themselves.
-    names = {"none": [], "irm": ["irm", "vrex"]}.get(name, [name])
-    changed += [replace(best, penalty=each, penalty_weight=goal.penalty_weight) for each in names]
+    changed += [
+        replace(best, penalty=name, penalty_weight=weight)
+        for name in _penalties(goal)
+        for weight in _penalty_weights(goal)
+    ]
     changed.append(replace(best, steady=True))
-    if network == "auto" and len(shape) == 1:
-        changed.append(replace(best, network="linear"))
-    if network == "auto" and len(shape) == 3 and min(shape[1:]) >= 14:
-        changed.append(replace(best, network="cnn"))
+    changed.append(replace(best, split="alternating"))
+    if network not in ("own", "linear"):  # what is in which half of given features says nothing
+        changed.append(replace(best, split="shared"))
+    if network == "auto":
+        changed += [replace(best, network=name) for name in _networks(shape)]
     return changed
+
+
+def _penalties(goal: Goal) -> list[str]:
+    """The penalty that is asked for; beside IRM the one that asks for the same of the risks themselves."""
+    name = goal.penalty if isinstance(goal.penalty, str) else "own"
+    return {"none": [], "irm": ["irm", "vrex"]}.get(name, [name])
+
+
+def _penalty_weights(goal: Goal) -> tuple[float, ...]:
+    """The weight that is asked for; beside the default one larger ones."""
+    searched = goal.penalty_weight == Goal.penalty_weight
+    return tuple(factor * goal.penalty_weight for factor in (_LARGER if searched else (1.0,)))
+
+
+def _networks(shape: Sequence[int]) -> list[str]:
+    """Other widths than "narrow"; of columns none at all, of pictures that are large enough convolutions."""
+    names = ["small", "mlp"]
+    if len(shape) == 1:
+        names.append("linear")
+    if len(shape) == 3 and min(shape[1:]) >= _CONVOLVED_FROM:
+        names.append("cnn")
+    return names
 
 
 def trunk_maker(
@@ -131,6 +173,8 @@ def trunk_maker(
         if candidate.frozen:
             trunk.requires_grad_(False)
         seen = nn.Sequential(VIEWS[candidate.view](shape, n_classes), trunk)
+        if candidate.split == "shared":
+            seen.append(FirstHalf())
         if candidate.steady:
             seen.append(Part([trunk_width(seen, torch.zeros(2, *shape))]))
         return seen

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import build_network, seed_of
+from sfboost.torch.building import build_network, reset_unstable, seed_of, trunk_width
 from sfboost.torch.candidates import Candidate, trunk_maker
 from sfboost.torch.folds import Fold, make_folds, row_losses, stable_logits, unstable_logits
 from sfboost.torch.learning import Learner
@@ -172,20 +172,52 @@ class Members:
         def look() -> float:
             return float((share * row_losses(stable_logits(network, held.x), held.target)).sum())
 
-        trial = next(trial for trial in trials(Goal(), self.plan) if trial.name == "stable")
-        phase = replace(trial.phases[-1], weight_decay=candidate.weight_decay)
-        penalty = self.goal.penalty if candidate.penalty == "own" else candidate.penalty
-        goal = replace(self.goal, penalty=penalty, penalty_weight=candidate.penalty_weight)
+        goal = self._goal_of(candidate)
         balanced = guess if candidate.balance else None
-        trial = replace(trial, phases=(phase,))
-        history = self._learn(network, k, trial, look, goal, candidate, balanced)
+        if candidate.split == "shared":
+            both, stage = self._shared(network), self._stage("shared", goal, candidate)
+            return self._learn(both, k, stage, look, goal, candidate, balanced)
+        stage = self._stage("stable", goal, candidate)
+        history = self._learn(network, k, stage, look, goal, candidate, balanced)
+        if candidate.split == "alternating":
+            history += self.learn_unstable(network, k, candidate, briefly=True)
+            again = self._stage("again", goal, candidate)
+            history += self._learn(network, k, again, look, goal, candidate, balanced)
+            reset_unstable(network, seed_of(self.seed, 0, k))
         if candidate.steady and self._hide_drifting(network, k):
             # A head of its own for what is left; the features stay as they were learned.
             network.trunk.requires_grad_(False)
-            head = replace(trial, name="head", lowers=None)
+            head = replace(stage, name="head", lowers=None)
             history += self._learn(network, k, head, look, goal, candidate, balanced)
             network.trunk.requires_grad_(True)
         return history
+
+    def _goal_of(self, candidate: Candidate) -> Goal:
+        """What a candidate asks of f_S."""
+        penalty = self.goal.penalty if candidate.penalty == "own" else candidate.penalty
+        weight = candidate.penalty_weight
+        return replace(self.goal, split=candidate.split, penalty=penalty, penalty_weight=weight)
+
+    def _stage(self, name: str, goal: Goal, candidate: Candidate) -> Trial:
+        """The trial of that name, without what comes before the penalties."""
+        trial = next(trial for trial in trials(goal, self.plan) if trial.name == name)
+        phase = replace(trial.phases[-1], weight_decay=candidate.weight_decay)
+        return replace(trial, phases=(phase,))
+
+    def _shared(self, network: SplitNetwork) -> SplitNetwork:
+        """Return the same f_S with a Φ_U that is the other half of its trunk's features."""
+        assert isinstance(network.trunk, nn.Sequential)
+        trunk = network.trunk[:-1]
+        with torch.random.fork_rng(devices=[]):  # its heads h_U^e are drawn
+            torch.manual_seed(self.seed)
+            both = SplitNetwork(
+                trunk,
+                n_features=trunk_width(trunk, self.x[:2]),
+                n_classes=self.n_classes,
+                n_domains=self.n_domains,
+            ).to(self.x.device, self.x.dtype)
+        both.stable_head = network.stable_head
+        return both
 
     def _hide_drifting(self, network: SplitNetwork, k: int) -> bool:
         """Hide the learned features that drift between domains; say whether some are left."""
@@ -211,8 +243,12 @@ class Members:
             return float(row_losses(joint, held.target).mean())
 
         plan = self.plan if briefly else self.plan.changed(unstable_steps=_LONGER * self.plan.unstable_steps)
-        trial = replace(unstable_trial(self.goal, plan), watched=True)
-        return self._learn(network, k, trial, look, self.goal, candidate)
+        goal = replace(self.goal, split=candidate.split)
+        trial = replace(unstable_trial(goal, plan), watched=True)
+        if briefly:  # another file than that of the Φ_U which is kept
+            phase = replace(trial.phases[0], name="beside")
+            trial = replace(trial, name="beside", phases=(phase,))
+        return self._learn(network, k, trial, look, goal, candidate)
 
     def _learn(
         self,

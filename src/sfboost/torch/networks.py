@@ -170,6 +170,20 @@ class Flat(nn.Flatten):
         self.n_features = n_inputs
 
 
+class FirstHalf(nn.Module):
+    """The first half of the features, which `SplitNetwork` takes for Φ_S if one trunk has both parts.
+
+    Examples
+    --------
+    >>> FirstHalf()(torch.zeros(3, 5)).shape
+    torch.Size([3, 3])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (n, width of the first half)."""
+        return x[:, : x.shape[1] - x.shape[1] // 2]
+
+
 class SmallCNN(nn.Module):
     """Two convolutions with ReLU and pooling, then one linear layer: for images from 8 x 8 on.
 

@@ -4,8 +4,8 @@
 2. Ways to a stable part (`candidates`), each stopped and scored by the risk on held-out rows that are
    weighted so that label and guess are independent. That is the risk in a domain where the guess says
    nothing; its minimum is the f_S that is wanted, and an f_S that reads what the guess reads is far from it.
-   Every view of the rows first, on two folds; the best with one thing changed, on two folds; the three best
-   on all folds. With three domains or more each of the three is also trained without some domains and scored
+   Every view of the rows first, on two folds; the best with one thing changed, on two folds; the four best
+   on all folds. With three domains or more each of the four is also trained without some domains and scored
    there, and the worse of its two risks counts: what is unstable may be hard to learn, and the guess then
    about something else.
 3. Φ_U beside the best, on the joint risk, stopped where that is lowest on held-out rows.
@@ -42,7 +42,7 @@ _FIRST_FOLDS = 2
 # A second guess must be right about as often as the first, and about as unequally often in the domains; it is
 # not worth it where both name the same class in nearly all rows.
 _AS_GOOD, _THE_SAME = 0.7, 0.99
-_FINALISTS = 3
+_FINALISTS = 4
 _LEFT_OUT = 5
 
 
@@ -204,7 +204,7 @@ class Search:
 
     def _guess_beside(self, tried: _Tried, folds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Û of the rows held out of some folds, beside these folds' f_S, and which rows these are."""
-        members, guess = self.members.saved_in("beside"), self.guess.copy()
+        members, guess = self.members, self.guess.copy()
         for k in folds:
             network = copy.deepcopy(tried.networks[k])
             members.learn_unstable(network, k, tried.candidate, briefly=True)
