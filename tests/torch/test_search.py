@@ -12,7 +12,7 @@ from torch import nn  # noqa: E402
 
 import sfboost  # noqa: E402
 from sfboost.persistence import SavedModelError  # noqa: E402
-from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, trainer  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, search, trainer  # noqa: E402
 from sfboost.torch.candidates import Candidate, variants  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
@@ -227,10 +227,21 @@ def test_under_balancing_weights_label_and_guess_are_independent_in_every_domain
         np.testing.assert_allclose(joint, np.outer(joint.sum(1), joint.sum(0)), atol=1e-12)
 
 
-def test_no_more_is_done_than_is_announced(brief, caplog):
-    X, y, d = _training(_table, 30)
+@pytest.mark.parametrize(
+    ("draw", "agreements", "budget"),
+    [
+        (_table, (0.95, 0.8), 2),
+        (_table, (0.95, 0.8, 0.7), 1),
+        (_table, (0.95, 0.8), "0 s"),
+        (_images, (0.95, 0.8), "0 s"),
+        pytest.param(_table, (0.95, 0.8, 0.7), "auto", marks=pytest.mark.long),
+        pytest.param(_images, (0.95, 0.8), "auto", marks=pytest.mark.long),
+    ],
+)
+def test_as_much_is_done_as_is_announced(draw, agreements, budget, brief, caplog):
+    X, y, d = _training(draw, 60, agreements)
     with caplog.at_level("INFO", logger="sfboost.torch"):
-        SFBClassifier(plan=Plan(budget=2, verbose=1)).fit(X, y, sample_domain=d)
+        SFBClassifier(plan=Plan(budget=budget, verbose=1)).fit(X, y, sample_domain=d)
     told = [re.match(r"search +(\d+) of (\d+)", line) for line in caplog.messages]
     counts = [(int(found[1]), int(found[2])) for found in told if found]
     assert counts
@@ -363,3 +374,82 @@ def test_a_search_leaves_the_random_states_of_the_program_alone(brief):
     SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
     assert torch.equal(torch.get_rng_state(), before)
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_before)
+
+
+def test_split_width_and_the_weight_of_the_penalty_are_searched_for_unless_they_are_named():
+    def tried(network="auto", goal=None):
+        made = variants(Candidate(view="grey"), network, (2, 8, 8), goal or Goal())
+        assert {candidate.view for candidate in made} == {"grey"}
+        assert len(set(made)) == len(made)
+        return {
+            "split": {candidate.split for candidate in made},
+            "network": {candidate.network for candidate in made},
+            "penalty": {(candidate.penalty, candidate.penalty_weight) for candidate in made},
+        }
+
+    every = tried()
+    assert every["split"] == {"separate", "alternating", "shared"}
+    assert every["network"] == {"narrow", "small", "mlp"}
+    weights = {(name, weight) for name in ("irm", "vrex") for weight in (10.0, 100.0, 1000.0)}
+    assert every["penalty"] == weights | {("none", 0.0)}
+    assert tried(network="narrow")["network"] == {"narrow"}
+    assert tried(goal=Goal(penalty_weight=7.0))["penalty"] == {("none", 0.0), ("irm", 7.0), ("vrex", 7.0)}
+    assert tried(goal=Goal(penalty="none"))["penalty"] == {("none", 0.0)}
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        Candidate(split="shared"),
+        Candidate(split="alternating"),
+        pytest.param(Candidate(network="mlp"), marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_whatever_way_is_chosen_predicts_the_same_from_its_file_and_after_a_kill(
+    only, brief, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(search, "first_candidates", lambda network, shape: [only])
+    X, y, d = _training(_table, 60)
+    plan = Plan(budget=1, checkpoint=tmp_path / "run")
+    model = SFBClassifier(plan=plan).fit(X, y, sample_domain=d)
+    assert model.search_[0]["candidate"] == str(only)
+    model.save(tmp_path / "found.sfb")
+    again = SFBClassifier(plan=plan).fit(X, y, sample_domain=d)  # every training is there already
+    fresh = SFBClassifier(plan=Plan(budget=1)).fit(X, y, sample_domain=d)
+    for other in (sfboost.load(tmp_path / "found.sfb"), again, fresh):
+        np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(other.transform(X)[1], model.transform(X)[1])
+
+
+def _members(goal, n=300):
+    X, y, d = _training(_table, n)
+    rows, codes = torch.from_numpy(X).float(), np.unique(d, return_inverse=True)[1]
+    return members.Members(rows, y, codes, goal=goal, network="auto", seed=0)
+
+
+def test_in_turns_the_stable_part_becomes_independent_of_the_unstable_one_within_a_class():
+    rows, shown = _members(Goal(independence_weight=100.0)), {}
+    column = rows.x[:, 1].numpy()
+    guess = (column > 0).astype(int)
+    weight = balancing_weights(rows.y, guess, rows.domain)
+    for split in ("separate", "alternating"):
+        candidate = Candidate(split=split)  # all rows as they are: f_S begins with column 1
+        network = rows.build(candidate, 0)
+        rows.learn_stable(network, 0, candidate, guess, weight)
+        with torch.no_grad():
+            logits = network.stable_logits(network.stable_features(rows.x))[:, 1].numpy()
+        shown[split] = np.mean([np.cov(logits[rows.y == k], column[rows.y == k])[0, 1] for k in (0, 1)])
+    assert abs(shown["alternating"]) < 0.5 * shown["separate"]
+
+
+def test_in_a_shared_trunk_the_stable_part_reads_the_first_half_of_the_features():
+    rows, candidate = _members(Goal()), Candidate(split="shared")
+    network = rows.build(candidate, 0)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    history = rows.learn_stable(network, 0, candidate, rows.y, np.ones(len(rows.y)))
+    assert {row["stage"] for row in history} == {"joint"}
+    assert all(row["joint"] > 0 for row in history)
+    moved = {name for name, value in network.state_dict().items() if not torch.equal(value, before[name])}
+    assert {name.split(".")[0] for name in moved} == {"trunk", "stable_head"}  # Φ_U is learned afterwards
+    assert network.stable_features(rows.x[:3]).shape == (3, 50)

@@ -36,11 +36,12 @@ from sfboost.torch.penalties import NoPenalty, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan, grouped
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
-from sfboost.torch.progress import shown_log
+from sfboost.torch.progress import TrainingProgress, shown_log
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
 from sfboost.torch.scaling import Scaling
 from sfboost.torch.search import Search, SearchResult, read_budget
 from sfboost.torch.side_by_side import searched_trunk
+from sfboost.torch.stages import trials
 from sfboost.torch.verification import verify
 
 # Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
@@ -235,7 +236,7 @@ class SFBClassifier(FittedPredictor):
         -------
         self
         """
-        with shown_log(self.plan.verbose if isinstance(self.plan, Plan) else 0):
+        with shown_log(self.plan.lines if isinstance(self.plan, Plan) else 0):
             self._fit(X, y, sample_domain, validation, callback)
         return self
 
@@ -356,7 +357,8 @@ class SFBClassifier(FittedPredictor):
                 "callback": callback,
             },
             checkpoint=None if self.plan.checkpoint is None else Path(self.plan.checkpoint),
-            shown=self.plan.verbose > 0,
+            bar=self.plan.verbose == "auto",
+            lines=self.plan.lines > 0,
         ).run()
         self.network_, self.history_, self.search_ = found.network, found.history, found.table
         self.restarts_ = 0
@@ -411,20 +413,28 @@ class SFBClassifier(FittedPredictor):
             seed=seed_of(seed, 0),
             **self._split_sizes(),
         )
-        learner = Learner(
-            self.network_,
-            source,
-            self._goal(),
-            self.plan,
-            seed=seed_of(seed, 2),
-            monitor=None if watched is None else self._monitor(watched),
-            trainer_options={
-                "autocast": self.precision_.autocast,
-                "fingerprint": identity,
-                "callback": callback,
-            },
-        )
-        learner.learn()
+        steps = sum(phase.steps for trial in trials(self._goal(), self.plan) for phase in trial.phases)
+        with TrainingProgress(steps, "training", bar=self.plan.verbose == "auto") as progress:
+
+            def told(line: dict[str, Any]) -> None:
+                progress.step(line["stage"])
+                if callback is not None:
+                    callback(line)
+
+            learner = Learner(
+                self.network_,
+                source,
+                self._goal(),
+                self.plan,
+                seed=seed_of(seed, 2),
+                monitor=None if watched is None else self._monitor(watched),
+                trainer_options={
+                    "autocast": self.precision_.autocast,
+                    "fingerprint": identity,
+                    "callback": told,
+                },
+            )
+            learner.learn()
         self.history_, self.restarts_ = learner.history, learner.restarts
 
     def _split_sizes(self) -> dict[str, Any]:

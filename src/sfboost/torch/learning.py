@@ -141,7 +141,7 @@ class Learner(Course):
             state=self.penalty,
             checkpoint=self._file(f"{trial.name}-{number}" if trial.lowers else trial.name),
             checkpoint_every=self.plan.checkpoint_every,
-            verbose=self.plan.verbose,
+            verbose=self.plan.lines,
             monitor=self.monitor if trial.watched else None,
             monitor_every=self.plan.monitor_every,
             patience=self.plan.patience,

@@ -92,9 +92,10 @@ class Plan:
         Folder to save to and to continue from after a kill. It stays out of saved models.
     checkpoint_every : int
         Steps between two saves to it.
-    verbose : int
-        A line with the parts of the loss every so many steps, in the log "sfboost.torch" (on the error output
-        where no logging is set up); 0 is silent. A search tells how far it is and how long it will take.
+    verbose : "auto" or int
+        "auto" draws a bar with the time left, on the error output if that is a terminal or a notebook. A
+        number writes a line with the parts of the loss every so many steps in the log "sfboost.torch" (on the
+        error output where no logging is set up), and during a search one for each training; 0 is silent.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class Plan:
     precision: str = "auto"
     checkpoint: str | Path | None = None
     checkpoint_every: int = 100
-    verbose: int = 0
+    verbose: int | str = "auto"
 
     def __repr__(self) -> str:
         """What differs from the default."""
@@ -141,6 +142,15 @@ class Plan:
     def unstable_rate(self) -> float:
         """The learning rate of Φ_U."""
         return self.unstable_learning_rate or self.learning_rate
+
+    @property
+    def lines(self) -> int:
+        """Steps between two lines in the log; 0 for none."""
+        if self.verbose == "auto":
+            return 0
+        if isinstance(self.verbose, int) and self.verbose >= 0:
+            return self.verbose
+        raise ValueError(f"verbose must be 'auto' or a number of steps (0: silent), got {self.verbose!r}.")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the fields by name, as scikit-learn asks for them."""

@@ -1,19 +1,28 @@
-"""What training says of itself, in the log "sfboost.torch"."""
+"""What training says of itself: a bar on a terminal, or lines in the log "sfboost.torch"."""
 
 from __future__ import annotations
 
 import logging
+import math
+import multiprocessing
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
 from sfboost.notices import heard_by
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 _LOG = logging.getLogger("sfboost.torch")
+# Seconds of work that need no bar.
+_SHORT = 1.0
 
 
 @contextmanager
-def shown_log(verbose: int) -> Iterator[None]:
+def shown_log(lines: int) -> Iterator[None]:
     """Show the log on the error output while training, if that is asked for and nobody has set up logging.
 
     Examples
@@ -22,7 +31,7 @@ def shown_log(verbose: int) -> Iterator[None]:
     ...     len(_LOG.handlers)
     0
     """
-    if not verbose or _LOG.hasHandlers():
+    if not lines or _LOG.hasHandlers():
         yield
         return
     with heard_by(logging.StreamHandler(), _LOG.name):
@@ -30,33 +39,97 @@ def shown_log(verbose: int) -> Iterator[None]:
 
 
 class TrainingProgress:
-    """Tells how many trainings are done and how long the rest will take.
+    """Tells how much is done and how long the rest will take; a context.
 
     Parameters
     ----------
     total : int
-        Trainings there will be.
-    shown : bool
-        Whether anything is said.
+        Steps there will be; what a step is, a training or a batch, is the caller's.
+    name : str
+        Of the work.
+    bar : bool
+        Whether to draw a bar on the error output, if that is a terminal or a notebook.
+    lines : bool
+        Whether to write a line in the log at each step.
+    limit : float
+        Seconds after which only the `last` steps are still taken.
+    last : int
 
     Examples
     --------
-    >>> TrainingProgress(4, shown=False).line(1, 30.0, "narrow, grey")
-    'search  1 of 4, about 90 s left: narrow, grey'
+    >>> progress = TrainingProgress(4, "search")
+    >>> progress.done = 1
+    >>> progress.left(30.0)
+    90.0
     """
 
-    def __init__(self, total: int, *, shown: bool) -> None:
-        self.total, self.shown, self.done = total, shown, 0
+    def __init__(
+        self,
+        total: int,
+        name: str,
+        *,
+        bar: bool = False,
+        lines: bool = False,
+        limit: float = math.inf,
+        last: int = 0,
+    ) -> None:
+        self.total, self.name, self.done = total, name, 0
+        self.lines, self.limit, self.last = lines, limit, last
+        # Bars of several processes or threads would be drawn over each other.
+        alone = threading.current_thread() is threading.main_thread()
+        self._wanted = bar and alone and multiprocessing.current_process().name == "MainProcess"
+        self._bar: Progress | None = None
         self._start = time.monotonic()
 
-    def step(self, name: str) -> None:
-        """Count one training more."""
+    def __enter__(self) -> Self:
+        self._start = time.monotonic()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def step(self, what: str) -> None:
+        """Count one step more."""
         self.done += 1
         self.total = max(self.total, self.done)
-        if self.shown:
-            _LOG.info("%s", self.line(self.done, time.monotonic() - self._start, name))
+        seconds = time.monotonic() - self._start
+        left = f"about {self.left(seconds):.0f} s left"
+        if self.lines:
+            _LOG.info("%s %2d of %d, %s: %s", self.name, self.done, self.total, left, what)
+        if self._wanted and self._bar is None and seconds > _SHORT:
+            self._bar = _new_bar(self.name)
+            self._wanted = self._bar is not None
+        if self._bar is not None:
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=self.done, total=self.total, what=what, left=left)
 
-    def line(self, done: int, seconds: float, name: str) -> str:
-        """Return what is written after some trainings and seconds."""
-        left = seconds / max(done, 1) * max(self.total - done, 0)
-        return f"search {done:2d} of {self.total}, about {left:.0f} s left: {name}"
+    def expect(self, more: int) -> None:
+        """Take note of steps that were not foreseen, or that will not be taken."""
+        self.total = max(self.total + more, self.done)
+
+    def left(self, seconds: float) -> float:
+        """Return how many seconds the rest will take, as far as one can tell after these."""
+        pace, rest = seconds / max(self.done, 1), max(self.total - self.done, 0)
+        return min(pace * rest, max(self.limit - seconds, 0.0) + pace * min(self.last, rest))
+
+
+def _new_bar(name: str) -> Progress | None:
+    """A bar that goes away when it is done; None where there is nobody to look at it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        return None
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}: {task.fields[what]}", markup=False),
+    )
+    # What a callback prints stays on the standard output.
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+    bar.add_task(name, total=None, what="", left="")
+    bar.start()
+    return bar

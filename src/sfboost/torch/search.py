@@ -103,8 +103,8 @@ class Search:
         As in `sfboost.torch.members.Members`; the rows in any order.
     budget : float or str
         Candidates at most, or "90 s": no candidate is begun after these seconds.
-    shown : bool
-        Whether progress is written.
+    bar, lines : bool
+        How progress is told, see `sfboost.torch.progress.TrainingProgress`.
     """
 
     def __init__(
@@ -114,7 +114,8 @@ class Search:
         domain: np.ndarray,
         *,
         budget: float | str = "auto",
-        shown: bool = False,
+        bar: bool = False,
+        lines: bool = False,
         **options: Any,
     ) -> None:
         self.order = np.argsort(domain, kind="stable")
@@ -125,23 +126,38 @@ class Search:
         self.few = range(len(self.members.folds))[:_FIRST_FOLDS]
         n = self.members.n_domains
         self.left_out = np.array_split(np.arange(n), min(n, _LEFT_OUT)) if n > 2 else []
-        self.progress = TrainingProgress(self._expected(), shown=shown)
-        self.tried: list[_Tried] = []
-
-    def _expected(self) -> int:
-        """Trainings there will be."""
         candidates = int(min(self.most, len(self.first) + len(self._variants(self.first[0]))))
         folds = len(self.members.folds)
-        last = min(_FINALISTS, candidates) * (folds - len(self.few) + len(self.left_out))
-        if self.most > len(self.first):
-            last += sum(not candidate.balance for candidate in self.first) * len(self.few)
-        return 3 * folds - (folds == 1) + candidates * len(self.few) + last
+        self._expected_final = self._final_trainings(candidates)
+        # Φ_U, and what judges f_S if there is more than one fold.
+        last = self._expected_final + 2 * folds - (folds == 1)
+        total = folds + (candidates + self._guesses_beside()) * len(self.few) + last
+        self.progress = TrainingProgress(total, "search", bar=bar, lines=lines, limit=self.seconds, last=last)
+        self.tried: list[_Tried] = []
+
+    def _final_trainings(self, candidates: int) -> int:
+        """How often the best of so many candidates are trained before one is chosen."""
+        finalists = min(_FINALISTS, candidates)
+        left_out = len(self.left_out) if finalists > 1 else 0
+        return finalists * (len(self.members.folds) - len(self.few) + left_out)
+
+    def _guesses_beside(self) -> int:
+        """Views beside which Û is learned again."""
+        # What a column says is read at once: the first guess about a table is as good as it gets.
+        table = len(self.members.shape) == 1
+        if table or self.most <= len(self.first) or self.members.n_domains < 2:
+            return 0
+        return sum(not candidate.balance for candidate in self.first)
 
     def _variants(self, best: Candidate) -> list[Candidate]:
         return variants(best, self.members.name, self.members.shape, self.members.goal)
 
     def run(self) -> SearchResult:
         """Search, and return the best."""
+        with self.progress:
+            return self._run()
+
+    def _run(self) -> SearchResult:
         self._start = time.monotonic()
         self._believe(first_guess(self.members, self.progress))
         self._try(self.first)
@@ -149,13 +165,15 @@ class Search:
         if second is not None:
             self._believe(second)
             self.members = self.members.saved_in("second guess")
-            self.progress.total += len(self.tried) * len(self.few)
+            self.progress.expect(len(self.tried) * len(self.few))
             self.tried = []
             self._try(self.first)
         members = self.members
         self._try(self._variants(self._ranked()[0].candidate))
         finalists = self._ranked()[:_FINALISTS]
+        self.progress.expect(self._final_trainings(len(self.tried)) - self._expected_final)
         for tried in finalists:
+            self.progress.expect(len(self.few) - len(tried.networks))  # one had all folds for a guess
             self._train(tried, range(len(members.folds)))
             if len(finalists) > 1:
                 self._leave_out(tried)
@@ -177,18 +195,15 @@ class Search:
         A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is
         about something else: f_S has taken the unstable part. Of the other views the one with the best f_S.
         """
-        late = time.monotonic() - self._start > self.seconds
-        # What a column says is read at once: the first guess about a table is as good as it gets.
-        table = len(self.members.shape) == 1
-        if late or table or len(self.tried) >= self.most or self.members.n_domains < 2:
-            return None
-        beside = [tried for tried in self.tried if not tried.candidate.balance]
+        expected, late = self._guesses_beside(), time.monotonic() - self._start > self.seconds
+        beside = [tried for tried in self.tried if not tried.candidate.balance and expected and not late]
+        self.progress.expect((len(beside) - expected) * len(self.few))
         good = [tried for tried in beside if self._as_good(*self._guess_beside(tried, self.few))]
         if not good:
             return None
         best = min(good, key=self._score)
         folds = range(len(self.members.folds))
-        self.progress.total += 2 * len(folds) - len(self.few)
+        self.progress.expect(2 * len(folds) - len(self.few))
         self._train(best, folds)
         guess, _ = self._guess_beside(best, folds)
         same = (guess == self.guess).mean()
@@ -220,9 +235,10 @@ class Search:
     def _try(self, candidates: Sequence[Candidate]) -> None:
         for candidate in candidates:
             late = time.monotonic() - self._start > self.seconds
-            if self.tried and (late or len(self.tried) >= self.most):
+            if self.tried and len(self.tried) >= self.most:
                 return
-            if not self.members.offers(candidate.view):
+            if (self.tried and late) or not self.members.offers(candidate.view):
+                self.progress.expect(-len(self.few))
                 continue
             self.tried.append(_Tried(candidate))
             self._train(self.tried[-1], self.few)

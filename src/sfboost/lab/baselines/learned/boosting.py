@@ -169,7 +169,7 @@ class SFB(Method):
         """Learn the features, then calibrate f_S."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         held = None if validation is None else (validation.X, validation.y, validation.domain)
-        model = SFBClassifier(**grouped({**options, "budget": 0}), random_state=seed)
+        model = SFBClassifier(**grouped({**options, "budget": 0, "verbose": 0}), random_state=seed)
         return SplitPredictor(model.fit(train.X, train.y, sample_domain=train.domain, validation=held))
 
 
@@ -192,7 +192,7 @@ class SFBSearched(Method):
         self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
     ) -> SplitPredictor:
         """Search, learn and calibrate on the training domains alone."""
-        model = SFBClassifier(plan=Plan(budget=self.budget), random_state=seed)
+        model = SFBClassifier(plan=Plan(budget=self.budget, verbose=0), random_state=seed)
         return SplitPredictor(model.fit(train.X, train.y, sample_domain=train.domain))
 
 

@@ -1,0 +1,92 @@
+"""Long training is not silent: a bar where somebody looks, lines where they are asked for."""
+
+import logging
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from sfboost.torch import Plan, SFBClassifier  # noqa: E402
+from sfboost.torch.progress import TrainingProgress  # noqa: E402
+
+WORK = """
+import sys, time
+from sfboost.torch import progress
+progress._SHORT = 0.0
+with progress.TrainingProgress(3, "search", bar=BAR) as bar:
+    for name in ("first guess", "narrow, [grey]"):
+        time.sleep(0.3)
+        bar.step(name)
+        time.sleep(0.3)
+        print("printed")
+"""
+
+
+def _run(bar, *, terminal):
+    """What a program writes to its error output, a terminal or not, and to its standard output."""
+    main, side = pty.openpty() if terminal else os.pipe()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    code = WORK.replace("BAR", str(bar))
+    program = subprocess.run(
+        [sys.executable, "-c", code], stderr=side, stdout=subprocess.PIPE, env=environment, check=True
+    )
+    os.set_blocking(main, False)
+    try:
+        told = os.read(main, 1_000_000).decode()
+    except BlockingIOError:
+        told = ""
+    os.close(main)
+    os.close(side)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told), program.stdout.decode()
+
+
+def test_on_a_terminal_a_bar_tells_what_is_done_and_how_long_the_rest_will_take():
+    told, printed = _run(True, terminal=True)
+    assert re.search(r"search .*1/3 about \d s left: first guess", told)
+    assert re.search(r"search .*2/3 about \d s left: narrow, \[grey\]", told)
+    assert printed.count("printed") == 2  # and it stays where the program writes
+
+
+@pytest.mark.parametrize(("bar", "terminal"), [(True, False), (False, True)])
+def test_nothing_is_drawn_for_nobody_or_against_the_users_will(bar, terminal):
+    told, printed = _run(bar, terminal=terminal)
+    assert told == ""
+    assert printed.count("printed") == 2
+
+
+def test_with_a_limit_of_time_only_what_is_finished_then_takes_longer():
+    progress = TrainingProgress(100, "search", limit=60.0, last=5)
+    progress.done = 10
+    assert progress.left(20.0) == (60.0 - 20.0) + 5 * 2.0  # and not 90 steps of two seconds
+    progress.done = 40
+    assert progress.left(80.0) == 5 * 2.0
+    progress.done = 98
+    assert progress.left(98.0) == 2.0
+
+
+def test_steps_that_are_more_or_fewer_than_expected_are_taken_note_of():
+    progress = TrainingProgress(3, "search")
+    progress.expect(-2)
+    for _ in range(2):
+        progress.step("more")
+    assert (progress.done, progress.total) == (2, 2)
+
+
+@pytest.mark.parametrize("verbose", ["loud", -1, 0.5, None])
+def test_what_verbose_cannot_be_is_told(verbose):
+    with pytest.raises(ValueError, match="verbose must be 'auto' or a number of steps"):
+        SFBClassifier(plan=Plan(verbose=verbose)).fit([[0.0], [1.0]], [0, 1], sample_domain=[0, 0])
+
+
+def test_a_number_means_lines_and_no_bar(caplog):
+    with (
+        caplog.at_level(logging.INFO, logger="sfboost.torch"),
+        TrainingProgress(2, "search", lines=True) as progress,
+    ):
+        progress.step("first guess")
+    assert caplog.messages == ["search  1 of 2, about 0 s left: first guess"]
