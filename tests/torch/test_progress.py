@@ -59,14 +59,20 @@ def test_nothing_is_drawn_for_nobody_or_against_the_users_will(bar, terminal):
     assert printed.count("printed") == 2
 
 
-def test_with_a_limit_of_time_only_what_is_finished_then_takes_longer():
+def test_with_a_limit_of_time_the_last_steps_begin_early_enough():
     progress = TrainingProgress(100, "search", limit=60.0, last=5)
     progress.done = 10
-    assert progress.left(20.0) == (60.0 - 20.0) + 5 * 2.0  # and not 90 steps of two seconds
+    assert progress.left(20.0) == 60.0 - 20.0  # and not 90 steps of two seconds
     progress.done = 40
     assert progress.left(80.0) == 5 * 2.0
     progress.done = 98
     assert progress.left(98.0) == 2.0
+    progress.seconds = lambda: 40.0  # 20 are left, and five steps take 200 / done
+    late = {}
+    for progress.done in (9, 10, 20):
+        late[progress.done] = progress.late()
+    assert late == {9: True, 10: False, 20: False}
+    assert not TrainingProgress(100, "search").late()
 
 
 def test_steps_that_are_more_or_fewer_than_expected_are_taken_note_of():

@@ -84,8 +84,8 @@ class Plan:
         Steps between two looks at that domain; looks without improvement before a stage ends.
     budget : "auto", float or str
         How much is searched for settings, where nothing else of the plan is told: all there is to try, so
-        many candidates, or none begun after "90 s" (the best are then finished, and the result depends on
-        the machine). 0: no search.
+        many candidates, or about "90 s" (at least one candidate; the result depends on the machine). 0: no
+        search.
     precision : {"auto", "float32", "bfloat16", "float64"}
         "auto" is bfloat16 where that is measured to be faster.
     checkpoint : path, optional

@@ -52,8 +52,9 @@ class TrainingProgress:
     lines : bool
         Whether to write a line in the log at each step.
     limit : float
-        Seconds after which only the `last` steps are still taken.
+        Seconds that all of it should take.
     last : int
+        Steps that are taken however late it is.
 
     Examples
     --------
@@ -93,7 +94,7 @@ class TrainingProgress:
         """Count one step more."""
         self.done += 1
         self.total = max(self.total, self.done)
-        seconds = time.monotonic() - self._start
+        seconds = self.seconds()
         left = f"about {self.left(seconds):.0f} s left"
         if self.lines:
             _LOG.info("%s %2d of %d, %s: %s", self.name, self.done, self.total, left, what)
@@ -108,10 +109,24 @@ class TrainingProgress:
         """Take note of steps that were not foreseen, or that will not be taken."""
         self.total = max(self.total + more, self.done)
 
+    def late(self) -> bool:
+        """Return whether the last steps must begin now, to be done within the limit."""
+        return self._last_steps(self.seconds()) > self.limit - self.seconds()
+
+    def seconds(self) -> float:
+        """Return how long it has taken so far."""
+        return time.monotonic() - self._start
+
     def left(self, seconds: float) -> float:
         """Return how many seconds the rest will take, as far as one can tell after these."""
-        pace, rest = seconds / max(self.done, 1), max(self.total - self.done, 0)
-        return min(pace * rest, max(self.limit - seconds, 0.0) + pace * min(self.last, rest))
+        rest = self._pace(seconds) * max(self.total - self.done, 0)
+        return min(rest, max(self.limit - seconds, self._last_steps(seconds)))
+
+    def _pace(self, seconds: float) -> float:
+        return seconds / max(self.done, 1)
+
+    def _last_steps(self, seconds: float) -> float:
+        return self._pace(seconds) * min(self.last, max(self.total - self.done, 0))
 
 
 def _new_bar(name: str) -> Progress | None:

@@ -102,7 +102,7 @@ class Search:
     x, y, domain, **options
         As in `sfboost.torch.members.Members`; the rows in any order.
     budget : float or str
-        Candidates at most, or "90 s": no candidate is begun after these seconds.
+        Candidates at most, or "90 s": none is begun that would leave too little of it to finish the best.
     bar, lines : bool
         How progress is told, see `sfboost.torch.progress.TrainingProgress`.
     """
@@ -121,7 +121,7 @@ class Search:
         self.order = np.argsort(domain, kind="stable")
         rows = torch.from_numpy(self.order).to(x.device)
         self.members = Members(x[rows], y[self.order], domain[self.order], **options)
-        self.most, self.seconds = read_budget(budget)
+        self.most, seconds = read_budget(budget)
         self.first = first_candidates(self.members.name, self.members.shape)
         self.few = range(len(self.members.folds))[:_FIRST_FOLDS]
         n = self.members.n_domains
@@ -132,7 +132,7 @@ class Search:
         # Φ_U, and what judges f_S if there is more than one fold.
         last = self._expected_final + 2 * folds - (folds == 1)
         total = folds + (candidates + self._guesses_beside()) * len(self.few) + last
-        self.progress = TrainingProgress(total, "search", bar=bar, lines=lines, limit=self.seconds, last=last)
+        self.progress = TrainingProgress(total, "search", bar=bar, lines=lines, limit=seconds, last=last)
         self.tried: list[_Tried] = []
 
     def _final_trainings(self, candidates: int) -> int:
@@ -158,7 +158,6 @@ class Search:
             return self._run()
 
     def _run(self) -> SearchResult:
-        self._start = time.monotonic()
         self._believe(first_guess(self.members, self.progress))
         self._try(self.first)
         second = self._second_guess()
@@ -195,7 +194,7 @@ class Search:
         A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is
         about something else: f_S has taken the unstable part. Of the other views the one with the best f_S.
         """
-        expected, late = self._guesses_beside(), time.monotonic() - self._start > self.seconds
+        expected, late = self._guesses_beside(), self.progress.late()
         beside = [tried for tried in self.tried if not tried.candidate.balance and expected and not late]
         self.progress.expect((len(beside) - expected) * len(self.few))
         good = [tried for tried in beside if self._as_good(*self._guess_beside(tried, self.few))]
@@ -234,10 +233,10 @@ class Search:
 
     def _try(self, candidates: Sequence[Candidate]) -> None:
         for candidate in candidates:
-            late = time.monotonic() - self._start > self.seconds
             if self.tried and len(self.tried) >= self.most:
                 return
-            if (self.tried and late) or not self.members.offers(candidate.view):
+            late = self.tried and self.progress.late()
+            if late or not self.members.offers(candidate.view):
                 self.progress.expect(-len(self.few))
                 continue
             self.tried.append(_Tried(candidate))
