@@ -143,9 +143,7 @@ class Search:
 
     def _guesses_beside(self) -> int:
         """Views beside which Û is learned again."""
-        # What a column says is read at once: the first guess about a table is as good as it gets.
-        table = len(self.members.shape) == 1
-        if table or self.most <= len(self.first) or self.members.n_domains < 2:
+        if self.most <= len(self.first) or self.members.n_domains < 2:
             return 0
         return sum(not candidate.balance for candidate in self.first)
 
@@ -192,21 +190,39 @@ class Search:
         """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
 
         A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is
-        about something else: f_S has taken the unstable part. Of the other views the one with the best f_S.
+        about something else: f_S has taken the unstable part, and is worse than nothing where the first guess
+        says nothing. Of the other views the one whose f_S is best where its own guess says nothing: the first
+        may have read a little of what this f_S rightly reads.
         """
         expected, late = self._guesses_beside(), self.progress.late()
         beside = [tried for tried in self.tried if not tried.candidate.balance and expected and not late]
         self.progress.expect((len(beside) - expected) * len(self.few))
-        good = [tried for tried in beside if self._as_good(*self._guess_beside(tried, self.few))]
-        if not good:
+        best, lowest = None, math.inf
+        for tried in beside:
+            guess, rows = self._guess_beside(tried, self.few)
+            risk = self._risk_without(guess, rows, tried)
+            if risk < lowest and self._as_good(guess, rows) and self._score(tried) < self._chance():
+                best, lowest = tried, risk
+        if best is None:
             return None
-        best = min(good, key=self._score)
         folds = range(len(self.members.folds))
         self.progress.expect(2 * len(folds) - len(self.few))
         self._train(best, folds)
         guess, _ = self._guess_beside(best, folds)
         same = (guess == self.guess).mean()
         return guess if self._as_good(guess) and same < _THE_SAME else None
+
+    def _risk_without(self, guess: np.ndarray, rows: np.ndarray, tried: _Tried) -> float:
+        """Risk on held-out rows on which this guess says nothing."""
+        members = self.members
+        weight = balancing_weights(members.y[rows], guess[rows], members.domain[rows])
+        return float(np.average(np.concatenate([tried.losses[k] for k in self.few]), weights=weight))
+
+    def _chance(self) -> float:
+        """Risk of the class shares of each domain, where the first guess says nothing."""
+        members = self.members
+        log_prior = members.source(np.arange(len(members.y))).log_prior().double().cpu().numpy()
+        return float(np.average(-log_prior[members.domain, members.y], weights=self.weight))
 
     def _as_good(self, guess: np.ndarray, rows: np.ndarray | slice = slice(None)) -> bool:
         """Whether a guess is right about as often as the present one, and about as unequally often."""

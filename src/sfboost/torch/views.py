@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
-from scipy.stats import chi2
+from scipy.stats import chi2, f
 from sklearn.covariance import ledoit_wolf
 from torch import Tensor, nn
 from torch.nn import functional
@@ -150,11 +150,12 @@ VIEWS: dict[str, Callable[[Sequence[int], int], nn.Module]] = {
     "grey levelled": lambda shape, n_classes: nn.Sequential(Grey(), Levelled()),
     "columns": lambda shape, n_classes: Part(shape),
     "steady": lambda shape, n_classes: Part(shape),
+    "apart": lambda shape, n_classes: Part(shape),
     "pixels": lambda shape, n_classes: Part(shape),
     "erased": lambda shape, n_classes: Erased(shape, n_classes - 1),
 }
 """Every view by its name, of rows of a shape and a number of classes."""
-_FOUND = ("columns", "pixels", "steady", "erased")
+_FOUND = ("columns", "pixels", "steady", "apart", "erased")
 
 
 def views_of(shape: Sequence[int]) -> list[str]:
@@ -165,11 +166,11 @@ def views_of(shape: Sequence[int]) -> list[str]:
     >>> views_of((2, 8, 8))
     ['whole', 'grey', 'grey levelled', 'coarse', 'edges', 'levelled', 'pixels', 'erased']
     >>> views_of((5,)), views_of((5, 7))
-    (['whole', 'columns', 'steady'], ['whole', 'erased'])
+    (['whole', 'columns', 'steady', 'apart'], ['whole', 'erased'])
     """
     if len(shape) == 1 and shape[0] > 1:
         # Columns that are left out leave nothing behind; of codes an erased direction does.
-        return ["whole", "columns", "steady"]
+        return ["whole", "columns", "steady", "apart"]
     erased = ["erased"] if 1 < math.prod(shape) <= _MOST_ERASED else []
     if len(shape) != 3 or min(shape[1:]) < 4:
         return ["whole", *erased]
@@ -215,8 +216,10 @@ def found_views(
         if name == "erased":
             found[name] = erasure(flat, y, guess, domain)
         elif name in _FOUND:
-            known = (y, domain) if name == "steady" else (y, guess, domain)
-            kept = (steady_columns if name == "steady" else silent_columns)(flat, *known)
+            if name in _BY_DOMAINS:
+                kept = _BY_DOMAINS[name](flat, y, domain)
+            else:
+                kept = silent_columns(flat, y, guess, domain)
             if kept.any() and not kept.all():
                 found[name] = {"kept": kept.reshape(X.shape[1:])}
     return found
@@ -316,3 +319,35 @@ def steady_columns(X: np.ndarray, y: np.ndarray, domain: np.ndarray) -> np.ndarr
             total += (weight * (np.array(gaps) - mean) ** 2).sum(0)
             freedom += len(gaps) - 1
     return np.asarray(chi2.sf(total, max(freedom, 1)) > _LEVEL)
+
+
+def columns_apart(X: np.ndarray, y: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Return which columns neither drift nor are seen to follow, within a class, those that do (F-test, 1 %).
+
+    Given the label, stable and unstable features are independent. A column that says too little for its
+    drift to be seen is found by those which say more of the same.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(3)
+    >>> y, domain = rng.integers(0, 2, 1000), np.repeat([0, 1], 500)
+    >>> cue = np.where(domain == 0, y, rng.integers(0, 2, 1000)) + rng.normal(0, 0.3, 1000)
+    >>> X = np.c_[y + rng.normal(size=1000), cue, cue + rng.normal(0, 3, 1000)]
+    >>> steady_columns(X, y, domain).tolist(), columns_apart(X, y, domain).tolist()
+    ([True, False, True], [True, False, False])
+    """
+    kept = steady_columns(X, y, domain)
+    cell = np.unique(np.c_[y, domain], axis=0, return_inverse=True)[1].reshape(-1)
+    inner = _without_means(X.astype(np.float64), cell)
+    basis = np.linalg.svd(inner[:, ~kept], full_matrices=False)[0]
+    freedom = len(X) - cell.max() - 1 - basis.shape[1]
+    if not basis.shape[1] or freedom <= 0:
+        return kept
+    explained = ((basis.T @ inner) ** 2).sum(0)
+    rest = np.maximum((inner**2).sum(0) - explained, 1e-12)
+    follows = f.sf(explained / basis.shape[1] / (rest / freedom), basis.shape[1], freedom) < _LEVEL
+    return kept & ~follows
+
+
+# Views that are found without a guess.
+_BY_DOMAINS = {"steady": steady_columns, "apart": columns_apart}
