@@ -13,6 +13,7 @@ from torch import nn  # noqa: E402
 import sfboost  # noqa: E402
 from sfboost.persistence import SavedModelError  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, search, trainer  # noqa: E402
+from sfboost.torch.batches import ArraySource  # noqa: E402
 from sfboost.torch.candidates import Candidate, variants  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
@@ -348,6 +349,40 @@ def test_a_second_guess_is_right_about_as_often_and_about_as_unequally_often_as_
     assert search._difference(said["something else"]) > search._difference(said["first"])  # unequal alone
     good = {name: search._as_good(guess) for name, guess in said.items()}
     assert good == {"first": True, "as good": True, "as often": False, "something else": False}
+
+
+def test_the_second_guess_is_made_beside_the_view_that_is_best_where_its_own_guess_says_nothing():
+    """One view lacks a stable column that the first guess read, one reads the unstable part, one is right."""
+    n, rng = 4000, np.random.default_rng(0)
+    y, domain = rng.integers(0, 2, n), np.repeat([0, 1], n // 2)
+    colour = np.where(rng.random(n) < np.where(domain == 0, 0.95, 0.8), y, 1 - y)
+    shape = np.where(rng.random(n) < 0.75, y, 1 - y)
+    mixed = np.where(rng.random(n) < 0.2, shape, colour)  # a first guess that is a little about the shape
+    dull = np.where(rng.random(n) < 0.65, y, 1 - y)
+
+    def said(feature, right):
+        return np.where(feature == y, -np.log(right), -np.log(1 - right))
+
+    losses = {"lacks it": said(dull, 0.65), "reads colour": said(colour, 0.88), "right": said(shape, 0.75)}
+    guesses = {"lacks it": mixed, "reads colour": colour, "right": colour}
+    chosen = Search.__new__(Search)
+    chosen.members, chosen.guess, chosen.few = _given(y, domain), mixed, [0]
+    chosen.weight = balancing_weights(y, mixed, domain)
+    chosen._guess_beside = lambda tried, folds: (guesses[tried.candidate.view], np.arange(n))
+    tried = {name: search._Tried(Candidate(view=name), losses={0: values}) for name, values in losses.items()}
+    scores = {name: chosen._score(one) for name, one in tried.items()}
+    assert scores["lacks it"] < scores["right"] < chosen._chance() < scores["reads colour"]
+    assert chosen._best_beside(list(tried.values())).candidate.view == "right"
+    assert chosen._best_beside([tried["reads colour"]]) is None
+
+
+def _given(y, domain):
+    """Rows of which all are held out, and nothing else."""
+    every = np.arange(len(y))
+    source = ArraySource(torch.zeros(len(y), 1), y, domain, 2, 2)
+    return SimpleNamespace(
+        y=y, domain=domain, source=lambda rows: source, folds=[SimpleNamespace(held=every)]
+    )
 
 
 def test_a_budget_that_nothing_is_searched_with_is_told(brief):

@@ -11,10 +11,12 @@ from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sfboost.torch import SFBClassifier  # noqa: E402
 from sfboost.torch.views import (  # noqa: E402
     VIEWS,
+    columns_apart,
     depends_on_rows,
     erasure,
     found_views,
     silent_columns,
+    steady_columns,
     views_of,
 )
 
@@ -150,3 +152,51 @@ def test_colours_that_are_not_as_bright_as_each_other_leave_the_same_grey_pictur
     levelled, grey = (VIEWS[name]((3, 8, 8), 2) for name in ("grey levelled", "grey"))
     assert torch.allclose(levelled(red), levelled(green), atol=1e-2)
     assert not torch.allclose(grey(red), grey(green), atol=0.1)
+
+
+def _curved_table(agreement, n, rng):
+    """Five columns of which a curved rule says the class, three that follow a cue, four of noise."""
+    clean = rng.normal(size=(n, 5))
+    rule = clean[:, 0] * clean[:, 1] + clean[:, 2] + 0.5 * clean[:, 3] ** 2 > 0.5
+    y = np.where(rng.random(n) < 0.8, rule, ~rule).astype(int)
+    cue = np.where(rng.random(n) < agreement, y, 1 - y)
+    cues = 2.0 * cue[:, None] - 1 + rng.normal(0, [0.3, 1.0, 2.0], (n, 3))
+    return np.c_[clean, cues, rng.normal(size=(n, 4))], y
+
+
+def test_a_column_that_says_little_is_known_by_those_that_say_more_of_the_same():
+    rng = np.random.default_rng(0)
+    missed, found = [], []
+    for _ in range(20):
+        parts = [_curved_table(agreement, 500, rng) for agreement in (0.95, 0.8)]
+        X, y = (np.concatenate(both) for both in zip(*parts, strict=True))
+        domain = np.repeat([0, 1], 500)
+        missed.append(steady_columns(X, y, domain))
+        found.append(columns_apart(X, y, domain))
+    assert np.mean(missed, axis=0)[7] > 0.2  # its own drift is often not seen
+    assert np.mean(found, axis=0)[5:8].max() <= 0.1
+    assert np.mean(found, axis=0)[[0, 1, 2, 3, 4, 8, 9, 10, 11]].min() >= 0.85
+
+
+def test_nothing_follows_what_does_not_drift():
+    rng = np.random.default_rng(0)
+    y, domain = rng.integers(0, 2, 400), np.repeat([0, 1], 200)
+    X = rng.normal(size=(400, 3)) + y[:, None]
+    np.testing.assert_array_equal(columns_apart(X, y, domain), steady_columns(X, y, domain))
+    few = [0, 1, 200, 201]
+    assert columns_apart(X[few], y[few], domain[few]).shape == (3,)
+
+
+@pytest.mark.long
+def test_a_stable_column_that_the_first_guess_reads_is_kept():
+    rng = np.random.default_rng(2)
+    parts = [_curved_table(agreement, 1000, rng) for agreement in (0.95, 0.8)]
+    X, y = (np.concatenate(both) for both in zip(*parts, strict=True))
+    model = SFBClassifier(random_state=2).fit(X, y, sample_domain=np.repeat([0, 1], 1000))
+    kept = np.array([trunk[0].kept.tolist() for trunk in model.network_.trunk.trunks])
+    assert kept[:, 2].all()
+    assert model.verification_.stable
+    for agreement, least in ((0.9, 0.85), (0.5, 0.7), (0.1, 0.85)):
+        X_new, y_new = _curved_table(agreement, 2000, rng)
+        assert model.score(X_new, y_new) > 0.68
+        assert model.adapt(X_new).score(X_new, y_new) > least

@@ -187,22 +187,11 @@ class Search:
         members.find_views(guess)
 
     def _second_guess(self) -> np.ndarray | None:
-        """Û anew beside an f_S, which says already what is not unstable; None if the first one was as good.
-
-        A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is
-        about something else: f_S has taken the unstable part, and is worse than nothing where the first guess
-        says nothing. Of the other views the one whose f_S is best where its own guess says nothing: the first
-        may have read a little of what this f_S rightly reads.
-        """
+        """Û anew beside an f_S, which says already what is stable; None if the first one was as good."""
         expected, late = self._guesses_beside(), self.progress.late()
         beside = [tried for tried in self.tried if not tried.candidate.balance and expected and not late]
         self.progress.expect((len(beside) - expected) * len(self.few))
-        best, lowest = None, math.inf
-        for tried in beside:
-            guess, rows = self._guess_beside(tried, self.few)
-            risk = self._risk_without(guess, rows, tried)
-            if risk < lowest and self._as_good(guess, rows) and self._score(tried) < self._chance():
-                best, lowest = tried, risk
+        best = self._best_beside(beside)
         if best is None:
             return None
         folds = range(len(self.members.folds))
@@ -211,6 +200,22 @@ class Search:
         guess, _ = self._guess_beside(best, folds)
         same = (guess == self.guess).mean()
         return guess if self._as_good(guess) and same < _THE_SAME else None
+
+    def _best_beside(self, beside: Sequence[_Tried]) -> _Tried | None:
+        """Return the view beside which to guess again, if there is one.
+
+        A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is
+        about something else: f_S has taken the unstable part, and is worse than nothing where the first guess
+        says nothing. Of the other views the one whose f_S is best where its own guess says nothing: the first
+        may have read a little of what this f_S rightly reads.
+        """
+        best, lowest = None, math.inf
+        for tried in beside:
+            guess, rows = self._guess_beside(tried, self.few)
+            risk = self._risk_without(guess, rows, tried)
+            if risk < lowest and self._as_good(guess, rows) and self._score(tried) < self._chance():
+                best, lowest = tried, risk
+        return best
 
     def _risk_without(self, guess: np.ndarray, rows: np.ndarray, tried: _Tried) -> float:
         """Risk on held-out rows on which this guess says nothing."""
