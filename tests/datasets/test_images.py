@@ -73,8 +73,9 @@ def test_grey_and_palette_pictures_get_three_channels(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"these are words", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0"])
 def test_what_is_no_picture_is_named(tmp_path, content):
     (tmp_path / "a.jpg").write_bytes(content)
-    with pytest.raises(ValueError, match=r"a\.jpg .*cannot be read as a picture"):
+    with pytest.raises(ValueError, match=r"a\.jpg .*cannot be read as a picture") as told:
         decode(tmp_path / "a.jpg")
+    assert "BytesIO" not in str(told.value)
 
 
 def test_a_cut_picture_is_refused(colors, tmp_path):

@@ -113,7 +113,10 @@ def decode(file: Path, size: tuple[int, int] | None = None) -> Bytes:
         with Image.open(io.BytesIO(file.read_bytes())) as opened:
             image = opened.convert("RGB")
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
-        raise ValueError(f"{file} cannot be read as a picture: {error}. Get the file again.") from error
+        why = "of no known format" if isinstance(error, UnidentifiedImageError) else str(error)
+        raise ValueError(
+            f"{file} cannot be read as a picture: {why}. Get the file again, or take it out of the folder."
+        ) from error
     if size is not None:
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     return np.ascontiguousarray(np.asarray(image, dtype=np.uint8).transpose(2, 0, 1))
