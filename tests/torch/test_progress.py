@@ -11,7 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
-from sfboost.torch import Plan, SFBClassifier  # noqa: E402
+import numpy as np  # noqa: E402
+
+from sfboost.torch import Plan, SFBClassifier, classifier, members, search  # noqa: E402
 from sfboost.torch.progress import TrainingProgress  # noqa: E402
 
 WORK = """
@@ -72,6 +74,7 @@ def test_with_a_limit_of_time_the_last_steps_begin_early_enough():
     for progress.done in (9, 10, 20):
         late[progress.done] = progress.late()
     assert late == {9: True, 10: False, 20: False}
+    assert progress.late(more=6)  # eleven steps of two seconds
     assert not TrainingProgress(100, "search").late()
 
 
@@ -89,10 +92,25 @@ def test_what_verbose_cannot_be_is_told(verbose):
         SFBClassifier(plan=Plan(verbose=verbose)).fit([[0.0], [1.0]], [0, 1], sample_domain=[0, 0])
 
 
-def test_a_number_means_lines_and_no_bar(caplog):
-    with (
-        caplog.at_level(logging.INFO, logger="sfboost.torch"),
-        TrainingProgress(2, "search", lines=True) as progress,
-    ):
-        progress.step("first guess")
-    assert caplog.messages == ["search  1 of 2, about 0 s left: first guess"]
+@pytest.mark.parametrize("budget", [0, 1])
+@pytest.mark.parametrize(("verbose", "bar"), [("auto", True), (0, False), (1, False), (np.int64(2), False)])
+def test_a_bar_is_asked_for_unless_lines_or_silence_are(verbose, bar, budget, monkeypatch, caplog):
+    asked = []
+
+    class Asked(TrainingProgress):
+        def __init__(self, *args, bar=False, **options):
+            asked.append(bar)
+            super().__init__(*args, **options)
+
+    for module in (classifier, search):
+        monkeypatch.setattr(module, "TrainingProgress", Asked)
+    monkeypatch.setattr(members, "_PLAN", members._PLAN.changed(steps=2, unstable_steps=2, min_gain=-9.0))
+    monkeypatch.setattr(members, "_LONGER", 1)
+    plan = Plan(budget=budget, verbose=verbose)
+    plan = plan if budget else plan.changed(steps=4, unstable_steps=4, min_gain=-9.0)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    with caplog.at_level(logging.INFO, logger="sfboost.torch"):
+        SFBClassifier(plan=plan).fit(X, y, sample_domain=np.repeat([0, 1], 30))
+    assert asked == [bar]
+    assert bool(caplog.messages) is (verbose not in ("auto", 0))

@@ -18,6 +18,7 @@ from sfboost.torch.candidates import Candidate, variants  # noqa: E402
 from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.plan import Goal  # noqa: E402
+from sfboost.torch.progress import TrainingProgress  # noqa: E402
 from sfboost.torch.search import Search  # noqa: E402
 from sfboost.torch.side_by_side import align_unstable  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork  # noqa: E402
@@ -233,6 +234,7 @@ def test_under_balancing_weights_label_and_guess_are_independent_in_every_domain
     [
         (_table, (0.95, 0.8), 2),
         (_table, (0.95, 0.8, 0.7), 1),
+        (_table, (0.95, 0.95), 4),  # some views hide nothing
         (_table, (0.95, 0.8), "0 s"),
         (_images, (0.95, 0.8), "0 s"),
         pytest.param(_table, (0.95, 0.8, 0.7), "auto", marks=pytest.mark.long),
@@ -245,9 +247,11 @@ def test_as_much_is_done_as_is_announced(draw, agreements, budget, brief, caplog
         SFBClassifier(plan=Plan(budget=budget, verbose=1)).fit(X, y, sample_domain=d)
     told = [re.match(r"search +(\d+) of (\d+)", line) for line in caplog.messages]
     counts = [(int(found[1]), int(found[2])) for found in told if found]
-    assert counts
-    assert all(done <= total for done, total in counts)
-    assert counts[-1][0] == counts[-1][1]
+    assert [done for done, _ in counts] == list(range(1, len(counts) + 1))
+    finals = next(i for i, found in enumerate(told) if "unstable part" in found.string)
+    assert {total for _, total in counts[finals:]} == {len(counts)}
+    if not isinstance(budget, str):  # nothing is skipped, nor guessed again
+        assert {total for _, total in counts} == {len(counts)}
 
 
 def test_the_pictures_show_every_candidate_and_every_stage(brief):
@@ -367,11 +371,12 @@ def test_the_second_guess_is_made_beside_the_view_that_is_best_where_its_own_gue
     guesses = {"lacks it": mixed, "reads colour": colour, "right": colour}
     chosen = Search.__new__(Search)
     chosen.members, chosen.guess, chosen.few = _given(y, domain), mixed, [0]
-    chosen.weight = balancing_weights(y, mixed, domain)
+    chosen.weight, chosen.progress = balancing_weights(y, mixed, domain), TrainingProgress(0, "search")
     chosen._guess_beside = lambda tried, folds: (guesses[tried.candidate.view], np.arange(n))
     tried = {name: search._Tried(Candidate(view=name), losses={0: values}) for name, values in losses.items()}
     scores = {name: chosen._score(one) for name, one in tried.items()}
-    assert scores["lacks it"] < scores["right"] < chosen._chance() < scores["reads colour"]
+    chance = chosen._chance(tried["right"])
+    assert scores["lacks it"] < scores["right"] < chance < scores["reads colour"]
     assert chosen._best_beside(list(tried.values())).candidate.view == "right"
     assert chosen._best_beside([tried["reads colour"]]) is None
 
@@ -441,7 +446,7 @@ def test_split_width_and_the_weight_of_the_penalty_are_searched_for_unless_they_
     ],
     ids=str,
 )
-def test_whatever_way_is_chosen_predicts_the_same_from_its_file_and_after_a_kill(
+def test_whatever_way_is_chosen_predicts_the_same_from_its_file_and_from_its_checkpoints(
     only, brief, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(search, "first_candidates", lambda network, shape: [only])
@@ -488,3 +493,35 @@ def test_in_a_shared_trunk_the_stable_part_reads_the_first_half_of_the_features(
     moved = {name for name, value in network.state_dict().items() if not torch.equal(value, before[name])}
     assert {name.split(".")[0] for name in moved} == {"trunk", "stable_head"}  # Φ_U is learned afterwards
     assert network.stable_features(rows.x[:3]).shape == (3, 50)
+
+
+def test_views_that_hide_the_same_are_tried_once():
+    rows = _members(Goal())
+    rows.find_views((rows.x[:, 1] > 0).int().numpy())
+    assert [rows.offers(view) for view in ("columns", "steady", "apart")] == [True, False, False]
+    assert all(found["columns"]["kept"].tolist() == [True, False, True] for found in rows.found)
+
+
+def test_a_candidate_that_diverges_is_out_and_the_others_go_on(brief, monkeypatch):
+    learn = members.Members.learn_stable
+
+    def diverging(self, network, k, candidate, guess, weight):
+        if candidate.view == "columns":
+            raise trainer.TrainingDivergedError("the loss is not finite")
+        return learn(self, network, k, candidate, guess, weight)
+
+    monkeypatch.setattr(members.Members, "learn_stable", diverging)
+    X, y, d = _training(_table, 60)
+    model = SFBClassifier(plan=Plan(budget=2)).fit(X, y, sample_domain=d)
+    assert len(model.search_) == 2
+    assert not any("columns" in line["candidate"] for line in model.search_)
+
+
+def test_after_turns_the_unstable_part_begins_as_in_any_other_split():
+    rows, candidate = _members(Goal(), 60), Candidate(split="alternating")
+    network = rows.build(candidate, 0)
+    before = {name: part.clone() for name, part in network.state_dict().items() if "unstable" in name}
+    history = rows.learn_stable(network, 0, candidate, rows.y, np.ones(len(rows.y)))
+    assert list(dict.fromkeys(row["stage"] for row in history)) == ["stable", "beside", "again"]
+    for name, part in before.items():
+        assert torch.equal(network.state_dict()[name], part)

@@ -31,8 +31,9 @@ class Candidate:
     network : str
         The trunk; "own" is the module that was passed.
     split : {"separate", "alternating", "shared"}
-        Where Φ_U is while f_S learns: nowhere; beside it, for f_S to become independent of it; in the other
-        half of its trunk's features, on the joint risk. The Φ_U that is kept is always learned afterwards.
+        Where a Φ_U is while f_S learns: nowhere; beside it, for f_S to become independent of it; in the other
+        half of its trunk's features, on the joint risk. The Φ_U that is kept is always another one, learned
+        afterwards.
     balance : bool
         Whether rows are drawn so that the label is independent of the first guess: rows that it gets wrong
         count more.
@@ -123,7 +124,8 @@ def variants(best: Candidate, network: str, shape: Sequence[int], goal: Goal) ->
         for weight in _penalty_weights(goal)
     ]
     changed.append(replace(best, steady=True))
-    changed.append(replace(best, split="alternating"))
+    if goal.independence_weight:
+        changed.append(replace(best, split="alternating"))
     if network not in ("own", "linear"):  # what is in which half of given features says nothing
         changed.append(replace(best, split="shared"))
     if network == "auto":
@@ -138,8 +140,8 @@ def _penalties(goal: Goal) -> list[str]:
 
 
 def _penalty_weights(goal: Goal) -> tuple[float, ...]:
-    """The weight that is asked for; beside the default one larger ones."""
-    searched = goal.penalty_weight == Goal.penalty_weight
+    """The weight that is asked for; beside the default one larger ones, of a penalty by name."""
+    searched = goal.penalty_weight == Goal.penalty_weight and isinstance(goal.penalty, str)
     return tuple(factor * goal.penalty_weight for factor in (_LARGER if searched else (1.0,)))
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import build_network, reset_unstable, seed_of, trunk_width
+from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.candidates import Candidate, trunk_maker
 from sfboost.torch.folds import Fold, make_folds, row_losses, stable_logits, unstable_logits
 from sfboost.torch.learning import Learner
@@ -86,6 +86,16 @@ class Members:
         every = [fold.train for fold in self.folds]
         parts = [(x[rows], self.y[rows], guess[rows], self.domain[rows]) for rows in every]
         self.found = [found_views(*part, names) for part in parts]
+        for i, name in enumerate(names):
+            if any(self._same(name, other) for other in names[:i]):
+                for found in self.found:
+                    del found[name]
+
+    def _same(self, one: str, other: str) -> bool:
+        """Whether two views that were found hide the same in every fold: one of them is enough."""
+        return all(
+            one in found and other in found and _equal(found[one], found[other]) for found in self.found
+        )
 
     def offers(self, view: str) -> bool:
         """Return whether a view is one in every fold: it hides something, and not everything."""
@@ -175,15 +185,16 @@ class Members:
         goal = self._goal_of(candidate)
         balanced = guess if candidate.balance else None
         if candidate.split == "shared":
-            both, stage = self._shared(network), self._stage("shared", goal, candidate)
+            both, stage = self._shared(network, k), self._stage("shared", goal, candidate)
             return self._learn(both, k, stage, look, goal, candidate, balanced)
         stage = self._stage("stable", goal, candidate)
         history = self._learn(network, k, stage, look, goal, candidate, balanced)
         if candidate.split == "alternating":
+            start = {name: part.clone() for name, part in network.state_dict().items() if "unstable" in name}
             history += self.learn_unstable(network, k, candidate, briefly=True)
             again = self._stage("again", goal, candidate)
             history += self._learn(network, k, again, look, goal, candidate, balanced)
-            reset_unstable(network, seed_of(self.seed, 0, k))
+            network.load_state_dict(network.state_dict() | start)
         if candidate.steady and self._hide_drifting(network, k):
             # A head of its own for what is left; the features stay as they were learned.
             network.trunk.requires_grad_(False)
@@ -204,18 +215,20 @@ class Members:
         phase = replace(trial.phases[-1], weight_decay=candidate.weight_decay)
         return replace(trial, phases=(phase,))
 
-    def _shared(self, network: SplitNetwork) -> SplitNetwork:
+    def _shared(self, network: SplitNetwork, k: int) -> SplitNetwork:
         """Return the same f_S with a Φ_U that is the other half of its trunk's features."""
         assert isinstance(network.trunk, nn.Sequential)
         trunk = network.trunk[:-1]
-        with torch.random.fork_rng(devices=[]):  # its heads h_U^e are drawn
-            torch.manual_seed(self.seed)
-            both = SplitNetwork(
-                trunk,
-                n_features=trunk_width(trunk, self.x[:2]),
-                n_classes=self.n_classes,
-                n_domains=self.n_domains,
-            ).to(self.x.device, self.x.dtype)
+        both = build_network(
+            lambda: trunk,
+            self.x[:2],
+            split="shared",
+            n_classes=self.n_classes,
+            n_domains=self.n_domains,
+            n_stable=None,
+            n_unstable=None,
+            seed=seed_of(self.seed, 0, k),
+        )
         both.stable_head = network.stable_head
         return both
 
@@ -243,7 +256,8 @@ class Members:
             return float(row_losses(joint, held.target).mean())
 
         plan = self.plan if briefly else self.plan.changed(unstable_steps=_LONGER * self.plan.unstable_steps)
-        goal = replace(self.goal, split=candidate.split)
+        # In turns it is f_S that becomes independent, afterwards; the Φ_U that is kept comes last.
+        goal = replace(self.goal, split=candidate.split) if briefly else self.goal
         trial = replace(unstable_trial(goal, plan), watched=True)
         if briefly:  # another file than that of the Φ_U which is kept
             phase = replace(trial.phases[0], name="beside")
@@ -278,6 +292,10 @@ class Members:
         )
         learner.learn([trial])
         return [{"fold": k, **row} for row in learner.history]
+
+
+def _equal(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
 class _Quiet(Learner):

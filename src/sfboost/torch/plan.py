@@ -5,6 +5,7 @@ Both are values: frozen, equal if their fields are, shared without harm.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -93,9 +94,9 @@ class Plan:
     checkpoint_every : int
         Steps between two saves to it.
     verbose : "auto" or int
-        "auto" draws a bar with the time left, on the error output if that is a terminal or a notebook. A
-        number writes a line with the parts of the loss every so many steps in the log "sfboost.torch" (on the
-        error output where no logging is set up), and during a search one for each training; 0 is silent.
+        "auto" draws a bar with the time left, on the error output if that is a terminal or (with ipywidgets)
+        a notebook. A number writes lines in the log "sfboost.torch" (on the error output where no logging is
+        set up): the parts of the loss every so many steps, or, of a search, how far it is. 0 is silent.
 
     Examples
     --------
@@ -148,9 +149,15 @@ class Plan:
         """Steps between two lines in the log; 0 for none."""
         if self.verbose == "auto":
             return 0
-        if isinstance(self.verbose, int) and self.verbose >= 0:
-            return self.verbose
-        raise ValueError(f"verbose must be 'auto' or a number of steps (0: silent), got {self.verbose!r}.")
+        try:
+            lines = operator.index(self.verbose)  # type: ignore[arg-type]
+        except TypeError:
+            lines = -1
+        if lines < 0:
+            raise ValueError(
+                f"verbose must be 'auto' or a number of steps (0: silent), got {self.verbose!r}."
+            )
+        return lines
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the fields by name, as scikit-learn asks for them."""

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
 from sfboost.notices import heard_by
@@ -48,7 +49,7 @@ class TrainingProgress:
     name : str
         Of the work.
     bar : bool
-        Whether to draw a bar on the error output, if that is a terminal or a notebook.
+        Whether to draw a bar on the error output, if that is a terminal or (with ipywidgets) a notebook.
     lines : bool
         Whether to write a line in the log at each step.
     limit : float
@@ -107,11 +108,12 @@ class TrainingProgress:
 
     def expect(self, more: int) -> None:
         """Take note of steps that were not foreseen, or that will not be taken."""
-        self.total = max(self.total + more, self.done)
+        self.total += more
 
-    def late(self) -> bool:
-        """Return whether the last steps must begin now, to be done within the limit."""
-        return self._last_steps(self.seconds()) > self.limit - self.seconds()
+    def late(self, more: int = 0) -> bool:
+        """Return whether the limit leaves no time for some steps more before the last ones."""
+        seconds = self.seconds()
+        return self._pace(seconds) * (more + self.last) > self.limit - seconds
 
     def seconds(self) -> float:
         """Return how long it has taken so far."""
@@ -119,23 +121,23 @@ class TrainingProgress:
 
     def left(self, seconds: float) -> float:
         """Return how many seconds the rest will take, as far as one can tell after these."""
-        rest = self._pace(seconds) * max(self.total - self.done, 0)
-        return min(rest, max(self.limit - seconds, self._last_steps(seconds)))
+        pace, rest = self._pace(seconds), max(self.total - self.done, 0)
+        return min(pace * rest, max(self.limit - seconds, pace * min(self.last, rest)))
 
     def _pace(self, seconds: float) -> float:
         return seconds / max(self.done, 1)
 
-    def _last_steps(self, seconds: float) -> float:
-        return self._pace(seconds) * min(self.last, max(self.total - self.done, 0))
-
 
 def _new_bar(name: str) -> Progress | None:
-    """A bar that goes away when it is done; None where there is nobody to look at it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
+    """A bar that goes away when it is done; None where nobody looks at it, or nothing can draw it."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    except ImportError:
+        return None
     console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
+    # In a notebook rich draws with ipywidgets.
+    if not (find_spec("ipywidgets") if console.is_jupyter else console.is_terminal):
         return None
     columns = (
         TextColumn("{task.description}", markup=False),

@@ -18,6 +18,7 @@ the guess is wrong decide when to stop, and look better than others for it.
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 import time
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from sfboost.torch.members import History, Members
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
 from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.trainer import TrainingDivergedError
 
 _FIRST_FOLDS = 2
 # A second guess must be right about as often as the first, and about as unequally often in the domains; it is
@@ -126,26 +128,34 @@ class Search:
         self.few = range(len(self.members.folds))[:_FIRST_FOLDS]
         n = self.members.n_domains
         self.left_out = np.array_split(np.arange(n), min(n, _LEFT_OUT)) if n > 2 else []
-        candidates = int(min(self.most, len(self.first) + len(self._variants(self.first[0]))))
-        folds = len(self.members.folds)
-        self._expected_final = self._final_trainings(candidates)
-        # Φ_U, and what judges f_S if there is more than one fold.
-        last = self._expected_final + 2 * folds - (folds == 1)
-        total = folds + (candidates + self._guesses_beside()) * len(self.few) + last
-        self.progress = TrainingProgress(total, "search", bar=bar, lines=lines, limit=seconds, last=last)
+        self.progress = TrainingProgress(0, "search", bar=bar, lines=lines, limit=seconds)
         self.tried: list[_Tried] = []
+        self.guessed_again = False
 
-    def _final_trainings(self, candidates: int) -> int:
-        """How often the best of so many candidates are trained before one is chosen."""
-        finalists = min(_FINALISTS, candidates)
+    def _announce(self, first: Sequence[Candidate], before: int = 0) -> None:
+        """Tell how much there is to do from the first round on, and `before` it."""
+        variants = len(self._variants(self.first[0]))
+        candidates = int(min(self.most, len(first) + variants))
+        beside = self._beside(first) if not self.guessed_again else []
+        n_before = before + (candidates + len(beside)) * len(self.few)
+        self.progress.last = self._last(candidates)
+        self.progress.total = self.progress.done + n_before + self.progress.last
+
+    def _last(self, candidates: int) -> int:
+        """Trainings that follow when so many candidates have been tried."""
+        finalists, folds = min(_FINALISTS, candidates), len(self.members.folds)
         left_out = len(self.left_out) if finalists > 1 else 0
-        return finalists * (len(self.members.folds) - len(self.few) + left_out)
+        # Φ_U, and what judges f_S if there is more than one fold.
+        return finalists * (folds - len(self.few) + left_out) + 2 * folds - (folds == 1)
 
-    def _guesses_beside(self) -> int:
-        """Views beside which Û is learned again."""
+    def _beside(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those beside which Û is learned again."""
         if self.most <= len(self.first) or self.members.n_domains < 2:
-            return 0
-        return sum(not candidate.balance for candidate in self.first)
+            return []
+        return [candidate for candidate in candidates if not candidate.balance]
+
+    def _offered(self) -> list[Candidate]:
+        return [candidate for candidate in self.first if self.members.offers(candidate.view)]
 
     def _variants(self, best: Candidate) -> list[Candidate]:
         return variants(best, self.members.name, self.members.shape, self.members.goal)
@@ -156,21 +166,23 @@ class Search:
             return self._run()
 
     def _run(self) -> SearchResult:
+        self._announce(self.first, before=len(self.members.folds))
         self._believe(first_guess(self.members, self.progress))
-        self._try(self.first)
+        self._announce(self._offered())
+        self._try(self._offered())
         second = self._second_guess()
         if second is not None:
             self._believe(second)
-            self.members = self.members.saved_in("second guess")
-            self.progress.expect(len(self.tried) * len(self.few))
-            self.tried = []
-            self._try(self.first)
+            name = hashlib.sha256(second.tobytes()).hexdigest()[:8]
+            self.members, self.tried = self.members.saved_in(f"second guess {name}"), []
+            self._announce(self._offered())
+            self._try(self._offered())
         members = self.members
         self._try(self._variants(self._ranked()[0].candidate))
         finalists = self._ranked()[:_FINALISTS]
-        self.progress.expect(self._final_trainings(len(self.tried)) - self._expected_final)
+        done = sum(len(tried.networks) - len(self.few) for tried in finalists)  # one had all for a guess
+        self.progress.total = self.progress.done + self._last(len(self.tried)) - done
         for tried in finalists:
-            self.progress.expect(len(self.few) - len(tried.networks))  # one had all folds for a guess
             self._train(tried, range(len(members.folds)))
             if len(finalists) > 1:
                 self._leave_out(tried)
@@ -188,14 +200,15 @@ class Search:
 
     def _second_guess(self) -> np.ndarray | None:
         """Û anew beside an f_S, which says already what is stable; None if the first one was as good."""
-        expected, late = self._guesses_beside(), self.progress.late()
-        beside = [tried for tried in self.tried if not tried.candidate.balance and expected and not late]
-        self.progress.expect((len(beside) - expected) * len(self.few))
-        best = self._best_beside(beside)
+        self.guessed_again = True
+        folds = range(len(self.members.folds))
+        beside = self._beside([tried.candidate for tried in self.tried])
+        best, again = None, 2 * len(folds) - len(self.few)
+        if not self.progress.late((len(beside) + len(self.tried)) * len(self.few) + again):
+            best = self._best_beside([tried for tried in self.tried if tried.candidate in beside])
         if best is None:
             return None
-        folds = range(len(self.members.folds))
-        self.progress.expect(2 * len(folds) - len(self.few))
+        self.progress.expect(again)
         self._train(best, folds)
         guess, _ = self._guess_beside(best, folds)
         same = (guess == self.guess).mean()
@@ -204,16 +217,23 @@ class Search:
     def _best_beside(self, beside: Sequence[_Tried]) -> _Tried | None:
         """Return the view beside which to guess again, if there is one.
 
-        A guess that is clearly less often right beside an f_S, or less unequally often in the domains, is
-        about something else: f_S has taken the unstable part, and is worse than nothing where the first guess
-        says nothing. Of the other views the one whose f_S is best where its own guess says nothing: the first
-        may have read a little of what this f_S rightly reads.
+        An f_S that is no better than chance where the first guess says nothing has taken the unstable part,
+        and so has one beside which a guess is clearly less often right, or less unequally often in the
+        domains. Of the others the best. Where a guess is right more often beside f_S than the first, and more
+        unequally often, the first had read a little of what f_S rightly reads: f_S is then judged where the
+        new one says nothing.
         """
         best, lowest = None, math.inf
         for tried in beside:
+            if self._score(tried) >= self._chance(tried):
+                self.progress.expect(-len(self.few))
+                continue
             guess, rows = self._guess_beside(tried, self.few)
-            risk = self._risk_without(guess, rows, tried)
-            if risk < lowest and self._as_good(guess, rows) and self._score(tried) < self._chance():
+            if not self._as_good(guess, rows):
+                continue
+            purer = self._as_good(guess, rows, least=1.0)
+            risk = self._risk_without(guess, rows, tried) if purer else self._score(tried)
+            if risk < lowest:
                 best, lowest = tried, risk
         return best
 
@@ -223,19 +243,22 @@ class Search:
         weight = balancing_weights(members.y[rows], guess[rows], members.domain[rows])
         return float(np.average(np.concatenate([tried.losses[k] for k in self.few]), weights=weight))
 
-    def _chance(self) -> float:
-        """Risk of the class shares of each domain, where the first guess says nothing."""
-        members = self.members
-        log_prior = members.source(np.arange(len(members.y))).log_prior().double().cpu().numpy()
-        return float(np.average(-log_prior[members.domain, members.y], weights=self.weight))
+    def _chance(self, tried: _Tried) -> float:
+        """Risk of the class shares of each domain, on the rows of a candidate's score."""
+        rows = self._held(tried)
+        log_prior = self.members.source(rows).log_prior().double().cpu().numpy()
+        losses = -log_prior[self.members.domain[rows], self.members.y[rows]]
+        return float(np.average(losses, weights=self.weight[rows]))
 
-    def _as_good(self, guess: np.ndarray, rows: np.ndarray | slice = slice(None)) -> bool:
+    def _as_good(
+        self, guess: np.ndarray, rows: np.ndarray | slice = slice(None), least: float = _AS_GOOD
+    ) -> bool:
         """Whether a guess is right about as often as the present one, and about as unequally often."""
         y = self.members.y[rows]
         chance = 1.0 / len(np.unique(y))
         right, before = (balanced_accuracy_score(y, said[rows]) - chance for said in (guess, self.guess))
         unequal, unequal_before = (self._difference(said, rows) for said in (guess, self.guess))
-        return bool(right >= _AS_GOOD * before and unequal >= _AS_GOOD * unequal_before)
+        return bool(right >= least * before and unequal >= least * unequal_before)
 
     def _guess_beside(self, tried: _Tried, folds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Û of the rows held out of some folds, beside these folds' f_S, and which rows these are."""
@@ -256,12 +279,19 @@ class Search:
         for candidate in candidates:
             if self.tried and len(self.tried) >= self.most:
                 return
-            late = self.tried and self.progress.late()
-            if late or not self.members.offers(candidate.view):
+            self.progress.last = self._last(len(self.tried) + 1)
+            if self.tried and self.progress.late():
                 self.progress.expect(-len(self.few))
                 continue
-            self.tried.append(_Tried(candidate))
-            self._train(self.tried[-1], self.few)
+            tried = _Tried(candidate)
+            try:
+                self._train(tried, self.few)
+            except TrainingDivergedError:  # an answer about this candidate, unless there is no other
+                if not self.tried:
+                    raise
+                self.progress.expect(len(tried.networks) - len(self.few))
+                continue
+            self.tried.append(tried)
 
     def _train(self, tried: _Tried, folds: Sequence[int]) -> None:
         for k in folds:

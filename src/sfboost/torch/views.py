@@ -155,7 +155,6 @@ VIEWS: dict[str, Callable[[Sequence[int], int], nn.Module]] = {
     "erased": lambda shape, n_classes: Erased(shape, n_classes - 1),
 }
 """Every view by its name, of rows of a shape and a number of classes."""
-_FOUND = ("columns", "pixels", "steady", "apart", "erased")
 
 
 def views_of(shape: Sequence[int]) -> list[str]:
@@ -187,7 +186,7 @@ def depends_on_rows(name: str) -> bool:
     >>> depends_on_rows("grey"), depends_on_rows("erased")
     (False, True)
     """
-    return name in _FOUND
+    return name == "erased" or name in _KEPT
 
 
 def found_views(
@@ -215,11 +214,8 @@ def found_views(
     for name in names:
         if name == "erased":
             found[name] = erasure(flat, y, guess, domain)
-        elif name in _FOUND:
-            if name in _BY_DOMAINS:
-                kept = _BY_DOMAINS[name](flat, y, domain)
-            else:
-                kept = silent_columns(flat, y, guess, domain)
+        elif name in _KEPT:
+            kept = _KEPT[name](flat, y, guess, domain)
             if kept.any() and not kept.all():
                 found[name] = {"kept": kept.reshape(X.shape[1:])}
     return found
@@ -339,15 +335,20 @@ def columns_apart(X: np.ndarray, y: np.ndarray, domain: np.ndarray) -> np.ndarra
     kept = steady_columns(X, y, domain)
     cell = np.unique(np.c_[y, domain], axis=0, return_inverse=True)[1].reshape(-1)
     inner = _without_means(X.astype(np.float64), cell)
-    basis = np.linalg.svd(inner[:, ~kept], full_matrices=False)[0]
-    freedom = len(X) - cell.max() - 1 - basis.shape[1]
-    if not basis.shape[1] or freedom <= 0:
+    basis, sizes, _ = np.linalg.svd(inner[:, ~kept], full_matrices=False)
+    basis = basis[:, sizes > 1e-9 * sizes.max(initial=0.0)]  # columns may say the same
+    n_drifting, freedom = basis.shape[1], len(X) - cell.max() - 1 - basis.shape[1]
+    if not n_drifting or freedom <= 0:
         return kept
     explained = ((basis.T @ inner) ** 2).sum(0)
     rest = np.maximum((inner**2).sum(0) - explained, 1e-12)
-    follows = f.sf(explained / basis.shape[1] / (rest / freedom), basis.shape[1], freedom) < _LEVEL
-    return kept & ~follows
+    return kept & (f.sf(explained / n_drifting / (rest / freedom), n_drifting, freedom) >= _LEVEL)
 
 
-# Views that are found without a guess.
-_BY_DOMAINS = {"steady": steady_columns, "apart": columns_apart}
+_KEPT: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+    "columns": silent_columns,
+    "pixels": silent_columns,
+    "steady": lambda X, y, guess, domain: steady_columns(X, y, domain),
+    "apart": lambda X, y, guess, domain: columns_apart(X, y, domain),
+}
+"""Which parts of a row a view keeps, of labelled rows and a guess."""
