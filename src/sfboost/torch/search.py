@@ -7,7 +7,8 @@
    Every view of the rows first, on two folds; the best with one thing changed, on two folds; the four best
    on all folds. With three domains or more each of the four is also trained without some domains and scored
    there, and the worse of its two risks counts: what is unstable may be hard to learn, and the guess then
-   about something else.
+   about something else. After the views Û is guessed again, beside the best f_S; if it is another one, they
+   are tried again.
 3. Φ_U beside the best, on the joint risk, stopped where that is lowest on held-out rows.
 
 What predicts is the mean of the folds' networks. What is said about f_S was measured on rows that had no part
