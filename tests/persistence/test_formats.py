@@ -116,7 +116,9 @@ def test_a_network_saved_with_flat_parameters_has_a_plan_and_is_saved_with_it(na
     model = sfboost.load(FOLDER / f"v1-{name}.sfb")
     model.save(tmp_path / "again.sfb")
     for loaded in (network_of(model), network_of(sfboost.load(tmp_path / "again.sfb"))):
-        assert loaded.plan == Plan(steps=40, unstable_steps=40, learning_rate=0.01, precision="float32")
+        assert loaded.plan == Plan(
+            steps=40, unstable_steps=40, learning_rate=0.01, precision="float32", verbose=0
+        )
         assert (loaded.penalty, loaded.penalty_weight, loaded.random_state) == ("irm", 10.0, 0)
         assert not {"steps", "stability", "stability_weight", "l2", "precision", "evidence_"} & set(
             vars(loaded)
