@@ -62,6 +62,7 @@ lint: $(call stamp,$(EXTRAS)$(comma)dev)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/count_code.py
 
 bench: $(call stamp,$(EXTRAS)$(comma)dev)
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

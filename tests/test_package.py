@@ -1,12 +1,10 @@
 """The package as a whole: what importing it brings, and what its source never does."""
 
-import inspect
 import os
 import re
 import subprocess
 import sys
 import tomllib
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -109,35 +107,3 @@ sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "-p", "n
     extras = ("torch", "safetensors", "ray", "skops")
     done = run_without(extras, code, cwd=SOURCE.parent.parent, env=here, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
-
-
-METHOD = {
-    "sfboost": "StableFeatureSelector StreamingAdapter label_shift",
-    "sfboost.calibration": "fit_temperature reliability_curve",
-    "sfboost.marginal": "PseudoLabelStatistics combine correct_posthoc invert_confusion log_combine",
-    "sfboost.marginal.likelihood": "log_likelihood_rows",
-    "sfboost.marginal.simplex": "simplex_least_squares",
-    "sfboost.heads": "AdamLogisticRegression SoftLogisticRegression",
-    "sfboost.heads.objectives": "CrossEntropy ForwardCrossEntropy LogLikelihood",
-    "sfboost.adaptation": "adapt",
-    "sfboost.adaptation.fitting": "fit_unstable",
-    "sfboost.adaptation.guard": "Guard",
-    "sfboost.adaptation.regularisation": "cross_fit",
-    "sfboost.adaptation.uncertainty": "Uncertainty",
-    "sfboost.leakage.model": "fit_leak_model",
-    "sfboost.leakage.cells": "mixture_shares",
-    "sfboost.leakage.stress": "stress_domains",
-    "sfboost.diagnostics.performance": "confidence_based estimate_performance",
-    "sfboost.diagnostics.prediction_sets": "PredictionSets",
-    "sfboost.pooling.many": "fit_pooled_heads",
-    "sfboost.change": "change_in",
-    "sfboost.change.class_shares": "shifted",
-    "sfboost.change.prediction": "combine Expected",
-}
-
-
-@pytest.mark.parametrize("room", METHOD)
-def test_pieces_of_the_method_end_with_what_they_are_taken_from(room):
-    for name in METHOD[room].split():
-        last = inspect.getdoc(getattr(import_module(room), name)).split("\n\n")[-1]
-        assert last.startswith("References\n----------\n.. [1] "), f"{room}.{name}"
