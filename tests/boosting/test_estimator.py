@@ -112,7 +112,9 @@ class TestLifeCycle:
         ours = adapt(stable, unstable, classes=model.classes_, training=model.training_, answer="safe")
         assert ours.guard.leak_source == "training domains"
         assert ours.decision == adapted.adaptation.decision
-        np.testing.assert_allclose(ours.predict_proba(stable, unstable), adapted.predict_proba(new[0]), rtol=1e-9)
+        np.testing.assert_allclose(
+            ours.predict_proba(stable, unstable), adapted.predict_proba(new[0]), rtol=1e-9
+        )
 
     def test_a_few_labels(self, model, new):
         X, y = new
