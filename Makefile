@@ -34,9 +34,9 @@ test: $(call stamp,$(EXTRAS)$(comma)dev)
 test-long: $(call stamp,$(EXTRAS)$(comma)dev)
 	$(PYTEST) -m long $(ARGS)
 
-# Apart from the others, because tracing costs a third more; long ones too. A room is covered by its own tests; `online` is the streams' engine.
+# Apart from the others, because tracing costs a third more; long ones too. A room is covered by its own tests.
 coverage: $(call stamp,$(EXTRAS)$(comma)dev)
-	$(PYTEST) $(METHOD:%=tests/%) $(METHOD:%=src/sfboost/%) tests/boosting/test_streaming_adapter.py \
+	$(PYTEST) $(METHOD:%=tests/%) $(METHOD:%=src/sfboost/%) \
 	  $(METHOD:%=--cov=src/sfboost/%) --cov-report= $(ARGS)
 	$(BIN)/coverage report --fail-under=95
 

@@ -24,7 +24,7 @@ def test_the_gallery_lists_every_example():
 
 #: Those that need more than the core, and those that take more than a few seconds.
 NEEDS = {"own_network": "torch", "at_scale": "pyarrow"}
-LONG = {"own_network", "how_good_here", "embeddings", "at_scale", "four_hospitals", "a_stream"}
+LONG = {"own_network", "how_good_here", "embeddings", "at_scale", "four_hospitals"}
 
 
 @pytest.mark.parametrize(

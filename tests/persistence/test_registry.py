@@ -57,7 +57,6 @@ def test_every_head_and_everything_an_adaptation_holds_is_listed():
         "Learned",
         "LikelihoodSums",
         "Narrow",
-        "OnlineHead",
         "Overview",
         "Point",
         "Problem",
@@ -66,7 +65,6 @@ def test_every_head_and_everything_an_adaptation_holds_is_listed():
         "Stack",
         "StressDomain",
         "StressTable",
-        "Watch",
         "Whitening",
         "Yardstick",
     ]

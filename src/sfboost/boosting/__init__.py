@@ -16,7 +16,6 @@ from sfboost.boosting.evaluation import adapted_scorer
 from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import DomainEvaluation, DomainScores
 from sfboost.boosting.sets import calibrate_sets
-from sfboost.boosting.streaming_adapter import Event, StreamingAdapter
 
 __all__ = [
     "METRICS",
@@ -27,10 +26,8 @@ __all__ = [
     "DomainOverview",
     "DomainScores",
     "DomainSummary",
-    "Event",
     "HeldOutCalibration",
     "StableFeatureBoosting",
-    "StreamingAdapter",
     "adapt",
     "adapted_scorer",
     "calibrate_sets",

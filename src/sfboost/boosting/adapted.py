@@ -54,13 +54,9 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         Of the candidate answers.
     answers_ : dict of str to array of shape (n, K), or None
         What every candidate says of the rows that were adapted to. Not kept in files.
-    event_ : Event or None
-        What the last batch did, after `update`. Not kept in files.
     """
 
     answers_: dict[str, FloatArray] | None = None
-    event_: Any = None
-    _stream: Any = None
 
     def __init__(
         self,
@@ -95,23 +91,6 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         A new domain is for `model.adapt`.
         """
         return self
-
-    def update(self, X: Any, *, name: Any = None, age: float = 0.0) -> AdaptedClassifier:
-        """The classifier after one more batch of its domain; this one stays as it is. No row is kept.
-
-        Nothing is forgotten, so that all batches count alike. Each is watched for a change against those
-        before it, and `event_` says what came of it. With a `name`, a batch that comes again is left out; a
-        late one (`age` > 0) is not watched. For forgetting, and for another rate of false alarms than one in
-        365 batches, use `StreamingAdapter`. Saved and loaded it goes on from what was learned, without the
-        names and what is watched.
-        """
-        from sfboost.boosting.streaming_adapter import StreamingAdapter  # it hands out objects of this class
-
-        stream = StreamingAdapter(self) if self._stream is None else self._stream.copy()
-        event = stream.update(X, name=name, age=age)
-        after: AdaptedClassifier = stream.adapted
-        after._stream, after.event_ = stream, event
-        return after
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of `predict_proba`."""
