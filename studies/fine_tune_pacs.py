@@ -4,7 +4,7 @@
     python studies/fine_tune_pacs.py --resnet resnet18.safetensors ...
 
 What lies below the last block is frozen: its maps are computed once and kept in --out. The last block, which
-is trained with the heads, reads them. Batch norm keeps its statistics. Needs PACS (`sfboost data show pacs`).
+is trained with the heads, reads them. Batch norm keeps its statistics. Needs PACS.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from torch import Tensor, nn
 
 from sfboost.adaptation import Settings
 from sfboost.datasets.images import decode_all
-from sfboost.lab.baselines.contract import LabelledRows
-from sfboost.lab.baselines.embeddings import SFBComponents
-from sfboost.lab.baselines.learned.generalisation import ERMTrainer
-from sfboost.lab.datasets import load
 from sfboost.torch import Plan, SFBClassifier
 from sfboost.torch.efficientnet import EfficientNetLite0
 from sfboost.torch.resnet import ResNet18
+from sfboost_lab.baselines.contract import LabelledRows
+from sfboost_lab.baselines.embeddings import SFBComponents
+from sfboost_lab.baselines.learned.generalisation import ERMTrainer
+from sfboost_lab.datasets import load
 
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
 

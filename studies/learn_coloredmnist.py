@@ -19,9 +19,9 @@ import torch
 
 from sfboost import Settings, Training, adapt
 from sfboost.heads import AdamLogisticRegression
-from sfboost.lab.datasets import load
 from sfboost.leakage.model import LeakRefusedError
 from sfboost.torch import Plan, SFBClassifier
+from sfboost_lab.datasets import load
 
 PLAN = Plan(
     dropout=0.2,

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
-from sfboost.lab.datasets import load
-from sfboost.lab.experiments.origin import origin
 from sfboost.torch import Plan, SFBClassifier
+from sfboost_lab.datasets import load
+from sfboost_lab.experiments.origin import origin
 
 AGREEMENTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
 #: The search was built while looking at such figures.

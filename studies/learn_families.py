@@ -22,9 +22,9 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
-from sfboost.lab.datasets import load
-from sfboost.lab.experiments.origin import origin
 from sfboost.torch import Plan, SFBClassifier
+from sfboost_lab.datasets import load
+from sfboost_lab.experiments.origin import origin
 
 #: Family → data set, its options, and whether the last class is rare.
 FAMILIES: dict[str, tuple[str, dict[str, Any], bool]] = {

@@ -25,12 +25,12 @@ from torch import nn
 
 from sfboost import StableFeatureBoosting
 from sfboost.datasets.features import EfficientNetFeatures
-from sfboost.lab.baselines import ADAPTERS, TRAINERS
-from sfboost.lab.baselines.contract import LabelledRows
-from sfboost.lab.datasets import load
-from sfboost.lab.datasets.picture_features import with_features
-from sfboost.lab.experiments.origin import origin
 from sfboost.torch import Plan, SFBClassifier
+from sfboost_lab.baselines import ADAPTERS, TRAINERS
+from sfboost_lab.baselines.contract import LabelledRows
+from sfboost_lab.datasets import load
+from sfboost_lab.datasets.picture_features import with_features
+from sfboost_lab.experiments.origin import origin
 
 STYLES = ("photo", "art_painting", "cartoon", "sketch")
 #: What was found with labels of these styles in view, as tables call it.

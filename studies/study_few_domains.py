@@ -18,7 +18,7 @@ import pandas as pd
 
 from sfboost import StableFeatureBoosting
 from sfboost.boosting import performance_without_labels
-from sfboost.lab.datasets import load
+from sfboost_lab.datasets import load
 
 TABLES = ("amazon_reviews", "heart_disease", "impact", "tv16", "gusto")
 MOST_ROWS = 2000

@@ -30,8 +30,8 @@ from sfboost.datasets import colored_digits
 from sfboost.diagnostics import domain_leak, training_leak
 from sfboost.diagnostics.feasibility import feasibility
 from sfboost.diagnostics.linearity import linearity_test
-from sfboost.lab.testing import Dials, random_dials, simulate
 from sfboost.marginal import PseudoLabelStatistics, log_combine
+from sfboost_lab.testing import Dials, random_dials, simulate
 
 COVERED = (300, 1000, 20_000)
 SCENARIOS = ("none", "training and new", "new only", "two-valued none", "two-valued new only")

@@ -2,7 +2,7 @@
 
     python studies/study_independence.py --out results      # 100 seeds; a quarter of an hour on two cores
 
-Trains SFB (paper) in turns as `sfboost reproduce synthetic` does, with the same seeds, rows and λ_S, but
+Trains SFB (paper) in turns as `sfboost-lab reproduce synthetic` does, with the same seeds, rows and λ_S, but
 with λ_C = 0, and puts it beside the committed records with λ_C = 1. λ_S is chosen on the validation
 domain for each seed. It can be stopped and goes on where it was.
 """
@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from sfboost.lab.experiments.committed import committed_records
-from sfboost.lab.experiments.engines import make_engine
-from sfboost.lab.experiments.rules import VALIDATION_DOMAIN
-from sfboost.lab.experiments.run import Run
-from sfboost.lab.experiments.small_nets import blocks
-from sfboost.lab.experiments.sweep import sweep
-from sfboost.lab.experiments.synthetic import ALL_STEPS, COLUMNS, DATASETS, NAME, TRAININGS, make_group
-from sfboost.lab.experiments.tables import Row, make_table, paired_table
+from sfboost_lab.experiments.committed import committed_records
+from sfboost_lab.experiments.engines import make_engine
+from sfboost_lab.experiments.rules import VALIDATION_DOMAIN
+from sfboost_lab.experiments.run import Run
+from sfboost_lab.experiments.small_nets import blocks
+from sfboost_lab.experiments.sweep import sweep
+from sfboost_lab.experiments.synthetic import ALL_STEPS, COLUMNS, DATASETS, NAME, TRAININGS, make_group
+from sfboost_lab.experiments.tables import Row, make_table, paired_table
 
 IN_TURNS = TRAININGS[0]
 WEIGHTS = (0.0, 1.0)

@@ -2,7 +2,7 @@
 
     python studies/study_labels.py --out labels.jsonl [--tables heart_disease] [--learner boosting] [--most 4]
 
-Rows, kinds of change and models are those of `sfboost reproduce shifts`. In each new domain some rows, drawn
+Rows, changes and models are those of `sfboost-lab reproduce shifts`. In each new domain some rows, drawn
 without regard to their class, are given their labels, five times; all other rows are scored. Finished domains
 are in the file and are not done again. Prints means over the domains of each table.
 """
@@ -10,8 +10,8 @@ are in the file and are not done again. Prints means over the domains of each ta
 import numpy as np
 import pandas as pd
 
-from sfboost.lab.experiments.shifts import suite
-from sfboost.lab.experiments.shifts.study import line, study_tables
+from sfboost_lab.experiments.shifts import suite
+from sfboost_lab.experiments.shifts.study import line, study_tables
 
 KINDS = ("as is", "all mirrored", "shares moved")
 COUNTS, DRAWS = (0, 10, 20, 40), 5

@@ -2,7 +2,7 @@
 
     python studies/study_metric.py --out metric.jsonl [--tables heart_disease] [--learner boosting] [--most 4]
 
-Rows, kinds of change and models are those of `sfboost reproduce shifts`. Each metric has a model of its own,
+Rows, changes and models are those of `sfboost-lab reproduce shifts`. Each metric has a model of its own,
 `Settings(metric=...)`; its answer is scored by that metric, and so is the answer of a model without one.
 Finished domains are in the file and are not done again. Prints means over the domains of each table.
 """
@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sfboost import Settings
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import score_predictions
-from sfboost.lab.experiments.shifts import suite
-from sfboost.lab.experiments.shifts.study import line, study_tables
+from sfboost_lab.experiments.shifts import suite
+from sfboost_lab.experiments.shifts.study import line, study_tables
 
 METRICS = ("accuracy", "balanced_accuracy", "auroc", "log_loss")
 HARD = ("strongest mirrored", "all mirrored", "strongest shuffled", "all shuffled")

@@ -2,7 +2,7 @@
 
     python studies/study_performance.py --out scores.jsonl [--tables heart_disease] [--most 4] [--no-sets]
 
-Rows, kinds of change and models are those of `sfboost reproduce shifts` (logistic learner, all own domains).
+Rows, changes and models are those of `sfboost-lab reproduce shifts` (logistic learner, all own domains).
 For the stable, the pooled and the chosen answer in every new domain, as it is and after each kind of change:
 the truth, and what is estimated without labels: by confidence-based estimation (CBPE), which takes each
 answer's own probabilities at their word, and by `performance_without_labels` in its two ways, labels from the
@@ -22,7 +22,7 @@ import pandas as pd
 
 from sfboost.boosting import performance_without_labels, score_predictions
 from sfboost.diagnostics import Performance, confidence_based
-from sfboost.lab.experiments.shifts import suite
+from sfboost_lab.experiments.shifts import suite
 
 SCORES = ("accuracy", "balanced_accuracy", "auroc", "log_loss")
 COVERAGE = 0.9

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from sfboost.lab.experiments import ablations, cmnist_shared, synthetic
-from sfboost.lab.experiments.committed import committed_records
-from sfboost.lab.experiments.frozen_features import rows as picture_rows
-from sfboost.lab.experiments.pacs import columns
-from sfboost.lab.experiments.rules import LEAVE_ONE_OUT, VALIDATION_DOMAIN
-from sfboost.lab.experiments.tables import chosen_records, make_table
+from sfboost_lab.experiments import ablations, cmnist_shared, synthetic
+from sfboost_lab.experiments.committed import committed_records
+from sfboost_lab.experiments.frozen_features import rows as picture_rows
+from sfboost_lab.experiments.pacs import columns
+from sfboost_lab.experiments.rules import LEAVE_ONE_OUT, VALIDATION_DOMAIN
+from sfboost_lab.experiments.tables import chosen_records, make_table
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
     SFBOOST_DATA=... python studies/study_rounds.py --out results
 
-Features of SFB (paper) with the published steps, with the short schedule, and ours (`sfboost reproduce
+Features of SFB (paper) with the published steps, with the short schedule, and ours (`sfboost-lab reproduce
 cmnist` leaves the trained f_S in the same folder; without it they are trained, some minutes each). The
 head is that of Algorithm 1: restarted in each round, corrected in the first. For every setting: accuracy
 on held-out rows of the training domains after three rounds, by which the experiments choose, and accuracy
@@ -20,14 +20,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from sfboost.lab.baselines.paper import SFBPaper, SFBPaperAsIs
-from sfboost.lab.baselines.sfb import outputs_of
-from sfboost.lab.experiments.cache import Cache
-from sfboost.lab.experiments.cmnist_shared import SHORT_IRM, STEADY_IRM, UNSTABLE, group, models, rows_of
-from sfboost.lab.experiments.grouped_runs import Session
-from sfboost.lab.experiments.measuring import fit_by_contract
-from sfboost.lab.experiments.run import Run
-from sfboost.lab.experiments.two_stage import beside, fit_beside
+from sfboost_lab.baselines.paper import SFBPaper, SFBPaperAsIs
+from sfboost_lab.baselines.sfb import outputs_of
+from sfboost_lab.experiments.cache import Cache
+from sfboost_lab.experiments.cmnist_shared import SHORT_IRM, STEADY_IRM, UNSTABLE, group, models, rows_of
+from sfboost_lab.experiments.grouped_runs import Session
+from sfboost_lab.experiments.measuring import fit_by_contract
+from sfboost_lab.experiments.run import Run
+from sfboost_lab.experiments.two_stage import beside, fit_beside
 
 _HELD, _TEST = ("held/train-0.9", "held/train-0.8"), "test-0.1"
 _ROUNDS = range(1, 6)

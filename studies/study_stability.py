@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from sfboost import AdaptationWarning, StableFeatureBoosting
-from sfboost.lab.testing import Dials, simulate
+from sfboost_lab.testing import Dials, simulate
 
 STABLE_WINE = (10, 7)  # alcohol, density
 UNSTABLE_WINE = (1, 3, 4, 5, 6)

@@ -14,9 +14,9 @@ import argparse
 
 import torch
 
-from sfboost.lab.baselines import TRAINERS
-from sfboost.lab.baselines.contract import LabelledRows
-from sfboost.lab.datasets import load
+from sfboost_lab.baselines import TRAINERS
+from sfboost_lab.baselines.contract import LabelledRows
+from sfboost_lab.datasets import load
 
 _DOMAINS = ("test-0.9", "test-0.5", "test-0.1")
 #: Weights, or for GroupDRO step sizes, of the published sweeps.

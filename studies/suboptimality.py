@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sfboost.lab.theory import nearly_complementary, suboptimality
+from sfboost_lab.theory import nearly_complementary, suboptimality
 
 if __name__ == "__main__":
     rng = np.random.default_rng(0)

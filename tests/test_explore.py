@@ -9,8 +9,8 @@ import pytest
 from chromium import Chromium, find_chromium
 from scipy.stats import binom
 
-from sfboost.lab.theory import FiniteJoint, recover
 from sfboost.marginal import combine
+from sfboost_lab.theory import FiniteJoint, recover
 
 pytestmark = pytest.mark.browser
 PAGE = Path(__file__).parents[1] / "docs" / "explore.html"

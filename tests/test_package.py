@@ -31,7 +31,7 @@ print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper").deci
 
 
 def test_importing_brings_neither_pandas_nor_torch():
-    code = "import sys, sfboost; print(sorted({'pandas', 'torch', 'sfboost.lab'} & set(sys.modules)))"
+    code = "import sys, sfboost; print(sorted({'pandas', 'torch', 'sfboost_lab'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

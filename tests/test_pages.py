@@ -29,9 +29,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from sfboost.cli.app import app
+from sfboost_lab.commands.app import app as lab_app
 
+APPS = {"sfboost": app, "sfboost-lab": lab_app}
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "lab" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 LANGUAGES = {"python", "console", "text", "toml"}
 #: How many blocks say that they are not run: one more needs a reason in its page, and a change here.
 NOT_RUN = 8
@@ -154,8 +161,8 @@ def run_console(text, where):
     for part in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
         command, _, expected = part.partition("\n")
         words = shlex.split(command, comments=True)
-        assert words[0] == "sfboost", f"{where}: only sfboost commands are run; say why `{command}` is not"
-        done = CliRunner().invoke(app, words[1:])
+        assert words[0] in APPS, f"{where}: only our own commands are run; say why `{command}` is not"
+        done = CliRunner().invoke(APPS[words[0]], words[1:])
         printed = (done.stdout if done.exit_code != 2 else done.stderr).splitlines()
         if done.exit_code not in (0, 2):
             printed.append(f"[exit code {done.exit_code}]")
@@ -221,20 +228,22 @@ def commands_that_are_not_run():
     """Words of every sfboost command in a block that says why it is not run."""
     for page in PAGES:
         for block in (block for block in blocks(page) if block.why):
-            for command in re.findall(r"^\$ (sfboost .*)$", block.text.replace("\\\n", " "), re.MULTILINE):
-                yield shlex.split(command, comments=True)[1:]
+            for command in re.findall(
+                r"^\$ (sfboost(?:-lab)? .*)$", block.text.replace("\\\n", " "), re.MULTILINE
+            ):
+                yield shlex.split(command, comments=True)
 
 
 @pytest.mark.parametrize("words", list(commands_that_are_not_run()), ids=lambda words: " ".join(words)[:60])
 def test_a_command_that_is_not_run_is_one_that_could_be(words):
     """Its name and options exist, and what it names in this repository is there."""
-    command, context = get_command(app), None
+    command, context, words = get_command(APPS[words[0]]), None, words[1:]
     while hasattr(command, "resolve_command"):
         context = command.make_context(command.name or "sfboost", words, parent=context)
         _, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
     command.make_context(command.name, list(words), parent=context)
     assert [
-        word for word in words if word.startswith(("src/", "records/")) and not (ROOT / word).exists()
+        word for word in words if word.startswith(("src/", "records/", "lab/")) and not (ROOT / word).exists()
     ] == []
 
 
@@ -242,7 +251,7 @@ def test_a_command_that_is_not_run_is_one_that_could_be(words):
 def test_no_command_stands_outside_a_block(page):
     """An indented command would not be run."""
     text = _FENCE.sub("", page.read_text(encoding="utf-8"))
-    assert re.findall(r"^ {4,}(?:sfboost|make|pip|python) .*$", text, re.MULTILINE) == []
+    assert re.findall(r"^ {4,}(?:sfboost|sfboost-lab|make|pip|python) .*$", text, re.MULTILINE) == []
 
 
 @pytest.mark.long

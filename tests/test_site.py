@@ -140,9 +140,9 @@ def test_tables_of_the_pages_name_all_that_the_registries_have():
     from sfboost.answers.choosing import WORDS
     from sfboost.cli.app import app
     from sfboost.diagnostics import CHECKS
-    from sfboost.lab.baselines import ADAPTERS, TRAINERS
-    from sfboost.lab.datasets import names
-    from sfboost.lab.experiments.shifts.kinds import KINDS
+    from sfboost_lab.baselines import ADAPTERS, TRAINERS
+    from sfboost_lab.datasets import names
+    from sfboost_lab.experiments.shifts.kinds import KINDS
 
     commands = typer.main.get_command(app).commands
     registries = {

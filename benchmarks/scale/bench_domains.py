@@ -144,7 +144,7 @@ def best(n_domains: int, n_classes: int, rare: float | None) -> None:
 
 def eicu(unstable: list[str]) -> None:
     """Half of the hospitals train; the others are new, all at once. Labels score and nothing else."""
-    from sfboost.lab.datasets.eicu import SPLIT, _stays
+    from sfboost_lab.datasets.eicu import SPLIT, _stays
 
     table = _stays(None).rename(columns={"hospitalid": "hospital"}).dropna(subset=["hospital"])
     names = np.array(sorted(table["hospital"].unique()))

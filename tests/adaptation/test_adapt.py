@@ -15,7 +15,7 @@ from sfboost import Settings
 from sfboost.adaptation import CORRECTIONS, adapt
 from sfboost.adaptation.decision import unwarned
 from sfboost.heads import SoftLabelClassifier, SoftLogisticRegression
-from sfboost.lab.theory import anticausal
+from sfboost_lab.theory import anticausal
 
 
 def stable_of(X):

@@ -14,8 +14,8 @@ from sfboost.adaptation.scores import METRICS, Yardstick
 from sfboost.adaptation.settings import resolve
 from sfboost.diagnostics import training_leak
 from sfboost.heads import SoftLogisticRegression
-from sfboost.lab.testing import Dials, random_dials, simulate
 from sfboost.marginal import log_combine
+from sfboost_lab.testing import Dials, random_dials, simulate
 
 
 @pytest.fixture(scope="module")

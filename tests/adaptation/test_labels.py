@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from sfboost import AdaptationWarning, Settings
 from sfboost.adaptation import adapt
 from sfboost.adaptation.checks import check_known_labels
-from sfboost.lab.theory import anticausal
+from sfboost_lab.theory import anticausal
 
 
 def test_no_known_label_is_no_label():

@@ -7,7 +7,7 @@ import pytest
 
 import sfboost
 from sfboost import AdaptationRefused, AdaptationWarning, Training
-from sfboost.lab.testing import Dials, simulate
+from sfboost_lab.testing import Dials, simulate
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfboost import AdaptedClassifier, Settings, StableFeatureBoosting, adapt, adapted_scorer
 from sfboost.adaptation.decision import AdaptationRefused, AdaptationWarning
-from sfboost.lab.testing import Dials, simulate
+from sfboost_lab.testing import Dials, simulate
 
 # Many facts here need one domain alone; that this is said has a test of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:sample_domain was not given")

@@ -96,8 +96,8 @@ def test_labels_that_are_none_are_told_in_a_sentence(
 @pytest.mark.data
 @pytest.mark.skipif(not os.environ.get("SFBOOST_DATA"), reason="SFBOOST_DATA is not set")
 def test_forty_labels_help_in_a_real_hospital(sfboost, tmp_path):
-    from sfboost.lab.datasets import load
-    from sfboost.lab.datasets.heart_disease import CODES, STABLE
+    from sfboost_lab.datasets import load
+    from sfboost_lab.datasets.heart_disease import CODES, STABLE
 
     heart = load("heart_disease", test="cleveland")
     parts = [heart.domain(name) for name in (*heart.train, *heart.test)]

@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from sfboost.datasets import table_view
-from sfboost.lab.datasets import load
+from sfboost_lab.datasets import load
 
 
 def test_eleven_test_domains_from_agreement_one_to_zero():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sfboost.datasets import Dataset, Domain
-from sfboost.lab.datasets import find, load, names
+from sfboost_lab.datasets import find, load, names
 
 
 def domain(name, n=3):

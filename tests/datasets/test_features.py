@@ -3,8 +3,8 @@ import pytest
 
 from sfboost.datasets import features
 from sfboost.datasets.features import EfficientNetFeatures, extract
-from sfboost.lab.datasets import load
-from sfboost.lab.datasets.picture_features import with_features
+from sfboost_lab.datasets import load
+from sfboost_lab.datasets.picture_features import with_features
 
 pytest.importorskip("PIL", reason="pictures need pillow: pip install 'sfboost[data]'")
 pytest.importorskip(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sfboost.datasets import image_folder
-from sfboost.lab.datasets import load
-from sfboost.lab.datasets.archives import UnsafeArchiveError
-from sfboost.lab.datasets.sources import MissingDataError
+from sfboost_lab.datasets import load
+from sfboost_lab.datasets.archives import UnsafeArchiveError
+from sfboost_lab.datasets.sources import MissingDataError
 
 pytest.importorskip("PIL", reason="pictures need pillow: pip install 'sfboost[data]'")
 pytestmark = pytest.mark.usefixtures("no_data")

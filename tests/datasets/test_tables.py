@@ -6,7 +6,7 @@ import pytest
 from sfboost.datasets import encode as encode_loudly
 from sfboost.datasets import from_table
 from sfboost.encoding import Encoder, EncodingWarning
-from sfboost.lab.datasets import load
+from sfboost_lab.datasets import load
 
 pd = pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
 

@@ -32,7 +32,7 @@ from sfboost.diagnostics.moments import holm, zero_mean_test
 from sfboost.diagnostics.prior import check_prior_drift
 from sfboost.diagnostics.stability import check_stability
 from sfboost.diagnostics.support import check_support
-from sfboost.lab.testing import Dials, simulate
+from sfboost_lab.testing import Dials, simulate
 
 
 def inputs(dials, seed=0, stable=lambda f: f):

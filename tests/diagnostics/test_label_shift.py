@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfboost import AdaptationWarning, Settings, StableFeatureBoosting, Training, adapt
-from sfboost.lab.testing import Dials, simulate
+from sfboost_lab.testing import Dials, simulate
 
 
 def scores(problem):

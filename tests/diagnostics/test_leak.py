@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sfboost import StableFeatureBoosting
 from sfboost.diagnostics import DomainLeak, domain_leak, training_leak
-from sfboost.lab.testing import Dials, simulate
+from sfboost_lab.testing import Dials, simulate
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import pytest
 
 from sfboost.boosting.metrics import score_predictions
 from sfboost.diagnostics.performance import confidence_based, estimate_performance
-from sfboost.lab.theory import FiniteJoint
 from sfboost.marginal import combine
+from sfboost_lab.theory import FiniteJoint
 
 EVEN = np.array([0.5, 0.5])
 LAWS = {

@@ -9,7 +9,7 @@ import pytest
 
 from sfboost import StableFeatureBoosting
 from sfboost.diagnostics import CHECKS, VERDICTS, diagnose, make_new_rows, make_training_rows
-from sfboost.lab.testing import Dials, simulate
+from sfboost_lab.testing import Dials, simulate
 
 
 @pytest.fixture(scope="module")

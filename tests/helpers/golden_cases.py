@@ -326,10 +326,10 @@ KEPT = (
 
 
 def _tables(*names):
-    """Digests of the tables, every digit of every number; `sfboost results export NAME -f csv` shows them."""
-    from sfboost.lab.experiments.committed import committed_records
-    from sfboost.lab.experiments.registry import EXPERIMENTS
-    from sfboost.lab.experiments.rendering import to_csv
+    """Digests of the tables, every digit; `sfboost-lab results export NAME -f csv` shows them."""
+    from sfboost_lab.experiments.committed import committed_records
+    from sfboost_lab.experiments.registry import EXPERIMENTS
+    from sfboost_lab.experiments.rendering import to_csv
 
     found, read = {}, cache(committed_records)
     for name in names:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from sfboost.lab.testing import SimulatedDomain
-from sfboost.lab.theory import EXAMPLES, FiniteJoint
+from sfboost_lab.testing import SimulatedDomain
+from sfboost_lab.theory import EXAMPLES, FiniteJoint
 
 
 def mutual_information(joint):

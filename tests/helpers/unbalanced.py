@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from joints import normalise
 
-from sfboost.lab.theory import FiniteJoint
+from sfboost_lab.theory import FiniteJoint
 
 #: Class shares by name: 5, 10 and 20 % positives, and a skewed K = 3 and K = 5.
 PRIORS = {

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from sfboost import Settings, adapt
-from sfboost.lab.baselines import ADAPTERS
-from sfboost.lab.baselines.columns import ColumnSFB
-from sfboost.lab.baselines.contract import LabelledRows
-from sfboost.lab.datasets import load
 from sfboost.leakage.cells import mixture_shares
 from sfboost.leakage.model import LeakRefusedError, choose_cells, fit_leak_model, flattening_gain
+from sfboost_lab.baselines import ADAPTERS
+from sfboost_lab.baselines.columns import ColumnSFB
+from sfboost_lab.baselines.contract import LabelledRows
+from sfboost_lab.datasets import load
 
 
 def _draw(rng, agreement, *, n=8000, leak=2.0, noise=0.0):

@@ -7,15 +7,6 @@ from hypothesis import strategies as st
 from joints import joints, mutual_information, normalise
 
 from sfboost.heads.objectives import LogLikelihood
-from sfboost.lab.theory import (
-    FiniteJoint,
-    anticausal,
-    copy_of_unstable,
-    independent_label,
-    product,
-    product_of_complement,
-    xor,
-)
 from sfboost.marginal import (
     PseudoLabelStatistics,
     combine,
@@ -24,6 +15,15 @@ from sfboost.marginal import (
     log_likelihood_rows,
     log_weights,
     posterior,
+)
+from sfboost_lab.theory import (
+    FiniteJoint,
+    anticausal,
+    copy_of_unstable,
+    independent_label,
+    product,
+    product_of_complement,
+    xor,
 )
 
 

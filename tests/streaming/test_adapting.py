@@ -10,11 +10,11 @@ import pytest
 
 from sfboost import StableFeatureBoosting
 from sfboost.heads import AdamLogisticRegression
-from sfboost.lab.testing import Dials, simulate
 from sfboost.streaming import adapt_stream, find_blocks
 from sfboost.streaming.blocks import count_rows
 from sfboost.streaming.packing import pack, unpack
 from sfboost.streaming.rows import Look
+from sfboost_lab.testing import Dials, simulate
 
 
 def differs(hospital, source, **options):

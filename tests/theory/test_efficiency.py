@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfboost.lab.theory import FiniteJoint, anticausal
 from sfboost.marginal import PseudoLabelStatistics, log_weights
 from sfboost.theory import cell_efficiency, rows_needed
+from sfboost_lab.theory import FiniteJoint, anticausal
 
 ESTIMATORS = ("likelihood", "posthoc", "sampled", "labels")
 

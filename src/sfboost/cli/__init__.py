@@ -7,9 +7,10 @@ import os
 import sys
 
 from sfboost.cli.interruption import INTERRUPTED, Interrupted, catch_signals, was_interrupted
+from sfboost.registry import import_named
 
 
-def main() -> None:
+def main(app: str = "sfboost.cli.app:app") -> None:
     """Run the command, or say which extra it needs."""
     try:
         catch_signals()
@@ -17,9 +18,7 @@ def main() -> None:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # a letter that the terminal does not have is no error
                 stream.reconfigure(errors="backslashreplace")
-        from sfboost.cli.app import app
-
-        app()
+        import_named(app)()
     except KeyboardInterrupt as stop:
         _leave(stop.code if isinstance(stop, Interrupted) else INTERRUPTED)
     except ModuleNotFoundError as error:

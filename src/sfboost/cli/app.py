@@ -1,10 +1,11 @@
 """The commands, joined: a new one is one file and one line here.
 
-A command is imported when it is run: `--help` and `--version` bring neither scikit-learn nor the laboratory.
+A command is imported when it is run: `--help` and `--version` do not bring scikit-learn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -16,48 +17,52 @@ from sfboost.cli.boundary import Boundary
 from sfboost.cli.console import EXIT_CODES, say
 from sfboost.registry import import_named
 
-#: Name → "module:function" of `sfboost` (or a group of commands), and what the list of commands says of it.
+#: Name → "module:function" (or a group of commands), and what the list of commands says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("cli.run:run", "Fit to TRAIN, adapt to NEW, predict NEW, and write the report."),
-    "fit": ("cli.fit:fit", "Fit the stable predictor to labelled domains and save it."),
-    "adapt": ("cli.adapt:adapt", "Adapt a model to the unlabelled rows of one new domain."),
-    "predict": ("cli.predict:predict", "Predict rows, a batch at a time."),
-    "evaluate": ("cli.evaluate:evaluate", "Let each training domain play the new one, labels hidden."),
-    "check": ("cli.check:check", "Look at the assumptions, one verdict each."),
-    "explain": ("cli.explain:explain", "Say why one row is predicted as it is."),
-    "info": ("cli.info:info", "Say what is in a model file."),
-    "export": ("cli.export:export", "Write a linear model for other tools: ONNX, or plain JSON."),
-    "demo": ("cli.demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
-    "features": ("cli.features:features", "Turn a folder of pictures into a table of a network's features."),
-    "compare": ("lab.commands.compare:compare", "Compare methods on a table of yours, each domain left out."),
-    "data": ("lab.commands.data:app", "Data sets: list, show, fetch, path, export."),
-    "reproduce": ("lab.commands.reproduce:reproduce", "Run the paper's experiments."),
-    "results": ("lab.commands.results:app", "Results: show, export, pack, check."),
+    "run": ("sfboost.cli.run:run", "Fit to TRAIN, adapt to NEW, predict NEW, and write the report."),
+    "fit": ("sfboost.cli.fit:fit", "Fit the stable predictor to labelled domains and save it."),
+    "adapt": ("sfboost.cli.adapt:adapt", "Adapt a model to the unlabelled rows of one new domain."),
+    "predict": ("sfboost.cli.predict:predict", "Predict rows, a batch at a time."),
+    "evaluate": (
+        "sfboost.cli.evaluate:evaluate",
+        "Let each training domain play the new one, labels hidden.",
+    ),
+    "check": ("sfboost.cli.check:check", "Look at the assumptions, one verdict each."),
+    "explain": ("sfboost.cli.explain:explain", "Say why one row is predicted as it is."),
+    "info": ("sfboost.cli.info:info", "Say what is in a model file."),
+    "export": ("sfboost.cli.export:export", "Write a linear model for other tools: ONNX, or plain JSON."),
+    "demo": ("sfboost.cli.demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
+    "features": (
+        "sfboost.cli.features:features",
+        "Turn a folder of pictures into a table of a network's features.",
+    ),
 }
 # Commands of the table user, whose exit codes a script wants to know.
 _TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain", "info", "export")
 
 
 class Commands(Boundary):
-    """The list is read from `COMMANDS`; a command itself is imported when it is asked for."""
+    """The list is read from `listed`; a command itself is imported when it is asked for."""
+
+    listed = COMMANDS
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names, in the order in which they are shown."""
-        return list(COMMANDS)
+        return list(self.listed)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A name and its summary: all that the list of commands shows."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.listed:
             return None
         stub = typer.Typer(add_completion=False, rich_markup_mode=None)
-        stub.command(cmd_name, help=COMMANDS[cmd_name][1])(_nothing)
+        stub.command(cmd_name, help=self.listed[cmd_name][1])(_nothing)
         return get_command(stub)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is to run, in full."""
-        if args and args[0] in COMMANDS:
-            return args[0], load_command(args[0]), args[1:]
-        near = get_close_matches(args[0], COMMANDS, n=1) if args else []
+        if args and args[0] in self.listed:
+            return args[0], load_command(args[0], self.listed), args[1:]
+        near = get_close_matches(args[0], self.listed, n=1) if args else []
         if near:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
@@ -67,7 +72,7 @@ def _nothing() -> None:
     """Stand in for a command that is not imported."""
 
 
-def load_command(name: str) -> Any:
+def load_command(name: str, commands: Mapping[str, tuple[str, str]] = COMMANDS) -> Any:
     """Import a command.
 
     Examples
@@ -75,7 +80,7 @@ def load_command(name: str) -> Any:
     >>> load_command("fit").name
     'fit'
     """
-    found = import_named(f"sfboost.{COMMANDS[name][0]}")
+    found = import_named(commands[name][0])
     if not isinstance(found, typer.Typer):
         made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         made.command(name, epilog=EXIT_CODES if name in _TELLS_CODES else None)(found)
@@ -91,7 +96,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # a narrow column of rich cuts names of options
-    epilog=EXIT_CODES,
+    epilog=f"{EXIT_CODES} Methods compared on a table of yours: sfboost-lab compare, of a checkout.",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

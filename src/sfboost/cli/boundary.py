@@ -21,13 +21,15 @@ from sfboost.whole_files import Placement, watch_placements
 class Boundary(TyperGroup):
     """The whole command. All that it says on its way out goes through `console`, as everything does."""
 
+    program = "sfboost"
+
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         """Run one command and end the process."""
         with watch_placements() as placed:
             try:
-                code = self._run(sys.argv[1:] if args is None else list(args), prog_name or "sfboost")
+                code = self._run(sys.argv[1:] if args is None else list(args), prog_name or self.program)
                 let_go()
             except KeyboardInterrupt as stop:
                 complain(farewell(placed, getattr(stop, "kept", None)))
@@ -37,7 +39,7 @@ class Boundary(TyperGroup):
     def _run(self, args: list[str], name: str) -> int:
         try:
             # The report says by which command it was made.
-            with self.make_context(name, args, obj=shlex.join(["sfboost", *args])) as context:
+            with self.make_context(name, args, obj=shlex.join([self.program, *args])) as context:
                 self.invoke(context)
                 sys.stdout.flush()
         except typer.Exit as end:

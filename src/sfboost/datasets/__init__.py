@@ -1,7 +1,7 @@
 """Data of one's own and the bundled digits: named domains of (X, y).
 
 Importing this package imports neither torch nor pandas nor pillow; a loader imports what it needs.
-Other data sets are found by name in `sfboost.lab.datasets`.
+Other data sets are found by name in `sfboost_lab.datasets`.
 """
 
 from sfboost.datasets.colored_digits import colored_digits

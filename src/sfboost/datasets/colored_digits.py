@@ -56,7 +56,7 @@ def colored_digits(
 
     Examples
     --------
-    >>> from sfboost.lab.datasets import load
+    >>> from sfboost_lab.datasets import load
     >>> load("colored_digits").domain("train-0.9").X.shape
     (500, 2, 8, 8)
     """

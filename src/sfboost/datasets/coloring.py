@@ -135,7 +135,7 @@ def table_view(dataset: Dataset) -> Dataset:
     Examples
     --------
     >>> from sfboost.datasets import table_view
-    >>> from sfboost.lab.datasets import load
+    >>> from sfboost_lab.datasets import load
     >>> table = table_view(load("colored_digits"))
     >>> table.domain("train-0.9").X.shape
     (500, 66)
@@ -169,7 +169,7 @@ def choose_view(dataset: Dataset, view: str) -> Dataset:
 
     Examples
     --------
-    >>> from sfboost.lab.datasets import load
+    >>> from sfboost_lab.datasets import load
     >>> from sfboost.datasets.coloring import choose_view
     >>> choose_view(load("colored_digits"), "images").domain("test-0.5").X.shape
     (597, 2, 8, 8)

@@ -90,7 +90,7 @@ class Dataset:
 
     Examples
     --------
-    >>> from sfboost.lab.datasets import load
+    >>> from sfboost_lab.datasets import load
     >>> digits = load("colored_digits", view="table")
     >>> digits.train
     ('train-0.9', 'train-0.8')

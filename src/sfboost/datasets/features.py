@@ -137,7 +137,7 @@ def extract(
 
     Examples
     --------
-    >>> from sfboost.lab.datasets import load
+    >>> from sfboost_lab.datasets import load
     >>> from sfboost.datasets.features import extract
     >>> extract(load("pacs").domain("photo").X)  # doctest: +SKIP
     """

@@ -26,7 +26,7 @@ def new_domain_alarm(new: NewRows, random_state: int = 0) -> str | None:
     Examples
     --------
     >>> from sfboost.diagnostics import make_new_rows
-    >>> from sfboost.lab.testing import Dials, simulate
+    >>> from sfboost_lab.testing import Dials, simulate
     >>> good, bad = (simulate(Dials(new_violation=size), seed=0).new for size in (0.0, 1.0))
     >>> new_domain_alarm(make_new_rows(good.posterior, good.X_unstable)) is None
     True

@@ -72,7 +72,7 @@ def domain_leak(
 
     Examples
     --------
-    >>> from sfboost.lab.testing import Dials, simulate
+    >>> from sfboost_lab.testing import Dials, simulate
     >>> none, some = (simulate(Dials(new_violation=size), seed=0).new for size in (0.0, 0.5))
     >>> for rows in (none, some):
     ...     leak = domain_leak(rows.posterior, rows.X_unstable, rows.y, "a")
@@ -148,7 +148,7 @@ def training_leak(leaks: tuple[DomainLeak, ...]) -> float:
 
     Examples
     --------
-    >>> from sfboost.lab.testing import Dials, simulate
+    >>> from sfboost_lab.testing import Dials, simulate
     >>> def delta(n_rows):
     ...     parts = simulate(Dials(n_training_rows=n_rows, training_violation=0.5), seed=0).training
     ...     return training_leak(tuple(domain_leak(p.posterior, p.X_unstable, p.y, "a") for p in parts))

@@ -105,7 +105,7 @@ def diagnose(
     Examples
     --------
     >>> from sfboost.diagnostics import diagnose, make_new_rows
-    >>> from sfboost.lab.testing import Dials, simulate
+    >>> from sfboost_lab.testing import Dials, simulate
     >>> new = simulate(Dials(), seed=0).new
     >>> report = diagnose(new=make_new_rows(new.posterior, new.X_unstable))
     >>> report["complementarity, new domain"].verdict

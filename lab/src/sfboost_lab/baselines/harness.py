@@ -1,0 +1,307 @@
+"""Running a trainer and adapters on a data set; test labels are kept from whatever may not see them.
+
+Without labelled access a method adapts to all rows of a test domain and is scored on them, as in the paper.
+With labelled access half of the rows are handed over with their labels, and the other half is scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import _safe_indexing
+
+from sfboost.datasets.contract import Dataset, Domain
+from sfboost_lab.baselines.contract import (
+    Adapter,
+    Floats,
+    LabelledRows,
+    Predictor,
+    TestAccess,
+    Trainer,
+    most_access,
+)
+
+_LEAST_PROBABILITY = 1e-12
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One trained and adapted method in one test domain.
+
+    Attributes
+    ----------
+    trainer, adapter : str
+        Their names.
+    dataset, domain : str
+    seed : int
+    test_access : {"none", "unlabelled", "labelled"}
+        The most that either of them saw of the test domain.
+    oracle : bool
+        Labels or knowledge were used that nobody has in practice: to be marked ORACLE.
+    accuracy, log_loss : float
+        On the scored rows.
+    n_rows : int
+        Rows scored.
+    decision : str
+        What an adapter that may refuse says it did; "" for the others.
+    """
+
+    trainer: str
+    adapter: str
+    dataset: str
+    domain: str
+    seed: int
+    test_access: TestAccess
+    oracle: bool
+    accuracy: float
+    log_loss: float
+    n_rows: int
+    decision: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class DomainRows:
+    """What of a test domain goes where: rows shown with labels, rows scored (and shown without)."""
+
+    seen: LabelledRows
+    scored: LabelledRows
+
+
+def rows_of(dataset: Dataset, names: Iterable[str]) -> LabelledRows | None:
+    """Return the labelled rows of some domains, or None if there are no such domains.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets import load
+    >>> ac = load("ac", n_rows=10)
+    >>> len(rows_of(ac, ac.train))
+    20
+    """
+    names = tuple(names)
+    if not names:
+        return None
+    X, y, domain = dataset.pooled(names)
+    return _labelled(X, y, domain)
+
+
+def _labelled(X: Any, y: npt.NDArray[Any], domain: npt.NDArray[Any]) -> LabelledRows:
+    """Rows that have a label; -1 is none."""
+    known = np.flatnonzero(y >= 0)
+    if len(known) == len(y):
+        return LabelledRows(X, y, domain)
+    return LabelledRows(_safe_indexing(X, known), y[known], domain[known])
+
+
+def domain_rows(domain: Domain, access: TestAccess, seed: int) -> DomainRows:
+    """Divide a test domain by what the method may see: halves with labelled access, else all rows twice.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets import load
+    >>> domain = load("ac", n_rows=10).domain("test-0.1")
+    >>> len(domain_rows(domain, "unlabelled", 0).scored), len(domain_rows(domain, "labelled", 0).scored)
+    (10, 5)
+    """
+    rows = _labelled(domain.X, domain.y, np.repeat(domain.name, len(domain)))
+    if access != "labelled":
+        return DomainRows(rows, rows)
+    order = np.random.default_rng([seed, 0x5EED]).permutation(len(rows))
+    halves = np.sort(order[: len(rows) // 2]), np.sort(order[len(rows) // 2 :])
+    seen, scored = (
+        LabelledRows(_safe_indexing(rows.X, half), rows.y[half], rows.domain[half]) for half in halves
+    )
+    return DomainRows(seen, scored)
+
+
+def fit(trainer: Trainer, dataset: Dataset, test: DomainRows | None = None, *, seed: int = 0) -> Predictor:
+    """Train on the training domains; the test domain goes in only as far as `test_access` says.
+
+    Parameters
+    ----------
+    trainer : Trainer
+    dataset : Dataset
+    test : DomainRows, optional
+        Needed by trainers that see the test domain.
+    seed : int
+
+    Examples
+    --------
+    >>> from sfboost_lab.baselines import TRAINERS
+    >>> from sfboost_lab.datasets import load
+    >>> fit(TRAINERS["pooled"](), load("ac", n_rows=100)).classes_
+    array([0, 1])
+    """
+    train = rows_of(dataset, dataset.train)
+    if train is None:
+        raise ValueError(f"{dataset.name!r} has no training domains; give it roles with `with_roles`.")
+    shown: Any = None
+    if trainer.test_access != "none":
+        if test is None:
+            raise ValueError(f"{trainer.title} learns from the test domain: pass its rows as `test`.")
+        shown = test.seen if trainer.test_access == "labelled" else test.scored.X
+    return trainer.fit(train, validation=rows_of(dataset, dataset.validate), test=shown, seed=seed)
+
+
+def adapt(predictor: Predictor, adapter: Adapter, test: DomainRows, *, seed: int = 0) -> Predictor:
+    """Adapt to a test domain; labels are passed only to what declares labelled access.
+
+    Examples
+    --------
+    >>> from sfboost_lab.baselines import ADAPTERS, TRAINERS
+    >>> from sfboost_lab.datasets import load
+    >>> ac = load("ac", n_rows=100)
+    >>> rows = domain_rows(ac.domain("test-0.1"), "unlabelled", 0)
+    >>> adapt(fit(TRAINERS["pooled"](), ac), ADAPTERS["t3a"](), rows).head.coef.shape
+    (2, 2)
+    """
+    if adapter.test_access == "none":
+        return adapter.adapt(predictor, None, seed=seed)
+    if adapter.test_access == "unlabelled":
+        return adapter.adapt(predictor, test.scored.X, seed=seed)
+    return adapter.adapt(predictor, test.seen.X, test.seen.y, seed=seed)
+
+
+def run(
+    trainer: Trainer,
+    adapters: Adapter | Iterable[Adapter],
+    dataset: Dataset,
+    *,
+    seed: int = 0,
+    domains: Iterable[str] | None = None,
+) -> list[Outcome]:
+    """Train once and meet every test domain with every adapter.
+
+    A trainer that sees the test domain is trained anew for each. One forward pass over a domain serves all
+    adapters.
+
+    Parameters
+    ----------
+    trainer : Trainer
+    adapters : Adapter or several
+    dataset : Dataset
+    seed : int
+    domains : iterable of str, optional
+        The test domains; by default those of the data set.
+
+    Returns
+    -------
+    list of Outcome
+
+    Examples
+    --------
+    >>> from sfboost_lab.baselines import ADAPTERS, TRAINERS
+    >>> from sfboost_lab.datasets import load
+    >>> outcome, = run(TRAINERS["pooled"](), ADAPTERS["none"](), load("ac"))
+    >>> outcome.domain, outcome.test_access, outcome.accuracy < 0.2
+    ('test-0.1', 'none', True)
+    """
+    several = list(adapters) if isinstance(adapters, Iterable) else [adapters]
+    trained: dict[Any, Predictor] = {}
+    outcomes = []
+    for name in dataset.test if domains is None else domains:
+        domain = dataset.domain(name)
+        for access, group in _by_access(trainer, several):
+            rows = domain_rows(domain, access, seed)
+            key = None if trainer.test_access == "none" else (name, access)
+            if key not in trained:
+                trained[key] = fit(trainer, dataset, rows, seed=seed)
+            cached = Cached(trained[key], rows.scored.X)
+            for adapter in group:
+                predictor = adapt(cached, adapter, rows, seed=seed)
+                outcomes.append(_outcome(trainer, adapter, dataset, name, seed, predictor, rows.scored))
+    return outcomes
+
+
+def _by_access(trainer: Trainer, adapters: list[Adapter]) -> Iterator[tuple[TestAccess, list[Adapter]]]:
+    """Adapters that are scored on the same rows, together."""
+    for labelled in (False, True):
+        group = [a for a in adapters if (most_access(trainer, a) == "labelled") == labelled]
+        if group:
+            yield ("labelled" if labelled else "unlabelled"), group
+
+
+def _outcome(
+    trainer: Trainer,
+    adapter: Adapter,
+    dataset: Dataset,
+    domain: str,
+    seed: int,
+    predictor: Predictor,
+    scored: LabelledRows,
+) -> Outcome:
+    proba = predictor.predict_proba(scored.X)
+    access = most_access(trainer, adapter)
+    return Outcome(
+        trainer=trainer.name,
+        adapter=adapter.name,
+        dataset=dataset.name,
+        domain=domain,
+        seed=seed,
+        test_access=access,
+        oracle=access == "labelled" or trainer.oracle or adapter.oracle,
+        accuracy=float(np.mean(predictor.classes_[proba.argmax(axis=1)] == scored.y)),
+        log_loss=_log_loss(proba, predictor.classes_, scored.y),
+        n_rows=len(scored),
+        decision=str(getattr(predictor, "decision_", "")),
+    )
+
+
+def _log_loss(proba: Floats, classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:
+    """Mean of −log Pr[y]; a class that training never saw has the least probability."""
+    column = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
+    given = np.where(classes[column] == y, proba[np.arange(len(y)), column], 0.0)
+    return float(-np.log(np.maximum(given, _LEAST_PROBABILITY)).mean())
+
+
+class Cached:
+    """A predictor that remembers what it made of one set of rows: one forward pass serves every adapter.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    X : rows
+        Recognised by identity; other rows are computed as usual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfboost_lab.baselines.contract import FeaturePredictor, LinearHead
+    >>> X = np.array([[1.0]])
+    >>> cached = Cached(FeaturePredictor(np.array([0, 1]), LinearHead.of([[1.0]], [0.0])), X)
+    >>> cached.features(X) is cached.features(X)
+    True
+    """
+
+    def __init__(self, predictor: Predictor, X: Any) -> None:
+        self._predictor = predictor
+        self._X = X
+        self._known: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = getattr(self._predictor, name)
+        if name not in ("features", "predict_proba", "stable_and_unstable"):
+            return value
+
+        def remembered(X: Any) -> Any:
+            if X is not self._X:
+                return value(X)
+            if name not in self._known:
+                self._known[name] = value(X)
+            return self._known[name]
+
+        return remembered
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes of the predictor."""
+        return self._predictor.classes_
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

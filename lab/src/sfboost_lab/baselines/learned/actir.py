@@ -1,0 +1,151 @@
+"""ACTIR (Jiang & Veitch, 2022): its own network and objective; at test time labels fine-tune its matrix β.
+
+Without labels it predicts with its stable logits, the first K features. The adapter "fine-tune" is its step
+at test time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from sfboost.torch.batches import Batch, Source
+from sfboost.torch.building import seed_of, trunk_width
+from sfboost.torch.inputs import check_training, make_source, read_rows
+from sfboost.torch.learning import few_threads
+from sfboost.torch.objective import LossParts
+from sfboost.torch.precision import resolve_precision
+from sfboost.torch.trainer import Stage, StageRunner
+from sfboost_lab.baselines.contract import LabelledRows, LinearHead, Method
+from sfboost_lab.baselines.learned.actir_network import ACTIRNetwork, ACTIRObjective
+from sfboost_lab.baselines.learned.generalisation import published
+from sfboost_lab.baselines.learned.network import NetworkPredictor, make_trunk
+
+_SYNTHETIC = {"steps": 800, "batch_size": 128, "n_features": 3}
+_WITHOUT = ("pretrain_steps", "cosine")
+
+
+def _presets() -> dict[str, dict[str, Any]]:
+    made = published(
+        {"n_features": 8, "steps": 600},
+        {**_SYNTHETIC, "proxy_weight": 9.2367, "gradient_weight": 1.7433},
+        {"n_features": 8, "proxy_weight": 1.0, "gradient_weight": 1.0},
+        ce_dd={"proxy_weight": 18.874, "gradient_weight": 0.32903},
+        multiclass_ac={"n_features": 8},
+    )
+    return {name: {k: v for k, v in values.items() if k not in _WITHOUT} for name, values in made.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class ACTIRProblem:
+    """Labelled rows made ready for training: the source of batches and an untrained network."""
+
+    classes: npt.NDArray[Any]
+    source: Source
+    network: ACTIRNetwork
+    autocast: bool
+
+
+@dataclass(frozen=True)
+class ACTIR(Method):
+    """Features whose first K coordinates are stable logits; each domain's own η_e is kept at its optimum.
+
+    Parameters
+    ----------
+    network : str or nn.Module
+    n_features : int
+        d, at least the number of classes.
+    proxy_weight, gradient_weight, gamma : float
+        λ, λ₂ and γ; the defaults are those of the authors for AC.
+    steps, learning_rate, batch_size, dropout, l2, precision
+        As in the other trainers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = LabelledRows(np.array([[-1.0], [1.0]] * 4), np.array([0, 1] * 4), np.repeat([0, 1], 4))
+    >>> ACTIR(network="small", steps=50).fit(rows).head.coef
+    array([[1., 0., 0.],
+           [0., 1., 0.]])
+    """
+
+    name: ClassVar[str] = "actir"
+    title: ClassVar[str] = "ACTIR"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = _presets()
+
+    network: str | nn.Module = "small"
+    n_features: int = 3
+    proxy_weight: float = 9.2367
+    gradient_weight: float = 1.7433
+    gamma: float = 0.9
+    steps: int = 800
+    learning_rate: float = 1e-2
+    batch_size: int | None = None
+    dropout: float = 0.0
+    l2: float = 0.0
+    precision: str = "float32"
+
+    def fit(
+        self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
+    ) -> NetworkPredictor:
+        """Train Φ and every η_e together."""
+        problem = self.pose(train, seed)
+        network = problem.network
+
+        def loss(batch: Batch) -> LossParts:
+            features = network(batch.x).to(batch.target.dtype)
+            return self.objective()(features, network.eta, batch.target, batch.sizes)
+
+        stage = Stage(
+            "actir", loss, list(network.parameters()), self.steps, self.learning_rate, weight_decay=self.l2
+        )
+        trainer = StageRunner(
+            network, problem.source, self.batch_size, seed=seed_of(seed, 2), autocast=problem.autocast
+        )
+        with few_threads(self.network == "small"):
+            trainer.run([stage])
+        return self.predictor_of(problem)
+
+    def objective(self) -> ACTIRObjective:
+        """Return ACTIR's objective with these weights."""
+        return ACTIRObjective(self.proxy_weight, self.gradient_weight, gamma=self.gamma)
+
+    def pose(self, train: LabelledRows, seed: int) -> ACTIRProblem:
+        """Check the rows and build the network; its weights depend on the seed alone."""
+        numbers = resolve_precision(self.precision, torch.device("cpu"))
+        rows = read_rows(train.X, train.y, train.domain, numbers.dtype)
+        check_training(rows, penalised=True, batch_size=self.batch_size)
+        classes, domains = np.unique(rows.y), np.unique(rows.domain)
+        source = make_source(rows, classes, domains, torch.device("cpu"), numbers.dtype)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_of(seed, 0))
+            trunk = make_trunk(self.network, rows.shape(), self.dropout)
+            if isinstance(self.network, str):
+                _default_weights(trunk)
+            network = ACTIRNetwork(
+                trunk,
+                width=trunk_width(trunk, rows.x[:2]),
+                n_features=self.n_features,
+                n_classes=len(classes),
+                n_domains=len(domains),
+            ).to(numbers.dtype)
+        return ACTIRProblem(classes, source, network, numbers.autocast)
+
+    def predictor_of(self, problem: ACTIRProblem) -> NetworkPredictor:
+        """Return the trained network with its fixed matrix β, the first K features."""
+        n_classes = len(problem.classes)
+        head = LinearHead(np.eye(n_classes, self.n_features), np.zeros(n_classes))
+        return NetworkPredictor(problem.classes, problem.network.eval(), head)
+
+
+def _default_weights(trunk: nn.Module) -> None:
+    """Draw torch's default weights, as the authors do; our named networks begin with Xavier's."""
+    for layer in trunk.modules():
+        if isinstance(layer, nn.Linear):
+            layer.reset_parameters()

@@ -1,0 +1,199 @@
+"""Test-time steps through a whole network: pseudo-labels on all layers, and Tent on batch normalisation.
+
+The network is copied; the source predictor stays as it was. Needs the torch extra.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sfboost.torch.inputs import read_x
+from sfboost.torch.learning import few_threads
+from sfboost_lab.baselines.contract import Method, Predictor, TestAccess, head_of
+from sfboost_lab.baselines.descent import batches
+from sfboost_lab.baselines.learned.network import NetworkPredictor, head_of_layer
+
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+_ONE_THREAD_BELOW = 2**17
+
+
+@dataclass(frozen=True)
+class PseudoLabelAll(Method):
+    """Pseudo-labelling (Lee, 2013) of all layers: train the network on its own predictions where it is sure.
+
+    A batch in which no row is sure makes no step. Dropout is off, as in the published code.
+
+    Parameters
+    ----------
+    threshold : float
+        Rows whose largest probability is above this count.
+    learning_rate : float
+        Of Adam. Published: the rate of training times 0.1, 1 or 10; the default is ColoredMNIST's rate. Ten
+        times that already drives its predictor to one class.
+    batch_size, epochs, updates : int
+        Rows per batch, passes, steps per batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> from sfboost_lab.baselines.contract import LinearHead
+    >>> source = NetworkPredictor(np.array([0, 1]), nn.Linear(1, 1), LinearHead.of([[1.0]], [0.0]))
+    >>> PseudoLabelAll().adapt(source, np.array([[2.0], [-2.0]])).predict_proba([[2.0]]).shape
+    (1, 2)
+    """
+
+    name: ClassVar[str] = "pl-all"
+    title: ClassVar[str] = "PL (all)"
+    test_access: ClassVar[TestAccess] = "unlabelled"
+    head_only: ClassVar[bool] = False
+
+    threshold: float = 0.9
+    learning_rate: float = 1e-4
+    batch_size: int = 32
+    epochs: int = 1
+    updates: int = 1
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Return a trained copy of the network."""
+        body, head = copied_network(predictor, self.title)
+
+        def loss(x: Tensor) -> Tensor | None:
+            logits = head(body(x))
+            confidence, label = logits.softmax(1).max(1)
+            sure = confidence > self.threshold
+            if not sure.any():
+                return None
+            return nn.functional.cross_entropy(logits[sure], label[sure])
+
+        parameters = [*body.parameters(), *head.parameters()]
+        descend(self, body, parameters, loss, X_test, seed)
+        return NetworkPredictor(predictor.classes_, body.eval(), head_of_layer(head))
+
+
+@dataclass(frozen=True)
+class TentNorm(Method):
+    """Tent (Wang et al., 2021) as published: entropy over scale and shift of the batch normalisation.
+
+    Statistics are those of each batch in adapting. For predicting, where a batch of one must do, those of all
+    test rows are kept. A network without such layers is refused; `Tent` is the variant for it.
+
+    Parameters
+    ----------
+    learning_rate, batch_size, epochs, updates
+        Published: 1e-3, 200, one pass online, 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> from sfboost_lab.baselines.contract import LinearHead
+    >>> source = NetworkPredictor(np.array([0, 1]), nn.BatchNorm1d(1).eval(), LinearHead.of([[1.0]], [0.0]))
+    >>> adapted = TentNorm().adapt(source, np.array([[4.0], [6.0]]))
+    >>> bool(abs(adapted.features([[5.0]])) < 0.01)  # centred on the test rows
+    True
+    """
+
+    name: ClassVar[str] = "tent-bn"
+    title: ClassVar[str] = "Tent (batch norm)"
+    test_access: ClassVar[TestAccess] = "unlabelled"
+    head_only: ClassVar[bool] = False
+
+    learning_rate: float = 1e-3
+    batch_size: int = 200
+    epochs: int = 1
+    updates: int = 1
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Return a copy of the network with adapted normalisation."""
+        body, head = copied_network(predictor, self.title)
+        norms = [module for module in body.modules() if isinstance(module, _NORMS)]
+        if not norms:
+            raise ValueError(
+                "This network has no batch normalisation for Tent to adapt. Use the adapter 'tent', which "
+                "lowers the entropy over the last layer."
+            )
+        for norm in norms:
+            norm.train()
+
+        def loss(x: Tensor) -> Tensor | None:
+            if len(x) < 2:
+                return None  # one row has no statistics
+            log_proba = head(body(x)).log_softmax(1)
+            return -(log_proba.exp() * log_proba).sum(1).mean()
+
+        parameters = [p for norm in norms for p in norm.parameters()]
+        descend(self, body, parameters, loss, X_test, seed)
+        _settle(body, norms, X_test)
+        return NetworkPredictor(predictor.classes_, body, head_of_layer(head))
+
+
+def _settle(body: nn.Module, norms: Sequence[nn.Module], X: Any) -> None:
+    """Keep the statistics of all rows: a cumulative average over one pass."""
+    for norm in norms:
+        norm.reset_running_stats()  # type: ignore[operator]
+        norm.momentum = None  # type: ignore[assignment]
+    dtype = next(body.parameters()).dtype
+    with torch.no_grad():
+        x = read_x(X, dtype)
+        for part in x.tensor_split(max(1, len(x) // 4096)):
+            body(part)
+    body.eval()
+
+
+def copied_network(predictor: Predictor, who: str) -> tuple[nn.Module, nn.Linear]:
+    """Return a copy of the network of a predictor and its head as a layer, or say that it has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> from sfboost_lab.baselines.contract import LinearHead
+    >>> source = NetworkPredictor(np.array([0, 1]), nn.Linear(3, 2), LinearHead.of([[1.0, 0.0]], [0.0]))
+    >>> copied_network(source, "PL (all)")[1].weight.shape
+    torch.Size([2, 2])
+    """
+    body = getattr(predictor, "body", None)
+    if not isinstance(body, nn.Module):
+        raise ValueError(
+            f"{who} trains a network, and this predictor ({type(predictor).__name__}) is none. Use a trainer "
+            "that makes one, or an adapter of the last layer."
+        )
+    head = head_of(predictor, who)
+    body = copy.deepcopy(body).eval().requires_grad_(True)
+    dtype = next(body.parameters(), torch.zeros(())).dtype
+    # Without initial weights: drawing them would move the random state of the whole program.
+    layer = nn.utils.skip_init(nn.Linear, head.coef.shape[1], len(head.coef), dtype=dtype)
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(head.coef))
+        layer.bias.copy_(torch.from_numpy(head.intercept))
+    return body, layer
+
+
+def descend(
+    adapter: PseudoLabelAll | TentNorm,
+    body: nn.Module,
+    parameters: Sequence[nn.Parameter],
+    loss: Callable[[Tensor], Tensor | None],
+    X: Any,
+    seed: int,
+) -> None:
+    """Take Adam steps over batches of rows, in place; a loss of None makes no step."""
+    x = read_x(X, next(body.parameters(), torch.zeros(())).dtype)
+    optimizer = torch.optim.Adam(parameters, lr=adapter.learning_rate)
+    widest = max((p.numel() for p in body.parameters()), default=1)
+    with few_threads(adapter.batch_size * int(np.sqrt(widest)) < _ONE_THREAD_BELOW):
+        for rows in batches(len(x), adapter.batch_size, adapter.epochs, seed):
+            for _ in range(adapter.updates):
+                value = loss(x[torch.from_numpy(rows)])
+                if value is not None:
+                    optimizer.zero_grad(set_to_none=True)
+                    value.backward()
+                    optimizer.step()

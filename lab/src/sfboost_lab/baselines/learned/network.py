@@ -1,0 +1,198 @@
+"""Predictors that are networks, and the training of one network with one head (needs the torch extra).
+
+Training is that of `sfboost.torch`: a domain-generalisation trainer is its stable stage alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from sfboost.torch.batches import Source
+from sfboost.torch.building import seed_of, trunk_width
+from sfboost.torch.inputs import check_training, chunks, make_source, read_rows
+from sfboost.torch.learning import Learner
+from sfboost.torch.networks import make_network
+from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.precision import resolve_precision
+from sfboost.torch.split_network import SplitNetwork
+from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead
+
+_CHUNK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPredictor:
+    """A network and its last linear layer.
+
+    Parameters
+    ----------
+    classes_ : ndarray of shape (K,)
+    body : nn.Module
+        Maps rows to features; in evaluation mode.
+    head : LinearHead
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> head = LinearHead.of([[1.0, 0.0]], [0.0])
+    >>> NetworkPredictor(np.array([0, 1]), nn.Identity(), head).predict(np.array([[2.0, 0.0]]))
+    array([1])
+    """
+
+    classes_: npt.NDArray[Any]
+    body: nn.Module
+    head: LinearHead
+
+    def features(self, X: Any) -> Floats:
+        """Return what the last layer reads, as float64."""
+        return run_body(self.body, X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return class probabilities."""
+        return self.head.proba(self.features(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+def run_body(body: nn.Module, X: Any) -> Floats:
+    """Run rows through a network in pieces.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> run_body(nn.Identity(), [[1.0, 2.0]])
+    array([[1., 2.]])
+    """
+    parameter = next(body.parameters(), torch.zeros(()))
+    with torch.no_grad():
+        parts = [body(part.to(parameter.device)) for part in chunks(X, _CHUNK, parameter.dtype)]
+    return torch.cat(parts).double().cpu().numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkProblem:
+    """Labelled rows made ready for training: the source of batches and an untrained network."""
+
+    classes: npt.NDArray[Any]
+    source: Source
+    network: SplitNetwork
+    autocast: bool
+
+
+def pose(
+    train: LabelledRows,
+    *,
+    network: str | nn.Module,
+    dropout: float,
+    n_features: int | None,
+    precision: str,
+    batch_size: int | None,
+    penalised: bool,
+    seed: int,
+) -> NetworkProblem:
+    """Check the rows and build one network with one head; its weights depend on the seed alone."""
+    numbers = resolve_precision(precision, torch.device("cpu"))
+    rows = read_rows(train.X, train.y, train.domain, numbers.dtype)
+    check_training(rows, penalised=penalised, batch_size=batch_size)
+    classes, domains = np.unique(rows.y), np.unique(rows.domain)
+    source = make_source(rows, classes, domains, torch.device("cpu"), numbers.dtype)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(seed, 0))
+        trunk = make_trunk(network, rows.shape(), dropout)
+        built = SplitNetwork(
+            trunk,
+            n_features=trunk_width(trunk, rows.x[:2]),
+            n_classes=len(classes),
+            n_domains=1,
+            n_stable=n_features,
+            unstable_trunk=nn.Identity(),  # one network, one head: there is no second part
+        )
+    return NetworkProblem(classes, source, built.to(numbers.dtype), numbers.autocast)
+
+
+def make_trunk(network: str | nn.Module, shape: tuple[int, ...], dropout: float) -> nn.Module:
+    """Return a named network, or a copy of a given one.
+
+    Examples
+    --------
+    >>> make_trunk("small", (2,), 0.0).n_features
+    8
+    """
+    if isinstance(network, nn.Module):
+        return copy.deepcopy(network)
+    return make_network(network, shape, dropout=dropout)
+
+
+def train_one(
+    problem: NetworkProblem,
+    penalty: str | nn.Module,
+    *,
+    weight: float,
+    steps: int,
+    learning_rate: float,
+    cosine: bool,
+    l2: float,
+    rescale: bool,
+    batch_size: int | None,
+    seed: int,
+) -> None:
+    """Train the network in place: mean risk + weight · penalty, with a fresh Adam."""
+    if steps == 0:
+        return
+    plan = Plan(
+        rescale=rescale,
+        steps=steps,
+        learning_rate=learning_rate,
+        cosine=cosine,
+        weight_decay=l2,
+        batch_size=batch_size,
+        unstable_steps=0,
+        balance=False,
+        # As published: no second start, whatever comes out.
+        max_restarts=0,
+        min_gain=-math.inf,
+    )
+    Learner(
+        problem.network,
+        problem.source,
+        Goal(penalty=penalty, penalty_weight=weight, independence="none"),
+        plan,
+        seed=seed,
+        trainer_options={"autocast": problem.autocast},
+    ).learn()
+
+
+def predictor_of(problem: NetworkProblem) -> NetworkPredictor:
+    """Return the trained network as a predictor."""
+    network = problem.network.eval()
+    body = nn.Sequential(network.trunk, network.projection)
+    return NetworkPredictor(problem.classes, body, head_of_layer(network.stable_head))
+
+
+def head_of_layer(layer: nn.Linear) -> LinearHead:
+    """Return a torch layer as a head of K rows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> head_of_layer(torch.nn.Linear(3, 1)).coef.shape
+    (2, 3)
+    """
+    return LinearHead.of(layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy())
+
+
+def copied(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return a state that shares no memory with the network it came from."""
+    return {name: value.detach().clone() for name, value in state.items()}

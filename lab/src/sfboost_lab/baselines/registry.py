@@ -1,0 +1,67 @@
+"""The methods by name: two explicit lists, nothing scanned, nothing imported before it is asked for.
+
+A new trainer or adapter is one class and one line here; the command line, the docs table and the contract
+tests read these lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sfboost.registry import Registry
+
+_HERE = "sfboost_lab.baselines."
+
+TRAINERS: Registry[Any] = Registry(
+    "trainer",
+    {
+        "erm": _HERE + "learned.generalisation:ERMTrainer",
+        "groupdro": _HERE + "learned.generalisation:GroupDROTrainer",
+        "irm": _HERE + "learned.generalisation:IRMTrainer",
+        "vrex": _HERE + "learned.generalisation:VRExTrainer",
+        "eqrm": _HERE + "learned.generalisation:EQRMTrainer",
+        "sd": _HERE + "learned.generalisation:SDTrainer",
+        "iga": _HERE + "learned.generalisation:IGATrainer",
+        "fishr": _HERE + "learned.generalisation:FishrTrainer",
+        "clove": _HERE + "learned.generalisation:CLOvETrainer",
+        "actir": _HERE + "learned.actir:ACTIR",
+        "dare": _HERE + "learned.dare:DARE",
+        "sfb": _HERE + "learned.boosting:SFB",
+        "sfb-searched": _HERE + "learned.boosting:SFBSearched",
+        "sfb-paper": _HERE + "learned.boosting:SFBShared",
+        "sfb-columns": _HERE + "columns:ColumnSFB",
+        "oracle": _HERE + "learned.oracle:Oracle",
+        "oracle-stable": _HERE + "learned.oracle:OracleStable",
+        "pooled": _HERE + "pooled:PooledTrainer",
+        "left-out-linear": _HERE + "embeddings:LeftOutLinear",
+        "per-domain": _HERE + "pooled:PerDomain",
+        "self-training": _HERE + "pooled:SelfTraining",
+        "skada": _HERE + "skada_methods:Skada",
+    },
+)
+"""Every trainer by name."""
+
+ADAPTERS: Registry[Any] = Registry(
+    "adapter",
+    {
+        "none": _HERE + "unchanged:Unchanged",
+        "pl-last": _HERE + "pseudo_labels:PseudoLabelLast",
+        "pl-all": _HERE + "learned.fine_network:PseudoLabelAll",
+        "t3a": _HERE + "t3a:T3A",
+        "tent": _HERE + "tent:Tent",
+        "tent-bn": _HERE + "learned.fine_network:TentNorm",
+        "shot": _HERE + "shot:SHOT",
+        "sfb-paper": _HERE + "paper:SFBPaper",
+        "sfb-paper-as-is": _HERE + "paper:SFBPaperAsIs",
+        "sfb-paper-labels": _HERE + "paper:SFBPaperLabels",
+        "sfb": _HERE + "sfb:SFBOurs",
+        "sfb-best": _HERE + "columns:SFBBest",
+        "sfb-flat": _HERE + "flattened:FlattenedSFB",
+        "sfb-components": _HERE + "embeddings:SFBComponents",
+        "sfb-leak": _HERE + "sfb:SFBLeak",
+        "sfb-labels": _HERE + "sfb:SFBLabels",
+        "fine-tune": _HERE + "fine_tune:FineTune",
+        "dare": _HERE + "learned.dare:DAREWhitening",
+    },
+)
+"""Every test-time adapter by name; "none" leaves the predictor as it is."""

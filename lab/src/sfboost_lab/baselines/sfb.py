@@ -1,0 +1,204 @@
+"""Stable Feature Boosting as a test-time adapter of any predictor: ours, and with true labels.
+
+A predictor with stable and unstable parts hands over those. Any other one is taken at its word: its
+probabilities are f_S and its features Φ_U.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation import Settings, Training, adapt
+from sfboost_lab.baselines.contract import Floats, LinearHead, Method, Predictor, TestAccess
+
+
+def answer_of(force: bool) -> str:
+    """The `answer` of an adapter: whatever the rows, or where they are enough; the laboratory has no guard.
+
+    Examples
+    --------
+    >>> answer_of(True), answer_of(False)
+    ('paper', 'checked')
+    """
+    return "paper" if force else "checked"
+
+
+def outputs_of(predictor: Predictor, X: Any) -> tuple[Floats, Floats]:
+    """Return f_S and Φ_U of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sfboost_lab.baselines.contract import FeaturePredictor
+    >>> first = FeaturePredictor(np.array([0, 1]), LinearHead.of([[0.0]], [0.0]))
+    >>> outputs_of(first, [[3.0]])
+    (array([[0.5, 0.5]]), array([[3.]]))
+    """
+    parts = getattr(predictor, "stable_and_unstable", None)
+    if parts is None:
+        return predictor.predict_proba(X), predictor.features(X)
+    stable, unstable = parts(X)
+    return np.exp(stable), unstable
+
+
+class OtherStable:
+    """A predictor with another f_S: the base of those that change `stable_and_unstable`."""
+
+    def __init__(self, predictor: Any) -> None:
+        self._predictor = predictor
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._predictor, name)
+
+    def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
+        """Log f_S and Φ_U."""
+        stable, unstable = self._predictor.stable_and_unstable(X)
+        return stable, unstable
+
+    def predict_proba(self, X: Any) -> Any:
+        """f_S."""
+        return np.exp(self.stable_and_unstable(X)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedPredictor:
+    """A predictor and what was learned about its unstable features in one domain."""
+
+    source: Predictor
+    adaptation: Any
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes of the source."""
+        return self.source.classes_
+
+    @property
+    def head(self) -> LinearHead | None:
+        """None: the combination is no linear function of the features."""
+        return None
+
+    @property
+    def decision_(self) -> str:
+        """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
+        return self.adaptation.decision.kind
+
+    def features(self, X: Any) -> Floats:
+        """Return the features of the source."""
+        return self.source.features(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the combined probabilities."""
+        return np.asarray(self.adaptation.predict_proba(*outputs_of(self.source, X)))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+def boost(predictor: Any, X: Any, **options: Any) -> BoostedPredictor:
+    """Adapt a predictor to rows by SFB on its f_S and Φ_U; options are those of `sfboost.adapt`."""
+    made = adapt(*outputs_of(predictor, X), classes=predictor.classes_, **options)
+    return BoostedPredictor(predictor, made)
+
+
+class BoostingAdapter(Method):
+    """What adapters by SFB share: they see unlabelled rows, and give no linear head."""
+
+    test_access: ClassVar[TestAccess] = "unlabelled"
+    head_only: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class SFBOurs(BoostingAdapter):
+    """Ours: fitted to convergence, with the check that may refuse to adapt.
+
+    Parameters
+    ----------
+    correction : str
+        See `sfboost.adapt`. "auto" is "posthoc" on learned features, which leak, and "likelihood" on given
+        columns (`docs/decisions`).
+    rounds : int, optional
+    force : bool
+        Adapt even where the check advises against it.
+
+    Examples
+    --------
+    >>> SFBOurs().title
+    'SFB (ours)'
+    """
+
+    name: ClassVar[str] = "sfb"
+    title: ClassVar[str] = "SFB (ours)"
+
+    correction: str = "auto"
+    rounds: int | None = None
+    force: bool = False
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Adapt to unlabelled rows."""
+        correction = self.correction
+        if correction == "auto":
+            correction = "posthoc" if hasattr(predictor, "body") else "likelihood"
+        return boost(
+            predictor,
+            X_test,
+            settings=Settings(correction=correction, rounds=self.rounds),
+            training=Training(evidence=getattr(predictor, "evidence_", None)),
+            answer=answer_of(self.force),
+            random_state=seed,
+        )
+
+
+@dataclass(frozen=True)
+class SFBLeak(BoostingAdapter):
+    """Ours: pseudo-labels err as they did on held-out rows of the training domains (leak correction).
+
+    Needs a predictor of the trainer "sfb" or "sfb-columns", which keep those rows.
+
+    Examples
+    --------
+    >>> SFBLeak().title
+    'SFB (ours, leak-corrected)'
+    """
+
+    name: ClassVar[str] = "sfb-leak"
+    title: ClassVar[str] = "SFB (ours, leak-corrected)"
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Adapt to unlabelled rows."""
+        leak_model = getattr(predictor, "leak_model", None)
+        if leak_model is None:
+            raise ValueError(
+                f"{self.title} needs held-out training rows, which this predictor "
+                f"({type(predictor).__name__}) does not keep. Use the trainer 'sfb' or 'sfb-columns', or "
+                "the adapter 'sfb'."
+            )
+        return BoostedPredictor(predictor, leak_model().adapt(*outputs_of(predictor, X_test)))
+
+
+@dataclass(frozen=True)
+class SFBLabels(BoostingAdapter):
+    """SFB with the true labels of test rows in place of pseudo-labels (ORACLE): what adapting could gain.
+
+    Examples
+    --------
+    >>> SFBLabels().test_access
+    'labelled'
+    """
+
+    name: ClassVar[str] = "sfb-labels"
+    title: ClassVar[str] = "SFB (true labels)"
+    test_access: ClassVar[TestAccess] = "labelled"
+    oracle: ClassVar[bool] = True
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Fit the head on Φ_U to labels, and combine."""
+        if y_test is None:
+            raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
+        return boost(predictor, X_test, y=y_test, answer="paper", random_state=seed)

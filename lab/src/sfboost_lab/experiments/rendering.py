@@ -1,0 +1,223 @@
+"""A table as Markdown, CSV or LaTeX. Whatever used test labels says ORACLE in each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sfboost_lab.experiments.tables import Cell, Row, Table, Target
+
+_CSV = (
+    *("table", "method", "test_access", "chosen_by", "oracle", "column", "mean", "standard_error", "seeds"),
+    *(
+        "paper_mean",
+        "paper_spread",
+        "paper_spread_is",
+        "difference",
+        "difference_error",
+        "target",
+        "missed_by",
+    ),
+)
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """Return a percentage with one digit, or a dash where there is none.
+
+    Examples
+    --------
+    >>> number(88.06), number(-0.44, signed=True), number(float("nan"))
+    ('88.1', '-0.4', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return f"{value:+.1f}" if signed else f"{value:.1f}"
+
+
+def label(row: Row) -> str:
+    """Return the name of a row, with ORACLE where it is one.
+
+    Examples
+    --------
+    >>> label(Row("Oracle", "erm", test_access="labelled"))
+    'Oracle (ORACLE)'
+    """
+    return f"{row.label} (ORACLE)" if row.oracle and "ORACLE" not in row.label else row.label
+
+
+def chosen_by(row: Row) -> str:
+    """Return how a row's hyper-parameters were chosen, and what was fixed before that in no blind way.
+
+    Examples
+    --------
+    >>> chosen_by(Row("ERM", "erm")), chosen_by(Row("ERM", "erm", remark="steps moved"))
+    ('fixed', 'fixed; steps moved')
+    """
+    rule = "fixed" if row.rule is None else row.rule.name
+    return f"{rule}; {row.remark}" if row.remark else rule
+
+
+def words(cell: Cell) -> str:
+    """Return a cell as people read it: ours ± error (seeds); the paper's; the difference ± its error.
+
+    Examples
+    --------
+    >>> from sfboost_lab.experiments.paper import PaperValue
+    >>> words(Cell((88.0, 90.0), PaperValue(88.5, 0.5, "se", 100)))
+    '89.0 ± 1.0 (2); paper 88.5 ± 0.5, +0.5 ± 1.1'
+    >>> words(Cell((6.2,), target=Target(5.0, at_least=False)))
+    '6.2 (1); target ≤ 5.0, short by 1.2'
+    """
+    if not cell.values:
+        ours = "–"
+    elif len(cell.values) == 1:
+        ours = f"{number(cell.mean)} (1)"
+    else:
+        ours = f"{number(cell.mean)} ± {number(cell.standard_error)} ({len(cell.values)})"
+    if cell.target is not None and cell.values:
+        return f"{ours}; {_beside(cell.target, cell.mean)}"
+    if cell.paper is None:
+        return ours
+    theirs = f"paper {number(cell.paper.mean)}"
+    if not math.isnan(cell.paper.spread):
+        theirs += f" ± {number(cell.paper.spread)}"
+    if not cell.values:
+        return f"{ours}; {theirs}"
+    difference = number(cell.difference, signed=True)
+    if not math.isnan(cell.difference_error):
+        difference += f" ± {number(cell.difference_error)}"
+    return f"{ours}; {theirs}, {difference}"
+
+
+def _beside(target: Target, figure: float) -> str:
+    missed = target.missed_by(figure)
+    verdict = "reached" if number(missed) == "0.0" else f"short by {number(missed)}"
+    return f"target {'≥' if target.at_least else '≤'} {number(target.value)}, {verdict}"
+
+
+def to_markdown(table: Table) -> str:
+    """Return the table in Markdown.
+
+    Examples
+    --------
+    >>> print(to_markdown(Table("T", ("AC",), ((Row("ERM", "erm"), (Cell((10.0,)),)),))))
+    **T**
+    <BLANKLINE>
+    | method | test labels | chosen by | AC |
+    |---|---|---|---|
+    | ERM | none | fixed | 10.0 (1) |
+    <BLANKLINE>
+    """
+    head = ["method", "test labels", "chosen by", *table.columns]
+    lines = [f"**{table.title}**", "", _pipes(head), "|" + "---|" * len(head)]
+    for row, cells in table.rows:
+        lines.append(_pipes([label(row), row.test_access, chosen_by(row), *map(words, cells)]))
+    return "\n".join([*lines, "", table.note] if table.note else [*lines, ""])
+
+
+def _pipes(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def to_csv(table: Table) -> str:
+    """Return the table as CSV, one line per row and column, every number on its own.
+
+    Examples
+    --------
+    >>> to_csv(Table("T", ("AC",), ((Row("ERM", "erm"), (Cell((10.0,)),)),))).splitlines()[1]
+    'T,ERM,none,fixed,False,AC,10.0,,1,,,,,,,'
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_CSV)
+    for row, cells in table.rows:
+        for column, cell in zip(table.columns, cells, strict=True):
+            theirs = (
+                ("", "", "") if cell.paper is None else (cell.paper.mean, cell.paper.spread, cell.paper.kind)
+            )
+            values = [table.title, row.label, row.test_access, chosen_by(row), row.oracle, column, cell.mean]
+            values += [cell.standard_error, len(cell.values), *theirs, cell.difference, cell.difference_error]
+            aim = cell.target if cell.values else None
+            values += ["", ""] if aim is None else [aim.value, aim.missed_by(cell.mean)]
+            writer.writerow(["" if isinstance(v, float) and math.isnan(v) else v for v in values])
+    return out.getvalue()
+
+
+def to_latex(table: Table) -> str:
+    r"""Return the table as a LaTeX tabular: ours ± standard error and, small, the paper's and the difference.
+
+    Examples
+    --------
+    >>> print(to_latex(Table("T", ("AC",), ((Row("A & B", "erm"), (Cell((10.0,)),)),))))
+    % T
+    \begin{tabular}{llrr}
+    \hline
+    method & chosen by & seeds & AC \\
+    \hline
+    A \& B & fixed & 1 & $10.0$ \\
+    \hline
+    \end{tabular}
+    <BLANKLINE>
+    """
+    lines = [f"% {table.title}", r"\begin{tabular}{llr" + "r" * len(table.columns) + "}", r"\hline"]
+    lines += [" & ".join(["method", "chosen by", "seeds", *map(_tex, table.columns)]) + r" \\", r"\hline"]
+    for row, cells in table.rows:
+        seeds = str(max((len(cell.values) for cell in cells), default=0))
+        parts = [_tex(label(row)), _tex(chosen_by(row)), seeds, *map(_tex_cell, cells)]
+        lines.append(" & ".join(parts) + r" \\")
+    lines += [r"\hline", r"\end{tabular}"]
+    return "\n".join([*lines, *([f"% {table.note}"] if table.note else []), ""])
+
+
+def _tex_cell(cell: Cell) -> str:
+    if not cell.values:
+        ours = "--"
+    elif math.isnan(cell.standard_error):
+        ours = f"${number(cell.mean)}$"
+    else:
+        ours = rf"${number(cell.mean)} \pm {number(cell.standard_error)}$"
+    if cell.target is not None and cell.values:
+        return rf"{ours} {{\scriptsize ({_tex_target(cell.target)})}}"
+    if cell.paper is None:
+        return ours
+    spread = "" if math.isnan(cell.paper.spread) else rf" \pm {number(cell.paper.spread)}"
+    beside = f"{number(cell.paper.mean)}{spread}"
+    if cell.values:
+        beside += f",\\ {number(cell.difference, signed=True)}"
+        if not math.isnan(cell.difference_error):
+            beside += rf" \pm {number(cell.difference_error)}"
+    return rf"{ours} {{\scriptsize (${beside}$)}}"
+
+
+def _tex_target(target: Target) -> str:
+    sign = r"\geq" if target.at_least else r"\leq"
+    return f"${sign} {number(target.value)}$"
+
+
+def _tex(text: str) -> str:
+    for character in "&%_#$":
+        text = text.replace(character, "\\" + character)
+    return text
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {"md": to_markdown, "csv": to_csv, "tex": to_latex}
+
+
+def to_text(tables: Sequence[Table], format: str, *, quick: bool = False) -> str:
+    """Return some tables as one file of a format; those of quick runs say so.
+
+    Examples
+    --------
+    >>> table = Table("T", ("AC",), ((Row("ERM", "erm"), (Cell((10.0,)),)),))
+    >>> to_text([table, table], "csv", quick=True).splitlines()[1:]
+    ['T (QUICK),ERM,none,fixed,False,AC,10.0,,1,,,,,,,', 'T (QUICK),ERM,none,fixed,False,AC,10.0,,1,,,,,,,']
+    """
+    if quick:
+        tables = [replace(table, title=f"{table.title} (QUICK)") for table in tables]
+    parts = [FORMATS[format](table) for table in tables]
+    if format == "csv":  # one head for all tables
+        return "".join([parts[0], *(part.partition("\n")[2] for part in parts[1:])])
+    return "\n".join(parts)

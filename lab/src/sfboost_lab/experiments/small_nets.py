@@ -1,0 +1,196 @@
+"""SFB on small tables: all seeds and penalty weights of a group train as one batched model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfboost.adaptation import StableEvidence
+from sfboost.boosting.domains import stable_evidence
+from sfboost.calibration import Temperature, fit_temperature
+from sfboost_lab.baselines.contract import Floats, LinearHead
+from sfboost_lab.experiments.grouped_runs import Session
+from sfboost_lab.experiments.measured_domains import RunRows
+from sfboost_lab.experiments.run import Run, digest
+
+if TYPE_CHECKING:
+    from sfboost.torch.split_network import SplitNetwork
+    from sfboost_lab.baselines.learned.network import NetworkPredictor
+
+
+@dataclass(frozen=True, eq=False)
+class SplitNetworkPredictor:
+    """A trained `SplitNetwork` with calibrated stable probabilities, behind the contract of predictors."""
+
+    classes_: npt.NDArray[Any]
+    network: SplitNetwork
+    scaling: Temperature
+    evidence_: StableEvidence
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    precision: str = "float32"
+
+    @property
+    def temperature(self) -> float:
+        """What the stable logits were divided by."""
+        return self.scaling.temperature
+
+    @property
+    def head(self) -> LinearHead:
+        """h_S, calibrated."""
+        layer = self.network.stable_head
+        weight, bias = (p.detach().double().numpy() / self.temperature for p in (layer.weight, layer.bias))
+        return LinearHead.of(weight, bias)
+
+    def features(self, X: Any) -> Floats:
+        """Φ_S(X)."""
+        return outputs(self.network, X)[0]
+
+    def stable_and_unstable(self, X: Any) -> tuple[Floats, Floats]:
+        """Log f_S of shape (n, K), and Φ_U."""
+        _, unstable, logits = outputs(self.network, X)
+        return self.scaling.apply(logits), unstable
+
+    def predict_proba(self, X: Any) -> Floats:
+        """f_S."""
+        return np.exp(self.stable_and_unstable(X)[0])
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class by the stable features alone."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
+def outputs(network: SplitNetwork, X: Any) -> tuple[Floats, Floats, Floats]:
+    """Return Φ_S, Φ_U and the stable logits."""
+    import torch
+
+    with torch.no_grad():
+        stable, unstable = network.features(torch.tensor(np.asarray(X, dtype=np.float32)))
+        parts = (stable, unstable, network.stable_logits(stable))
+    return tuple(part.double().numpy() for part in parts)  # type: ignore[return-value]
+
+
+def fit_small(
+    load: Callable[[Run], RunRows], run: Run, session: Session, rows: RunRows
+) -> SplitNetworkPredictor:
+    """Return the run's model; the first call of a group trains all of them.
+
+    The group trains as a whole also when some of its runs are done: members share sums, so another company
+    could change the last digits.
+    """
+    members = list({digest(r.training()): r.unadapted() for r in session.group.runs}.values())
+    key = ["small nets", [member.training() for member in members]]
+    trained = session.arrays(key, lambda: _train(members, load))
+    number = members.index(run.unadapted())
+    network = _network(run, rows)
+    network.load_state_dict({n: _tensor(v[number]) for n, v in trained.items() if n != "restarts"})
+    network.eval()
+    validation = rows.validation or rows.train
+    logits = outputs(network, validation.X)[2]
+    y = np.asarray(validation.y)
+    criterion = run.hyper["calibration"]
+    scaling = (
+        fit_temperature(logits, y, criterion=criterion, domain=validation.domain)
+        if criterion
+        else Temperature()
+    )
+    evidence = stable_evidence(y, scaling.apply(logits), np.ones(len(y)))
+    facts = {"restarts": int(trained["restarts"][number]), "evidence": evidence.gain}
+    return SplitNetworkPredictor(np.unique(rows.train.y), network, scaling, evidence, facts)
+
+
+def fit_many_small(
+    load: Callable[[Run], RunRows], run: Run, session: Session, rows: RunRows
+) -> NetworkPredictor:
+    """Return the run's baseline; the first call of a group trains those of all its seeds as one model."""
+    from sfboost_lab.baselines import TRAINERS
+    from sfboost_lab.baselines.learned.in_order import fit_in_order
+    from sfboost_lab.baselines.learned.many import fit_many
+
+    members = list({digest(r.training()): r.unadapted() for r in session.group.runs}.values())
+
+    def make() -> list[NetworkPredictor]:
+        trains = [load(member).train for member in members]
+        seeds = [member.training_seed for member in members]
+        if run.hyper.get("in_order"):
+            return fit_in_order(run.trainer, run.hyper, trains, seeds)
+        return fit_many(TRAINERS[run.trainer](**run.hyper), trains, seeds)
+
+    trained = session.once(["many", [member.training() for member in members]], make)
+    found: NetworkPredictor = trained[members.index(run.unadapted())]
+    return found
+
+
+def _train(members: Sequence[Run], load: Callable[[Run], RunRows]) -> dict[str, npt.NDArray[Any]]:
+    import torch
+
+    from sfboost.torch.batches import ArraySource
+    from sfboost.torch.building import seed_of
+    from sfboost.torch.plan import Goal, grouped
+    from sfboost_lab.baselines.learned.ensemble import learn_many
+
+    sources: dict[int, tuple[RunRows, ArraySource]] = {}
+    networks, goals, plans = [], [], set()
+    for member in members:
+        if member.seed not in sources:
+            rows = load(member)
+            train = rows.train
+            n_domains, codes = len(np.unique(train.domain)), np.unique(train.domain, return_inverse=True)[1]
+            x = torch.tensor(np.asarray(train.X, dtype=np.float32))
+            source = ArraySource(x, np.asarray(train.y), codes, len(np.unique(train.y)), n_domains)
+            sources[member.seed] = (rows, source)
+        networks.append(_network(member, sources[member.seed][0]))
+        told = grouped(member.hyper)
+        goals.append(Goal(**{k: v for k, v in told.items() if k in Goal.__dataclass_fields__}))
+        plans.add(told["plan"])
+    (plan,) = plans  # what trains at once trains alike
+    _, restarts = learn_many(
+        networks,
+        [sources[member.seed][1] for member in members],
+        goals,
+        [seed_of(member.training_seed, 2) for member in members],
+        plan,
+    )
+    states = [network.state_dict() for network in networks]
+    stacked = {name: np.stack([state[name].numpy() for state in states]) for name in states[0]}
+    return {**stacked, "restarts": restarts}
+
+
+def _network(run: Run, rows: RunRows) -> SplitNetwork:
+    import torch
+
+    from sfboost.torch.building import build_network, seed_of
+    from sfboost.torch.networks import make_network
+
+    row = torch.tensor(np.asarray(rows.train.X[:2], dtype=np.float32))
+    return build_network(
+        lambda: make_network(run.hyper["network"], tuple(row.shape[1:]), dropout=0.0),
+        row,
+        split=run.hyper["split"],
+        n_classes=len(np.unique(rows.train.y)),
+        n_domains=len(np.unique(rows.train.domain)),
+        n_stable=run.hyper["n_stable"],
+        n_unstable=run.hyper["n_unstable"],
+        seed=seed_of(run.training_seed, 0),
+    )
+
+
+def _tensor(array: npt.NDArray[Any]) -> Any:
+    import torch
+
+    return torch.from_numpy(np.array(array))
+
+
+def blocks(seeds: int, candidates: int, members: int = 180) -> list[range]:
+    """Cut seeds into blocks that train together, about so many members each.
+
+    Examples
+    --------
+    >>> blocks(25, 18)
+    [range(0, 10), range(10, 20), range(20, 25)]
+    """
+    size = max(1, members // candidates)
+    return [range(first, min(first + size, seeds)) for first in range(0, seeds, size)]

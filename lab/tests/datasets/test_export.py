@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+
+from sfboost.datasets import from_table
+from sfboost_lab.datasets import export, load, read_exported
+
+pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'sfboost[app]'")
+pd = pytest.importorskip("pandas", reason="Parquet needs pandas: pip install 'sfboost[app]'")
+
+
+@pytest.mark.parametrize("name", ["ac", "multiclass_ac", "gaussian", "three_parts"])
+def test_what_is_exported_reads_back(name, tmp_path):
+    made = load(name, n_rows=50)
+    back = read_exported(export(made, tmp_path / "made.parquet"))
+    assert (back.name, back.classes) == (made.name, made.classes)
+    for role in ("train", "validate", "oracle", "test"):
+        assert getattr(back, role) == getattr(made, role)
+    for a, b in zip(made.domains, back.domains, strict=True):
+        np.testing.assert_array_equal(b.X.to_numpy(), a.X)
+        np.testing.assert_array_equal(b.y, a.y)
+    columns = list(back.domains[0].X.columns)
+    assert [columns.index(c) for c in back.stable_features] == made.stable_features
+    assert [columns.index(c) for c in back.unstable_features] == made.unstable_features
+
+
+def test_colored_digits_are_pixels_and_colors(tmp_path):
+    made = load("colored_digits", view="table")
+    rows = pd.read_parquet(export(made, tmp_path / "digits.parquet"))
+    assert list(rows.columns[:3]) == ["domain", "label", "pixel_0"]
+    assert list(rows.columns[-2:]) == ["red", "green"]
+    assert len(rows) == 1000 + 4 * 200 + 11 * 597
+    assert set(rows["label"]) == {"0 to 4", "5 to 9"}
+
+
+def test_image_arrays_become_a_column_per_value(tmp_path):
+    rows = pd.read_parquet(export(load("colored_digits"), tmp_path / "digits.parquet"))
+    assert len(rows.columns) == 2 + 128
+    first = load("colored_digits").domain("train-0.9").X[0].ravel()
+    np.testing.assert_array_equal(rows.iloc[0, 2:].to_numpy(dtype=np.float32), first)
+
+
+def test_a_table_keeps_words_missing_values_and_missing_labels(tmp_path):
+    rows = pd.DataFrame(
+        {
+            "age": [1.0, None, 3.0],
+            "ward": ["a", None, "b"],
+            "town": ["X", "X", "Y"],
+            "sick": ["no", "yes", None],
+        }
+    )
+    made = from_table(rows, target="sick", domain="town", test="Y", stable_features=["age"])
+    back = read_exported(export(made, tmp_path / "made.parquet"))
+    for a, b in zip(made.domains, back.domains, strict=True):
+        pd.testing.assert_frame_equal(a.X, b.X)
+        np.testing.assert_array_equal(a.y, b.y)
+    assert back.stable_features == ["age"]
+
+
+def test_pictures_are_exported_as_their_bytes(picture_tar, pictures, tmp_path):
+    path = export(load("pacs", root=picture_tar), tmp_path / "pacs.parquet")
+    rows = pd.read_parquet(path)
+    assert len(rows) == 60
+    assert dict(zip(rows["name"], rows["picture"], strict=True)) == pictures
+    with pytest.raises(ValueError, match="holds pictures"):
+        read_exported(path)
+
+
+def test_a_failed_export_leaves_the_old_file(tmp_path):
+    target = tmp_path / "made.parquet"
+    export(load("ac", n_rows=5), target)
+    before = target.read_bytes()
+    rows = pd.DataFrame({"label": [1, 2], "town": ["X", "Y"], "sick": [0, 1]})
+    with pytest.raises(ValueError, match=r"named \['label'\]"):
+        export(from_table(rows, target="sick", domain="town", test="Y"), target)
+    assert target.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["made.parquet"]
+
+
+def test_a_parquet_of_others_is_pointed_to_from_table(tmp_path):
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="read it with from_table"):
+        read_exported(tmp_path / "a.parquet")

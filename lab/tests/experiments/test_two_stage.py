@@ -1,0 +1,84 @@
+"""SFB beside trained baselines, many baselines at once, and our adapter on an f_S without its leak."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
+
+from sfboost.adaptation import Settings
+from sfboost_lab.baselines.flattened import FlattenedSFB
+from sfboost_lab.baselines.learned.boosting import SFB
+from sfboost_lab.experiments import Group, Run, Session
+from sfboost_lab.experiments import synthetic as experiment
+from sfboost_lab.experiments.cache import Cache
+from sfboost_lab.experiments.measuring import fit_by_contract
+from sfboost_lab.experiments.methods import trainer_hyper
+from sfboost_lab.experiments.small_nets import fit_many_small
+from sfboost_lab.experiments.two_stage import beside, fit_beside, fit_once
+
+
+def irm(seed=0, **changes):
+    hyper = trainer_hyper("irm", "ac", **{"pretrain_steps": 20, "steps": 60, **changes})
+    return Run("ac", "irm", seed, "test", hyper=hyper)
+
+
+def session(folder, *runs):
+    return Session(Group("sfboost_lab.experiments.synthetic:measure", runs), Cache(folder / "cache"))
+
+
+def test_a_trained_baseline_comes_back_from_the_folder_as_it_was(tmp_path, monkeypatch):
+    run = irm()
+    rows = experiment.rows_of(run)
+    fresh = fit_by_contract(run, session(tmp_path / "a"), rows)
+    stored = fit_once(run, session(tmp_path / "b"), rows)
+    monkeypatch.setattr(
+        "sfboost_lab.experiments.two_stage.fit_by_contract", lambda *_: pytest.fail("trained again")
+    )
+    again = fit_once(run, session(tmp_path / "b"), rows)
+    for other in (stored, again):
+        np.testing.assert_array_equal(fresh.predict_proba(rows.train.X), other.predict_proba(rows.train.X))
+
+
+def test_f_s_beside_is_the_baselines_up_to_its_temperature_and_phi_u_knows_the_unstable_column(tmp_path):
+    stable = irm(steps=300, weight=500.0)
+    run = beside(stable, steps=150, learning_rate=0.01, batch_size=256)
+    rows = experiment.rows_of(run)
+    here = session(tmp_path)
+    made = fit_beside(run, here, rows)
+    plain = fit_once(stable, here, rows)
+    X = rows.places[0].X
+    log_proba, unstable = made.stable_and_unstable(X)
+    raw = np.log(plain.predict_proba(X))
+    odds = log_proba[:, 1] - log_proba[:, 0]
+    np.testing.assert_allclose(odds * made.temperature, raw[:, 1] - raw[:, 0], atol=1e-4)
+    assert abs(np.corrcoef(unstable[:, 0], X[:, 1])[0, 1]) > 0.9
+
+
+def test_baselines_that_train_at_once_are_those_that_train_alone(tmp_path):
+    runs = [irm(seed) for seed in (0, 1)]
+    here = session(tmp_path, *runs)
+    for run in runs:
+        rows = experiment.rows_of(run)
+        many = fit_many_small(experiment.rows_of, run, here, rows)
+        from sfboost_lab.baselines import TRAINERS
+
+        alone = TRAINERS["irm"](**run.hyper).fit(rows.train, seed=run.training_seed)
+        X = rows.places[0].X
+        np.testing.assert_allclose(many.predict_proba(X), alone.predict_proba(X), atol=1e-3)
+
+
+@pytest.mark.long
+def test_flattening_takes_the_leak_out_before_adapting():
+    """The adapter on a plain model equals the plain adapter on a model that was fitted with flattening."""
+    run = Run("ac", "sfb", 0, "test")
+    rows = experiment.rows_of(run)
+    options = {"steps": 200, "unstable_steps": 200}
+    plain = SFB.preset("ac", **options).fit(rows.train, validation=rows.pool, seed=3)
+    flat = SFB.preset("ac", flatten=True, **options).fit(rows.train, validation=rows.pool, seed=3)
+    X = rows.places[0].X
+    adapter = FlattenedSFB(correction="posthoc", rounds=2)
+    expected = flat.model.adapt(
+        X, answer="checked", settings=Settings(correction="posthoc", rounds=2)
+    ).predict_proba(X)
+    np.testing.assert_allclose(adapter.adapt(plain, X).predict_proba(X), expected, atol=1e-10)
+    assert not np.allclose(plain.predict_proba(X), flat.predict_proba(X), atol=1e-6)
