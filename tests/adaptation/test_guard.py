@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from joints import drawn
 
-from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training, load
+from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training
 from sfboost.adaptation import adapt
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.guard import SAMPLING_REACH, worst_leak
@@ -361,15 +361,3 @@ def test_an_adapted_classifier_carries_break_even_and_says_which_rows_depend_on_
         kept.depends_on_leak(new), model.predict(new) != model.adapt(new, leak=0.0).predict(new)
     )
     assert 0 < kept.depends_on_leak(new).sum() < 1500
-
-
-@pytest.mark.filterwarnings("ignore::sfboost.SavedModelWarning")
-def test_a_guard_of_an_earlier_file_goes_on_with_its_band():
-    old = load("tests/persistence/fixtures/v1-adapted.sfb")
-    rows = np.random.default_rng(0).normal(size=(200, 2))
-    _, unstable = old.model.stable_and_unstable(rows)
-    guarded = old.adaptation.unstable_proba(unstable)
-    whole = np.exp(old.adaptation.unstable.log_proba(old.adaptation.standardizer.apply(unstable)))
-    assert old.adaptation.guard.break_even == pytest.approx(0.0326, abs=1e-4)
-    near, far = (np.abs(proba - old.prior_).max(axis=1) for proba in (guarded, whole))
-    assert (near < far).all()

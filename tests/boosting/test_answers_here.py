@@ -39,15 +39,10 @@ def test_each_answers_accuracy_is_known_without_a_label(model, hospitals):
     assert found["pooled"].upper["accuracy"] < found["stable"].lower["accuracy"]
 
 
-def test_the_answer_has_one_name_and_the_one_of_before_is_still_found(model):
+def test_the_answers_are_named(model):
     X_new = draw_anticausal(300, 0.1, seed=5)[0]
     found = performance_without_labels(model.adapt(X_new), X_new)
     assert list(found) == ["stable", "answer", "pooled"]
-    with pytest.warns(FutureWarning, match="'adapted' is called 'answer' now") as told:
-        assert found["adapted"] is found["answer"]
-    assert told[0].filename == __file__
-    with pytest.raises(KeyError, match="boosted"):
-        found["boosted"]
 
 
 def test_without_a_guard_the_intervals_allow_for_the_leak_of_training(hospitals):

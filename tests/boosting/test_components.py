@@ -12,7 +12,6 @@ from sfboost import StableFeatureBoosting
 from sfboost.boosting import performance_without_labels
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.components import Directions, domain_splits, tuned_regression
-from sfboost.export.linear import linear_scorer
 
 CLASSES = np.array(["cat", "dog", "elk"])
 
@@ -168,8 +167,6 @@ def test_many_domains_at_once_are_refused(fitted):
 def test_what_rests_on_two_kinds_of_columns_is_refused(fitted):
     model, X_new, _ = fitted
     adapted = model.adapt(X_new)
-    with pytest.raises(ValueError, match="not exported"):
-        linear_scorer(adapted)
     found = performance_without_labels(adapted, X_new)
     assert all(not one.value and "components" in one.withheld for one in found.values())
 

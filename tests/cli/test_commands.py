@@ -405,3 +405,11 @@ def test_balanced_costs_decide_and_count_as_balanced_accuracy_does(files, sfboos
     alone = pd.read_csv(out)
     odds = alone["answer_yes"] / share > alone["answer_no"] / (1 - share)
     assert (alone["prediction"] == np.where(odds, "yes", "no")).all()
+
+
+def test_the_card_is_written_beside_the_report(files, sfboost, tmp_path):
+    told = sfboost.json(
+        "adapt", files.model, files.labelled, "-o", tmp_path / "a.sfb", "--card", tmp_path / "card.md"
+    )
+    assert told["files"]["card"] == str(tmp_path / "card.md")
+    assert "labelled.csv as a new domain" in (tmp_path / "card.md").read_text(encoding="utf-8")

@@ -97,7 +97,5 @@ def test_domains_that_differ_make_delta_larger_than_domains_that_agree():
     assert 0.004**0.5 < delta(0.003, 0.005) < 0.1
 
 
-def test_nothing_measured_is_no_leak_and_an_earlier_file_keeps_what_it_measured():
+def test_nothing_measured_is_no_leak():
     assert training_leak(()) == 0.0
-    old = DomainLeak("a", size=0.05, lower=0.03, informativeness=0.3, n_rows=500)
-    assert training_leak((old,)) == 0.03

@@ -3,7 +3,7 @@
     python tests/golden/make.py            # every case
     python tests/golden/make.py tables     # only these
 
-Run it when a number changes on purpose, and say in CHANGELOG.md which and why. Numbers that agree within the
+Run it when a number changes on purpose, and say in the commit which and why. Numbers that agree within the
 tolerance stay as they are in the file, so that `git diff` shows what changed.
 """
 

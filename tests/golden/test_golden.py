@@ -14,7 +14,7 @@ EXPECTATIONS = json.loads(EXPECTED.read_text(encoding="utf-8"))
     "case", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in CASES]
 )
 def test_the_answers_are_the_golden_ones(case):
-    """A number that changed on purpose: run `make.py`, and say in CHANGELOG.md why."""
+    """A number that changed on purpose: run `make.py`, and say in the commit why."""
     make, packages = CASES[case]
     for package in packages:
         pytest.importorskip(package, reason=f"needs the extra with {package}")

@@ -33,10 +33,6 @@ from sfboost import Settings, StableFeatureBoosting, Training
 from sfboost.calibration import fit_temperature
 from sfboost.change import Reference, View, change_in
 
-# What is given was called "adapted" when the numbers were written down.
-_NAMES_THEN = {"answer": "adapted", "answer_no": "adapted_no", "answer_yes": "adapted_yes"}
-FIXTURES = Path(__file__).parents[1] / "persistence" / "fixtures"
-
 
 def arrays():
     """`sfboost.adapt`: each answer, correction, way of transport and kind of head."""
@@ -116,8 +112,7 @@ def estimator():
     for name, parameters in others.items():
         found[name] = answer_of(fitted(**parameters).adapt(X, answer="checked"), X)
     evaluation = StableFeatureBoosting([0, 1], play=False).evaluate(X_train, y_train, domain, answer="safe")
-    rows = [row | {"method": _NAMES_THEN.get(row["method"], row["method"])} for row in evaluation.rows()]
-    found["evaluation"] = {"rows": rows, "gain": evaluation.gain}
+    found["evaluation"] = {"rows": evaluation.rows(), "gain": evaluation.gain}
     return found
 
 
@@ -255,22 +250,6 @@ def network():
     return found
 
 
-def saved_files():
-    """Files of format 1: what they predict, and what they answer when they adapt today."""
-    rows = np.random.RandomState(3).standard_normal((400, 2)) * 0.6 + 0.5
-    found = {}
-    for file in sorted(FIXTURES.glob("v1-*.sfb")):
-        if "network" in file.name:
-            continue  # tests/persistence has them, to the digits of float32
-        model = sfboost.load(file)
-        found[file.stem] = {"probabilities": model.predict_proba(rows[:SHOWN])}
-        if hasattr(model, "adapt"):
-            found[file.stem] |= {
-                answer: answer_of(model.adapt(rows, answer=answer), rows) for answer in ANSWERS
-            }
-    return found
-
-
 def command():
     """The command's JSON, and its table of predictions."""
     import hospitals
@@ -298,9 +277,7 @@ def command():
         for answer in ("safe", "paper"):
             found[f"adapt, {answer}"] = run("adapt", model, new, "--answer", answer, "-o", adapted)
             found[f"predict, {answer}"] = run("predict", adapted, new, "-o", out)
-            found[f"predictions, {answer}"] = (
-                pd.read_csv(out).rename(columns=_NAMES_THEN).head(SHOWN).to_dict("records")
-            )
+            found[f"predictions, {answer}"] = pd.read_csv(out).head(SHOWN).to_dict("records")
         found["explain"] = run("explain", adapted, new, "--row", "1")
         found["run"] = run(
             "run", train, new, *hospitals.ROLES, "--answer", "safe", "--no-evaluate", "-o", out
@@ -364,7 +341,6 @@ CASES = {
     "diagnosis": (diagnosis, ()),
     "change": (change, ()),
     "network": (network, ("torch", "safetensors")),
-    "saved files": (saved_files, ("skops",)),
     "command": (command, ("typer", "pandas", "pyarrow", "jinja2", "skops")),
     "tables": (tables, ()),
     "large tables": (large_tables, ()),

@@ -174,13 +174,18 @@ def test_a_claim_of_a_huge_network_takes_no_memory(forger_of, network):
     [
         ("network", "../../weights", "No network '../../weights'. There are: linear"),
         ("network", 3, "No network 3. There are: linear"),
-        ("checkpoint", "/tmp/elsewhere", "a folder for checkpoints"),
     ],
 )
 def test_what_a_network_cannot_be_is_refused(forger_of, network, attribute, claim, match):
     forger = forger_of(network)
     forger.tree["state"][attribute] = claim
     refused(forger, match)
+
+
+def test_a_file_cannot_say_where_checkpoints_are_written(forger_of, network):
+    forger = forger_of(network)
+    forger.tree["state"]["plan"]["state"]["checkpoint"] = "/tmp/elsewhere"
+    refused(forger, "a folder for checkpoints")
 
 
 @pytest.mark.parametrize("device", ["nowhere", "meta", "cuda:77", "xpu:77"])

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import sfboost
-from sfboost.persistence.registry import EARLIER_NAMES, KINDS, TYPES, name_of, type_of
+from sfboost.persistence.registry import KINDS, TYPES, name_of, type_of
 
 NEEDS_TORCH = {name for name, module in TYPES.items() if module.startswith("sfboost.torch")}
 
@@ -20,14 +20,8 @@ def test_every_name_leads_to_its_type_and_back(name):
     assert name_of(type_of(name)) == name
 
 
-def test_a_name_that_only_earlier_files_have_leads_to_the_type_of_its_new_name():
-    for earlier, now in EARLIER_NAMES.items():
-        assert earlier not in TYPES
-        assert name_of(type_of(earlier)) == now
-
-
 def test_every_kind_is_listed_and_can_save():
-    assert set(KINDS) <= set(TYPES) | set(EARLIER_NAMES)
+    assert set(KINDS) <= set(TYPES)
     assert all(hasattr(type_of(kind), "save") for kind in set(KINDS) - NEEDS_TORCH)
 
 

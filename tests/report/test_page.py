@@ -178,13 +178,6 @@ def test_own_domains_are_compared_by_what_was_asked_for(case, metric):
     assert f"by {metric.replace('_', ' ')} ({'less' if metric == 'log_loss' else 'more'} is better)" in card
 
 
-def test_records_of_an_earlier_evaluation_are_shown_without_what_they_lack(case):
-    old = [{k: v for k, v in r.items() if k not in ("p_value", "regret")} for r in case.training.evaluation]
-    old = [r | {"method": {"answer": "adapted"}.get(r["method"], r["method"])} for r in old]
-    page = render(replace(case.facts, training=replace(case.training, evaluation=old)))
-    assert "What it would have meant on your own domains" in page
-
-
 def test_thirty_six_domains_have_marks_of_their_own():
     assert len({key_mark(domain) for domain in range(36)}) == 36
 

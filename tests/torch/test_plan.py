@@ -110,7 +110,7 @@ def test_the_seed_is_fixed_unless_told_otherwise():
     assert not np.array_equal(one, other)
 
 
-def test_flat_parameters_of_earlier_files_and_records_find_their_place():
+def test_flat_parameters_of_records_find_their_place():
     flat = {"split": "shared", "stability": "eqrm", "stability_weight": 2.0, "l2": 0.1, "steps": 3}
     told = grouped(flat)
     assert told.pop("plan") == Plan(weight_decay=0.1, steps=3)

@@ -11,7 +11,6 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 from torch import nn  # noqa: E402
 
 import sfboost  # noqa: E402
-from sfboost.persistence import SavedModelError  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, search, trainer  # noqa: E402
 from sfboost.torch.batches import ArraySource  # noqa: E402
 from sfboost.torch.candidates import Candidate, variants  # noqa: E402
@@ -170,12 +169,6 @@ def test_a_found_model_comes_back_from_its_file(table, tmp_path):
     np.testing.assert_array_equal(
         again.adapt(X, answer="paper").predict_proba(X), table.adapt(X, answer="paper").predict_proba(X)
     )
-
-
-def test_a_file_whose_slope_was_measured_on_features_without_bounds_is_to_be_fitted_anew(table):
-    saved = table._saved_state() | {"leak_slope_": 0.1, "bounded_": None}
-    with pytest.raises(SavedModelError, match="fit it anew"):
-        SFBClassifier._from_saved_state(saved)
 
 
 @pytest.mark.long

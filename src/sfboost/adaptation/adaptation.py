@@ -99,12 +99,7 @@ class Adaptation(Savable):
         if self.unstable is None:
             with np.errstate(divide="ignore"):
                 return np.log(stable)
-        return log_combine(stable, self._log_unstable(self.unstable, X), self.divisor)
-
-    def _log_unstable(self, model: UnstableModel, X: Any) -> FloatArray:
-        """Log f_U as it is combined."""
-        band = None if self.guard is None else self.guard.band
-        return model.log_proba(X) if band is None else band.log_unstable(model, X)
+        return log_combine(stable, self.unstable.log_proba(X), self.divisor)
 
     def predict_proba(self, stable_proba: Any, X_unstable: Any) -> FloatArray:
         """Pr[Y | X_S, X_U] of shape (n, K), from stable probabilities and unstable features.
@@ -128,7 +123,7 @@ class Adaptation(Savable):
         X = self._check(X_unstable, n_rows)
         if self.unstable is None:
             return np.tile(self.prior, (X.shape[0], 1))
-        return np.exp(self._log_unstable(self.unstable, X))
+        return np.exp(self.unstable.log_proba(X))
 
     def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> BoolArray:
         """Rows whose predicted class is another one if there is no leak at all.
@@ -139,7 +134,7 @@ class Adaptation(Savable):
         X = self._check(X_unstable, len(stable))
         if self.guard is None or self.withheld is None or not 0.0 < self.guard.break_even <= self.guard.leak:
             return np.zeros(len(stable), dtype=bool)
-        joint = log_combine(stable, self._log_unstable(self.withheld, X), self.divisor)
+        joint = log_combine(stable, self.withheld.log_proba(X), self.divisor)
         return np.asarray(joint.argmax(axis=1) != stable.argmax(axis=1))
 
     def explain(
@@ -155,7 +150,7 @@ class Adaptation(Savable):
             flat = floored_log(self.prior)
             return Explanation(self.classes, floored_log(stable[0]), flat, flat, joint)
         X = self._check(row, 1)
-        unstable = self._log_unstable(self.unstable, X)[0]
+        unstable = self.unstable.log_proba(X)[0]
         names = feature_names or tuple(f"x{j}" for j in range(self.n_features))
         terms = (floored_log(stable[0]), unstable, floored_log(self.divisor), joint)
         coef = getattr(self.head, "coef_", None)

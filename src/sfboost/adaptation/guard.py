@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from sfboost.adaptation.decision import Decision
-from sfboost.adaptation.earlier_band import EarlierBand
 from sfboost.adaptation.fitting import UnstableModel
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.scores import Yardstick
@@ -66,8 +64,6 @@ class Guard:
         Of wrong decisions.
     metric : str
         What the gain is of.
-    band : EarlierBand or None
-        In files of earlier versions, which drew f_U towards the prior row by row.
 
     References
     ----------
@@ -81,7 +77,6 @@ class Guard:
     gain_error: float = float("nan")
     break_even: float = float("nan")
     head_covariance: FloatArray | None = None
-    band: EarlierBand | None = None
     costs: FloatArray | None = None
     metric: str = "accuracy"
 
@@ -114,15 +109,6 @@ class Guard:
             return Decision("adapted", f"{rows}; {origin}: {gain}")
         doubt = "what such a leak can do" if self.break_even else "sampling error"
         return Decision("kept stable", f"{rows}; {origin}: {gain} is not beyond {doubt}")
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """A guard of an earlier version goes on answering with its band."""
-        if "pseudo_error" not in state:
-            return state
-        names = ("leak", "prior", "confusion", "head_covariance", "pseudo_error")
-        kept = {name: state[name] for name in ("leak", "leak_source", "break_even", "head_covariance")}
-        return kept | {"band": EarlierBand(**{name: state[name] for name in names})}
 
 
 def judge(

@@ -139,11 +139,6 @@ class Choices:
     metric: str | None = None
     together: bool = False
 
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """What files of earlier versions call otherwise."""
-        return {("transport" if name == "stability" else name): value for name, value in state.items()}
-
     def balanced(self, shares: FloatArray | None) -> Choices:
         """The same with the costs that balanced accuracy counts, where that is what counts.
 

@@ -194,10 +194,9 @@ class ManyAnswers:
         return state
 
     @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        state = dict(state)
-        habits = state.pop("habits", None)  # files of before have them in every domain
-        return state if habits is None else state | {"fitted": _each(state["fitted"], habits)}
+    def _from_saved_state(cls, state: dict[str, Any]) -> Self:
+        habits = state.pop("habits")
+        return cls(**state if habits is None else state | {"fitted": _each(state["fitted"], habits)})
 
     def change(self, number: int, experience: Experience) -> Change:
         """The test in one domain."""

@@ -49,7 +49,7 @@ def _why_none(model: Any) -> str:
         return "fitted with play=False"
     if getattr(model, "pooled_", None) is not None:
         return "fitted to domains of which fewer than two have the rows and classes to play the new one"
-    return "saved by an earlier version, or its features are no finite numbers"
+    return "fitted to features that are no finite numbers"
 
 
 class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):

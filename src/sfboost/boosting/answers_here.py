@@ -20,10 +20,10 @@ from sfboost.adaptation.scores import METRICS, weighted_scores
 from sfboost.answers import BestAnswer, Case
 from sfboost.answers.play import AS_IS
 from sfboost.boosting.adapted import AdaptedClassifier
-from sfboost.boosting.by_answer import ANSWER, ByAnswer
 from sfboost.boosting.components import NOT_APART
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.estimator import StableFeatureBoosting
+from sfboost.boosting.scored_domains import ANSWER
 from sfboost.diagnostics.alarm import new_domain_alarm
 from sfboost.diagnostics.performance import (
     Performance,
@@ -117,9 +117,9 @@ def performance_without_labels(
     alarm = NOT_APART if model.components_ is not None else new_domain_alarm(new_rows(model, X), random_state)
     if alarm is not None:  # the rows contradict what every one of these figures rests on
         none = Performance({}, {}, {}, delta or 0.0, level, alarm)
-        return ByAnswer((name, none) for name in answers)
+        return dict.fromkeys(answers, none)
     asked: dict[str, Any] = {"leak": delta or 0.0, "cost": cost, "level": level, "random_state": random_state}
-    return ByAnswer((name, estimate_performance(stable, answer, **asked)) for name, answer in answers.items())
+    return {name: estimate_performance(stable, answer, **asked) for name, answer in answers.items()}
 
 
 def _by_answer(
@@ -138,7 +138,7 @@ def _by_answer(
     else:
         answers["pooled"] = np.exp(adapted.model.answer_rows(X).view.log_pooled), labels
     if (why := adapted.model._unforeseeable()) is not None:
-        return ByAnswer((name, Performance({}, {}, {}, 0.0, level, why)) for name in answers)
+        return {name: Performance({}, {}, {}, 0.0, level, why) for name in answers}
     verdict, weights = best.change.verdict, best.choice.weights
     main = max(weights, key=lambda name: weights[name])
     untouched = [case for case in cases if case.kind == AS_IS]
@@ -148,7 +148,7 @@ def _by_answer(
         "cannot tell": cases,
     }[verdict]
     costs = None if cost is None else check_costs(cost, labels.shape[1])
-    own, made = adapted.model._costs(), ByAnswer[Performance]()
+    own, made = adapted.model._costs(), {}
     played_for = costs is not None and own is not None and np.array_equal(costs, own)
     for name, (proba, truth) in answers.items():
         value = weighted_scores(proba, truth / len(truth), costs)

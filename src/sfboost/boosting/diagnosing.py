@@ -126,7 +126,7 @@ def new_rows(model: StableFeatureBoosting, X: Any) -> NewRows:
         np.exp(model._calibrated(stable_X)),
         head_numbers(unstable.take(X), model.unstable) if len(unstable) else None,
         numbers(stable_X),
-        model.training_.recalibration,  # None in files of earlier versions
+        model.training_.recalibration,
     )
 
 

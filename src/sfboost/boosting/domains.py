@@ -35,12 +35,6 @@ class DomainSummary(DomainHead):
         """Both parts as one."""
         return cls(**vars(head), calibration=calibration)
 
-    def parts(self) -> tuple[DomainHead, HeldOutCalibration | None]:
-        """What `of` was given."""
-        known = dict(vars(self))
-        calibration = known.pop("calibration")
-        return DomainHead(**known), calibration
-
 
 @dataclass(frozen=True, eq=False)
 class HeldOutCalibration:

@@ -222,11 +222,10 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.random_state = random_state
 
     unstable_columns_: Columns
-    # Files of earlier versions lack these.
-    pooled_: PooledClassifier | None = None
-    components_: PlayedComponents | None = None
-    regression_: LogisticRegression | None = None
-    prediction_sets_: PredictionSets | None = None
+    pooled_: PooledClassifier | None
+    components_: PlayedComponents | None
+    regression_: LogisticRegression | None
+    prediction_sets_: PredictionSets | None
 
     # -- training domains ---------------------------------------------------------------------------
 
@@ -583,23 +582,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         columns = dict.fromkeys(column for part in known for column in part.columns)
         gaps = dict.fromkeys(name for part in known for name in part.gaps)
         return Encoder(tuple(columns), tuple(gaps)) if columns else None
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """What files of earlier versions call otherwise."""
-        state = dict(state)
-        if "stability" in state:
-            state["transport"] = state.pop("stability")
-            names = ("method", "correction", "rounds", "l2", "standardize")
-            state["settings"] = Settings(**{name: state.pop(name) for name in names if name in state})
-            state.pop("verbose", None)
-        if "evidence_" in state:
-            known = (state.pop("evidence_"), state.get("leaks_"), state.pop("source_prior_"))
-            state["training_"] = know_training(*known, state.pop("recalibration_", None))
-        if "domains_" in state:
-            heads, state["calibrations_"] = zip(*(old.parts() for old in state.pop("domains_")), strict=True)
-            state["training_"] = replace(state["training_"], heads=heads)
-        return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -22,10 +22,9 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import LOSSES, METRICS, check_metric
-from sfboost.boosting.by_answer import ANSWER, ByAnswer
 from sfboost.boosting.columns import is_search, tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
-from sfboost.boosting.scored_domains import COMPARED, DomainEvaluation, DomainScores, skipped
+from sfboost.boosting.scored_domains import ANSWER, COMPARED, DomainEvaluation, DomainScores, skipped
 from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
@@ -260,7 +259,7 @@ def compare_on_domain(
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=adapted.reason_,
-        scores=ByAnswer((method, scores[method]) for method in COMPARED),
+        scores={method: scores[method] for method in COMPARED},
         p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
         candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
@@ -274,8 +273,8 @@ def pooled_proba(fitted: StableFeatureBoosting, X: Any) -> FloatArray:
     rows = fitted.answer_rows(X)
     if rows is None:
         raise ValueError(
-            "The model has no classifier of all features: its columns are not finite numbers, it was fitted "
-            "with play=False, or by an earlier version. Fit it again."
+            "The model has no classifier of all features: its columns are not finite numbers, or it was "
+            "fitted with play=False. Fit it again."
         )
     return np.exp(rows.view.log_pooled)
 

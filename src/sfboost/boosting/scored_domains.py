@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, METRICS, shown
-from sfboost.boosting.by_answer import ANSWER, ByAnswer
 from sfboost.boosting.metrics import is_skewed
 from sfboost.diagnostics.result import p_in_cells
 from sfboost.notices import first_names
 
+#: What is given, whichever answer it is; "adapted" is one of the decisions about it.
+ANSWER = "answer"
 #: What is compared, in the order in which it is shown.
 COMPARED = ("stable", ANSWER, "pooled", "labelled")
 
@@ -202,7 +203,7 @@ class DomainEvaluation:
 def skipped(domain: Any, n_rows: int, reason: str, metric: str = "accuracy") -> DomainScores:
     """What is said of a domain that could not be scored."""
     unknown = dict.fromkeys((*METRICS, metric), _UNKNOWN)
-    return DomainScores(domain, n_rows, SKIPPED, reason, ByAnswer.fromkeys(COMPARED, unknown), metric=metric)
+    return DomainScores(domain, n_rows, SKIPPED, reason, dict.fromkeys(COMPARED, unknown), metric=metric)
 
 
 def why_skipped(reasons: Mapping[str, str]) -> list[str]:

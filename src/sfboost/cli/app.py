@@ -30,7 +30,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("sfboost.cli.check:check", "Look at the assumptions, one verdict each."),
     "explain": ("sfboost.cli.explain:explain", "Say why one row is predicted as it is."),
     "info": ("sfboost.cli.info:info", "Say what is in a model file."),
-    "export": ("sfboost.cli.export:export", "Write a linear model for other tools: ONNX, or plain JSON."),
     "demo": ("sfboost.cli.demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
     "features": (
         "sfboost.cli.features:features",
@@ -38,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
 }
 # Commands of the table user, whose exit codes a script wants to know.
-_TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain", "info", "export")
+_TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain", "info")
 
 
 class Commands(Boundary):

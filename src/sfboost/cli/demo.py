@@ -14,8 +14,8 @@ from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.boosting import StableFeatureBoosting
-from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import compare_on_domain, fit_pooled
+from sfboost.boosting.scored_domains import ANSWER
 from sfboost.cli.console import say, screen, speaking
 from sfboost.cli.pipes import Console
 from sfboost.datasets import colored_digits

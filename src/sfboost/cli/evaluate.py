@@ -10,10 +10,9 @@ import typer
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import DomainEvaluation
-from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import MOST_FITS, MOST_ROWS, able_to_play, rows_to_learn
 from sfboost.boosting.metrics import is_rare, mean_shares
-from sfboost.boosting.scored_domains import SKIPPED, why_skipped
+from sfboost.boosting.scored_domains import ANSWER, SKIPPED, why_skipped
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.costs import judged_by

@@ -24,34 +24,28 @@ def features(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Parquet file to write.")],
-    network: Annotated[
-        Path | None,
-        typer.Option(
-            "--network",
-            help="ONNX file of a network of yours: RGB between 0 and 1, (n, 3, size, size), in; n rows of "
-            "numbers out. By default EfficientNet-Lite0 with ImageNet weights, of sfboost[vision].",
-        ),
-    ] = None,
     size: Annotated[int, typer.Option(min=8, help="Side of the square that pictures are resized to.")] = 224,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
 ) -> None:
-    """Turn pictures into rows of features, with columns for file, domain and label.
+    """Turn pictures into rows of features of EfficientNet-Lite0, with columns for file, domain and label.
 
-    Features are kept by the content of pictures and network: a stopped run goes on where it was. Then
+    Features are kept by the content of the pictures: a stopped run goes on where it was. Then
     `sfboost run train.parquet new.parquet --target label --domain domain --id file --unstable components`.
     """
-    from sfboost.datasets.features import EfficientNetFeatures, OnnxFeatures, extract
+    from sfboost.datasets.features import EfficientNetFeatures, extract
 
     if output.suffix != ".parquet":
         raise ValueError(f"{output} is to be a Parquet file: call it {output.with_suffix('.parquet')}.")
-    if network is not None and not network.is_file():
-        raise ValueError(f"There is no file {network}: --network names an ONNX file.")
-    extractor = EfficientNetFeatures(size) if network is None else OnnxFeatures(network, size)
     found, columns = _find(pictures)
     bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*bar, console=screen(error=True)) as shown:
         task = shown.add_task("pictures", total=len(found))
-        rows = extract(found, extractor, n_jobs=jobs, progress=lambda n, _: shown.update(task, completed=n))
+        rows = extract(
+            found,
+            EfficientNetFeatures(size),
+            n_jobs=jobs,
+            progress=lambda n, _: shown.update(task, completed=n),
+        )
     _write(columns, rows, output)
     say(f"{len(rows)} pictures, {rows.shape[1]} features: {output}")
 

@@ -9,9 +9,9 @@ from typing import Any
 import typer
 
 from sfboost.adaptation.scores import METRIC_NAMES, shown
-from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import metric_of
 from sfboost.boosting.metrics import is_skewed
+from sfboost.boosting.scored_domains import ANSWER
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
 from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project, drift_lines

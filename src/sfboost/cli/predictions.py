@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sfboost.adaptation.costs import decided
 from sfboost.boosting import AdaptedDomains
-from sfboost.boosting.by_answer import ANSWER
+from sfboost.boosting.scored_domains import ANSWER
 from sfboost.cli.project import Project, check_id, prediction_columns
 from sfboost.encoding.cells import as_text
 from sfboost.marginal.probabilities import FloatArray

@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.base import clone
 
 from sfboost.boosting import AdaptedClassifier, DomainEvaluation, DomainScores, StableFeatureBoosting
-from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.evaluation import (
     able_to_play,
     default_classifier,
@@ -25,7 +24,7 @@ from sfboost.boosting.evaluation import (
     too_few,
     turns,
 )
-from sfboost.boosting.scored_domains import SKIPPED, skipped
+from sfboost.boosting.scored_domains import ANSWER, SKIPPED, skipped
 from sfboost.encoding import Encoder
 from sfboost.marginal.probabilities import IntArray
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -45,13 +45,11 @@ class EfficientNetFeatures:
 
     Examples
     --------
-    >>> from sfboost.datasets.features import EfficientNetFeatures
     >>> EfficientNetFeatures().size
     224
     """
 
     size: int = 224
-    n_features: ClassVar[int | None] = N_FEATURES
 
     @property
     def identity(self) -> str:
@@ -70,50 +68,9 @@ class EfficientNetFeatures:
         return np.concatenate(made)
 
 
-@dataclass(frozen=True)
-class OnnxFeatures:
-    """A network of yours as an ONNX file. It gets RGB between 0 and 1; what else it wants is in the graph.
-
-    Parameters
-    ----------
-    path : path
-        A graph with one input, float32 of shape (n, 3, size, size), whose first output has n rows of numbers.
-    size : int
-        Side of the square a picture is resized to.
-
-    Examples
-    --------
-    >>> OnnxFeatures("trunk.onnx").size
-    224
-    """
-
-    path: str | Path
-    size: int = 224
-    n_features: ClassVar[int | None] = None
-
-    @property
-    def identity(self) -> str:
-        """What, besides the pictures, decides the features."""
-        return (
-            f"onnx {hashlib.sha256(Path(self.path).read_bytes()).hexdigest()} size {self.size} bilinear 255"
-        )
-
-    def __call__(self, batch: NDArray[np.uint8]) -> Floats:
-        """Return one row of features for each picture of a decoded batch."""
-        session = _session(str(self.path))
-        name, made = session.get_inputs()[0].name, []
-        for start in range(0, len(batch), _AT_ONCE):
-            inputs = batch[start : start + _AT_ONCE].astype(np.float32) / np.float32(255)
-            made.append(np.asarray(session.run(None, {name: inputs})[0], np.float32).reshape(len(inputs), -1))
-        return np.concatenate(made)
-
-
-Extractor = EfficientNetFeatures | OnnxFeatures
-
-
 def extract(
     pictures: ImageSequence,
-    extractor: Extractor | None = None,
+    extractor: EfficientNetFeatures | None = None,
     *,
     n_jobs: int = 1,
     progress: Progress | None = None,
@@ -124,7 +81,7 @@ def extract(
     ----------
     pictures : ImageSequence
         What to look at.
-    extractor : EfficientNetFeatures or OnnxFeatures, optional
+    extractor : EfficientNetFeatures, optional
         The network.
     n_jobs : int
         Processes that decode and look.
@@ -145,9 +102,7 @@ def extract(
     resized = pictures.resized(extractor.size)
     chunks = [resized[start : start + _CHUNK] for start in range(0, len(resized), _CHUNK)]
     files = [_place(chunk, extractor) for chunk in chunks]
-    made: list[Floats | None] = [
-        _known(file, len(chunk), extractor.n_features) for file, chunk in zip(files, chunks, strict=True)
-    ]
+    made: list[Floats | None] = [_known(file, len(chunk)) for file, chunk in zip(files, chunks, strict=True)]
     done = sum(len(part) for part in made if part is not None)
     unknown = [k for k, part in enumerate(made) if part is None]
     if progress:
@@ -163,15 +118,16 @@ def extract(
         done += len(features)
         if progress:
             progress(done, len(resized))
-    none = [] if made else [np.empty((0, extractor.n_features or 0), np.float32)]
-    return np.concatenate([*none, *(part for part in made if part is not None)])
+    return np.concatenate(
+        [np.empty((0, N_FEATURES), np.float32), *(part for part in made if part is not None)]
+    )
 
 
-def _look(extractor: Extractor, files: list[Path]) -> Floats:
+def _look(extractor: EfficientNetFeatures, files: list[Path]) -> Floats:
     return extractor(decode_all(files, (extractor.size, extractor.size)))
 
 
-def _place(chunk: ImageSequence, extractor: Extractor) -> Path:
+def _place(chunk: ImageSequence, extractor: EfficientNetFeatures) -> Path:
     digest = hashlib.sha256(extractor.identity.encode())
     for file in chunk.files:
         digest.update(hashlib.sha256(file.read_bytes()).digest())
@@ -179,14 +135,13 @@ def _place(chunk: ImageSequence, extractor: Extractor) -> Path:
     return cache_folder() / "features" / name[:2] / f"{name}.npy"
 
 
-def _known(file: Path, n_rows: int, n_features: int | None) -> Floats | None:
+def _known(file: Path, n_rows: int) -> Floats | None:
     try:
         features: Floats = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         # Not there, or damaged: both are made anew.
         return None
-    width = features.shape[-1] if n_features is None else n_features
-    return features if features.shape == (n_rows, width) and features.dtype == np.float32 else None
+    return features if features.shape == (n_rows, N_FEATURES) and features.dtype == np.float32 else None
 
 
 def _keep(file: Path, features: Floats) -> None:
@@ -211,12 +166,3 @@ def _efficientnet() -> ModuleType:
     except ImportError as error:
         raise ImportError("Features need a network: pip install 'sfboost[vision]'.") from error
     return efficientnet
-
-
-@functools.cache
-def _session(path: str) -> Any:
-    try:
-        from onnxruntime import InferenceSession
-    except ImportError as error:
-        raise ImportError("A network as an ONNX file needs a runtime: pip install onnxruntime.") from error
-    return InferenceSession(path, providers=["CPUExecutionProvider"])

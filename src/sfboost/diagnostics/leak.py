@@ -38,7 +38,7 @@ class DomainLeak:
         s as measured with labels: what the leak is divided by.
     square, square_error : float
         The mean square, noise subtracted and below zero where noise happens to explain more, and its standard
-        error; not a number in files of earlier versions.
+        error.
     """
 
     domain: Any
@@ -46,8 +46,8 @@ class DomainLeak:
     lower: float
     informativeness: float
     n_rows: int
-    square: float = float("nan")
-    square_error: float = float("nan")
+    square: float
+    square_error: float
 
     @property
     def relative(self) -> float:
@@ -163,8 +163,6 @@ def training_leak(leaks: tuple[DomainLeak, ...]) -> float:
     if not leaks:
         return 0.0
     values = np.array([leak.square for leak in leaks])
-    if np.isnan(values).any():  # a file of an earlier version: what it measured for certain
-        return max(leak.lower for leak in leaks)
     errors = np.array([leak.square_error for leak in leaks])
     # A domain whose few rows happen to agree must not count for more than it knows.
     noise = float((np.maximum(errors, np.median(errors) / 2.0) ** 2).mean())

@@ -34,12 +34,7 @@ def state_of(value: Any) -> dict[str, Any]:
 
 
 def make_object(cls: type, state: dict[str, Any]) -> Any:
-    """An object of a registered class with these attributes. Parameters that the file lacks get defaults.
-
-    A class that changed its attributes says in `_upgraded` what those of earlier files are now.
-    """
-    if hasattr(cls, "_upgraded"):
-        state = cls._upgraded(state)
+    """An object of a registered class with these attributes. Parameters that the file lacks get defaults."""
     if hasattr(cls, "_from_saved_state"):
         return cls._from_saved_state(state)
     if is_dataclass(cls) or cls.__name__ in _CONSTRUCTED:

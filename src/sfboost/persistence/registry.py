@@ -26,7 +26,6 @@ TYPES: dict[str, str] = {
     "PlayedComponents": "sfboost.boosting.components",
     "Encoder": "sfboost.encoding",
     "Column": "sfboost.encoding",
-    "DomainSummary": "sfboost.boosting",
     "HeldOutCalibration": "sfboost.boosting",
     "DomainLeak": "sfboost.diagnostics.leak",
     "Recalibration": "sfboost.diagnostics.recalibration",
@@ -73,7 +72,6 @@ TYPES: dict[str, str] = {
     "Standardizer": "sfboost.adaptation.standardize",
     "CrossFit": "sfboost.adaptation.regularisation",
     "Guard": "sfboost.adaptation.guard",
-    "EarlierBand": "sfboost.adaptation.earlier_band",
     "Estimate": "sfboost.adaptation.uncertainty",
     "Uncertainty": "sfboost.adaptation.uncertainty",
     "SoftLogisticRegression": "sfboost.heads",
@@ -104,9 +102,6 @@ TYPES: dict[str, str] = {
     "make_column_selector": "sklearn.compose",
 }
 
-#: Names that earlier files have for types that are now one with another.
-EARLIER_NAMES = {"AdaptedSFBClassifier": "AdaptedClassifier"}
-
 #: What a file may hold as a whole.
 KINDS = (
     "StableFeatureBoosting",
@@ -114,7 +109,6 @@ KINDS = (
     "Adaptation",
     "SFBClassifier",
     "AdaptedDomains",
-    *EARLIER_NAMES,
 )
 
 
@@ -126,12 +120,11 @@ def type_of(name: Any) -> type:
     >>> type_of("Temperature").__name__
     'Temperature'
     """
-    known = EARLIER_NAMES.get(name, name) if isinstance(name, str) else None
-    if known not in TYPES:
+    if not isinstance(name, str) or name not in TYPES:
         raise SavedModelError(
             f"it holds a {shortened(name)}, which is no type that this version of sfboost knows"
         )
-    module, own = _place(known)
+    module, own = _place(name)
     found = getattr(import_module(module), own)
     assert isinstance(found, type)
     return found

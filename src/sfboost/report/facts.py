@@ -12,9 +12,9 @@ import numpy.typing as npt
 import sfboost
 from sfboost.adaptation.costs import decided
 from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
-from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.diagnosing import meanings_here, new_rows
 from sfboost.boosting.evaluation import class_positions, pooled_proba
+from sfboost.boosting.scored_domains import ANSWER
 from sfboost.change.by_feature import FeatureMeaning
 from sfboost.diagnostics import Performance, diagnose
 from sfboost.diagnostics.result import p_in_words

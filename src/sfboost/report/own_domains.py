@@ -8,8 +8,7 @@ from typing import Any
 
 from sfboost.adaptation.scores import LOSSES
 from sfboost.boosting import METRICS
-from sfboost.boosting.by_answer import ANSWER
-from sfboost.boosting.scored_domains import COMPARED, SKIPPED
+from sfboost.boosting.scored_domains import ANSWER, COMPARED, SKIPPED
 
 
 @dataclass(frozen=True)
@@ -55,31 +54,26 @@ class OwnDomain:
 
 
 def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[OwnDomain]:
-    """The domains in their order; `evaluation` has one record for each domain and method.
-
-    Records of earlier versions have neither p-value nor regret, and compare by accuracy.
-    """
+    """The domains in their order; `evaluation` has one record for each domain and method."""
     by_name: dict[str, dict[str, Mapping[str, Any]]] = {}
     for record in evaluation:
-        # Earlier versions called the answer "adapted".
-        method = ANSWER if record["method"] == "adapted" else record["method"]
-        by_name.setdefault(str(record["domain"]), {})[method] = record
+        by_name.setdefault(str(record["domain"]), {})[record["method"]] = record
     told = []
     for name, records in by_name.items():
         answer = records[ANSWER]
-        metric = str(answer.get("metric", "accuracy"))
+        metric = str(answer["metric"])
         told.append(
             OwnDomain(
                 name=name,
                 n_rows=int(answer["n_rows"]),
                 decision=str(answer["decision"]),
-                p_value=answer.get("p_value"),
+                p_value=answer["p_value"],
                 scores={method: record[metric] for method, record in records.items()},
                 answer={name: answer[name] for name in METRICS},
-                regret=answer.get("regret"),
-                candidate=answer.get("best", ""),
+                regret=answer["regret"],
+                candidate=answer["best"],
                 metric=metric,
-                unclear=bool(answer.get("unclear")),
+                unclear=answer["unclear"],
                 skipped=str(answer.get("reason", "")) if answer["decision"] == SKIPPED else "",
             )
         )

@@ -12,9 +12,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, percent, shown
-from sfboost.boosting.by_answer import ANSWER
 from sfboost.boosting.metrics import is_skewed, mean_shares
-from sfboost.boosting.scored_domains import why_skipped
+from sfboost.boosting.scored_domains import ANSWER, why_skipped
 from sfboost.diagnostics import CHECKS
 from sfboost.diagnostics.result import p_in_cells
 from sfboost.report.facts import ReportFacts, Scores

@@ -23,7 +23,6 @@ from sfboost.leakage.model import LeakModel, flattening_gain
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
-from sfboost.persistence import SavedModelError
 from sfboost.torch.bounded import Bounded
 from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.embedding import Preference, embedded, preference
@@ -33,7 +32,7 @@ from sfboost.torch.learning import Learner
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.outputs import cross_entropy
 from sfboost.torch.penalties import NoPenalty, make_stability_penalty
-from sfboost.torch.plan import Goal, Plan, grouped
+from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import TrainingProgress, shown_log
@@ -439,7 +438,7 @@ class SFBClassifier(FittedPredictor):
 
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
-        searched = getattr(self, "architecture_", None)  # files of earlier versions do not have it
+        searched = self.architecture_
         second = None if searched is None else self._searched_trunk("unstable", self.row_shape_)
         return {
             "make_unstable_trunk": second,
@@ -457,7 +456,7 @@ class SFBClassifier(FittedPredictor):
         return None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
 
     def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
-        searched = getattr(self, "architecture_", None)
+        searched = self.architecture_
         if searched is not None:
             return self._searched_trunk("stable", shape)
         network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network
@@ -478,12 +477,8 @@ class SFBClassifier(FittedPredictor):
 
     @classmethod
     def _from_saved_state(cls, state: dict[str, Any]) -> Self:
-        if state.get("leak_slope_") and state.get("bounded_") is None:
-            raise SavedModelError("what was taken out of its f_S is in other units: fit it anew")
         model = cls()
-        model.__dict__.update(grouped(state))
-        if "evidence_" in state:  # all that earlier files know of training
-            model.training_ = model._learn_training(model.__dict__.pop("evidence_"))
+        model.__dict__.update(state)
         restore_networks(model)
         return model
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from torch import nn
 
-#: Names that files of format 1 and the records of experiments have for them.
+#: Names that the records of experiments have for them.
 _EARLIER = {"stability": "penalty", "stability_weight": "penalty_weight", "l2": "weight_decay"}
 
 
@@ -181,7 +181,7 @@ class Plan:
 
 
 def grouped(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `SFBClassifier` for flat ones, as format 1 and records of runs hold them.
+    """Return the parameters of `SFBClassifier` for flat ones, as records of runs hold them.
 
     Examples
     --------

@@ -94,7 +94,7 @@ class FittedPredictor(AdaptableClassifier):
     temperature_: Temperature
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
-    first_guess_: npt.NDArray[np.intp] | None = None  # files of earlier versions have none
+    first_guess_: npt.NDArray[np.intp] | None = None
     scaling_: Scaling | None = None
     bounded_: Bounded | None = None
     leak_slope_: float = 0.0
@@ -148,7 +148,7 @@ class FittedPredictor(AdaptableClassifier):
     def answer_rows(
         self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
     ) -> AnswerRows | None:
-        """Rows as the candidates of answer="best" see them; None for a model of an earlier version."""
+        """Rows as the candidates of answer="best" see them; None where none has played."""
         experience = self.training_.experience
         if experience is None:
             return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sfboost.datasets.contract import Dataset
-from sfboost.datasets.features import Extractor, Progress, extract
+from sfboost.datasets.features import EfficientNetFeatures, Progress, extract
 from sfboost.datasets.images import ImageSequence
 
 
 def with_features(
     dataset: Dataset,
-    extractor: Extractor | None = None,
+    extractor: EfficientNetFeatures | None = None,
     *,
     n_jobs: int = 1,
     progress: Progress | None = None,
