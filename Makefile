@@ -10,7 +10,7 @@
 #   make docs    the site (site/index.html), warnings as errors, links checked
 #   make reproduce  the paper's tables, quick versions, on one page (results/index.html)
 PYTHON ?= python3
-EXTRAS ?= app,data,theory
+EXTRAS ?= app,data
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -43,7 +43,7 @@ coverage: $(call stamp,$(EXTRAS)$(comma)dev$(comma)lab)
 # Old versions of one library call what is deprecated in the newest of another: no fault of ours.
 test-lowest: $(call stamp,release)
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(TRIES)/lowest
-	$(BIN)/uv pip install --quiet --python $(TRIES)/lowest --resolution lowest-direct --editable '.[app,data,theory,dev]' --editable lab
+	$(BIN)/uv pip install --quiet --python $(TRIES)/lowest --resolution lowest-direct --editable '.[app,data,dev]' --editable lab
 	OMP_NUM_THREADS=1 $(TRIES)/lowest/bin/python -m pytest -n auto --dist worksteal -m 'not long' -W ignore::DeprecationWarning $(ARGS)
 
 dist-check: $(call stamp,release)

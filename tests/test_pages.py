@@ -49,7 +49,7 @@ LONG = {"tutorial.md", "diagnostics.md", "methods.md", "datasets.md", "reproduct
 if find_spec("torch") is not None:
     LONG |= {"README.md", "learning.md"}  # they learn features
 #: What a block mentions → the package it needs.
-NEEDS = {"sfboost.torch": "torch", 'TRAINERS["irm"]': "torch", "CausalGraph": "networkx"}
+NEEDS = {"sfboost.torch": "torch", 'TRAINERS["irm"]': "torch"}
 _FENCE = re.compile(
     r"(?:<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,

@@ -16,6 +16,7 @@ from sfboost.diagnostics.prediction_sets import PredictionSets
 from sfboost.diagnostics.recalibration import Recalibration
 from sfboost.diagnostics.report import Diagnosis, diagnose
 from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
+from sfboost.diagnostics.rows_needed import RowsNeeded, rows_needed
 
 __all__ = [
     "CHECKS",
@@ -30,6 +31,7 @@ __all__ = [
     "Performance",
     "PredictionSets",
     "Recalibration",
+    "RowsNeeded",
     "TrainingRows",
     "Verdict",
     "conditional_independence",
@@ -41,6 +43,7 @@ __all__ = [
     "make_new_rows",
     "make_training_rows",
     "new_domain_alarm",
+    "rows_needed",
     "training_leak",
     "training_leaks",
 ]

@@ -1,5 +1,6 @@
-"""The paper's theorems on exact finite distributions: recovery, sub-optimality, counter-examples."""
+"""The paper's theorems on exact finite distributions, causal graphs, what an unlabelled row is worth."""
 
+from sfboost_lab.theory.efficiency import CellEfficiency, cell_efficiency
 from sfboost_lab.theory.examples import (
     EXAMPLES,
     anticausal,
@@ -24,12 +25,14 @@ from sfboost_lab.theory.suboptimality import (
 
 __all__ = [
     "EXAMPLES",
+    "CellEfficiency",
     "ExactAccuracies",
     "FiniteJoint",
     "Recovery",
     "SubOptimality",
     "anticausal",
     "cause_effect",
+    "cell_efficiency",
     "copy_of_stable",
     "copy_of_unstable",
     "enumerate_suboptimality",

@@ -1,20 +1,27 @@
 """A user's causal graph against conditions 1)–6) of the paper (App. D.2, "Possible causal DAGs").
 
 An independence read off the graph holds in every distribution with that graph; a dependence holds in all
-but exceptional ones (faithfulness). Needs networkx: the optional extra `sfboost[theory]`.
+but exceptional ones (faithfulness).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice, pairwise
+from math import cos, pi, sin
 from typing import Any
 
-from sfboost.theory.separation import d_separated, directed_graph, networkx, open_path
+import networkx as nx
+
+from sfboost.figures import new_figure
 
 # 2^12 stable sets are examined in seconds; beyond that the answer would take minutes.
 _MOST_FEATURES = 12
+# Enough for any graph a person draws; a dense machine-made one gets no path, only the verdict.
+_MOST_PATHS = 20_000
+_COLOURS = {"stable": "#b3c6ff", "unstable": "#ffec99", "other": "#ffffff"}
+_LETTER = {"cause": "C", "effect": "E", "spouse": "S", "sibling": "sib"}
 
 
 @dataclass(frozen=True)
@@ -186,7 +193,7 @@ class CausalGraph:
 
     def _conditions(self, stable: tuple[str, ...], unstable: tuple[str, ...]) -> tuple[Condition, ...]:
         y, e = (self.label,), (self.domain,)
-        ancestors = networkx().ancestors(self.graph, self.domain) & {*stable, *unstable, self.label}
+        ancestors = nx.ancestors(self.graph, self.domain) & {*stable, *unstable, self.label}
         root = Condition(
             1,
             f"{self.domain} is a root",
@@ -224,7 +231,7 @@ class CausalGraph:
         return tuple(self._role(name) for name in (self.features if features is None else features))
 
     def _role(self, name: str) -> FeatureRole:
-        nx, graph = networkx(), self.graph
+        graph = self.graph
         causes, effects = nx.ancestors(graph, self.label), nx.descendants(graph, self.label)
         own_ancestors = nx.ancestors(graph, name)
         # E itself is no common *cause*: two things that differ by domain are not siblings.
@@ -250,7 +257,7 @@ class CausalGraph:
         """Whether E reaches the feature by a directed path that avoids Y."""
         without = self.graph
         without.remove_node(self.label)
-        return name in networkx().descendants(without, self.domain)
+        return name in nx.descendants(without, self.domain)
 
     def splits(self, *, largest: bool = True) -> tuple[Split, ...]:
         """All choices of stable features under which conditions 1)–6) hold.
@@ -301,6 +308,108 @@ class CausalGraph:
         -------
         matplotlib axes
         """
-        from sfboost.theory.drawing import draw_graph
+        return _draw(self, report, ax)
 
-        return draw_graph(self, report, ax)
+
+def directed_graph(edges: Any) -> Any:
+    """A fresh networkx.DiGraph of the edges; refused if it has a cycle."""
+    graph = nx.DiGraph()
+    try:
+        graph.add_edges_from(edges.edges if hasattr(edges, "edges") else edges)
+    except (nx.NetworkXError, TypeError):
+        raise ValueError(
+            f"edges={edges!r} are not pairs: pass (cause, effect) pairs such as [('E', 'X1'), ('X1', 'Y')]."
+        ) from None
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = " → ".join(str(a) for a, _ in nx.find_cycle(graph))
+        raise ValueError(f"The graph has the cycle {cycle} → …: a causal graph must be acyclic.")
+    return graph
+
+
+def d_separated(graph: Any, a: Iterable[str], b: Iterable[str], given: Iterable[str]) -> bool:
+    """Whether `given` d-separates every node of `a` from every node of `b`."""
+    return bool(nx.is_d_separator(graph, set(a), set(b), set(given)))
+
+
+def open_path(graph: Any, a: Iterable[str], b: Iterable[str], given: Iterable[str]) -> str | None:
+    """A shortest path that is open given `given`, as text; None if there is none.
+
+    A path is open if no non-collider on it is given, and every collider on it is given or has a
+    descendant that is.
+    """
+    known = set(given)
+    skeleton = graph.to_undirected()
+    opened = {node for node in graph if node in known or nx.descendants(graph, node) & known}
+    found: list[list[str]] = []
+    for source in a:
+        for target in b:
+            paths = islice(nx.all_simple_paths(skeleton, source, target), _MOST_PATHS)
+            found.extend(path for path in paths if _is_open(graph, path, known, opened))
+    return _arrows(graph, min(found, key=lambda path: (len(path), path))) if found else None
+
+
+def _is_open(graph: Any, path: list[str], known: set[str], opened: set[str]) -> bool:
+    for before, node, after in zip(path, path[1:], path[2:], strict=False):
+        collider = graph.has_edge(before, node) and graph.has_edge(after, node)
+        if (collider and node not in opened) or (not collider and node in known):
+            return False
+    return True
+
+
+def _arrows(graph: Any, path: list[str]) -> str:
+    steps = [f" {'→' if graph.has_edge(a, b) else '←'} {b}" for a, b in pairwise(path)]
+    return str(path[0]) + "".join(steps)
+
+
+def _draw(causal: CausalGraph, report: GraphReport | None = None, ax: Any = None) -> Any:
+    """Draw nodes on a circle; a stable feature says its role under its name."""
+    ax = new_figure((5, 5)).add_subplot() if ax is None else ax
+    graph = causal.graph
+    places = _places(graph)
+    nodes = {
+        name: ax.text(x, y, _caption(name, report), ha="center", va="center", bbox=_box(name, causal, report))
+        for name, (x, y) in places.items()
+    }
+    for start, end in graph.edges:
+        style = {
+            "arrowstyle": "-|>",
+            "color": "0.3",
+            "linestyle": "--" if start == causal.domain else "-",
+            # The arrow ends at the circles' borders, whatever the captions' size.
+            "patchA": nodes[start].get_bbox_patch(),
+            "patchB": nodes[end].get_bbox_patch(),
+        }
+        ax.annotate("", xy=places[end], xytext=places[start], arrowprops=style)
+    ax.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
+    ax.set_axis_off()
+    if report is not None:
+        ax.set_title(str(report).split("\n", maxsplit=1)[0])
+    return ax
+
+
+def _places(graph: Any) -> dict[str, tuple[float, float]]:
+    """Nodes on a circle, causes before effects, clockwise from the top: no edge can cross a node."""
+    names = list(nx.lexicographical_topological_sort(graph, key=str))
+    angles = (pi / 2.0 - 2.0 * pi * i / len(names) for i in range(len(names)))
+    return {name: (cos(angle), sin(angle)) for name, angle in zip(names, angles, strict=True)}
+
+
+def _caption(name: str, report: GraphReport | None) -> str:
+    roles = {} if report is None else {role.name: role.role for role in report.roles}
+    if report is None or name not in report.stable:
+        return str(name)
+    letter = _LETTER.get(roles[name])
+    return f"{name}\n(S,{letter})" if letter else str(name)
+
+
+def _box(name: str, causal: CausalGraph, report: GraphReport | None) -> dict[str, Any]:
+    kind = "other"
+    if report is not None:
+        kind = "stable" if name in report.stable else "unstable" if name in report.unstable else "other"
+    dashed = name == causal.domain or name in causal.hidden
+    return {
+        "boxstyle": "circle,pad=0.35",
+        "facecolor": _COLOURS[kind],
+        "edgecolor": "0.2",
+        "linestyle": "--" if dashed else "-",
+    }

@@ -1,0 +1,47 @@
+"""How many rows, against each other; `lab/tests/theory/test_efficiency.py` simulates that they are enough."""
+
+import numpy as np
+import pytest
+
+from sfboost.diagnostics import rows_needed
+
+
+def test_half_the_margin_takes_four_times_the_rows_and_weak_f_s_about_one_over_s():
+    f = [0.25, 0.75]
+    assert rows_needed(f, 0.02, unstable=0.5).rows == pytest.approx(
+        4 * rows_needed(f, 0.04, unstable=0.5).rows, rel=1e-3
+    )
+    strong, weak = [0.25, 0.75], [0.4, 0.6]  # s = .25 and .04
+    ratio = (
+        rows_needed(weak, 0.02, unstable=0.5, mass=0.01).rows
+        / rows_needed(strong, 0.02, unstable=0.5, mass=0.01).rows
+    )
+    assert ratio == pytest.approx(0.25 / 0.04, rel=0.02)
+
+
+def test_without_a_supposed_value_the_least_favourable_one_is_taken():
+    rng = np.random.default_rng(4)
+    f, weight = rng.dirichlet(np.ones(2), 7), rng.dirichlet(np.ones(7))
+    worst = rows_needed(f, 0.05, sample_weight=weight).rows
+    assert worst >= max(
+        rows_needed(f, 0.05, unstable=q, sample_weight=weight).rows for q in (0.1, 0.3, 0.5, 0.7, 0.9)
+    )
+
+
+def test_the_answer_prints_as_a_sentence():
+    text = str(rows_needed([0.25, 0.75], 0.05, mass=0.5, unstable=0.9))
+    assert "1510 unlabelled rows" in text
+    assert "277 labelled rows" in text
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rows_needed([0.5, 0.5]), "no number of unlabelled rows is enough"),
+        (lambda: rows_needed([0.2, 0.8], 0.0), "between 0 and 1"),
+        (lambda: rows_needed([0.2, 0.8], mass=0.0), "share of rows"),
+    ],
+)
+def test_impossible_questions_are_answered_by_a_sentence(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
