@@ -3,8 +3,7 @@ import pytest
 
 from sfboost.boosting.metrics import score_predictions
 from sfboost.report import make_facts, render
-from sfboost.report.changes import find_changes
-from sfboost.report.slopes import change_in_words
+from sfboost.report.facts import change_in_words, find_changes
 
 
 def test_the_reversed_feature_is_told_and_the_faithful_one_is_not(case):

@@ -1,7 +1,9 @@
 import re
+import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from sfboost.boosting import DomainEvaluation
 from sfboost.boosting.scored_domains import skipped
 from sfboost.report import make_facts, render
 from sfboost.report.card import model_card
-from sfboost.report.svg import key_mark
+from sfboost.report.pictures import draw_drifts, key_mark
 from sfboost.report.training import evaluation_rows
 
 
@@ -132,8 +134,8 @@ def test_a_page_of_very_many_domains_says_it_in_few_lines(case):
     key = page.partition('<ul class="key">')[2].partition("</ul>")[0]
     assert key.count("<li>") == 2
     assert "one of 100 own domains" in key
-    assert page.count('class="stroke"') >= 100 * len(meanings)
-    shares = page.partition("<h2>Class balance</h2>")[2].partition("<details>")[0]
+    assert "<title>h7: +" in page  # a stroke of each in the pictures
+    shares = page.partition("<h2>Class balance</h2>")[2].partition("</section>")[0]
     assert "own domains, mean" in shares
     assert "h7" not in shares
     own = page.partition("What it would have meant on your own domains")[2].partition("</section>")[0]
@@ -180,6 +182,30 @@ def test_own_domains_are_compared_by_what_was_asked_for(case, metric):
 
 def test_thirty_six_domains_have_marks_of_their_own():
     assert len({key_mark(domain) for domain in range(36)}) == 36
+
+
+def test_a_picture_is_drawn_in_the_page_s_style_whatever_the_user_s_own_is_and_its_words_are_no_markup():
+    """A name may hold formulas, tags, colours and letters that no font of matplotlib has."""
+    names = [
+        "$x_1$ and $",
+        "a <b>&",
+        "#000003",
+        "~0~n",
+        "病院",
+        "x\x1b",
+        "a name that is much too long for it",
+    ]
+    lines = [{"name": n, "selected": True, "drift": 0.3, "by_domain": [0.1, 0.3]} for n in names]
+    with mpl.rc_context({"text.usetex": True, "svg.fonttype": "path"}), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = draw_drifts(lines, ["north", "so<i>uth"], 0.1)
+        assert mpl.rcParams["text.usetex"]
+    words = re.findall(r"<text [^>]*>([^<]*)</text>", drawn)
+    shown = ["$x_1$ and $", "a &lt;b&gt;&amp;", "#000003", "~0~n", "病院", "x\\x1b", "a name that is mu…"]
+    assert [word for word in words if word not in ("0", "0.1 is tolerated")] == shown
+    assert "<title>north: +0.10</title>" in drawn
+    assert "<title>so&lt;i&gt;uth: +0.30</title>" in drawn
+    assert not re.search(r"#[0-9a-f]{6};|id=|href|url\(|font-family: [^v]", drawn)
 
 
 def test_symbols_are_behind_a_fold(page):

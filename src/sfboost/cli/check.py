@@ -12,7 +12,7 @@ from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure
 from sfboost.diagnostics import CHECKS, Diagnosis
 from sfboost.diagnostics.result import p_in_words
-from sfboost.report.verdict import SYMBOLS, in_words
+from sfboost.report.words import SYMBOLS, in_words
 from sfboost.tables.foreign_text import plain
 from sfboost.tables.preparing import csv_types, prepare_new
 from sfboost.tables.reading import read

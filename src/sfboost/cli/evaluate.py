@@ -19,7 +19,7 @@ from sfboost.cli.costs import judged_by
 from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure, evaluate_domains
 from sfboost.report.training import evaluation_rows
-from sfboost.report.verdict import in_words
+from sfboost.report.words import in_words
 from sfboost.tables.foreign_text import plain
 
 # Domains that are told one by one: whose reasons, and among whom one sees the worst.

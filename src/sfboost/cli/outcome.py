@@ -17,7 +17,7 @@ from sfboost.cli.options import AdaptOptions
 from sfboost.cli.project import Project, drift_lines
 from sfboost.diagnostics import Performance
 from sfboost.report import ReportFacts, model_card, render
-from sfboost.report.verdict import NO_ANSWER
+from sfboost.report.words import NO_ANSWER
 from sfboost.tables.writing import whole_output
 
 # Points of accuracy, as a share, that a reader notices.

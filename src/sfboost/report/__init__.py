@@ -1,8 +1,7 @@
 """The report: one self-contained HTML page about one adaptation.
 
-Layer 7. `training` (what fit leaves behind) →
-`slopes`, `changes`, `verdict` → `facts` (all that is shown, as plain numbers) → `svg`, `page` (how it looks),
-`card` (Markdown).
+Layer 7. `training` (what fit leaves behind) → `facts` (all that is shown, as plain numbers) → `words` (the
+verdict) → `pictures`, `page` (how it looks), `card` (Markdown).
 """
 
 from sfboost.report.card import model_card

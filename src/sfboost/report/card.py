@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, percent, shown
-from sfboost.boosting.scored_domains import COMPARED, why_skipped
+from sfboost.boosting.scored_domains import COMPARED, SKIPPED, why_skipped
 from sfboost.diagnostics import Performance
-from sfboost.report.facts import ReportFacts, labels_used
-from sfboost.report.own_domains import mean_of, own_domains
-from sfboost.report.training import TrainingFacts
-from sfboost.report.verdict import in_words
+from sfboost.report.facts import ReportFacts
+from sfboost.report.training import TrainingFacts, mean_of, own_domains
+from sfboost.report.words import in_words
 from sfboost.tables.foreign_text import plain
 
 # What Markdown would read as a sign of its own.
@@ -62,17 +61,21 @@ def _evaluation(training: TrainingFacts) -> str:
     if not training.evaluation:
         return "Not measured."
     every = own_domains(training.evaluation)
-    domains = [domain for domain in every if not domain.skipped]
-    left_out = why_skipped({one.name: in_words(one.skipped) for one in every if one.skipped})
+    domains = [one for one in every if one["decision"] != SKIPPED]
+    left_out = why_skipped({d["domain"]: in_words(d["reason"]) for d in every if d["decision"] == SKIPPED})
     if not domains:
         return " ".join(f"{_text(sentence.rstrip('.'))}." for sentence in left_out)
-    metric = domains[0].metric
+    metric = domains[0]["metric"]
     told = (
         "Each training domain played the new one, with its labels hidden; then they scored, by "
         f"{METRIC_NAMES[metric]} ({'less' if metric in LOSSES else 'more'} is better):"
     )
     lines = [
-        (d.name, *(shown(metric, d.scores.get(m)) for m in COMPARED), shown(metric, d.regret), d.decision)
+        (
+            d["domain"],
+            *(shown(metric, value) for value in (*map(d["scores"].get, COMPARED), d["regret"])),
+            d["decision"],
+        )
         for d in (*domains, mean_of(domains))
     ]
     head = ("as the new domain", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")
@@ -84,8 +87,8 @@ def _evaluation(training: TrainingFacts) -> str:
 def _here(facts: ReportFacts) -> str:
     changes = facts.changes
     lines = [
-        f"{changes.n_rows} rows were adapted to, {labels_used(facts.n_labelled)}; {changes.n_changed} of "
-        "their predicted classes differ from those of the stable features alone."
+        f"{changes.n_rows} rows were adapted to, {facts.n_labelled or 'none'} of them labelled; "
+        f"{changes.n_changed} of their predicted classes differ from those of the stable features alone."
     ]
     shares = zip(facts.classes, facts.prior, strict=True)
     lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {percent(p)}' for name, p in shares)}.")

@@ -1,4 +1,4 @@
-"""Everything that a report shows, as plain numbers and sentences: `make_facts` gathers, the page lays out."""
+"""Everything that a report shows, as plain numbers: the decision, what moved, what changed, what holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 import sfboost
+from sfboost.adaptation import Adaptation
 from sfboost.adaptation.costs import decided
+from sfboost.adaptation.explanation import in_digits
 from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
 from sfboost.boosting.diagnosing import meanings_here, new_rows
 from sfboost.boosting.evaluation import class_positions, pooled_proba
@@ -18,13 +20,82 @@ from sfboost.boosting.scored_domains import ANSWER
 from sfboost.change.by_feature import FeatureMeaning
 from sfboost.diagnostics import Performance, diagnose
 from sfboost.diagnostics.result import p_in_words
-from sfboost.report.changes import Changes, find_changes
-from sfboost.report.slopes import ClassStory, tell_slopes
-from sfboost.report.training import TrainingFacts
-from sfboost.report.verdict import Headline, headline
+from sfboost.marginal.probabilities import FloatArray
+from sfboost.report.training import TrainingFacts, raw_slopes
+from sfboost.report.words import Headline, headline
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: Features that are shown for a class; the others are counted.
+MOST_SHOWN = 12
+_MOST_CLASSES, _MOST_EXAMPLES, _MOST_CELLS = 6, 8, 8
+# A slope below this, per standard deviation, changes log-odds too little to call it a direction.
+_FLAT = 0.1
+_REACH = 1.64
+
+
+@dataclass(frozen=True)
+class FeatureStory:
+    """One unstable feature, in log-odds per standard deviation of training.
+
+    Attributes
+    ----------
+    name : str
+    training : tuple of float or None
+        By training domain; None where it did not vary.
+    here, error : float or None
+        In the new domain, learned without labels, and its standard error conditional on the stable predictor.
+    change : str
+        In words: "reversed", "as in training", ...
+    """
+
+    name: str
+    training: tuple[float | None, ...]
+    here: float | None
+    error: float | None
+    change: str
+
+    @property
+    def reversed(self) -> bool:
+        """Whether it says the opposite here of what it said in every training domain."""
+        return self.change == "reversed"
+
+    @property
+    def size(self) -> float:
+        """How much there is to tell: the largest slope anywhere."""
+        return max((abs(v) for v in (*self.training, self.here) if v is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class ClassStory:
+    """The features of one class: of the second one, if there are two."""
+
+    label: str
+    features: tuple[FeatureStory, ...]
+    n_hidden: int
+
+
+@dataclass(frozen=True)
+class Example:
+    """One row whose predicted class changed; probabilities are of the class that is now predicted."""
+
+    row: int
+    cells: Mapping[str, str]
+    stable_class: str
+    adapted_class: str
+    stable: float
+    adapted: float
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How many predictions changed, and some of them; `counts[i][j]`: from stable class i to class j."""
+
+    n_rows: int
+    n_changed: int
+    counts: tuple[tuple[int, ...], ...]
+    examples: tuple[Example, ...]
 
 
 @dataclass(frozen=True)
@@ -54,14 +125,11 @@ class ReportFacts:
 
     title: str
     source: str
-    version: str
     classes: tuple[str, ...]
     stable_features: tuple[str, ...]
     unstable_features: tuple[str, ...]
     headline: Headline
     prior: tuple[float, ...]
-    stable_shares: tuple[float, ...]
-    adapted_shares: tuple[float, ...]
     confusion: tuple[tuple[float, ...], ...]
     informativeness: float
     stories: tuple[ClassStory, ...]
@@ -74,22 +142,12 @@ class ReportFacts:
     changes: Changes
     scores: Scores | None
     remarks: tuple[str, ...]
-    missing: tuple[tuple[str, tuple[float, ...], float], ...] = ()
-    meanings: tuple[FeatureMeaning, ...] = ()
-    foretold: Mapping[str, Performance] | None = None
-    priced: bool = False
-    n_labelled: int = 0
-
-
-def labels_used(n_labelled: int) -> str:
-    """How many labels of the new domain the answer was given.
-
-    Examples
-    --------
-    >>> labels_used(0), labels_used(1), labels_used(20)
-    ('none of them labelled', '1 of them labelled', '20 of them labelled')
-    """
-    return f"{n_labelled or 'none'} of them labelled"
+    missing: tuple[tuple[str, tuple[float, ...], float], ...]
+    meanings: tuple[FeatureMeaning, ...]
+    foretold: Mapping[str, Performance] | None
+    priced: bool
+    n_labelled: int
+    version: str = sfboost.__version__
 
 
 def make_facts(
@@ -123,25 +181,20 @@ def make_facts(
     missing : mapping, optional
         Share of missing cells here, by column of the table.
     """
-    model = adapted.model
-    stable, joint = model.predict_proba(X), adapted.predict_proba(X)
+    model, guard = adapted.model, adapted.adaptation.guard
+    stable, joint, costs = model.predict_proba(X), adapted.predict_proba(X), model._costs()
     classes = tuple(str(name) for name in adapted.classes_)
-    costs = model._costs()
     changes = find_changes(classes, stable, joint, cells, costs)
     stories = tell_slopes(adapted, training)
     meanings = () if adapted.change_ is None else meanings_here(model, X, change=adapted.change_)
-    guard = adapted.adaptation.guard
     return ReportFacts(
         title=title,
         source=source,
-        version=sfboost.__version__,
         classes=classes,
         stable_features=model.stable_columns_.sources,
         unstable_features=model.unstable_columns_.sources or model.unstable_columns_.names,
         headline=headline(adapted, changes, stories, meanings),
         prior=tuple(adapted.prior_.tolist()),
-        stable_shares=_shares(stable, costs),
-        adapted_shares=_shares(joint, costs),
         confusion=tuple(map(tuple, adapted.confusion_.tolist())),
         informativeness=adapted.informativeness_,
         stories=stories,
@@ -160,6 +213,121 @@ def make_facts(
         priced=costs is not None,
         n_labelled=getattr(adapted.adaptation, "n_labelled", 0),  # a leak-corrected one has none
     )
+
+
+def tell_slopes(adapted: AdaptedClassifier, training: TrainingFacts) -> tuple[ClassStory, ...]:
+    """What each unstable feature did in each training domain and does here, the steepest first."""
+    here, error = _slopes_here(adapted)
+    labels = [str(name) for name in adapted.classes_]
+    labels = labels[1:] if len(labels) == 2 else labels[:_MOST_CLASSES]
+    stories = []
+    for k, label in enumerate(labels):
+        features = []
+        for j, (name, unit) in enumerate(
+            zip(adapted.model.unstable_columns_.names, training.units, strict=True)
+        ):
+            before = tuple(
+                None if domain.slopes is None else _times(domain.slopes[k][j], unit)
+                for domain in training.domains
+            )
+            now = None if here is None else _times(here[k][j], unit)
+            spread = None if error is None or now is None else float(error[k, j] * unit)
+            features.append(FeatureStory(name, before, now, spread, change_in_words(before, now, spread)))
+        features.sort(key=lambda story: -story.size)
+        stories.append(ClassStory(label, tuple(features[:MOST_SHOWN]), max(0, len(features) - MOST_SHOWN)))
+    return tuple(stories)
+
+
+def _slopes_here(adapted: AdaptedClassifier) -> tuple[list[list[float | None]] | None, FloatArray | None]:
+    """Raw slopes of the head, also of one that the guard withheld, and their standard errors."""
+    adaptation = adapted.adaptation
+    if not isinstance(adaptation, Adaptation):
+        return None, None
+    learned = adaptation.unstable or adaptation.withheld
+    coef = None if learned is None else getattr(learned.head, "coef_", None)
+    if learned is None or coef is None or adaptation.standardizer is None:
+        return None, None
+    if learned.temperature is not None:
+        coef = coef / learned.temperature.temperature
+    uncertain = adaptation.uncertainty
+    error = None if uncertain is None or uncertain.coef is None else uncertain.coef.standard_error
+    return raw_slopes(np.asarray(coef), adaptation.standardizer.scale), error
+
+
+def _times(slope: float | None, unit: float) -> float | None:
+    return None if slope is None else float(slope * unit)
+
+
+def change_in_words(training: tuple[float | None, ...], here: float | None, error: float | None) -> str:
+    """What became of a feature, beyond sampling error.
+
+    Examples
+    --------
+    >>> change_in_words((0.9, 1.2), -0.8, 0.2), change_in_words((0.9, -1.2), 0.5, 0.1)
+    ('reversed', 'differed between training domains')
+    """
+    if here is None:
+        return "not learned here"
+    signs = {_sign(value, 0.0) for value in training if value is not None} - {0}
+    now = _sign(here, _REACH * (error or 0.0))
+    if len(signs) > 1:
+        return "differed between training domains"
+    if now == 0:
+        return "says little here" if signs else "says little anywhere"
+    if not signs:
+        return "speaks only here"
+    return "as in training" if now in signs else "reversed"
+
+
+def _sign(value: float, doubt: float) -> int:
+    return 0 if abs(value) < max(_FLAT, doubt) else int(np.sign(value))
+
+
+def find_changes(
+    classes: Sequence[str],
+    stable: FloatArray,
+    adapted: FloatArray,
+    cells: Sequence[Mapping[str, Any]] | None,
+    costs: FloatArray | None = None,
+) -> Changes:
+    """Compare two predictions of the same rows.
+
+    Parameters
+    ----------
+    stable, adapted : arrays of shape (n, K)
+    cells : the rows as they were given, or None to show none of them
+    costs : array of shape (K, K), optional
+        Of wrong decisions: predicted classes are then the cheapest ones.
+    """
+    before, after = decided(stable, costs), decided(adapted, costs)
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    np.add.at(counts, (before, after), 1)
+    changed = np.flatnonzero(before != after)
+    moved = adapted[changed, after[changed]] - stable[changed, after[changed]]
+    # The surest changes first; ties keep the order of the table.
+    chosen = changed[np.argsort(-moved, kind="stable")][:_MOST_EXAMPLES]
+    examples = (
+        []
+        if cells is None
+        else [
+            Example(
+                row=int(i) + 1,
+                cells={name: _shown(value) for name, value in list(cells[i].items())[:_MOST_CELLS]},
+                stable_class=classes[before[i]],
+                adapted_class=classes[after[i]],
+                stable=float(stable[i, after[i]]),
+                adapted=float(adapted[i, after[i]]),
+            )
+            for i in chosen
+        ]
+    )
+    return Changes(len(stable), len(changed), tuple(map(tuple, counts.tolist())), tuple(examples))
+
+
+def _shown(value: Any) -> str:
+    if value is None or value != value:
+        return "–"
+    return in_digits(value) if isinstance(value, float) else str(value)[:40]
 
 
 def foretold(adapted: AdaptedClassifier, X: Any) -> Mapping[str, Performance] | None:
@@ -186,9 +354,7 @@ def all_checks(adapted: AdaptedClassifier, training: TrainingFacts, X: pd.DataFr
     if training.support is not None:
         stable = np.asarray(adapted.model.stable_columns_.take(X), dtype=float)
         here.append(training.support.check(stable).to_dict())
-    found = [("training domains", result) for result in training.checks] + [
-        ("new domain", result) for result in here
-    ]
+    found = [("training domains", result) for result in training.checks]
     return tuple(
         CheckFact(
             name=result["check"].removesuffix(", new domain"),
@@ -198,7 +364,7 @@ def all_checks(adapted: AdaptedClassifier, training: TrainingFacts, X: pd.DataFr
             remedy=result["remedy"],
             number=_number(result),
         )
-        for where, result in found
+        for where, result in (*found, *(("new domain", result) for result in here))
     )
 
 
@@ -225,17 +391,10 @@ def _missing(
     return tuple(sorted(rows, key=lambda row: -abs(row[2] - np.mean(row[1] or 0.0))))
 
 
-def _shares(
-    proba: npt.NDArray[np.float64], costs: npt.NDArray[np.float64] | None = None
-) -> tuple[float, ...]:
-    counts = np.bincount(decided(proba, costs), minlength=proba.shape[1])
-    return tuple((counts / len(proba)).tolist())
-
-
 def _scores(
     adapted: AdaptedClassifier,
-    stable: npt.NDArray[np.float64],
-    joint: npt.NDArray[np.float64],
+    stable: FloatArray,
+    joint: FloatArray,
     X: pd.DataFrame,
     y: npt.NDArray[Any],
     pooled: Any,

@@ -13,24 +13,20 @@ from markupsafe import Markup
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, percent, shown
 from sfboost.boosting.metrics import is_skewed, mean_shares
-from sfboost.boosting.scored_domains import ANSWER, why_skipped
+from sfboost.boosting.scored_domains import ANSWER, SKIPPED, why_skipped
 from sfboost.diagnostics import CHECKS
 from sfboost.diagnostics.result import p_in_cells
-from sfboost.report.facts import ReportFacts, Scores
-from sfboost.report.meaning_picture import draw_meanings
-from sfboost.report.own_domains import mean_of, own_domains
-from sfboost.report.slopes import MOST_SHOWN
-from sfboost.report.svg import (
+from sfboost.report.facts import MOST_SHOWN, ReportFacts, Scores
+from sfboost.report.pictures import (
     MOST_MARKS,
     draw_drifts,
-    draw_leak,
+    draw_meanings,
     draw_reliability,
-    draw_shares,
     draw_slopes,
     key_mark,
 )
-from sfboost.report.training import TrainingFacts
-from sfboost.report.verdict import SYMBOLS, in_words
+from sfboost.report.training import TrainingFacts, mean_of, own_domains
+from sfboost.report.words import SYMBOLS, in_words
 from sfboost.tables.foreign_text import plain
 
 # More columns than this are in the table alone.
@@ -50,12 +46,10 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     """
     training = facts.training
     names = [domain.name for domain in training.domains]
-    shares = [(domain.name, domain.shares, False) for domain in training.domains]
-    shares.append(("here (estimated)", list(facts.prior), True))
     many = len(names) > MOST_MARKS
-    drawn = shares
+    shares = [(domain.name, domain.shares) for domain in training.domains]
     if many:
-        drawn = [("own domains, mean", mean_shares([d.shares for d in training.domains]), False), shares[-1]]
+        shares = [("own domains, mean", mean_shares([domain.shares for domain in training.domains]))]
     curves = training.before is not None and training.after is not None
     meanings = facts.meanings[:MOST_SHOWN]
     guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
@@ -74,12 +68,11 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         meanings_drawing=draw_meanings(meanings, names) if meanings else None,
         n_unshown=len(facts.meanings) - len(meanings),
         many=many,
-        shares=shares,
-        shares_drawing=draw_shares(drawn, facts.classes),
+        shares=[*shares, ("here (estimated)", facts.prior)],
         drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
         slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],
         reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
-        leak_drawing=draw_leak(facts.leak, facts.break_even) if guarded else None,  # type: ignore[arg-type]
+        guarded=guarded,
     )
 
 
@@ -116,15 +109,17 @@ def fill(template: str, *groups: Mapping[str, Any], **values: Any) -> str:
 def own_values(training: TrainingFacts) -> dict[str, Any]:
     """What the part about own domains, which every page has, is filled with."""
     every = own_domains(training.evaluation)
-    own = [domain for domain in every if not domain.skipped]
+    own = [one for one in every if one["decision"] != SKIPPED]
     skewed = is_skewed([domain.shares for domain in training.domains])
     return {
         "own": own,
         "own_mean": mean_of(own) if own else None,
         "own_folded": len(own) > MOST_MARKS,
-        "own_tested": any(domain.p_value is not None for domain in own),
-        "own_metrics": [m for m in _BESIDE if own and m != own[0].metric and (skewed or m != "auroc")],
-        "own_skipped": why_skipped({one.name: in_words(one.skipped) for one in every if one.skipped}),
+        "own_tested": any(one["p_value"] is not None for one in own),
+        "own_metrics": [m for m in _BESIDE if own and m != own[0]["metric"] and (skewed or m != "auroc")],
+        "own_skipped": why_skipped(
+            {one["domain"]: in_words(one["reason"]) for one in every if one["decision"] == SKIPPED}
+        ),
     }
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.adaptation.scores import LOSSES, METRICS
 from sfboost.boosting import DomainEvaluation, DomainSummary, StableFeatureBoosting
 from sfboost.boosting.diagnosing import held_out_rows
+from sfboost.boosting.scored_domains import ANSWER, COMPARED
 from sfboost.calibration import ReliabilityCurve
 from sfboost.calibration.reliability import bin_confidence
 from sfboost.diagnostics import diagnose
@@ -83,26 +85,20 @@ class TrainingFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {
+        return vars(self) | {
             "domains": [vars(domain) for domain in self.domains],
-            "units": self.units,
-            "before": self.before,
-            "after": self.after,
-            "checks": self.checks,
-            "evaluation": self.evaluation,
             "support": None if self.support is None else self.support.to_dict(),
             "balance": None if self.balance is None else self.balance.to_dict(),
-            "missing": self.missing,
-            "drifts": self.drifts,
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The inverse of `to_dict`."""
+        support, balance = values["support"], values["balance"]
         parts = {
             "domains": tuple(DomainFacts(**domain) for domain in values["domains"]),
-            "support": None if values["support"] is None else SupportSketch.from_dict(values["support"]),
-            "balance": None if values["balance"] is None else BalanceSketch.from_dict(values["balance"]),
+            "support": None if support is None else SupportSketch.from_dict(support),
+            "balance": None if balance is None else BalanceSketch.from_dict(balance),
         }
         return cls(**(values | parts))
 
@@ -178,6 +174,35 @@ def evaluation_rows(evaluation: DomainEvaluation) -> list[dict[str, Any]]:
         json_values(row | {"domain": str(row["domain"]), "reason": reasons[row["domain"]]})
         for row in evaluation.rows()
     ]
+
+
+def own_domains(evaluation: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One record per domain: that of the answer and, as "scores", what each method has in what counts."""
+    by_name: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for record in evaluation:
+        by_name.setdefault(record["domain"], {})[record["method"]] = record
+    made = []
+    for methods in by_name.values():
+        answer = methods[ANSWER]
+        scores = {method: record[answer["metric"]] for method, record in methods.items()}
+        known = [scores[method] for method in COMPARED[:-1] if scores[method] is not None]
+        best = (min if answer["metric"] in LOSSES else max)(known, default=None)
+        made.append({**answer, "scores": scores, "best_score": best})
+    return made
+
+
+def mean_of(own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The mean of such records, each domain counting the same; what is not known of a domain is left out."""
+
+    def mean(values: Iterable[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if known else None
+
+    scores = {method: mean(one["scores"][method] for one in own) for method in COMPARED}
+    means = {name: mean(one[name] for one in own) for name in (*METRICS, "regret")}
+    unsaid = {"decision": "", "best": "", "best_score": None, "unclear": False, "p_value": None}
+    rows = {"domain": "mean", "n_rows": sum(one["n_rows"] for one in own), "metric": own[0]["metric"]}
+    return {**unsaid, **rows, **means, "scores": scores}
 
 
 def raw_slopes(coef: FloatArray, scale: FloatArray) -> list[list[float | None]]:

@@ -1,15 +1,17 @@
-"""The verdict in a sentence that a colleague understands."""
+"""Words for facts: what was done, why, and what follows, in sentences that a colleague understands."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sfboost.answers import BestAnswer
 from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
 from sfboost.change.by_feature import FeatureMeaning
-from sfboost.report.changes import Changes
-from sfboost.report.slopes import ClassStory
+
+if TYPE_CHECKING:
+    from sfboost.report.facts import Changes, ClassStory
 
 _WORDS = (
     ("X_U follows f_S", "the unstable features follow the stable predictor"),
@@ -20,7 +22,6 @@ _WORDS = (
     ("f_S", "the stable predictor"),
 )
 
-
 #: What stands for what in the figures.
 SYMBOLS = (
     ("Y", "the class"),
@@ -30,7 +31,6 @@ SYMBOLS = (
     ("p", "chance of so strong a sign if the assumption holds"),
     ("nats", "unit of log loss"),
 )
-
 
 #: The tone of a headline where none can be trusted.
 NO_ANSWER = "no answer"

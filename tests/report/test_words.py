@@ -10,7 +10,7 @@ from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
 from sfboost.calibration import Temperature
 from sfboost.report import render
-from sfboost.report.verdict import headline
+from sfboost.report.words import headline
 
 
 def said(case, verdict, decision):
