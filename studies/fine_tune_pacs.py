@@ -25,10 +25,10 @@ from sfboost.adaptation import Settings
 from sfboost.datasets.images import decode_all
 from sfboost.torch import Plan, SFBClassifier
 from sfboost.torch.efficientnet import EfficientNetLite0
-from sfboost.torch.resnet import ResNet18
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.embeddings import SFBComponents
 from sfboost_lab.baselines.learned.generalisation import ERMTrainer
+from sfboost_lab.baselines.learned.resnet import ResNet18
 from sfboost_lab.datasets import load
 
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")

@@ -50,8 +50,7 @@ def test_features_are_those_of_the_network(photo):
     import torch
     from efficientnet_lite_pytorch import EfficientNet
 
-    from sfboost.torch.efficientnet import weights_file
-    from sfboost.torch.resnet import load_weights
+    from sfboost.torch.efficientnet import load_weights, weights_file
 
     whole = EfficientNet.from_name("efficientnet-lite0").eval()
     load_weights(whole, weights_file())

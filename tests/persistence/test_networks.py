@@ -52,7 +52,7 @@ def again(model, path):
         {"split": "shared"},
         {"split": "shared", "n_stable": 3, "n_unstable": 2},
         {"plan__freeze_trunk": True},
-        {"plan__precision": "float64", "plan__dropout": 0.2, "penalty": "eqrm"},
+        {"plan__precision": "float64", "plan__dropout": 0.2, "penalty": "vrex"},
     ],
     ids=str,
 )

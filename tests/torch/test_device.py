@@ -16,7 +16,7 @@ from sfboost.torch.batches import ArraySource, Batch
 from sfboost.torch.building import build_network
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import make_network
-from sfboost.torch.penalties import STABILITY_PENALTIES
+from sfboost.torch.penalties import INDEPENDENCE_PENALTIES, STABILITY_PENALTIES
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stages import Phase
@@ -50,7 +50,7 @@ def _step(split: str, penalty: str, independence: str) -> tuple[SplitNetwork, Ba
 
 
 @pytest.mark.parametrize("penalty", STABILITY_PENALTIES)
-@pytest.mark.parametrize("independence", ["proxy", "proxy-features", "none"])
+@pytest.mark.parametrize("independence", INDEPENDENCE_PENALTIES)
 @pytest.mark.parametrize("split", ["separate", "shared"])
 def test_a_step_stays_on_the_device(split: str, penalty: str, independence: str) -> None:
     network, batch = _step(split, penalty, independence)

@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from sfboost import Settings  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
-from sfboost.torch.plan import Goal, grouped  # noqa: E402
 
 FAST = Plan(steps=2, unstable_steps=2, min_gain=-9.0, precision="float32")
 
@@ -108,10 +107,3 @@ def test_the_seed_is_fixed_unless_told_otherwise():
     )
     np.testing.assert_array_equal(one, two)
     assert not np.array_equal(one, other)
-
-
-def test_flat_parameters_of_records_find_their_place():
-    flat = {"split": "shared", "stability": "eqrm", "stability_weight": 2.0, "l2": 0.1, "steps": 3}
-    told = grouped(flat)
-    assert told.pop("plan") == Plan(weight_decay=0.1, steps=3)
-    assert Goal(**told) == Goal(split="shared", penalty="eqrm", penalty_weight=2.0)

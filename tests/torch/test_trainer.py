@@ -23,6 +23,7 @@ from sfboost.torch.plan import Goal  # noqa: E402
 from sfboost.torch.precision import resolve_precision  # noqa: E402
 from sfboost.torch.stages import trials  # noqa: E402
 from sfboost.torch.trainer import Stage, StageRunner, TrainingDivergedError  # noqa: E402
+from sfboost_lab.baselines.learned.penalties import GroupDRO  # noqa: E402
 
 
 def _source(seed=0, sizes=(40, 30)):
@@ -183,7 +184,7 @@ def test_a_dataset_is_read_only_where_a_batch_needs_it():
 @pytest.mark.parametrize("split", ["shared", "separate"])
 @pytest.mark.parametrize("batch_size", [None, 8])
 def test_training_again_from_the_same_seed_gives_the_same_bits(split, batch_size):
-    goal = Goal(split=split, penalty="groupdro")
+    goal = Goal(split=split, penalty=GroupDRO())
     plan = Plan(pretrain_steps=5, steps=10, unstable_steps=5, min_gain=-9.0, batch_size=batch_size)
     states = []
     for _ in range(2):
@@ -214,7 +215,7 @@ def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
         return Learner(
             _network(split=split),
             source,
-            Goal(split=split, penalty="groupdro"),
+            Goal(split=split, penalty=GroupDRO()),
             plan.changed(checkpoint=checkpoint),
             seed=3,
             trainer_options={"fingerprint": "x"},

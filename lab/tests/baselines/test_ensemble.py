@@ -12,12 +12,12 @@ from sfboost.torch.batches import ArraySource  # noqa: E402
 from sfboost.torch.building import build_network  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
-from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty  # noqa: E402
 from sfboost.torch.plan import Goal, Plan  # noqa: E402
 from sfboost.torch.trainer import Stage, StageRunner  # noqa: E402
-from sfboost_lab.baselines.learned import stacking  # noqa: E402
 from sfboost_lab.baselines.learned.actir_network import ACTIRNetwork, ACTIRObjective  # noqa: E402
+from sfboost_lab.baselines.learned.boosting import grouped  # noqa: E402
 from sfboost_lab.baselines.learned.ensemble import learn_many  # noqa: E402
+from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, STACKABLE, make  # noqa: E402
 from sfboost_lab.baselines.learned.stacking import actir_loss, train_many  # noqa: E402
 
 
@@ -62,7 +62,11 @@ def test_fifty_steps_at_once_equal_fifty_steps_alone(split, penalty, independenc
     balance, split = split == "balanced", "separate" if split == "balanced" else split
     weights = [(1.0, 0.1), (50.0, 1.0), (0.0, 0.0)]
     seeds = [3, 4, 5]
-    told = {"split": split, "penalty": penalty, "independence": independence}
+    told = {
+        "split": split,
+        "penalty": make(PENALTIES, penalty),
+        "independence": make(INDEPENDENCE, independence),
+    }
     goals = [Goal(**told, penalty_weight=s, independence_weight=c) for s, c in weights]
     plan = Plan(
         pretrain_steps=20,
@@ -163,39 +167,27 @@ def test_what_cannot_be_batched_is_refused():
         learn_many(nets, [_source(0), _source(0, sizes=(60, 50))], [Goal()] * 2, [0, 1], Plan())
 
 
-class Confident(torch.nn.Module):
-    """A penalty that nobody has listed: the mean of a soft maximum of the logits."""
-
-    def forward(self, domains, parameters=()):
-        return torch.stack([domain.stable_logits.logsumexp(1).mean() for domain in domains]).mean()
-
-
-def test_a_penalty_of_ones_own_takes_one_line_and_is_known_everywhere(monkeypatch):
-    monkeypatch.setitem(STABILITY_PENALTIES, "confident", Confident)
-    monkeypatch.setattr(stacking, "STACKABLE", {*stacking.STACKABLE, Confident})
-    with pytest.raises(ValueError, match=r"irm.*confident"):
-        make_stability_penalty("confidence")
-    source, plan, goal = _source(0), Plan(steps=5, unstable_steps=2, min_gain=-9.0), Goal(penalty="confident")
-    labels, domain = source.labels, np.repeat([0, 1], 60)
-    model = SFBClassifier("small", penalty="confident", plan=plan).fit(source.x, labels, sample_domain=domain)
-    assert sum(row["penalty"] != 0 for row in model.history_) == 5
-    together, alone = ([_network(0, "separate")] for _ in "ab")
-    history, _ = learn_many(together, [source], [goal], [3], plan)
-    learner = Learner(alone[0], source, goal, plan, seed=3)
-    learner.learn()
-    np.testing.assert_allclose(
-        history["penalty"][:, 0], [row["penalty"] for row in learner.history], atol=1e-8
-    )
-    for ours, theirs in zip(together[0].parameters(), alone[0].parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("name", STABILITY_PENALTIES)
-def test_a_listed_penalty_trains_many_at_once_if_it_says_so_and_is_refused_if_not(name):
+@pytest.mark.parametrize("name", PENALTIES)
+def test_a_penalty_trains_many_at_once_if_it_can_and_is_refused_if_not(name):
     networks, sources = [_network(0, "separate"), _network(1, "separate")], [_source(0), _source(1)]
     plan, goals = Plan(steps=1, unstable_steps=0, min_gain=-9.0), [Goal(penalty=name)] * 2
-    if STABILITY_PENALTIES[name] in stacking.STACKABLE:
+    if PENALTIES[name] in STACKABLE:
         assert learn_many(networks, sources, goals, [0, 1], plan)[0]["total"].shape == (1, 2)
     else:
         with pytest.raises(ValueError, match=f"'{name}' cannot train many at once; these can: irm"):
             learn_many(networks, sources, goals, [0, 1], plan)
+
+
+def test_the_librarys_classifier_takes_a_penalty_of_the_laboratory():
+    source = _source(0)
+    plan = Plan(steps=5, unstable_steps=2, min_gain=-9.0)
+    model = SFBClassifier("small", penalty=make(PENALTIES, "sd"), plan=plan)
+    model.fit(source.x, source.labels, sample_domain=np.repeat([0, 1], 60))
+    assert sum(row["penalty"] != 0 for row in model.history_) == 5
+
+
+def test_flat_parameters_of_records_find_their_place():
+    flat = {"split": "shared", "stability": "eqrm", "stability_weight": 2.0, "l2": 0.1, "steps": 3}
+    told = grouped(flat)
+    assert told.pop("plan") == Plan(weight_decay=0.1, steps=3)
+    assert Goal(**told) == Goal(split="shared", penalty="eqrm", penalty_weight=2.0)

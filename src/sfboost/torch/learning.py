@@ -16,11 +16,10 @@ from sfboost.notices import warn
 from sfboost.torch.batches import ArraySource, Batch, Source
 from sfboost.torch.building import final_risk
 from sfboost.torch.course import Course
-from sfboost.torch.independence import make_independence_penalty
 from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts
 from sfboost.torch.outputs import DomainOutput, cut_by_domain
-from sfboost.torch.penalties import make_stability_penalty
+from sfboost.torch.penalties import make_independence_penalty, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.stages import Phase, Trial, trials

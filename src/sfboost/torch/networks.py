@@ -10,7 +10,6 @@ split into Φ_S and Φ_U and the heads. The named ones here are those of the pap
 ``"mlp"``            two hidden layers of 390 units (ColoredMNIST as the paper says)
 ``"mlp3"``           three hidden layers of 390 units (ColoredMNIST as the code did)
 ``"cnn"``            two convolutions, for small images
-``"resnet18"``       ResNet-18, for images
 ``"efficientnet-lite0"`` EfficientNet-Lite0 with ImageNet weights, from the ``vision`` extra
 ==================== ==================================================================
 """
@@ -235,12 +234,6 @@ def _channels(shape: Sequence[int], name: str) -> int:
     return int(shape[0])
 
 
-def _resnet18(shape: Sequence[int], dropout: float) -> nn.Module:
-    from sfboost.torch.resnet import ResNet18
-
-    return ResNet18(_channels(shape, "resnet18"), dropout=dropout)
-
-
 def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
     from sfboost.torch.efficientnet import EfficientNetLite0
 
@@ -255,7 +248,6 @@ NETWORKS: dict[str, Callable[[Sequence[int], float], nn.Module]] = {
     "mlp": lambda shape, dropout: MLP(_flat(shape), (390, 390), dropout=dropout),
     "mlp3": lambda shape, dropout: MLP(_flat(shape), (390, 390, 390), dropout=dropout),
     "cnn": lambda shape, dropout: SmallCNN(_channels(shape, "cnn"), dropout=dropout),
-    "resnet18": _resnet18,
     "efficientnet-lite0": _efficientnet,
 }
 """Every network that can be asked for by name."""

@@ -67,8 +67,7 @@ class NetworkObjective:
     Examples
     --------
     >>> import torch
-    >>> from sfboost.torch.independence.proxy import LogitProxy
-    >>> from sfboost.torch.penalties.irm import IRM
+    >>> from sfboost.torch.penalties import IRM, LogitProxy
     >>> z, y = torch.zeros(2, 2), torch.eye(2)
     >>> objective = NetworkObjective(torch.full((1, 2), 0.5).log(), IRM(), LogitProxy())
     >>> round(objective([DomainOutput(z, z, y, z, z)]).total.item(), 4)

@@ -6,15 +6,11 @@ Both are values: frozen, equal if their fields are, shared without harm.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
 from torch import nn
-
-#: Names that the records of experiments have for them.
-_EARLIER = {"stability": "penalty", "stability_weight": "penalty_weight", "l2": "weight_decay"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,16 +174,3 @@ class Plan:
 
     def __sklearn_clone__(self) -> Self:
         return self
-
-
-def grouped(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of `SFBClassifier` for flat ones, as records of runs hold them.
-
-    Examples
-    --------
-    >>> grouped({"network": "small", "stability": "vrex", "steps": 7})
-    {'network': 'small', 'penalty': 'vrex', 'plan': Plan(steps=7)}
-    """
-    named = {_EARLIER.get(name, name): value for name, value in flat.items()}
-    told = {field.name: named.pop(field.name) for field in fields(Plan) if field.name in named}
-    return {**named, "plan": named.get("plan", Plan()).changed(**told)}

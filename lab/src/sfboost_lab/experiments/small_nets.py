@@ -129,7 +129,8 @@ def _train(members: Sequence[Run], load: Callable[[Run], RunRows]) -> dict[str, 
 
     from sfboost.torch.batches import ArraySource
     from sfboost.torch.building import seed_of
-    from sfboost.torch.plan import Goal, grouped
+    from sfboost.torch.plan import Goal
+    from sfboost_lab.baselines.learned.boosting import grouped
     from sfboost_lab.baselines.learned.ensemble import learn_many
 
     sources: dict[int, tuple[RunRows, ArraySource]] = {}

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from sfboost.adaptation import StableEvidence
 from sfboost.leakage.model import LeakModel
 from sfboost.torch import SFBClassifier
-from sfboost.torch.plan import Goal, Plan, grouped
+from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.scaling import Scaling
 from sfboost.torch.split_network import SplitNetwork
 from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
 from sfboost_lab.baselines.learned.generalisation import published
 from sfboost_lab.baselines.learned.network import head_of_layer, run_body
+from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, make
 
 _OURS: dict[str, dict[str, Any]] = {
     "colored_mnist": {
@@ -169,7 +170,10 @@ class SFB(Method):
         """Learn the features, then calibrate f_S."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         held = None if validation is None else (validation.X, validation.y, validation.domain)
-        model = SFBClassifier(**grouped({**options, "budget": 0, "verbose": 0}), random_state=seed)
+        told = grouped({**options, "budget": 0, "verbose": 0})
+        told["penalty"] = make(PENALTIES, told["penalty"])
+        told["independence"] = make(INDEPENDENCE, told["independence"])
+        model = SFBClassifier(**told, random_state=seed)
         return SplitPredictor(model.fit(train.X, train.y, sample_domain=train.domain, validation=held))
 
 
@@ -217,3 +221,20 @@ class SFBShared(SFB):
     split: str = "shared"
     balance: bool = False
     calibration: str | None = "ece"
+
+
+#: What the library calls hyper-parameters of `SFB`.
+_NAMES = {"stability": "penalty", "stability_weight": "penalty_weight", "l2": "weight_decay"}
+
+
+def grouped(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of `SFBClassifier` for flat ones, as records of runs hold them.
+
+    Examples
+    --------
+    >>> grouped({"network": "small", "stability": "vrex", "steps": 7})
+    {'network': 'small', 'penalty': 'vrex', 'plan': Plan(steps=7)}
+    """
+    named = {_NAMES.get(name, name): value for name, value in flat.items()}
+    told = {field.name: named.pop(field.name) for field in fields(Plan) if field.name in named}
+    return {**named, "plan": Plan(**told)}

@@ -17,13 +17,12 @@ from torch.func import functional_call
 from sfboost.torch.batches import ArraySource
 from sfboost.torch.building import final_risk
 from sfboost.torch.course import Course
-from sfboost.torch.independence import INDEPENDENCE_PENALTIES, make_independence_penalty
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts
-from sfboost.torch.penalties import STABILITY_PENALTIES, make_stability_penalty, named_module
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.split_network import SplitNetwork, by_domain
 from sfboost.torch.stages import Phase, Trial, trials
+from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, make
 from sfboost_lab.baselines.learned.stacking import History, require_stackable, train_many
 
 
@@ -82,8 +81,8 @@ def _common(goals: Sequence[Goal]) -> Goal:
         raise ValueError(
             "Goals that train at once may differ in penalty_weight and independence_weight only."
         )
-    for listed, asked in ((STABILITY_PENALTIES, goal.penalty), (INDEPENDENCE_PENALTIES, goal.independence)):
-        require_stackable(f"The {listed.kind} {asked!r}", named_module(listed, asked), listed)
+    for listed, asked in ((PENALTIES, goal.penalty), (INDEPENDENCE, goal.independence)):
+        require_stackable(f"The penalty {asked!r}", make(listed, asked), listed)
     return goal
 
 
@@ -122,8 +121,8 @@ class _Many(Course):
         return risks
 
     def _train(self, phase: Phase, members: Sequence[int]) -> History:
-        penalty = make_stability_penalty(self.goals[0].penalty)
-        independence = make_independence_penalty(self.goals[0].independence)
+        penalty = make(PENALTIES, self.goals[0].penalty)
+        independence = make(INDEPENDENCE, self.goals[0].independence)
 
         def loss(
             network: nn.Module,

@@ -17,14 +17,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from sfboost.torch.building import seed_of
-from sfboost.torch.penalties import NoPenalty, make_stability_penalty
-from sfboost.torch.penalties.clove import CLOvE
-from sfboost.torch.penalties.eqrm import EQRM
-from sfboost.torch.penalties.fishr import Fishr
-from sfboost.torch.penalties.groupdro import GroupDRO
-from sfboost.torch.penalties.iga import IGA
-from sfboost.torch.penalties.sd import SpectralDecoupling
-from sfboost.torch.penalties.vrex import VREx
+from sfboost.torch.penalties import NoPenalty, VREx
 from sfboost_lab.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Method
 from sfboost_lab.baselines.learned.network import (
     NetworkPredictor,
@@ -33,6 +26,16 @@ from sfboost_lab.baselines.learned.network import (
     pose,
     predictor_of,
     train_one,
+)
+from sfboost_lab.baselines.learned.penalties import (
+    EQRM,
+    IGA,
+    PENALTIES,
+    CLOvE,
+    Fishr,
+    GroupDRO,
+    SpectralDecoupling,
+    make,
 )
 
 _COLORED_MNIST = {
@@ -246,7 +249,7 @@ class IRMTrainer(DomainGeneralisation):
 
     def penalty(self) -> nn.Module:
         """Return the penalty."""
-        return make_stability_penalty(self.form)
+        return make(PENALTIES, self.form)
 
 
 @dataclass(frozen=True)

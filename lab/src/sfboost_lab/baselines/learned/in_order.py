@@ -20,10 +20,10 @@ from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, NetworkObjective
 from sfboost.torch.outputs import cut_by_domain
 from sfboost.torch.penalties import NoPenalty
-from sfboost.torch.penalties.irm import IRMMatrix
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.learned.actir import ACTIR
 from sfboost_lab.baselines.learned.network import NetworkPredictor
+from sfboost_lab.baselines.learned.penalties import IRMMatrix
 from sfboost_lab.baselines.learned.stacking import actir_loss, train_many
 
 

@@ -13,12 +13,13 @@ from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, NetworkObjective
 from sfboost.torch.outputs import cut_by_domain
-from sfboost.torch.penalties import STABILITY_PENALTIES, NoPenalty
+from sfboost.torch.penalties import NoPenalty
 from sfboost.torch.split_network import SplitNetwork
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.learned.actir import ACTIR
 from sfboost_lab.baselines.learned.generalisation import DomainGeneralisation
 from sfboost_lab.baselines.learned.network import NetworkPredictor, NetworkProblem, predictor_of
+from sfboost_lab.baselines.learned.penalties import PENALTIES
 from sfboost_lab.baselines.learned.stacking import actir_loss, require_stackable, train_many
 
 
@@ -96,7 +97,7 @@ class _OneHead(nn.Module):
 def _fit_generalisation(
     trainer: DomainGeneralisation, trains: Sequence[LabelledRows], seeds: Sequence[int]
 ) -> list[NetworkPredictor]:
-    require_stackable(trainer.title, trainer.penalty(), STABILITY_PENALTIES)
+    require_stackable(trainer.title, trainer.penalty(), PENALTIES)
     problems = [trainer.pose(train, seed) for train, seed in zip(trains, seeds, strict=True)]
     for stage, penalised, steps in ((2, False, trainer.pretrain_steps), (3, True, trainer.steps)):
         _stage(trainer, problems, [seed_of(seed, stage) for seed in seeds], steps, penalised=penalised)

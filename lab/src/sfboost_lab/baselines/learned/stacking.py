@@ -16,27 +16,17 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from sfboost.torch.batches import ArraySource, epoch_order
-from sfboost.torch.independence import INDEPENDENCE_PENALTIES
 from sfboost.torch.objective import LossParts
-from sfboost.torch.penalties import STABILITY_PENALTIES
 from sfboost_lab.baselines.learned.actir_network import ACTIRObjective
+from sfboost_lab.baselines.learned.penalties import STACKABLE
 
 MemberLoss = Callable[
     [nn.Module, dict[str, Tensor], Tensor, Tensor, Sequence[int], dict[str, Tensor]], LossParts
 ]
 History = dict[str, np.ndarray]
 
-#: Penalties that many networks may train with at once: they draw nothing at random and keep nothing.
-STACKABLE: set[Callable[..., nn.Module]] = {
-    *(
-        STABILITY_PENALTIES[name]
-        for name in ("irm", "irm-split", "irm-matrix", "vrex", "fishr", "sd", "none")
-    ),
-    *(INDEPENDENCE_PENALTIES[name] for name in ("proxy", "proxy-features")),
-}
 
-
-def require_stackable(title: str, penalty: nn.Module, listed: Mapping[str, Callable[..., nn.Module]]) -> None:
+def require_stackable(title: str, penalty: nn.Module, listed: Mapping[str, type[nn.Module]]) -> None:
     """Refuse a penalty that cannot train many networks at once, with those that can."""
     if type(penalty) not in STACKABLE:
         known = ", ".join(name for name, penalty in listed.items() if penalty in STACKABLE)

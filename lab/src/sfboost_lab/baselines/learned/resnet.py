@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
+
+from sfboost.torch.efficientnet import load_weights
 
 
 class _ResidualBlock(nn.Module):
@@ -95,73 +96,3 @@ class ResNet18(nn.Module):
                 if isinstance(module, nn.BatchNorm2d):
                     module.eval()
         return self
-
-
-def read_state_dict(path: str | Path) -> dict[str, Tensor]:
-    """Read a state-dict file without running any code in it.
-
-    Parameters
-    ----------
-    path : path
-        ``.safetensors``, or what `torch.save` wrote of a state dict.
-
-    Returns
-    -------
-    dict of str to Tensor
-
-    Examples
-    --------
-    >>> import tempfile, pathlib, torch
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "w.pt"
-    >>> torch.save({"bias": torch.zeros(2)}, file)
-    >>> read_state_dict(file)["bias"].shape
-    torch.Size([2])
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no weights file {path}. Pass the path of a state-dict file.")
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        return dict(load_file(path))
-    state = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(state, dict) or not all(isinstance(v, Tensor) for v in state.values()):
-        raise ValueError(
-            f"{path} does not hold a state dict (names to tensors). Save it with "
-            "torch.save(net.state_dict(), path)."
-        )
-    return state
-
-
-def load_weights(network: nn.Module, path: str | Path, *, ignore: tuple[str, ...] = ()) -> None:
-    """Load a state-dict file into a network, and say what does not fit.
-
-    Parameters
-    ----------
-    network : nn.Module
-        Changed in place.
-    path : path
-        The file.
-    ignore : tuple of str
-        Names in the file that begin like this are left out.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib, torch
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "w.pt"
-    >>> torch.save(torch.nn.Linear(2, 1).state_dict(), file)
-    >>> load_weights(torch.nn.Linear(2, 1), file)
-    """
-    state = {name: value for name, value in read_state_dict(path).items() if not name.startswith(ignore)}
-    wanted = network.state_dict()
-    # Files from before batch norm counted its batches lack the counter; it plays no part in the outputs.
-    missing = [name for name in wanted if name not in state and not name.endswith("num_batches_tracked")]
-    extra = [name for name in state if name not in wanted]
-    wrong = [name for name in state if name in wanted and state[name].shape != wanted[name].shape]
-    if missing or extra or wrong:
-        raise ValueError(
-            f"{path} does not fit {type(network).__name__}: missing {missing[:3]}, not known "
-            f"{extra[:3]}, of another "
-            f"shape {wrong[:3]} ({len(missing)}, {len(extra)} and {len(wrong)} in all)."
-        )
-    network.load_state_dict(state, strict=False)
