@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sfboost.answers.choosing import choose, portfolio, with_labels
+from sfboost.answers.choosing import choose, with_labels
 from sfboost.answers.play import AS_IS, Case
 from sfboost.change import Change, FeatureChange
 
@@ -306,5 +306,3 @@ def test_a_domain_whose_losses_cannot_be_told_does_not_choose(cases):
     rest = [one for one in cases if one.domain != "a"]
     for p_value in (1e-6, 0.1, 0.5):
         assert choose(change(p_value), some, NAMES) == choose(change(p_value), rest, NAMES)
-    assert portfolio(some, NAMES) == portfolio(rest, NAMES)
-    assert portfolio([replace(one, loss=unknown) for one in cases], NAMES).weights == {"stable": 1.0}

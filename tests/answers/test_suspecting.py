@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from sfboost.adaptation.settings import Choices
-from sfboost.answers import AnswerRows, Experience
-from sfboost.answers.candidates import BoostSettings
-from sfboost.answers.many import ManyAnswers
+from sfboost.answers import AnswerRows
 from sfboost.answers.mending import Habits
 from sfboost.answers.suspecting import change_of_rows
 from sfboost.change import Reference, View, change_in
@@ -74,26 +71,6 @@ def test_one_feature_that_turned_is_suspected_alone(trained):
     U[:, 0] = 2.0 * U[:, 0].mean() - U[:, 0]
     change = change_of_rows(reference, habits, seen(S, U))
     assert change.changed == ("x0",)
-
-
-def test_suspects_are_tried_out_in_many_domains_as_in_one(trained):
-    words, reference, habits, seen = trained
-    drawn = [words.rows(1000, left) for left in (-1.0, 1.0, -1.0)]
-    S, U = (np.concatenate([part[k] for part in drawn]) for k in (0, 1))
-    U[2000:, 1:] = words.rows(1000)[1][:, 1:]  # in the third domain one feature alone has turned
-    numbers = np.split(np.arange(3000), 3)
-    many = ManyAnswers.choose(
-        seen(S, U),
-        numbers,
-        Experience(reference, habits, ()),
-        BoostSettings(Choices(), reference.prior),
-        can_boost=False,
-    )
-    for number, mine in enumerate(numbers):
-        alone = change_of_rows(reference, habits, seen(S[mine], U[mine]))
-        found = many.change(number, Experience(reference, habits, ()))
-        assert (found.verdict, found.suspects) == (alone.verdict, alone.suspects)
-    assert many.everywhere == [0]
 
 
 def test_rows_as_ever_are_tested_as_ever(trained):

@@ -158,10 +158,14 @@ def test_frames_and_rows_of_weight_zero(fitted):
     np.testing.assert_allclose(first.predict_proba(frame), second.predict_proba(frame), atol=1e-10)
 
 
-def test_many_domains_at_once_are_refused(fitted):
+def test_each_of_several_domains_has_directions_of_its_own(fitted):
     model, X_new, _ = fitted
-    with pytest.raises(ValueError, match="one domain at a time"):
-        model.adapt(X_new, sample_domain=np.arange(len(X_new)) % 2)
+    half = np.arange(len(X_new)) % 2
+    many = model.adapt(X_new, sample_domain=half)
+    for name in (0, 1):
+        mine = X_new[half == name]
+        expected = model.adapt(mine).predict_proba(mine)
+        np.testing.assert_array_equal(many.predict_proba(X_new, half)[half == name], expected)
 
 
 def test_what_rests_on_two_kinds_of_columns_is_refused(fitted):

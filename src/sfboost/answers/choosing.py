@@ -26,8 +26,6 @@ from sfboost.notices import first_names
 
 # From here on a change counts, and here it is taken for sure.
 FIRST_DOUBT, _NO_DOUBT = 0.4, 0.02
-#: A chance of a change below this is none, and that of none is sure: a plain answer is easier to read.
-LEAST_CHANCE = 0.05
 # By so much any answer may be worse than another where nothing changed, whatever own domains say. Brier
 # scores differ by about half of what decisions do.
 _LEAST_COST, _LEAST_BRIER = 0.005, 0.0025
@@ -91,21 +89,19 @@ def choose(
     available: Collection[str],
     learner: str = "",
     believed_loss: Callable[[str, str], float] = lambda answer, other: 0.0,
-    chance: float | None = None,
 ) -> Choice:
     """Weigh the available answers, given what the test says and how they did on own domains.
 
     `learner` says what the pooled classifier is, for the reason. `believed_loss` is how much worse one
-    answer believes another to be on the new rows. `chance` is the probability of a change
-    given many other new domains, if there are: it takes the place of the p-value.
+    answer believes another to be on the new rows.
     """
     cases = [case for case in cases if case.judges]
     quiet = quiet_answer(cases, available)
     available = [name for name in available if name in WORDS]
-    doubt = _doubt(change.p_value) if chance is None else _firm(chance, LEAST_CHANCE)
+    doubt = _doubt(change.p_value)
     if doubt == 0.0:
-        found = _not_changed(change, chance)
-        reason = _unchanged(change, found, quiet, learner, chance)
+        found = _not_changed(change)
+        reason = _unchanged(change, found, quiet, learner)
         return Choice({quiet: 1.0}, _kind({quiet: 1.0}), reason, {}, found)
     gains = _gains([case for case in cases if case.kind != AS_IS], change, available)
     best = max(gains, key=lambda name: gains[name][0] - gains[name][1], default="stable")
@@ -116,22 +112,18 @@ def choose(
         cost = _cost([case for case in cases if case.kind == AS_IS], best, quiet)
         # What is an answer to quiet rows alone is about as good as pooled on others.
         usual = gains.get(quiet, gains.get("pooled", _NONE) if quiet in ALSO_QUIET else _NONE)
-        believed = believed_loss(best, quiet)
-        gain = max(gains.get(best, _NONE)[0] - usual[0], believed)
-        if chance is not None:  # what was learned elsewhere is as wrong as that where nothing changed
-            cost = max(cost, believed)
+        gain = max(gains.get(best, _NONE)[0] - usual[0], believed_loss(best, quiet))
         weight = _stake(doubt, gain, cost)
         weights = {quiet: 1.0 - weight, best: weight}
         weights = {name: part for name, part in weights.items() if part > _NEGLIGIBLE}
         weights = {name: part / sum(weights.values()) for name, part in weights.items()}
     same = quiet in weights and len(weights) == 1 and change.verdict != "changed"
     if same:
-        found = _not_changed(change, chance)
-        reason = _unchanged(change, found, quiet, learner, chance)
+        found = _not_changed(change)
+        reason = _unchanged(change, found, quiet, learner)
     else:
-        found = _changed(change, len(weights) == 1, chance)
-        reason = _answered(change, found, weights, best, gains, cases)
-        reason += _what_would_help(change) if chance is None else ""
+        found = _changed(change, len(weights) == 1)
+        reason = _answered(change, found, weights, best, gains, cases) + _what_would_help(change)
     return Choice(weights, _kind(weights), reason, gains, found)
 
 
@@ -176,12 +168,8 @@ def _doubt(p_value: float) -> float:
     """How far a change counts, by the p-value of the test; linear in its logarithm."""
     span = np.log(FIRST_DOUBT / _NO_DOUBT)
     doubt = float(np.clip(np.log(FIRST_DOUBT / max(p_value, 1e-300)) / span, 0.0, 1.0))
-    return _firm(doubt, _NEGLIGIBLE)
-
-
-def _firm(doubt: float, least: float) -> float:
-    """Next to none is none, and next to sure is sure."""
-    return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < least else doubt
+    # Next to none is none, and next to sure is sure.
+    return float(np.round(doubt)) if abs(doubt - np.round(doubt)) < _NEGLIGIBLE else doubt
 
 
 def _cost(untouched: Sequence[Case], best: str, quiet: str) -> float:
@@ -195,19 +183,6 @@ def _stake(doubt: float, gain: float, cost: float) -> float:
     """Weight of an answer to a change: the odds of a change times what is at stake, gain against cost."""
     odds = doubt / (1.0 - doubt) * max(gain, 0.0) / cost
     return odds / (1.0 + odds)
-
-
-def portfolio(cases: Sequence[Case], available: Collection[str]) -> Choice:
-    """The answer to a domain of which nothing is known: what did best on own domains as they are."""
-    untouched = [case for case in cases if case.kind == AS_IS and case.judges]
-    gains = _gains(untouched, None, available)
-    best = _most(gains)
-    return Choice({best: 1.0}, _kind({best: 1.0}), f"The answer is {_WORDS[best]}.", gains)
-
-
-def _most(gains: dict[str, tuple[float, float]]) -> str:
-    best = max(gains, key=lambda name: gains[name][0], default="stable")
-    return best if gains.get(best, _NONE)[0] > 0.0 else "stable"
 
 
 def quiet_answer(cases: Sequence[Case], available: Collection[str]) -> str:
@@ -268,28 +243,20 @@ def _as_ever(change: Change) -> str:
     return f"the unstable features speak as in your own {len(change.own)} domains ({p})"
 
 
-def _likely(chance: float) -> str:
-    return (
-        f"given all new domains, one is {'less than 1' if chance < 0.01 else f'{100 * chance:.0f}'} % likely"
-    )
-
-
-def _not_changed(change: Change, chance: float | None) -> str:
+def _not_changed(change: Change) -> str:
     """What the test says where no change counts."""
     if change.verdict != "cannot tell":
         return f"Nothing changed: {_as_ever(change)}."
-    if chance is not None:
-        return f"These rows alone cannot tell whether a meaning changed; {_likely(chance)}."
     return f"{_cannot_tell(change)}, and nothing speaks for it."
 
 
-def _unchanged(change: Change, found: str, quiet: str, learner: str, chance: float | None) -> str:
+def _unchanged(change: Change, found: str, quiet: str, learner: str) -> str:
     reason = f"{found} The answer is {_WORDS[quiet]}"
     if quiet != "pooled":
         reason += ", which your own domains clearly prefer to all features as trained."
     else:
         reason += f" ({learner})" * bool(learner) + "."
-    return reason + (_what_would_help(change) if chance is None else "")
+    return reason + _what_would_help(change)
 
 
 def _cannot_tell(change: Change) -> str:
@@ -307,15 +274,13 @@ def _what_would_help(change: Change) -> str:
     return " To tell, more rows, more training domains or a stable predictor that says more would help."
 
 
-def _changed(change: Change, sure: bool, chance: float | None) -> str:
+def _changed(change: Change, sure: bool) -> str:
     """What the test says where a change counts."""
     p = p_in_words(change.p_value)
     features = [feature for feature in change.features if feature.name in change.suspects]
     if change.verdict == "changed":
         return f"{'Changed' if sure else 'Probably changed'}: {_whose(change, features, p)}."
     names = _few(sorted(features, key=lambda feature: -feature.importance))
-    if chance is not None:
-        return f"These rows alone do not show a change ({p}); {_likely(chance)}, in {names}."
     if change.verdict == "cannot tell":
         return f"{_cannot_tell(change)}, but something speaks for it ({p}), in {names}."
     return f"A change is neither shown nor ruled out ({p}); if there is one, it is in {names}."

@@ -23,8 +23,8 @@ from sfboost.answers.candidates import BoostSettings
 from sfboost.answers.play import USUAL_METRIC
 from sfboost.answers.recalibrating import right_by_labels
 from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.adapted_domains import adapt_each
 from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
-from sfboost.boosting.many_domains import adapt_domains
 from sfboost.boosting.parts import RowParts
 from sfboost.calibration import Temperature
 from sfboost.marginal.probabilities import FloatArray
@@ -146,23 +146,30 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         uncertainty : bool
             Also compute standard errors (`uncertainty_`).
         sample_domain : array-like of shape (n,), optional
-            The domain of each row, if the rows are of many new domains. Each gets a head of its own that
-            leans on the others, and on training, as far as its rows are few. With answer="best" each gets an
-            answer of its own, and false discoveries of changes are held over all domains. Labels and weights
-            are not used.
+            The domain of each row, if the rows are of several new domains. Each is adapted to by itself, and
+            `AdaptedDomains.overview` holds false discoveries of changes over all of them.
 
         Returns
         -------
         AdaptedClassifier, or AdaptedDomains with `sample_domain`
             A new object; this model stays as it was.
         """
-        return self._facing(X, sample_weight, sample_domain)._adapt(
-            X, y, sample_weight, answer, leak, settings, uncertainty, sample_domain
-        )
+        how: dict[str, Any] = {
+            "answer": answer,
+            "leak": leak,
+            "settings": settings,
+            "uncertainty": uncertainty,
+        }
+        if sample_domain is not None:
+            return adapt_each(self, X, y, sample_weight, sample_domain, **how)
+        return self._facing(X, sample_weight)._adapt(X, y, sample_weight, **how)
 
-    def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> AdaptableClassifier:
+    def _facing(self, X: Any, sample_weight: Any) -> AdaptableClassifier:
         """Return the model for rows of a new domain; another one if what it reads depends on them."""
         return self
+
+    def _tell_filled(self, X: Any) -> None:
+        """Warn of the cells of new rows that are filled in."""
 
     def _adapt(
         self,
@@ -173,27 +180,15 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         leak: float | None,
         settings: Settings | None,
         uncertainty: bool,
-        sample_domain: Any,
-    ) -> Any:
+    ) -> AdaptedClassifier:
         parts = self._checked_parts(X)
         log_stable, unstable, stable = parts.log_stable, parts.unstable, np.exp(parts.log_stable)
-        many = sample_domain is not None
-        if many and (y is not None or sample_weight is not None or settings is not None or uncertainty):
-            raise ValueError(
-                "With sample_domain the rows are unlabelled, of equal weight, and have the default head: "
-                "leave y, sample_weight, settings and uncertainty out, or adapt to one domain at a time."
-            )
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
         asked = {"y": y, "sample_weight": sample_weight, "uncertainty": uncertainty}
         answer, rows, note = self._answer_to(
             answer, leak, settings, lambda: self._rows_to_answer(X, sample_weight, parts)
         )
-        if many:
-            training = with_leak(self.training_, leak, answer)
-            return adapt_domains(
-                copy(self), stable, unstable, sample_domain, training, answer, choices, rows, note
-            )
         if rows is not None:
             return self._best(rows, stable, unstable, choices, **asked)
         model = self

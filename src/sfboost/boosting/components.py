@@ -304,15 +304,6 @@ def _loss(log_proba: FloatArray, y: IntArray) -> float:
     return float(-log_proba[np.arange(len(y)), y].mean())
 
 
-def one_domain_only(sample_domain: Any) -> None:
-    """Refuse many new domains at once: each has directions of its own."""
-    if sample_domain is not None:
-        raise ValueError(
-            "Components are directions of one domain's rows: adapt to one domain at a time, without "
-            "sample_domain."
-        )
-
-
 def used_rows(X: Any, sample_weight: Sequence[float] | None) -> Any:
     """Rows whose weight is not zero."""
     if sample_weight is None:

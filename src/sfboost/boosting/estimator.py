@@ -42,7 +42,6 @@ from sfboost.boosting.components import (
     Directions,
     PlayedComponents,
     domain_splits,
-    one_domain_only,
     play_components,
     tuned_regression,
     used_rows,
@@ -350,12 +349,11 @@ class StableFeatureBoosting(AdaptableClassifier):
     def _along_components(self) -> bool:
         return isinstance(self.unstable_features, str) and self.unstable_features == COMPONENTS
 
-    def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> StableFeatureBoosting:
+    def _facing(self, X: Any, sample_weight: Any) -> StableFeatureBoosting:
         """Return the model for the rows of a new domain: with components, along theirs."""
         check_is_fitted(self)
         if self.components_ is None:
             return self
-        one_domain_only(sample_domain)
         rows = used_rows(self._check_input(X, reset=False), sample_weight)
         facing = copy(self)
         n_directions = self.components_.chosen
@@ -469,6 +467,10 @@ class StableFeatureBoosting(AdaptableClassifier):
     def unstable_names_(self) -> tuple[str, ...]:
         """Names of the unstable features, as the head reads them."""
         return self.unstable_columns_.names
+
+    def _tell_filled(self, X: Any) -> None:
+        check_is_fitted(self)
+        tell_filled(self, X)
 
     def _checked_parts(self, X: Any) -> RowParts:
         check_is_fitted(self)

@@ -24,7 +24,7 @@ _MOST_ROUNDS = 200
 def fit_by_feature(
     moments: list[Prediction], rescaled: FloatArray, groups: npt.NDArray[np.intp]
 ) -> FloatArray:
-    """Log-likelihood of each hypothesis for each feature, of shape (features, 3); of many domains, a stack.
+    """Log-likelihood of each hypothesis for each feature, of shape (features, 3).
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def fit_by_feature(
     return np.stack([fit[..., groups == group, :].sum(axis=-2) for group in range(groups.max() + 1)], axis=-2)
 
 
-def attribute(fit: FloatArray, witness: FloatArray, elsewhere: FloatArray | None = None) -> FloatArray:
+def attribute(fit: FloatArray, witness: FloatArray) -> FloatArray:
     """Probability of each hypothesis for each feature, an array of shape (features, 3).
 
     Parameters
@@ -54,23 +54,16 @@ def attribute(fit: FloatArray, witness: FloatArray, elsewhere: FloatArray | None
     witness : array of shape (features,)
         Share of each feature in what all say: one that says more is a better witness of what happened to the
         others.
-    elsewhere : array of shape (features, 3), optional
-        How many other domains, in which something changed, say which hypothesis of each feature. Together
-        they have at most as much of a say as all features of this domain.
     """
     n_features = len(fit)
     witness = n_features * witness / witness.sum()
-    known = np.tile(_PSEUDO_COUNT, (n_features, 1))
-    if elsewhere is not None:
-        others = np.maximum(elsewhere.sum(axis=1, keepdims=True), 1.0)
-        known = known + elsewhere * np.minimum(1.0, n_features / others)
-    common = known / known.sum(axis=1, keepdims=True)
+    common = _PSEUDO_COUNT / _PSEUDO_COUNT.sum()
     for _ in range(_MOST_ROUNDS):
         joint = np.log(common) + fit
         likely = np.exp(joint - joint.max(axis=1, keepdims=True))
         likely /= likely.sum(axis=1, keepdims=True)
-        counts = witness @ likely + known
-        before, common = common, counts / counts.sum(axis=1, keepdims=True)
+        counts = witness @ likely + _PSEUDO_COUNT
+        before, common = common, counts / counts.sum()
         if np.abs(common - before).max() < 1e-9:
             break
     return np.asarray(likely)

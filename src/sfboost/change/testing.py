@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtr
 
 from sfboost.change.attribution import LEFT, attribute, fit_by_feature
@@ -94,28 +92,13 @@ def change_in(reference: Reference, view: View, *, level: float = 0.05, everywhe
             f"{len(reference.names)}: pass the same columns in the same order."
         )
     here = measure_domain("new", reference.coordinates, view, reference.prior)
-    return change_of(reference, here, level=level, everywhere=everywhere)
-
-
-def change_of(
-    reference: Reference,
-    here: BlindDomain,
-    *,
-    level: float = 0.05,
-    everywhere: bool = False,
-    elsewhere: FloatArray | None = None,
-) -> Change:
-    """`change_in` of a domain that was measured before.
-
-    `elsewhere` is what happened to each feature in other domains; see `attribute`.
-    """
     readings = compare(reference, here)
     p_values = [float(reading.p_value(reference.importance)) for reading in readings]
     chosen = readings[int(np.argmax(p_values))]
     p_value, power = max(p_values), float(chosen.power)
     if len(reference.domains) < 2 or reference.misled or too_few(here.n_rows, reference.prior):
         p_value, power = 1.0, 0.0
-    features = _features(reference, chosen, elsewhere)
+    features = _features(reference, chosen)
     suspects = tuple(feature.name for feature in features if everywhere or feature.same < 0.5) or (
         min(features, key=lambda feature: feature.same).name,
     )
@@ -138,23 +121,18 @@ def change_of(
     )
 
 
-def too_few(n_rows: Any, prior: FloatArray) -> Any:
-    """Whether a domain of so many rows (or each of several) cannot be asked.
+def too_few(n_rows: int, prior: FloatArray) -> bool:
+    """Whether a domain of so many rows cannot be asked.
 
     Examples
     --------
-    >>> too_few(np.array([19, 20]), np.array([0.5, 0.5])).tolist()
-    [True, False]
-    >>> bool(too_few(40, np.array([0.95, 0.05])))
+    >>> too_few(19, np.array([0.5, 0.5])), too_few(20, np.array([0.5, 0.5]))
+    (True, False)
+    >>> too_few(40, np.array([0.95, 0.05]))
     True
     """
-    return enough(n_rows, prior) < 1.0
-
-
-def enough(n_rows: Any, prior: FloatArray) -> Any:
-    """Rows over those that are needed to be asked."""
-    others = n_rows * (1.0 - prior.max())
-    return np.minimum(n_rows / (_FEWEST_ROWS * len(prior)), others / (_FEWEST_OTHERS * (len(prior) - 1)))
+    others = n_rows * (1.0 - float(prior.max()))
+    return n_rows < _FEWEST_ROWS * len(prior) or others < _FEWEST_OTHERS * (len(prior) - 1)
 
 
 def still_says(reference: Reference, view: View, share: float) -> float:
@@ -169,29 +147,21 @@ def still_says(reference: Reference, view: View, share: float) -> float:
 
 
 def compare(reference: Reference, here: BlindDomain) -> list[Comparison]:
-    """A domain against the own ones, or many whose moments are stacked, under both readings of stability."""
+    """A domain against the own ones, under both readings of stability."""
     return [
         Comparison(**{name: one.compare(getattr(getattr(here, kind), name)) for name, one in known.items()})
         for kind, known in reference.expected.items()
     ]
 
 
-def hypotheses(reference: Reference, found: Comparison) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """How each hypothesis about each feature fits, and which columns have another unit."""
-    unit = np.exp(found.scale.new - found.scale.expected)
-    rescaled = found.scale.p_value * np.bincount(reference.groups)[reference.groups] < _RESCALED
-    moments = [found.meaning, found.slope]
-    return fit_by_feature(moments, np.where(rescaled, unit, 1.0), reference.groups), rescaled
-
-
-def _features(
-    reference: Reference, found: Comparison, elsewhere: FloatArray | None
-) -> tuple[FeatureChange, ...]:
+def _features(reference: Reference, found: Comparison) -> tuple[FeatureChange, ...]:
     """By feature: its least column, times their number; and which hypothesis about it is how likely."""
     by_column, groups = found.by_column(), reference.groups
-    fit, rescaled = hypotheses(reference, found)
+    unit = np.exp(found.scale.new - found.scale.expected)
+    rescaled = found.scale.p_value * np.bincount(groups)[groups] < _RESCALED
+    fit = fit_by_feature([found.meaning, found.slope], np.where(rescaled, unit, 1.0), groups)
     witness = np.asarray(np.bincount(groups, reference.importance), dtype=np.float64)
-    likely = attribute(fit, witness, elsewhere)
+    likely = attribute(fit, witness)
     made = []
     for group, chances in enumerate(likely):
         columns = np.flatnonzero(groups == group)

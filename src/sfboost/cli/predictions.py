@@ -93,7 +93,7 @@ def _predict(
     if many is not None and domain is not None:
         names = as_text(batch.column(domain), domain).to_pylist()
         joint = many.predict_proba(X, np.array(names, dtype=object))
-        decisions = [many.decision_[name] for name in names]
+        decisions = [many[name].decision_ for name in names]
     elif project.adapted is not None:
         joint, decisions = project.adapted.predict_proba(X), [project.adapted.decision_] * len(X)
     said = {ANSWER: joint, "stable": stable}

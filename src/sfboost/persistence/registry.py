@@ -19,7 +19,6 @@ TYPES: dict[str, str] = {
     "AdaptedClassifier": "sfboost.boosting",
     "Adaptation": "sfboost.adaptation",
     "SFBClassifier": "sfboost.torch",
-    "AdaptedDomains": "sfboost.boosting",
     # what these are made of
     "Columns": "sfboost.boosting",
     "Directions": "sfboost.boosting.components",
@@ -37,7 +36,6 @@ TYPES: dict[str, str] = {
     "Temperature": "sfboost.calibration",
     "ReliabilityCurve": "sfboost.calibration",
     "PseudoLabelStatistics": "sfboost.marginal",
-    "PooledHeads": "sfboost.pooling",
     "Decision": "sfboost.adaptation",
     "StableEvidence": "sfboost.adaptation",
     "Settings": "sfboost.adaptation.settings:Choices",
@@ -50,9 +48,6 @@ TYPES: dict[str, str] = {
     "Mending": "sfboost.answers.mending",
     "BestAnswer": "sfboost.answers",
     "Choice": "sfboost.answers",
-    "ManyAnswers": "sfboost.answers.many",
-    "ManyChanges": "sfboost.change.many",
-    "Chances": "sfboost.change.chances",
     "StableAnswer": "sfboost.answers.candidates",
     "PooledAnswer": "sfboost.answers.candidates",
     "MendedAnswer": "sfboost.answers.candidates",
@@ -108,7 +103,6 @@ KINDS = (
     "AdaptedClassifier",
     "Adaptation",
     "SFBClassifier",
-    "AdaptedDomains",
 )
 
 

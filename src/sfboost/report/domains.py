@@ -40,8 +40,6 @@ class DomainFact:
     decision: str
     verdict: str
     adjusted: float
-    chance: float
-    unusual: float
     n_changed: int
     stable: float | None
     answer: float | None
@@ -61,7 +59,7 @@ def domain_facts(
     Those that are `asked` for have a part of their own, too.
     """
     stable, answer = many.model.predict(X), many.predict(X, domain)
-    place = {name: number for number, name in enumerate(many.domains)}
+    place = {name: number for number, name in enumerate(many)}
     number = np.array([place[name] for name in domain.tolist()])
     known = np.zeros(len(number)) if y is None else np.array([label in many.classes_ for label in y.tolist()])
 
@@ -74,6 +72,7 @@ def domain_facts(
     made = []
     for rank, row in enumerate(many.overview()):
         at, shown = place[row.name], rank < _MOST_PARTS or row.name in asked
+        change = many[row.name].change_
         made.append(
             DomainFact(
                 str(row.name),
@@ -81,13 +80,11 @@ def domain_facts(
                 row.decision,
                 row.verdict,
                 row.adjusted,
-                row.chance,
-                row.unusual,
                 int(changed[at]),
                 scores[0][at],
                 scores[1][at],
-                many.reasons_[row.name] if shown else "",
-                many.changes_[row.name].features if shown and many.changes_ is not None else (),
+                row.reason if shown else "",
+                change.features if shown and change is not None else (),
             )
         )
     return made
@@ -122,7 +119,6 @@ def render_domains(
         hash=b64encode(sha256(_SORT.encode()).digest()).decode(),
         scored=any(fact.answer is not None for fact in facts),
         tested=any(fact.verdict for fact in facts),
-        weighed=any(fact.chance == fact.chance for fact in facts),  # it is NaN where nothing is known
         changed=sum(fact.verdict == "changed" for fact in facts),
         parts=[(number, fact) for number, fact in enumerate(facts, 1) if fact.reason],
     )

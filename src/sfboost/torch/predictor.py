@@ -167,11 +167,11 @@ class FittedPredictor(AdaptableClassifier):
         """What the frozen network makes of rows."""
         return np.asarray(self._through_backbone(X).double().numpy())
 
-    def _facing(self, X: Any, sample_weight: Any, sample_domain: Any) -> AdaptableClassifier:
+    def _facing(self, X: Any, sample_weight: Any) -> AdaptableClassifier:
         if self.embedded_ is None:
             return self
         facing = copy(self)
-        facing.embedded_ = self.embedded_._facing(self._embedded_rows(X), sample_weight, sample_domain)
+        facing.embedded_ = self.embedded_._facing(self._embedded_rows(X), sample_weight)
         return facing
 
     def _rows_to_answer(
