@@ -1,7 +1,7 @@
 """Is the default answer as good as it was, and what does it cost? Rows to hold one commit to another.
 
     python studies/acceptance.py --out now.jsonl [--full] [--only impact "coloured digits"]
-    python studies/acceptance.py --compare records/acceptance.jsonl now.jsonl
+    python studies/acceptance.py --compare records/acceptance.jsonl.gz now.jsonl
 
 Quick takes a few minutes of one core, `--full` about an hour; the rows of quick are among those of full. A
 row is one case, change, learner and new domain: Brier score, log loss and accuracy of the default answer
