@@ -24,7 +24,7 @@ import numpy as np
 from sfboost import StableFeatureBoosting
 from sfboost.boosting.diagnosing import held_out_rows
 from sfboost.diagnostics import CHECKS, CheckInputs, intercept_slope, make_new_rows, make_training_rows
-from sfboost.diagnostics.gain import independence_p_value
+from sfboost.diagnostics.informativeness import independence_p_value
 from sfboost_lab.testing import Dials, SimulatedProblem, simulate
 
 LEVEL = 0.05

@@ -28,8 +28,7 @@ from sfboost import AdaptationWarning, StableFeatureBoosting
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.datasets import colored_digits
 from sfboost.diagnostics import domain_leak, training_leak
-from sfboost.diagnostics.feasibility import feasibility
-from sfboost.diagnostics.linearity import linearity_test
+from sfboost.diagnostics.complementarity import feasibility, linearity_test
 from sfboost.marginal import PseudoLabelStatistics, log_combine
 from sfboost_lab.testing import Dials, random_dials, simulate
 

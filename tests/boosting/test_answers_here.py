@@ -12,7 +12,7 @@ from sfboost import Settings, StableFeatureBoosting, load
 from sfboost.answers.play import AS_IS
 from sfboost.boosting import calibrate_sets, performance_without_labels
 from sfboost.diagnostics import confidence_based
-from sfboost.diagnostics.prediction_sets import PredictionSets
+from sfboost.diagnostics.performance import PredictionSets
 
 
 @pytest.fixture(scope="module")

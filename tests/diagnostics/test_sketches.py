@@ -1,12 +1,9 @@
-import json
-
 import numpy as np
 import pytest
 
 from sfboost.diagnostics import diagnose, make_new_rows
-from sfboost.diagnostics.inputs import TrainingRows
-from sfboost.diagnostics.prior import BalanceSketch
-from sfboost.diagnostics.support import SupportSketch
+from sfboost.diagnostics.rows import TrainingRows
+from sfboost.diagnostics.stability import BalanceSketch, SupportSketch
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +32,9 @@ def test_a_sketch_keeps_centres_and_not_rows(rng):
     assert (nearest > 1e-6).mean() > 0.9
 
 
-def test_the_sketch_survives_json_and_columns_of_one_value(rng):
+def test_columns_of_one_value_have_a_sketch(rng):
     X = np.column_stack([rng.integers(0, 2, 300), np.full(300, 7.0)])
     sketch = SupportSketch.fit(X)
-    again = SupportSketch.from_dict(json.loads(json.dumps(sketch.to_dict())))
-    assert again.check(X) == sketch.check(X)
     assert sketch.check(X).verdict == "holds"
     assert sketch.check(X + np.array([0.0, 1.0])).verdict == "violated"
 
@@ -50,10 +45,9 @@ def test_drift_from_the_sketch_is_drift_from_the_rows(rng):
     y, domain = rng.integers(0, 3, 600), np.repeat(np.array(["a", "b"], dtype=object), 300)
     new = rng.dirichlet([1.0, 1.0, 4.0], 200)
     exact = diagnose(TrainingRows(stable, y, domain), make_new_rows(new))["prior drift"]
-    shares = {str(d): tuple(np.bincount(y[domain == d], minlength=3) / 300) for d in ("a", "b")}
-    covariance = tuple(map(tuple, np.cov(stable.T).tolist()))
-    sketch = BalanceSketch(tuple(stable.mean(axis=0)), covariance, shares, 600)
-    found = BalanceSketch.from_dict(json.loads(json.dumps(sketch.to_dict()))).check(new)
+    shares = {str(d): np.bincount(y[domain == d], minlength=3) / 300 for d in ("a", "b")}
+    sketch = BalanceSketch(stable.mean(axis=0), np.cov(stable.T), shares, 600)
+    found = sketch.check(new)
     assert found.statistic == pytest.approx(exact.statistic)
     assert found.standard_error == pytest.approx(exact.standard_error)
     assert found.verdict == exact.verdict == "doubtful"

@@ -1,17 +1,26 @@
-import json
+from copy import copy
 
 import numpy as np
 import pytest
 
+import sfboost
 from sfboost.calibration import reliability_curve
 from sfboost.report import TrainingFacts
 from sfboost.report.training import _pooled, raw_slopes
 
 
-def test_what_fit_leaves_behind_survives_json(case):
-    text = json.dumps(case.training.to_dict(), allow_nan=False)
-    again = TrainingFacts.from_dict(json.loads(text))
-    assert json.dumps(again.to_dict()) == text
+def test_what_fit_leaves_behind_survives_a_file(case, tmp_path):
+    model = copy(case.model)
+    model.table_ = case.training.to_dict()
+    model.save(tmp_path / "model.sfb")
+    again = TrainingFacts.from_dict(sfboost.load(tmp_path / "model.sfb").table_)
+    assert again.domains == case.training.domains
+    assert again.checks == case.training.checks
+    assert again.evaluation == case.training.evaluation
+    stable = case.X[["age", "chol"]].to_numpy()
+    assert again.support.check(stable) == case.training.support.check(stable)
+    shares = np.full((5, 2), 0.5)
+    assert again.balance.check(shares) == case.training.balance.check(shares)
 
 
 def test_slopes_are_those_of_the_labelled_domains_in_raw_units(case):

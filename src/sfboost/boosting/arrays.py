@@ -20,7 +20,7 @@ from sfboost.calibration import Temperature
 from sfboost.change import Change, View, change_in
 from sfboost.change.view import centred
 from sfboost.diagnostics import Recalibration, training_leaks
-from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
+from sfboost.diagnostics.rows import check_domain, rows_by_domain
 from sfboost.heads import fit_with_weight
 from sfboost.marginal import as_probability_matrix, floored_log
 from sfboost.marginal.probabilities import FloatArray, IntArray

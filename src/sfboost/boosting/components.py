@@ -27,7 +27,7 @@ from sfboost.adaptation.training import Training
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.rows import Splits
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.diagnostics.by_domain import rows_by_domain
+from sfboost.diagnostics.rows import rows_by_domain
 from sfboost.encoding import Encoder
 from sfboost.marginal.probabilities import FloatArray, IntArray
 

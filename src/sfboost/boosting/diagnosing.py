@@ -33,7 +33,7 @@ from sfboost.diagnostics import (
     new_domain_alarm,
     training_leak,
 )
-from sfboost.diagnostics.by_domain import check_domain
+from sfboost.diagnostics.rows import check_domain
 from sfboost.heads import SoftLabelClassifier
 from sfboost.marginal.probabilities import FloatArray, IntArray
 

@@ -67,8 +67,8 @@ from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.stable_learner import StableLearner
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
-from sfboost.diagnostics.by_domain import check_domain, domain_numbers, rows_by_domain
-from sfboost.diagnostics.prediction_sets import PredictionSets
+from sfboost.diagnostics.performance import PredictionSets
+from sfboost.diagnostics.rows import check_domain, domain_numbers, rows_by_domain
 from sfboost.encoding import Encoder, is_frame, refuse_twins
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn

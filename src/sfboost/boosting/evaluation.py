@@ -25,7 +25,7 @@ from sfboost.adaptation.scores import LOSSES, METRICS, check_metric
 from sfboost.boosting.columns import is_search, tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import ANSWER, COMPARED, DomainEvaluation, DomainScores, skipped
-from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
+from sfboost.diagnostics.rows import check_domain, rows_by_domain
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLogisticRegression, fit_with_weight

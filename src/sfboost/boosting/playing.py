@@ -29,7 +29,7 @@ from sfboost.boosting.parts import RowParts
 from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.change import Reference, View, change_in
-from sfboost.diagnostics.by_domain import domain_numbers, rows_by_domain
+from sfboost.diagnostics.rows import domain_numbers, rows_by_domain
 from sfboost.encoding import is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray, IntArray

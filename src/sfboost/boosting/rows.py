@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
 
 from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range, is_missing
-from sfboost.diagnostics.by_domain import rows_by_domain
+from sfboost.diagnostics.rows import rows_by_domain
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
 Splits = list[tuple[IntArray, IntArray]]

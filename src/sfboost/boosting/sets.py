@@ -9,8 +9,8 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import unwarned
 from sfboost.boosting.evaluation import class_positions, fit_without, turns
-from sfboost.diagnostics.by_domain import check_domain, rows_by_domain
-from sfboost.diagnostics.prediction_sets import PredictionSets
+from sfboost.diagnostics.performance import PredictionSets
+from sfboost.diagnostics.rows import check_domain, rows_by_domain
 from sfboost.encoding import EncodingWarning
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.diagnostics.by_domain import domain_numbers
+from sfboost.diagnostics.rows import domain_numbers
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
 _CELLS_PER_CLASS, _MOST_CELLS = 16, 64

@@ -1,19 +1,46 @@
-"""`diagnose`: every check that the inputs allow, in one frozen report."""
+"""`diagnose`: every check that the rows allow, in one frozen report."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sfboost.diagnostics.checks import CHECKS
-from sfboost.diagnostics.inputs import CheckInputs, NewRows, TrainingRows
-from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict, as_json
+from sfboost.diagnostics.complementarity import check_complementarity, check_feasibility, check_linearity
+from sfboost.diagnostics.informativeness import (
+    check_calibration,
+    check_gain,
+    check_informativeness,
+)
+from sfboost.diagnostics.result import VERDICTS, Check, CheckResult, Verdict
+from sfboost.diagnostics.rows import CheckInputs, NewRows, TrainingRows
+from sfboost.diagnostics.stability import (
+    check_kind_of_stability,
+    check_prior_drift,
+    check_stability,
+    check_support,
+)
+from sfboost.json_values import json_values
+
+#: Every check, in the order in which a reader wants them.
+CHECKS: tuple[Check, ...] = (
+    check_stability,
+    check_kind_of_stability,
+    check_informativeness,
+    check_calibration,
+    check_complementarity,
+    check_linearity,
+    check_feasibility,
+    check_gain,
+    check_prior_drift,
+    check_support,
+)
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Results of the checks. Prints as a list; exports to dict, JSON and DataFrame; plots.
+    """Results of the checks. Prints as a list; exports to dict, JSON and DataFrame.
 
     Attributes
     ----------
@@ -69,19 +96,13 @@ class Diagnosis:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON; what is not a number becomes null."""
-        return as_json(self.to_dict(), indent)
+        return json.dumps(json_values(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_frame(self) -> Any:
         """One row per check, as a pandas DataFrame."""
         import pandas as pd
 
         return pd.DataFrame([result.to_dict() for result in self.results]).drop(columns="details")
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw one coloured mark per check; returns the matplotlib axes."""
-        from sfboost.diagnostics.drawing import draw_report
-
-        return draw_report(self, ax)
 
 
 def diagnose(
@@ -118,10 +139,6 @@ def diagnose(
     if not 0.0 < level < 0.5:
         raise ValueError(f"level={level} is no false-alarm rate: use a number between 0 and 0.5.")
     inputs = CheckInputs(training, new, level, random_state)
-    results, skipped = [], []
-    for check in CHECKS:
-        if check.ready(inputs):
-            results.append(check.run(inputs))
-        else:
-            skipped.append((check.name, (" or " if check.either else " and ").join(check.needs)))
-    return Diagnosis(tuple(results), tuple(skipped), level)
+    results = tuple(check(inputs) for check in CHECKS if check.ready(inputs))
+    skipped = tuple((check.name, check.missing) for check in CHECKS if not check.ready(inputs))
+    return Diagnosis(results, skipped, level)

@@ -1,12 +1,12 @@
-"""What a check says: a statistic, its uncertainty, a verdict, a sentence and a remedy."""
+"""What a check is, and what it says: a statistic, its uncertainty, a verdict, a sentence and a remedy."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sfboost.diagnostics.rows import CheckInputs
 from sfboost.json_values import json_values
 
 Verdict = Literal["holds", "doubtful", "violated", "cannot tell"]
@@ -61,7 +61,7 @@ def p_in_cells(p_value: float | None) -> str:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The outcome of one check. Prints as a line; exports to dict and JSON; plots.
+    """The outcome of one check. Prints as a line.
 
     Attributes
     ----------
@@ -113,17 +113,43 @@ class CheckResult:
             "details": json_values(self.details, finite=False),
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """The result as JSON; what is not a number becomes null."""
-        return as_json(self.to_dict(), indent)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the statistic with its interval, and its value by domain; returns the matplotlib axes."""
-        from sfboost.diagnostics.drawing import draw_check
+@dataclass(frozen=True)
+class Check:
+    """One check, a function of the rows with a name.
 
-        return draw_check(self, ax)
+    Attributes
+    ----------
+    needs : tuple of str
+        Of "training", "new", "training X_U", "new X_U", "training X_S", "new X_S".
+    question : str
+        What is checked, in words that need no formula.
+    either : bool
+        Whether one of the needs is enough.
+    """
+
+    name: str
+    run: Callable[[CheckInputs], CheckResult]
+    needs: tuple[str, ...]
+    question: str
+    either: bool = False
+
+    def __call__(self, inputs: CheckInputs) -> CheckResult:
+        """The outcome on these rows."""
+        return self.run(inputs)
+
+    def ready(self, inputs: CheckInputs) -> bool:
+        """Whether the inputs have what this check needs."""
+        return (any if self.either else all)(need in inputs.available for need in self.needs)
+
+    @property
+    def missing(self) -> str:
+        """What it needs, in words."""
+        return (" or " if self.either else " and ").join(self.needs)
 
 
-def as_json(values: dict[str, Any], indent: int | None) -> str:
-    """JSON without NaN or infinity, which the format does not know: they become null."""
-    return json.dumps(json_values(values), indent=indent, ensure_ascii=False, allow_nan=False)
+def check(
+    name: str, question: str, *needs: str, either: bool = False
+) -> Callable[[Callable[[CheckInputs], CheckResult]], Check]:
+    """Make a check of a function."""
+    return lambda run: Check(name, run, needs, question, either)

@@ -16,8 +16,7 @@ from sfboost.boosting.scored_domains import ANSWER, COMPARED
 from sfboost.calibration import ReliabilityCurve
 from sfboost.calibration.reliability import bin_confidence
 from sfboost.diagnostics import diagnose
-from sfboost.diagnostics.prior import BalanceSketch
-from sfboost.diagnostics.support import SupportSketch
+from sfboost.diagnostics.stability import BalanceSketch, SupportSketch
 from sfboost.json_values import json_values
 from sfboost.marginal.probabilities import FloatArray
 
@@ -84,23 +83,13 @@ class TrainingFacts:
     drifts: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return vars(self) | {
-            "domains": [vars(domain) for domain in self.domains],
-            "support": None if self.support is None else self.support.to_dict(),
-            "balance": None if self.balance is None else self.balance.to_dict(),
-        }
+        """What a model file keeps."""
+        return vars(self) | {"domains": [vars(domain) for domain in self.domains]}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        support, balance = values["support"], values["balance"]
-        parts = {
-            "domains": tuple(DomainFacts(**domain) for domain in values["domains"]),
-            "support": None if support is None else SupportSketch.from_dict(support),
-            "balance": None if balance is None else BalanceSketch.from_dict(balance),
-        }
-        return cls(**(values | parts))
+        return cls(**(values | {"domains": tuple(DomainFacts(**domain) for domain in values["domains"])}))
 
 
 def describe_training(

@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from sfboost.diagnostics.by_domain import check_domain, domain_numbers
 from sfboost.diagnostics.moments import holm
+from sfboost.diagnostics.rows import check_domain, domain_numbers
 from sfboost.marginal.probabilities import BoolArray, IntArray
 from sfboost.notices import first_names
 from sfboost.selection.basis import normal_scores

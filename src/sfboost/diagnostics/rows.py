@@ -1,25 +1,71 @@
-"""What the checks look at: labelled training rows, unlabelled new rows, or both."""
+"""Rows that are looked at: labelled ones of training domains, unlabelled ones of a new domain."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.adaptation.checks import check_unstable
-from sfboost.diagnostics.by_domain import rows_by_domain
-from sfboost.diagnostics.recalibration import Recalibration
+from sfboost.adaptation.checks import check_unstable, is_missing
 from sfboost.marginal import as_probability_matrix
 from sfboost.marginal.probabilities import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from sfboost.diagnostics.recalibration import Recalibration
 
 Part = TypeVar("Part")
 
 
+def rows_by_domain(domain: npt.NDArray[Any]) -> list[tuple[Any, IntArray]]:
+    """Rows of each domain, domains in order of first appearance."""
+    names, numbers = domain_numbers(domain)
+    ends = np.cumsum(np.bincount(numbers, minlength=len(names)))[:-1]
+    return list(zip(names, np.split(np.argsort(numbers, kind="stable"), ends), strict=True))
+
+
+def domain_numbers(domain: npt.NDArray[Any]) -> tuple[list[Any], IntArray]:
+    """The names of the domains in order of first appearance, and each row's place among them."""
+    listed = domain.tolist()
+    place = {name: i for i, name in enumerate(dict.fromkeys(listed))}
+    return list(place), np.fromiter(map(place.__getitem__, listed), dtype=np.intp, count=len(listed))
+
+
+def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
+    """Domain of each row as an object array; one domain if None."""
+    if sample_domain is None:
+        return np.full(n_rows, "all", dtype=object)
+    domain = np.asarray(sample_domain, dtype=object)
+    if domain.shape != (n_rows,):
+        raise ValueError(
+            f"sample_domain has shape {domain.shape} but there are {n_rows} rows: pass one domain per row."
+        )
+    if any(is_missing(name) for name in set(domain.tolist())):
+        raise ValueError(
+            "sample_domain has missing entries: name the domain of every row, or drop those rows."
+        )
+    return domain
+
+
+class _WithFeatures:
+    X_unstable: FloatArray | None
+    X_stable: FloatArray | None
+
+    @property
+    def unstable(self) -> FloatArray:
+        """X_U, which must be there."""
+        return _there(self.X_unstable, "X_unstable")
+
+    @property
+    def features(self) -> FloatArray:
+        """X_S, which must be there."""
+        return _there(self.X_stable, "X_stable")
+
+
 @dataclass(frozen=True, eq=False)
-class TrainingRows:
+class TrainingRows(_WithFeatures):
     """Labelled rows of the training domains.
 
     Attributes
@@ -51,16 +97,6 @@ class TrainingRows:
         """K."""
         return self.stable.shape[1]
 
-    @property
-    def unstable(self) -> FloatArray:
-        """X_U, which must be there."""
-        return _there(self.X_unstable, "X_unstable of the training rows")
-
-    @property
-    def features(self) -> FloatArray:
-        """X_S, which must be there."""
-        return _there(self.X_stable, "X_stable of the training rows")
-
     @cached_property
     def onehot(self) -> FloatArray:
         """Labels as rows of the unit matrix."""
@@ -68,7 +104,7 @@ class TrainingRows:
 
 
 @dataclass(frozen=True, eq=False)
-class NewRows:
+class NewRows(_WithFeatures):
     """Unlabelled rows of the new domain: f_S, and X_U and X_S if they are there.
 
     Without a recalibration, the checks take f_S to be Pr[Y | f_S].
@@ -78,16 +114,6 @@ class NewRows:
     X_unstable: FloatArray | None = None
     X_stable: FloatArray | None = None
     recalibration: Recalibration | None = None
-
-    @property
-    def unstable(self) -> FloatArray:
-        """X_U, which must be there."""
-        return _there(self.X_unstable, "X_unstable of the new rows")
-
-    @property
-    def features(self) -> FloatArray:
-        """X_S, which must be there."""
-        return _there(self.X_stable, "X_stable of the new rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +131,16 @@ class CheckInputs:
     level: float = 0.05
     random_state: int = 0
 
+    @cached_property
+    def available(self) -> set[str]:
+        """Names of the parts that are there."""
+        there = {"training": self.training, "new": self.new}
+        parts = {name for name, rows in there.items() if rows is not None}
+        for name, rows in there.items():
+            parts |= {f"{name} X_U"} if getattr(rows, "X_unstable", None) is not None else set()
+            parts |= {f"{name} X_S"} if getattr(rows, "X_stable", None) is not None else set()
+        return parts
+
     @property
     def labelled(self) -> TrainingRows:
         """The training rows, which must be there."""
@@ -115,20 +151,10 @@ class CheckInputs:
         """The new rows, which must be there."""
         return _there(self.new, "new rows")
 
-    @cached_property
-    def judged(self) -> NewRows:
-        """The new rows with what the training labels, if there are any, say of f_S."""
-        if self.fresh.recalibration is not None or self.training is None:
-            return self.fresh
-        rows = self.training
-        return replace(
-            self.fresh, recalibration=Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
-        )
-
 
 def _there(part: Part | None, name: str) -> Part:
     if part is None:
-        raise ValueError(f"This check needs the {name}: pass them to `diagnose`, which skips it otherwise.")
+        raise ValueError(f"This check needs {name}: pass it to `diagnose`, which skips it otherwise.")
     return part
 
 
