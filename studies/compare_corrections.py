@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import sfboost
+from sfboost_lab.baselines.corrections import adapt_corrected
 
 METHODS: dict[str, dict[str, Any]] = {
     "naive soft": {"correction": "none"},
@@ -22,8 +23,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "paper (Adam)": {"method": "paper"},
     "posthoc": {"correction": "posthoc"},
     "posthoc+EM": {"correction": "posthoc", "rounds": 15},
-    "backward": {"correction": "backward"},
-    "forward": {"correction": "forward"},
+    "backward": {"by": "backward"},
+    "forward": {"by": "forward"},
     "likelihood": {},
 }
 
@@ -51,8 +52,11 @@ def one_draw(seed: int, n_classes: int, n_rows: int) -> dict[str, float]:
     truth, new_stable, new_X = family.draw(10_000)
 
     def accuracy(y: Any = None, **options: Any) -> float:
-        settings = sfboost.Settings(**options)
-        adaptation = sfboost.adapt(stable, X, y=y, answer="paper", settings=settings)
+        if "by" in options:
+            adaptation = adapt_corrected(stable, X, options["by"], answer="paper")
+        else:
+            settings = sfboost.Settings(**options)
+            adaptation = sfboost.adapt(stable, X, y=y, answer="paper", settings=settings)
         return 100 * float((adaptation.predict(new_stable, new_X) == truth).mean())
 
     scores = {"stable": 100 * float((new_stable.argmax(axis=1) == truth).mean())}

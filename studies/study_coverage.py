@@ -22,7 +22,7 @@ from sfboost.heads import SoftLogisticRegression
 
 BLOCK = 100
 TARGET_ROWS = 400_000
-CORRECTIONS = ("likelihood", "forward", "posthoc")
+CORRECTIONS = ("likelihood", "posthoc")
 
 
 def draw(n_rows: int, n_classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -52,19 +52,14 @@ def with_value(value):
         ({"settings": Settings(l2=1.0, head=LogisticRegression())}, "default head only"),
         ({"settings": Settings(head=LinearSVC())}, "LinearSVC has no predict_proba"),
         ({"settings": Settings(calibrate_unstable=True)}, "calibrate_unstable goes with"),
-        (
-            {"settings": Settings(correction="posthoc-repeated", pseudo_labels="hard")},
-            "soft pseudo-labels only",
-        ),
         ({"settings": Settings(l2=0.0)}, "positive number"),
         ({"settings": Settings(l2="strong")}, "positive number"),
         ({"settings": Settings(standardize="yes")}, "standardize='yes' is not known"),
-        ({"settings": Settings(correction="forward", head=LogisticRegression())}, "needs our logistic head"),
+        ({"settings": Settings(labelled_risk="joint", head=LogisticRegression())}, "needs our logistic head"),
         (
-            {"settings": Settings(correction="forward", head=AdamLogisticRegression())},
+            {"settings": Settings(labelled_risk="joint", head=AdamLogisticRegression())},
             "needs our logistic head",
         ),
-        ({"settings": Settings(labelled_risk="joint", head=LogisticRegression())}, "needs our logistic head"),
         (
             {"settings": Settings(labelled_risk="joint", correction="posthoc")},
             'goes with correction="likelihood"',
@@ -98,7 +93,7 @@ def test_nothing_is_written_to():
     before = [array.tobytes() for array in arrays]
     for array in arrays:
         array.setflags(write=False)
-    for correction in ("likelihood", "posthoc", "forward", "backward", "none", "posthoc-repeated"):
+    for correction in ("likelihood", "posthoc", "none"):
         for rounds in (2, 3):
             adapted = adapt(
                 stable,

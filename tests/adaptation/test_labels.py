@@ -73,9 +73,7 @@ def test_the_unstable_form_with_all_labels_is_a_plain_fit_to_them():
     np.testing.assert_allclose(adaptation.prior, np.bincount(y, minlength=4) / 300)
 
 
-@pytest.mark.parametrize(
-    "correction", ["likelihood", "posthoc", "forward", "backward", "none", "posthoc-repeated"]
-)
+@pytest.mark.parametrize("correction", ["likelihood", "posthoc", "none"])
 def test_every_correction_takes_a_few_labels(correction):
     y, stable, X = GaussianFamily(0).draw(1500)
     partly = np.where(np.arange(1500) < 1200, y, -1)
@@ -120,13 +118,12 @@ def test_a_label_beats_a_stable_predictor_that_is_certain_of_another_class():
     assert sure.cross_fit.gain > 0
 
 
-@pytest.mark.parametrize("correction", ["posthoc", "forward"])
-def test_labelled_rows_enter_through_the_confusion(correction):
+def test_labelled_rows_enter_through_the_confusion():
     """Half labels, half soft: the corrected f_U is the truth only if both halves aim at the same thing."""
     X, y = draw_anticausal(60_000, 0.1, seed=0)
     partly = np.where(np.arange(60_000) < 30_000, y, -1)
     adaptation = adapt(
-        np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:], y=partly, settings=Settings(correction=correction)
+        np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:], y=partly, settings=Settings(correction="posthoc")
     )
     found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
     np.testing.assert_allclose(found, anticausal(0.1).unstable_posterior, atol=0.01)

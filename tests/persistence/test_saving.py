@@ -63,7 +63,6 @@ def test_every_decision_comes_back_with_its_reason(tmp_path, model, new, options
         {"uncertainty": True},
         {"settings": Settings(correction="posthoc")},
         {"settings": Settings(correction="posthoc", calibrate_unstable=True), "answer": "paper"},
-        {"settings": Settings(correction="forward")},
         {"settings": Settings(correction="likelihood", rounds=3)},
     ],
     ids=str,

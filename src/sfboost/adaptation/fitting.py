@@ -21,7 +21,6 @@ from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
 from sfboost.heads.linear import LinearFit
 from sfboost.heads.objectives import (
     CrossEntropy,
-    ForwardCrossEntropy,
     LogLikelihood,
     log_proba_from_logits,
 )
@@ -29,7 +28,6 @@ from sfboost.heads.whitening import Whitening
 from sfboost.marginal import (
     correct_posthoc,
     floored_log,
-    invert_confusion,
     make_pseudo_labels,
     posterior,
     pseudo_label_confusion,
@@ -97,17 +95,13 @@ def fit_unstable(
     """Fit f_U as `settings` say; `start`, `tol` and `whitening` are for our logistic head.
 
     Stable predictions of the new rows stand in for their labels; that they are wrong in a known way is put
-    right after the fit ("posthoc"), in it ("forward", "backward") or by the likelihood of both.
+    right after the fit ("posthoc") or by the likelihood of both.
 
     References
     ----------
     .. [1] C. Eastwood et al. (2023). Spuriosity Didn't Kill the Classifier: Using Invariant Predictions
        to Harness Spurious Features. NeurIPS 36. Algorithms 1 and 2.
-    .. [2] N. Natarajan, I. S. Dhillon, P. Ravikumar and A. Tewari (2013). Learning with Noisy Labels.
-       NeurIPS 26.
-    .. [3] G. Patrini, A. Rozza, A. K. Menon, R. Nock and L. Qu (2017). Making Deep Neural Networks
-       Robust to Label Noise: A Loss Correction Approach. CVPR.
-    .. [4] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
+    .. [2] A. P. Dempster, N. M. Laird and D. B. Rubin (1977). Maximum Likelihood from Incomplete Data
        via the EM Algorithm. Journal of the Royal Statistical Society B 39.
     """
     if problem.all_labelled and settings.labelled_risk == "unstable":
@@ -119,8 +113,6 @@ def fit_unstable(
         return UnstableModel(head.fit_soft(problem.X, labels, problem.weight))
     if settings.direct:
         return _maximise_likelihood(problem, settings, l2, start, tol, whitening)
-    if settings.correction == "posthoc-repeated":
-        return _repeated_posthoc(problem, settings, l2)
     model = _with_history(_first_round(problem, settings, l2), problem)
     for _ in range((settings.rounds or 1) - 1):
         model = _em_round(model, problem, settings, l2)
@@ -137,19 +129,13 @@ def _first_round(problem: Problem, settings: Choices, l2: float | None) -> Unsta
     pseudo = make_pseudo_labels(problem.stable, settings.pseudo_labels, settings.random_state)
     confusion = pseudo_label_confusion(pseudo, problem.stable, problem.weight)
     head = settings.make_head(l2)
-    if settings.correction in ("none", "backward"):
-        targets = invert_confusion(pseudo, confusion) if settings.correction == "backward" else pseudo
-        targets = problem.fix_labels(targets, np.eye(problem.n_classes))
+    if settings.correction == "none":
+        targets = problem.fix_labels(pseudo, np.eye(problem.n_classes))
         head.fit_soft(problem.X, targets, problem.weight)
         return UnstableModel(head, None, _temperature(head, problem, targets, settings))
     # The expected pseudo-label of a row that is known to be y is column y of ε.
     targets = problem.fix_labels(pseudo, confusion.T)
     head.fit_soft(problem.X, targets, problem.weight)
-    if settings.correction == "forward":
-        assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
-        share = problem.weight / problem.weight.sum()
-        head.fit_objective(problem.X, ForwardCrossEntropy(targets, confusion, share), head.linear_fit_)
-        return UnstableModel(head)
     return UnstableModel(head, confusion, _temperature(head, problem, targets, settings))
 
 
@@ -247,21 +233,3 @@ def _em_round(model: UnstableModel, problem: Problem, settings: Choices, l2: flo
     joint = posterior(model.log_proba(problem.X), problem.class_evidence)
     head = settings.make_head(l2).fit_soft(problem.X, joint, problem.weight)
     return _with_history(UnstableModel(head), problem, model.history)
-
-
-def _repeated_posthoc(problem: Problem, settings: Choices, l2: float | None) -> UnstableModel:
-    """The literal reading of the paper's rounds: correct the joint pseudo-labels again each time.
-
-    The truth is not a fixed point of this map: f_U is driven towards 0 and 1, and weakly predictive
-    unstable features end below the stable predictor. Kept by name for comparison.
-    """
-    pseudo = problem.stable
-    history: tuple[float, ...] = ()
-    for _ in range(settings.rounds or 1):
-        confusion = pseudo_label_confusion(pseudo, pseudo, problem.weight)
-        targets = problem.fix_labels(pseudo, confusion.T)
-        head = settings.make_head(l2).fit_soft(problem.X, targets, problem.weight)
-        model = _with_history(UnstableModel(head, confusion), problem, history)
-        history = model.history
-        pseudo = posterior(model.log_proba(problem.X), problem.class_evidence)
-    return model

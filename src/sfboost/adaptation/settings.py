@@ -15,7 +15,7 @@ from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLabel
 from sfboost.marginal import PSEUDO_LABELS
 from sfboost.marginal.probabilities import FloatArray
 
-CORRECTIONS = ("likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none")
+CORRECTIONS = ("likelihood", "posthoc", "none")
 LABELLED_RISKS = ("unstable", "joint")
 TRANSPORTS = ("posterior", "likelihood")
 #: How careful an answer is: refuse and guard, refuse alone, neither.
@@ -35,7 +35,7 @@ class Settings(BaseEstimator):
     method : {"default", "paper"}
         "paper" is Algorithm 1 (2 for K > 2): soft labels, a few Adam steps, post-hoc correction.
         "default" maximises the likelihood that EM climbs, with an L2 penalty chosen without labels.
-    correction : {"likelihood", "posthoc", "posthoc-repeated", "forward", "backward", "none"}
+    correction : {"likelihood", "posthoc", "none"}
     rounds : int
         Rounds of pseudo-labelling: the first as `correction` says, the others EM.
     head : classifier
@@ -103,8 +103,7 @@ class Choices:
     correction : str
         One of `CORRECTIONS`.
     rounds : int or None
-        None maximises the likelihood directly; k runs k rounds: one with the correction, then k − 1 of
-        EM (for "posthoc-repeated": k corrected ones).
+        None maximises the likelihood directly; k runs k rounds: one with the correction, then k − 1 of EM.
     head : estimator or None
         None is `SoftLogisticRegression`.
     l2 : float or None
@@ -233,17 +232,12 @@ def _check_names(choices: Choices) -> None:
 
 def _check_consistency(choices: Choices) -> Choices:
     ours = isinstance(choices.make_head(None), SoftLogisticRegression)
-    if not ours and choices.correction == "forward":
-        raise ValueError(
-            'correction="forward" fits the head through the confusion and needs our logistic head: '
-            "leave `head` unset, or use another correction."
-        )
     if not ours and choices.labelled_risk == "joint":
         raise ValueError('labelled_risk="joint" needs our logistic head: leave `head` unset.')
     if choices.correction == "likelihood" and choices.pseudo_labels != "soft":
         raise ValueError(
             'correction="likelihood" uses the stable probabilities themselves: hard or sampled '
-            'pseudo-labels go with "posthoc", "forward", "backward" or "none".'
+            'pseudo-labels go with "posthoc" or "none".'
         )
     if choices.transport == "likelihood" and choices.correction != "likelihood":
         raise ValueError(
@@ -255,12 +249,10 @@ def _check_consistency(choices: Choices) -> Choices:
             'correction="likelihood" with rounds=1 would be the post-hoc correction alone: use rounds=2 or '
             'more for EM, None for the direct maximum, or correction="posthoc".'
         )
-    if choices.correction == "posthoc-repeated" and choices.pseudo_labels != "soft":
-        raise ValueError('correction="posthoc-repeated" takes soft pseudo-labels only.')
-    if choices.calibrate_unstable and choices.correction not in ("posthoc", "backward", "none"):
+    if choices.calibrate_unstable and choices.correction == "likelihood":
         raise ValueError(
-            f'calibrate_unstable goes with "posthoc", "backward" or "none", not {choices.correction!r}: the '
-            "others do not fit a head to pseudo-labels."
+            'calibrate_unstable goes with "posthoc" or "none", not "likelihood", which fits no head to '
+            "pseudo-labels."
         )
     if choices.labelled_risk == "joint" and not choices.direct:
         raise ValueError('labelled_risk="joint" goes with correction="likelihood" and rounds=None.')

@@ -23,7 +23,6 @@ from sfboost.adaptation.standardize import Standardizer
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.objectives import (
     CrossEntropy,
-    ForwardCrossEntropy,
     LogLikelihood,
     Objective,
     log_proba_from_logits,
@@ -183,10 +182,9 @@ def rough_error(statistics: PseudoLabelStatistics, width: int, concentration: fl
 def has_equations(problem: Problem, settings: Choices, model: UnstableModel) -> bool:
     """Whether the head solves an equation that this module knows: one fit of our logistic head."""
     ours = isinstance(model.head, SoftLogisticRegression) and model.temperature is None
-    plain = settings.correction in ("likelihood", "posthoc", "forward", "none")
     single = settings.direct or settings.rounds == 1
     labels = settings.direct or not len(problem.labelled) or problem.all_labelled
-    return ours and plain and single and labels and settings.pseudo_labels == "soft"
+    return ours and single and labels and settings.pseudo_labels == "soft"
 
 
 def _moment_rows(problem: Problem) -> FloatArray:
@@ -230,11 +228,9 @@ def _objective(problem: Problem, settings: Choices, moments: FloatArray, share: 
     """The head's loss as a function of the moments that it treats as known."""
     if problem.all_labelled:
         return CrossEntropy(np.eye(problem.n_classes)[problem.known], share)
-    prior, confusion = _split(moments, problem.n_classes)
     if settings.direct:
+        prior, _ = _split(moments, problem.n_classes)
         return LogLikelihood(_at_prior(problem, prior).class_evidence, share)
-    if settings.correction == "forward":
-        return ForwardCrossEntropy(problem.stable, confusion, share)
     return CrossEntropy(problem.stable, share)
 
 

@@ -79,7 +79,7 @@ class SoftLogisticRegression(SoftLabelMixin):
         start: LinearFit | None = None,
         whitening: Whitening | None = None,
     ) -> Self:
-        """Minimise any objective of the logits (likelihood, forward, …) plus this head's penalty."""
+        """Minimise any objective of the logits (the likelihood, …) plus this head's penalty."""
         fit = fit_linear(X, objective, l2=self.l2, start=start, tolerance=self.tol, whitening=whitening)
         return self.take(fit)
 

@@ -50,7 +50,7 @@ def log_proba_from_logits(logits: FloatArray) -> FloatArray:
     return log_softmax(logits)
 
 
-def _by_class(logits: FloatArray) -> FloatArray:
+def by_class(logits: FloatArray) -> FloatArray:
     """The logits of every class, of shape (K, n); of two classes the first one has zero."""
     if logits.shape[1] > 1:
         return logits.T
@@ -90,7 +90,7 @@ class CrossEntropy:
 
     def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """See `Objective`."""
-        weight, targets, z = self.weight[rows], self.targets[:, rows], _by_class(logits)
+        weight, targets, z = self.weight[rows], self.targets[:, rows], by_class(logits)
         loss, gradient = log_sum_and_softmax(z)
         loss -= np.einsum("ij,ij->j", targets, z)
         gradient -= targets
@@ -156,7 +156,7 @@ class LogLikelihood:
 
     def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """See `Objective`."""
-        weight, z = self.weight[rows], _by_class(logits)
+        weight, z = self.weight[rows], by_class(logits)
         odds = z - z.max(axis=0)
         np.exp(odds, out=odds)
         gain, above, total_above = self.above.apply(odds, z, rows)
@@ -184,35 +184,3 @@ class LogLikelihood:
         _, by_logit = self.value_and_gradient(logits, rows)
         total, each = float(weight.sum()), np.maximum(weight, np.finfo(np.float64).tiny)
         return (by_logit.T / each) @ by_logit / total
-
-
-class ForwardCrossEntropy:
-    """−Σ_y t_y log (ε f)_y: pseudo-labels against the head seen through the confusion ε.
-
-    The head is fitted so that what it says, mixed up as the pseudo-labels are, agrees with them.
-
-    References
-    ----------
-    .. [1] G. Patrini, A. Rozza, A. K. Menon, R. Nock and L. Qu (2017). Making Deep Neural Networks
-       Robust to Label Noise: A Loss Correction Approach. CVPR.
-    """
-
-    def __init__(self, targets: FloatArray, confusion: FloatArray, weight: FloatArray) -> None:
-        self.weight = weight
-        self.targets = np.ascontiguousarray(targets.T)
-        self.confusion = confusion
-        self.n_columns = n_logit_columns(targets.shape[1])
-
-    def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
-        """See `Objective`."""
-        weight, targets = self.weight[rows], self.targets[:, rows]
-        _, fitted = log_sum_and_softmax(_by_class(logits))
-        seen = np.maximum(self.confusion @ fitted, np.finfo(np.float64).tiny)
-        value = -float(weight @ np.einsum("ij,ij->j", targets, np.log(seen)))
-        slope = -self.confusion.T @ (targets / seen)
-        gradient = fitted * (slope - np.einsum("ij,ij->j", fitted, slope)) * weight
-        return value, gradient[-self.n_columns :].T
-
-    def rounded(self) -> ForwardCrossEntropy:
-        """See `Objective`: sums of products are not worth it."""
-        return self

@@ -47,10 +47,7 @@ class SoftLabelClassifier(MetaEstimatorMixin, SoftLabelMixin):
     def fit_soft(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> Self:
         """Fit to rows and to targets of shape (n, K) whose rows sum to one."""
         if (targets < 0.0).any():
-            raise ValueError(
-                "A wrapped classifier cannot fit negative label weights (the backward correction): "
-                'use correction="likelihood" or "posthoc", or our logistic head.'
-            )
+            raise ValueError("A wrapped classifier cannot fit negative label weights: use our logistic head.")
         n_rows, n_classes = targets.shape
         weight = targets if sample_weight is None else targets * sample_weight[:, None]
         # Column-major order keeps all rows of a class together; rows of no weight are left out.

@@ -5,7 +5,7 @@ Layer 0: imports numpy and scipy only. Everything here works on class probabilit
 """
 
 from sfboost.marginal.combination import combine, log_combine, posterior
-from sfboost.marginal.correction import correct_posthoc, invert_confusion
+from sfboost.marginal.correction import correct_posthoc
 from sfboost.marginal.likelihood import log_likelihood_rows, log_weights
 from sfboost.marginal.probabilities import as_probability_matrix, floored_log
 from sfboost.marginal.pseudolabels import PSEUDO_LABELS, make_pseudo_labels, pseudo_label_confusion
@@ -21,7 +21,6 @@ __all__ = [
     "combine",
     "correct_posthoc",
     "floored_log",
-    "invert_confusion",
     "label_shift",
     "log_combine",
     "log_likelihood_rows",

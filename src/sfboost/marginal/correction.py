@@ -48,29 +48,3 @@ def correct_posthoc(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
         second = np.clip((pseudo[:, 1] - confusion[1, 0]) / slope, 0.0, 1.0)
         return np.column_stack([1.0 - second, second])
     return simplex_least_squares(confusion, pseudo)
-
-
-def invert_confusion(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
-    """ε⁻¹ f̃ row by row, unclipped: the signed targets of Natarajan's unbiased ("backward") loss.
-
-    Labels that are wrong with known probabilities can be exchanged for signed ones that are right on
-    average.
-
-    A singular ε is replaced by its pseudo-inverse; rows sum to one in either case.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> confusion = np.array([[0.625, 0.375], [0.375, 0.625]])
-    >>> invert_confusion(np.array([[0.25, 0.75]]), confusion)
-    array([[-0.5,  1.5]])
-
-    References
-    ----------
-    .. [1] N. Natarajan, I. S. Dhillon, P. Ravikumar and A. Tewari (2013). Learning with Noisy Labels.
-       NeurIPS 26.
-    """
-    inverse = np.linalg.pinv(confusion, rcond=1e-10)
-    signed = pseudo @ inverse.T
-    # The pseudo-inverse of a singular ε may lose the sum: put it back evenly.
-    return signed + (1.0 - signed.sum(axis=1, keepdims=True)) / signed.shape[1]

@@ -130,7 +130,7 @@ class SFBClassifier(FittedPredictor):
     search_ : list of dict or None
         What was tried, the best first: risk on held-out rows on which the first guess says nothing, accuracy
         where that guess is right and where it is wrong. None without a search.
-    correction_ : {"posthoc", "forward"}
+    correction_ : {"posthoc", "likelihood"}
         How `adapt` corrects: as was better on stress domains; without a search post hoc, as the paper.
     scaling_ : Scaling or None
         How rows are brought to numbers that a named network learns from; None if they are such numbers.

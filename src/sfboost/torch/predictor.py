@@ -73,9 +73,9 @@ def best_correction(table: StressTable) -> str:
 
     Examples
     --------
-    >>> names, losses = ("stable", "posthoc", "forward"), [[0.3, 0.3], [0.25, 0.7], [0.2, 0.9]]
+    >>> names, losses = ("stable", "posthoc", "likelihood"), [[0.3, 0.3], [0.25, 0.7], [0.2, 0.9]]
     >>> best_correction(StressTable(names, (0.1, 0.5), np.empty((3, 2)), np.array(losses)))
-    'forward'
+    'likelihood'
     """
     losses = np.minimum(table.log_loss[1:], table.log_loss[0])
     return table.names[1 + int(losses.mean(axis=1).argmin())]
@@ -131,12 +131,12 @@ class FittedPredictor(AdaptableClassifier):
     ) -> str:
         """After a search, the correction that is better on stress domains; else the paper's.
 
-        Behind a weak f_S the head of the post-hoc correction is a line, since Pr[Ŷ | Φ_U] hardly moves. The
-        forward one is logistic in Pr[Y | Φ_U], and steep where Φ_U shows something of f_S.
+        Behind a weak f_S the head of the post-hoc correction is a line, since Pr[Ŷ | Φ_U] hardly moves. That
+        of the likelihood is logistic in Pr[Y | Φ_U], and steep where Φ_U shows something of f_S.
         """
         if self.search_ is None:
             return "posthoc"
-        ways = {"stable": _unadapted} | {name: _corrected(name) for name in ("posthoc", "forward")}
+        ways = {"stable": _unadapted} | {name: _corrected(name) for name in ("posthoc", "likelihood")}
         try:
             domains = stress_domains(y, unstable_guess(features, y, domain), n_rows=_STRESSED)
             with unwarned():

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sfboost.adaptation import Settings, Training, adapt
 from sfboost_lab.baselines.contract import Floats, LinearHead, Method, Predictor, TestAccess
+from sfboost_lab.baselines.corrections import HEADS, adapt_corrected
 
 
 def answer_of(force: bool) -> str:
@@ -145,14 +146,16 @@ class SFBOurs(BoostingAdapter):
         correction = self.correction
         if correction == "auto":
             correction = "posthoc" if hasattr(predictor, "body") else "likelihood"
-        return boost(
-            predictor,
-            X_test,
-            settings=Settings(correction=correction, rounds=self.rounds),
-            training=Training(evidence=getattr(predictor, "evidence_", None)),
-            answer=answer_of(self.force),
-            random_state=seed,
-        )
+        told: dict[str, Any] = {
+            "training": Training(evidence=getattr(predictor, "evidence_", None)),
+            "answer": answer_of(self.force),
+            "random_state": seed,
+        }
+        if correction not in HEADS:
+            settings = Settings(correction=correction, rounds=self.rounds)
+            return boost(predictor, X_test, settings=settings, **told)
+        parts, classes = outputs_of(predictor, X_test), predictor.classes_
+        return BoostedPredictor(predictor, adapt_corrected(*parts, correction, classes=classes, **told))
 
 
 @dataclass(frozen=True)
