@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
-from sfboost.change import Reference, View, change_in
+from sfboost.change import DomainData, Reference, change_in
 
 N_STABLE, N_UNSTABLE = 4, 4
 LEVEL = 0.05
@@ -50,7 +50,7 @@ def predictors(domains):
     stable, pooled = LogisticRegression().fit(S, y), LogisticRegression().fit(np.hstack([S, U]), y)
 
     def view(S, U):
-        return View.of(stable.predict_proba(S), U, pooled.predict_proba(np.hstack([S, U])), S)
+        return DomainData.of(stable.predict_proba(S), U, pooled.predict_proba(np.hstack([S, U])), S)
 
     return view
 

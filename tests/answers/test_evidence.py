@@ -6,8 +6,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import sfboost
-from sfboost.answers.rows import AnswerRows
-from sfboost.change import View
+from sfboost.change import DomainData
 
 
 def copies(seed, n=400, turned=False):
@@ -27,20 +26,20 @@ def test_the_evidence_of_a_linear_classifier_is_its_unstable_part():
     def ask(other, positions=None):
         return pooled.predict_log_proba(np.hstack([S if positions is None else S[positions], other]))
 
-    view = View(stable.predict_log_proba(S), U, ask(U), S, np.full(len(S), 1 / len(S)))
+    rows = DomainData(stable.predict_log_proba(S), U, ask(U), S, np.full(len(S), 1 / len(S)), ask=ask)
     neutral = U.mean(axis=0)
-    rows = AnswerRows(view, ask).beside(neutral)
+    rows = rows.beside(neutral)
     part = (U - neutral) @ pooled.coef_[:, 3:].T
-    np.testing.assert_allclose(rows.view.evidence, part - part.mean(axis=1, keepdims=True), atol=1e-12)
+    np.testing.assert_allclose(rows.evidence, part - part.mean(axis=1, keepdims=True), atol=1e-12)
     some = rows.take(np.array([3, 5]))
-    np.testing.assert_allclose(some.view.evidence, rows.view.evidence[[3, 5]], atol=1e-12)
+    np.testing.assert_allclose(some.evidence, rows.evidence[[3, 5]], atol=1e-12)
     turned = rows.with_unstable(2 * neutral - U)
-    np.testing.assert_allclose(turned.view.evidence, -rows.view.evidence, atol=1e-12)
+    np.testing.assert_allclose(turned.evidence, -rows.evidence, atol=1e-12)
 
 
 def test_probabilities_alone_are_measured_by_the_stable_predictor():
-    view = View.of([0.3, 0.6], [[1.0], [2.0]], [0.2, 0.9])
-    assert AnswerRows(view).beside(np.zeros(1)).view is view
+    view = DomainData.of([0.3, 0.6], [[1.0], [2.0]], [0.2, 0.9])
+    assert view.beside(np.zeros(1)) is view
     np.testing.assert_allclose(view.evidence.sum(axis=1), 0.0, atol=1e-12)
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from sfboost.answers.mending import Habits
-from sfboost.change import View
+from sfboost.change import DomainData
 
 
 def drawn(rng, n=4000):
@@ -18,7 +18,7 @@ def drawn(rng, n=4000):
 
 def view(S, U):
     n = len(S)
-    return View(np.log(np.full((n, 2), 0.5)), U, np.log(np.full((n, 2), 0.5)), S, np.full(n, 1 / n))
+    return DomainData(np.log(np.full((n, 2), 0.5)), U, np.log(np.full((n, 2), 0.5)), S, np.full(n, 1 / n))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from sfboost import StableFeatureBoosting
 from sfboost.answers.stress import kinds_of_stress, stressed
-from sfboost.change import Reference, View, change_in
+from sfboost.change import DomainData, Reference, change_in
 
 N_CLASSES, N_STABLE, N_UNSTABLE = 5, 3, 3
 EVEN, SKEWED = np.full(N_CLASSES, 0.2), np.array([0.33, 0.24, 0.18, 0.14, 0.11])
@@ -80,7 +80,7 @@ def exact(family, X):
 
     S, U = slice(0, N_STABLE), slice(N_STABLE, None)
     both = np.hstack([family.stable, family.unstable])
-    return View.of(proba(S, family.stable), X[:, U], proba(slice(None), both), X[:, S])
+    return DomainData.of(proba(S, family.stable), X[:, U], proba(slice(None), both), X[:, S])
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from sfboost.answers.choosing import quiet_answer
 from sfboost.answers.mending import Habits
 from sfboost.answers.play import AS_IS, Case
 from sfboost.answers.quiet import QuietAnswers
-from sfboost.answers.rows import AnswerRows
-from sfboost.change import View
+from sfboost.change import DomainData
 
 NAMES = ["stable", "pooled", "boosted", "averaged", "components"]
 
@@ -81,22 +80,20 @@ def turned_rows(rng, n=500):
     logit = 2.0 * 0.4 * little.sum(axis=1)
     pooled = np.column_stack([-np.logaddexp(0.0, logit), -np.logaddexp(0.0, -logit)])
     weak = np.log(np.full((n, 2), 0.5))
-    return AnswerRows(View(weak, much, pooled, little, np.full(n, 1.0 / n))), y
+    return DomainData(weak, much, pooled, little, np.full(n, 1.0 / n)), y
 
 
 def test_adapting_along_the_new_rows_own_directions_helps_where_own_domains_say_so():
     rng = np.random.default_rng(1)
     own, (new, y) = [turned_rows(rng) for _ in range(4)], turned_rows(rng)
     rows, labels = [part for part, _ in own], [y for _, y in own]
-    habits = Habits.learn([part.view for part in rows])
+    habits = Habits.learn(rows)
     settings = BoostSettings(Choices(), np.array([0.5, 0.5]), always=True)
-    quiet = QuietAnswers.learn([part.view for part in rows], labels, habits)
+    quiet = QuietAnswers.learn(rows, labels, habits)
     quiet, said = quiet.played(rows, labels, np.arange(4), habits, settings)
     losses = [-one["components"][np.arange(500), y].mean() for one, y in zip(said, labels, strict=True)]
-    pooled = [-part.view.log_pooled[np.arange(500), y].mean() for part, y in own]
+    pooled = [-part.log_pooled[np.arange(500), y].mean() for part, y in own]
     assert (np.array(losses) < pooled).all()
     answer = quiet.answer("components", new, habits, settings)
-    right, before = (
-        (said.argmax(axis=1) == y).mean() for said in (answer.log_proba(new), new.view.log_pooled)
-    )
+    right, before = ((said.argmax(axis=1) == y).mean() for said in (answer.log_proba(new), new.log_pooled))
     assert right > before + 0.02

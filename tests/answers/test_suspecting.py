@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from sfboost.answers import AnswerRows
 from sfboost.answers.mending import Habits
 from sfboost.answers.suspecting import change_of_rows
-from sfboost.change import Reference, View, change_in
-from sfboost.change.view import average_unstable
+from sfboost.change import DomainData, Reference, change_in
+from sfboost.change.domain_data import average_unstable
 
 N_STABLE, N_UNSTABLE = 3, 60
 
@@ -45,12 +44,11 @@ def trained():
             return pooled.predict_log_proba(np.hstack([S if positions is None else S[positions], U]))
 
         n = len(S)
-        view = View(stable.predict_log_proba(S), U, ask(U), S, np.full(n, 1.0 / n))
-        return AnswerRows(view, ask)
+        return DomainData(stable.predict_log_proba(S), U, ask(U), S, np.full(n, 1.0 / n), ask=ask)
 
     rows = [seen(S, U) for S, U, _ in own]
-    neutral = average_unstable([part.view for part in rows])
-    views = [part.beside(neutral).view for part in rows]
+    neutral = average_unstable(rows)
+    views = [part.beside(neutral) for part in rows]
     reference = Reference.learn(views, [y for *_, y in own], range(4))
     return words, reference, Habits.learn(views), lambda S, U: seen(S, U).beside(neutral)
 
@@ -59,7 +57,7 @@ def test_many_faint_features_that_turned_are_suspected_together(trained):
     words, reference, habits, seen = trained
     S, U, _ = words.rows(2000, left=-1.0)
     rows = seen(S, U)
-    alone = change_in(reference, rows.view)
+    alone = change_in(reference, rows)
     assert alone.verdict == "changed"
     assert len(alone.suspects) < N_UNSTABLE
     assert len(change_of_rows(reference, habits, rows).suspects) == N_UNSTABLE
@@ -76,4 +74,4 @@ def test_one_feature_that_turned_is_suspected_alone(trained):
 def test_rows_as_ever_are_tested_as_ever(trained):
     words, reference, habits, seen = trained
     rows = seen(*words.rows(2000)[:2])
-    assert change_of_rows(reference, habits, rows) == change_in(reference, rows.view)
+    assert change_of_rows(reference, habits, rows) == change_in(reference, rows)

@@ -117,7 +117,7 @@ def test_a_shop_of_one_row_gets_the_answer_of_one_that_nothing_is_known_of(turne
     many = model.adapt(X[:3], sample_domain=shop[:3])
     assert {row.name: row.n_rows for row in many.overview()} == {"shop 0": 2, "shop 1": 1}
     assert {one.decision_ for one in many.values()} == {"pooled"}
-    pooled = model.answer_rows(X[:3]).view.log_pooled
+    pooled = model.answer_rows(X[:3]).log_pooled
     np.testing.assert_allclose(many.predict_log_proba(X[:3], shop[:3]), pooled, atol=1e-9)
 
 

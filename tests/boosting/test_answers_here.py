@@ -202,7 +202,7 @@ def test_the_answer_that_saw_the_change_tells_how_far_pooled_has_fallen(model):
     X_new, y_new = draw_anticausal(3000, 0.1, seed=5)
     adapted = model.adapt(X_new)
     found = performance_without_labels(adapted, X_new)
-    pooled = np.exp(model.answer_rows(X_new).view.log_pooled)
+    pooled = np.exp(model.answer_rows(X_new).log_pooled)
     true = {
         "stable": model.score(X_new, y_new),
         "answer": adapted.score(X_new, y_new),

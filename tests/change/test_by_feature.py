@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfboost.change import Reference, View, change_in
+from sfboost.change import DomainData, Reference, change_in
 from sfboost.change.by_feature import feature_meanings
 
 
@@ -14,7 +14,7 @@ def domain(rng, signs=(1.0, 1.0, 0.0), n=1500):
     U = np.array(signs) * (2 * y - 1)[:, None] + rng.normal(size=(n, 3))
     odds, both = 3.0 * stable, 3.0 * stable + 2.0 * (U[:, 0] + U[:, 1])
     proba, pooled = (1.0 / (1.0 + np.exp(-v)) for v in (odds, both))
-    return View.of(proba, U, pooled, stable[:, None]), y
+    return DomainData.of(proba, U, pooled, stable[:, None]), y
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from sfboost.change import Reference, View, change_in
+from sfboost.change import DomainData, Reference, change_in
 from sfboost.change.prediction import UNKNOWN, Expected
 from sfboost.marginal.shares import shifted
 
@@ -27,7 +27,7 @@ def rows(rng, n, slopes=(1.5, 0.8), prior=PRIOR, leak=0.0, moved=0.0, second=Non
         U[:, 1] = second
     log_stable = np.log(prior) + stable[:, None] * 1.5 * at - 0.5 * (1.5 * at) ** 2
     evidence = sum(U[:, [j]] * s * at - 0.5 * (s * at) ** 2 for j, s in enumerate((1.5, 0.8)))
-    view = View.of(softmax(log_stable, 1), U, softmax(log_stable + evidence, 1), stable[:, None])
+    view = DomainData.of(softmax(log_stable, 1), U, softmax(log_stable + evidence, 1), stable[:, None])
     return view, y
 
 
@@ -102,7 +102,7 @@ def test_an_own_domain_that_says_nothing_of_a_moment_teaches_nothing_of_it():
 def test_a_change_of_unit_is_seen():
     rng = np.random.default_rng(5)
     known, (view, _) = reference(rng, 6), rows(rng, 600)
-    other = View.of(
+    other = DomainData.of(
         np.exp(view.log_stable), view.unstable * [10.0, 1.0], np.exp(view.log_pooled), view.features
     )
     found = change_in(known, other)
@@ -115,7 +115,7 @@ def with_a_rare_code(rng, n, share):
     """`rows`, and an indicator of a code that few rows have."""
     view, y = rows(rng, n)
     U = np.column_stack([view.unstable, rng.random(n) < share])
-    return View.of(np.exp(view.log_stable), U, np.exp(view.log_pooled), view.features), y
+    return DomainData.of(np.exp(view.log_stable), U, np.exp(view.log_pooled), view.features), y
 
 
 def test_few_rows_that_lack_a_rare_code_are_no_change_of_unit():
@@ -171,7 +171,10 @@ def test_a_row_of_weight_two_counts_like_two_rows():
     parts = (np.exp(view.log_stable), view.unstable, np.exp(view.log_pooled), view.features)
     weight = rng.integers(1, 3, 300)
     twice = [np.repeat(part, weight, axis=0) for part in parts]
-    weighted, repeated = change_in(known, View.of(*parts, weight)), change_in(known, View.of(*twice))
+    weighted, repeated = (
+        change_in(known, DomainData.of(*parts, weight)),
+        change_in(known, DomainData.of(*twice)),
+    )
     assert weighted.ratio == pytest.approx(repeated.ratio, rel=1e-9)
     assert weighted.value == pytest.approx(repeated.value, rel=1e-9)
 
@@ -185,7 +188,7 @@ def test_the_order_of_rows_and_classes_does_not_matter():
 
     def told(order, turn):
         def seen(v):
-            return View.of(
+            return DomainData.of(
                 np.exp(v.log_stable)[:, turn], v.unstable, np.exp(v.log_pooled)[:, turn], v.features
             )
 
@@ -193,7 +196,7 @@ def test_the_order_of_rows_and_classes_does_not_matter():
         known = Reference.learn([seen(v) for v, _ in drawn], labels, list("abc"))
         part = seen(view)
         kept = [getattr(part, name) for name in part.__dataclass_fields__]
-        part = View(*(None if values is None else values[order] for values in kept))
+        part = DomainData(*(None if values is None else values[order] for values in kept))
         return change_in(known, part)
 
     plain, other = told(np.arange(500), [0, 1, 2]), told(rng.permutation(500), [2, 0, 1])
@@ -218,5 +221,7 @@ def test_other_columns_than_in_training_are_refused():
     with pytest.raises(ValueError, match="1 unstable columns, training had 2"):
         change_in(
             known,
-            View.of(np.exp(view.log_stable), view.unstable[:, :1], np.exp(view.log_pooled), view.features),
+            DomainData.of(
+                np.exp(view.log_stable), view.unstable[:, :1], np.exp(view.log_pooled), view.features
+            ),
         )

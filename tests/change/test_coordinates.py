@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from sfboost.change import View
+from sfboost.change import DomainData
 from sfboost.change.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
 from sfboost.change.reference import measure_domain
 from sfboost.change.testing import compare
@@ -20,14 +20,14 @@ def domains(n_classes=3):
         stable, pooled = (rng.dirichlet(np.ones(n_classes), n) for _ in range(2))
         U = 1e3 + 10.0**number * rng.normal(size=(n, 4)) + y[:, None]
         U[:, 3] = rng.normal(size=n) if number == 0 else 7.0
-        views.append(View.of(stable, U, pooled, rng.normal(5.0, 0.1, (n, 2)), rng.random(n)))
+        views.append(DomainData.of(stable, U, pooled, rng.normal(5.0, 0.1, (n, 2)), rng.random(n)))
         labels.append(y)
     return views, labels
 
 
 def by_hand(views, labels):
     """Every definition as it reads, from the rows themselves."""
-    view, y = View.joined(views), np.concatenate(labels)
+    view, y = DomainData.joined(views), np.concatenate(labels)
     w, U, X = view.weight, view.unstable, view.features
     centre, mean = w @ U, w @ X
     unit, spread = np.sqrt(w @ (U - centre) ** 2), np.sqrt(w @ (X - mean) ** 2)
@@ -55,7 +55,7 @@ def by_hand(views, labels):
 @pytest.mark.parametrize("out", [None, 0, 1, 2])
 def test_sums_say_what_the_rows_say_also_without_one_domain(out):
     views, labels = domains()
-    units, n = CommonUnits.of(View.joined(views)), sum(map(len, labels))
+    units, n = CommonUnits.of(DomainData.joined(views)), sum(map(len, labels))
     sums = [MeaningSums.of(view, y, units, len(y) / n) for view, y in zip(views, labels, strict=True)]
     every = sums[0] + sums[1] + sums[2]
     says = np.random.default_rng(1).normal(size=(4, 3))
@@ -79,7 +79,7 @@ def test_the_evidence_is_the_linear_part_of_what_the_pooled_classifier_adds():
     part = np.column_stack([U @ [0.5, -1.0], U @ [-0.5, 1.0]])
     steps = rng.normal(size=(len(U), 1)) * [1.0, -1.0]  # what trees add to it from row to row
     stable = np.tile(np.log([0.5, 0.5]), (len(U), 1))
-    view = View(stable, U, part + steps, X, np.full(len(U), 1.0 / len(U)), np.zeros_like(part))
+    view = DomainData(stable, U, part + steps, X, np.full(len(U), 1.0 / len(U)), np.zeros_like(part))
     units = CommonUnits.of(view)
     sums = MeaningSums.of(view, rng.integers(0, 2, len(U)), units, 1.0)
     coordinates = MeaningCoordinates.learn(sums, units, units.evidence(view))

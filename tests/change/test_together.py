@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from sfboost.change import Reference, View, change_in
+from sfboost.change import DomainData, Reference, change_in
 
 N_WORDS = 60
 
@@ -27,7 +27,9 @@ def taught():
     def viewer(domains):
         S, U, y = (np.concatenate([domain[k] for domain in domains]) for k in range(3))
         stable, pooled = LogisticRegression().fit(S, y), LogisticRegression().fit(np.hstack([S, U]), y)
-        return lambda S, U: View.of(stable.predict_proba(S), U, pooled.predict_proba(np.hstack([S, U])), S)
+        return lambda S, U: DomainData.of(
+            stable.predict_proba(S), U, pooled.predict_proba(np.hstack([S, U])), S
+        )
 
     views = [viewer(own[:i] + own[i + 1 :])(*own[i][:2]) for i in range(3)]
     return Reference.learn(views, [y for _, _, y in own], list("abc")), viewer(own), words(rng)

@@ -31,7 +31,7 @@ from sklearn.naive_bayes import GaussianNB
 import sfboost
 from sfboost import Settings, StableFeatureBoosting, Training
 from sfboost.calibration import fit_temperature
-from sfboost.change import Reference, View, change_in
+from sfboost.change import DomainData, Reference, change_in
 
 
 def arrays():
@@ -203,7 +203,7 @@ def change():
 
     def views(agreement, seed):
         X, y = draw(agreement, seed)
-        return View.of(stable.predict_proba(X[:, :2]), X[:, 2:], pooled.predict_proba(X)), y
+        return DomainData.of(stable.predict_proba(X[:, :2]), X[:, 2:], pooled.predict_proba(X)), y
 
     X, y, _ = training()
     stable, pooled = LogisticRegression(tol=1e-8).fit(X[:, :2], y), LogisticRegression(tol=1e-8).fit(X, y)

@@ -8,6 +8,5 @@ from sfboost.answers.best import BestAnswer, best_answer
 from sfboost.answers.choosing import Choice
 from sfboost.answers.experience import Experience
 from sfboost.answers.play import Case
-from sfboost.answers.rows import AnswerRows
 
-__all__ = ["AnswerRows", "BestAnswer", "Case", "Choice", "Experience", "best_answer"]
+__all__ = ["BestAnswer", "Case", "Choice", "Experience", "best_answer"]

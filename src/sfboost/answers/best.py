@@ -12,9 +12,8 @@ from sfboost.answers.candidates import Answer, BoostSettings, believed_loss, boo
 from sfboost.answers.choosing import ALSO_QUIET, Choice, choose, quiet_answer, with_labels
 from sfboost.answers.experience import Experience
 from sfboost.answers.recalibrating import put_right
-from sfboost.answers.rows import AnswerRows
 from sfboost.answers.suspecting import change_of_rows
-from sfboost.change import Change
+from sfboost.change import Change, DomainData
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 
 #: Fewer rows, for each class, teach an answer nothing: put back to their mean, features may say the opposite.
@@ -37,19 +36,19 @@ class BestAnswer:
     choice: Choice
     answers: Mapping[str, Answer]
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """The mixture, in log space, of shape (n, K)."""
         weights = self.choice.weights
         mixed = sum(weight * self.answers[name].log_proba(rows) for name, weight in weights.items())
         return log_softmax(np.asarray(mixed))
 
-    def every_answer(self, rows: AnswerRows) -> dict[str, FloatArray]:
+    def every_answer(self, rows: DomainData) -> dict[str, FloatArray]:
         """Probabilities of each candidate for these rows."""
         return {name: np.exp(answer.log_proba(rows)) for name, answer in self.answers.items()}
 
 
 def best_answer(
-    rows: AnswerRows,
+    rows: DomainData,
     experience: Experience,
     settings: BoostSettings,
     adaptation: Adaptation | None = None,

@@ -14,8 +14,7 @@ from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import Yardstick
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits, Mending
-from sfboost.answers.rows import AnswerRows
-from sfboost.change import Change
+from sfboost.change import Change, DomainData
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray
 
@@ -23,7 +22,7 @@ from sfboost.marginal.probabilities import FloatArray
 class Answer(Protocol):
     """Fitted to one new domain; says log-probabilities of any of its rows."""
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """Log-probabilities, of shape (n, K)."""
         ...
 
@@ -36,18 +35,18 @@ AFTER_CHANGE = ("mended", "dropped", "grafted")
 class StableAnswer:
     """The stable predictor alone."""
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """Log f_S."""
-        return rows.view.log_stable
+        return rows.log_stable
 
 
 @dataclass(frozen=True, eq=False)
 class PooledAnswer:
     """All features as trained."""
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """What the pooled classifier says."""
-        return rows.view.log_pooled
+        return rows.log_pooled
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +55,9 @@ class MendedAnswer:
 
     mending: Mending
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """What the pooled classifier says of mended rows."""
-        return rows.with_unstable(self.mending.apply(rows.view)).view.log_pooled
+        return rows.with_unstable(self.mending.apply(rows)).log_pooled
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,21 +95,21 @@ class BoostedAnswer:
         """Whether there was enough to learn from."""
         return self.adaptation.decision.kind == "adapted"
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """Log f + log f_U − log p."""
-        unstable = rows.unstable if self.columns is None else rows.view.unstable[:, list(self.columns)]
+        unstable = rows.as_given if self.columns is None else rows.unstable[:, list(self.columns)]
         return self.adaptation.predict_log_proba(np.exp(self.base.log_proba(rows)), unstable)
 
 
 def boost(
-    base: Answer, rows: AnswerRows, settings: BoostSettings, columns: tuple[int, ...] | None = None
+    base: Answer, rows: DomainData, settings: BoostSettings, columns: tuple[int, ...] | None = None
 ) -> BoostedAnswer:
     """Learn the unstable features anew, on top of another answer."""
     choices = settings.choices
     if columns is not None and choices.wraps_head:
         # A head that the user brought along may read all columns, or other types than numbers.
         choices = replace(choices, head=None, rounds=None)
-    unstable = rows.unstable if columns is None else rows.view.unstable[:, list(columns)]
+    unstable = rows.as_given if columns is None else rows.unstable[:, list(columns)]
     with warnings.catch_warnings():
         # What could not be learned is in its decision; this is one candidate of several.
         warnings.simplefilter("ignore", AdaptationWarning)
@@ -120,7 +119,7 @@ def boost(
             choices,
             y=None,
             classes=settings.classes,
-            sample_weight=rows.view.weight * len(rows.view.weight),
+            sample_weight=rows.weight * len(rows.weight),
             training=Training(source_prior=settings.source_prior),
             answer="paper" if settings.always else "checked",
             uncertainty=False,
@@ -128,14 +127,14 @@ def boost(
     return BoostedAnswer(base, adaptation, columns)
 
 
-def believed_loss(answer: Answer, other: Answer, rows: AnswerRows, by: Yardstick) -> float:
+def believed_loss(answer: Answer, other: Answer, rows: DomainData, by: Yardstick) -> float:
     """How much worse one answer believes another to be on these rows."""
     ours, theirs = (np.exp(one.log_proba(rows)) for one in (answer, other))
-    return by.gain(theirs, ours, ours, rows.view.weight)
+    return by.gain(theirs, ours, ours, rows.weight)
 
 
 def fit_candidates(
-    rows: AnswerRows,
+    rows: DomainData,
     change: Change,
     habits: Habits | None,
     settings: BoostSettings,
@@ -147,7 +146,7 @@ def fit_candidates(
     boosted = boost(base, rows, settings) if adaptation is None else BoostedAnswer(base, adaptation)
     if boosted.learned:
         made["boosted"] = boosted
-    if habits is None or rows.log_pooled is None:
+    if habits is None or rows.ask is None:
         return made
     after = {
         name: after_change(name, rows, change, habits, with_penalty(settings, boosted))
@@ -157,16 +156,16 @@ def fit_candidates(
 
 
 def after_change(
-    name: str, rows: AnswerRows, change: Change, habits: Habits, settings: BoostSettings
+    name: str, rows: DomainData, change: Change, habits: Habits, settings: BoostSettings
 ) -> Answer | None:
     """One of `AFTER_CHANGE`, fitted to these rows; None if nothing can be learned for it."""
     if name == "mended":
-        return MendedAnswer(habits.mend(rows.view, *change.columns_left()))
+        return MendedAnswer(habits.mend(rows, *change.columns_left()))
     columns, _ = change.columns_left(change.suspects)
-    dropped = MendedAnswer(habits.mend(rows.view, columns, [0.0] * len(columns)))
+    dropped = MendedAnswer(habits.mend(rows, columns, [0.0] * len(columns)))
     if name == "dropped":
         return dropped
-    if len(columns) == rows.view.unstable.shape[1]:
+    if len(columns) == rows.unstable.shape[1]:
         return None  # there are no others
     grafted = boost(dropped, rows, settings, tuple(columns))
     return grafted if grafted.learned else None

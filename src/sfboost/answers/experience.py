@@ -13,9 +13,8 @@ from sfboost.adaptation.settings import Choices
 from sfboost.answers.mending import Habits
 from sfboost.answers.play import AS_IS, USUAL_METRIC, Case, play, settings_of_play
 from sfboost.answers.quiet import QuietAnswers
-from sfboost.answers.rows import AnswerRows
-from sfboost.change import Reference
-from sfboost.change.view import average_unstable
+from sfboost.change import DomainData, Reference
+from sfboost.change.domain_data import average_unstable
 from sfboost.marginal.probabilities import IntArray
 
 #: Domains that are put through changes, at most, and rows of each.
@@ -91,7 +90,7 @@ class Experience:
     @classmethod
     def learn(
         cls,
-        rows: Sequence[AnswerRows],
+        rows: Sequence[DomainData],
         labels: Sequence[IntArray],
         domains: Sequence[Any],
         choices: Choices,
@@ -108,12 +107,11 @@ class Experience:
         They are put through changes if `changed` asks for that, knowing what is usual. Without `foretelling`
         nobody will ask how good an answer is: `Case.surprises` are left out.
         """
-        neutral = average_unstable([part.view for part in rows])
+        neutral = average_unstable(rows)
         rows = [part.beside(neutral) for part in rows]
-        views = [part.view for part in rows]
-        reference = Reference.learn(views, labels, domains, names, groups)
-        can_mend = all(part.log_pooled is not None for part in rows)
-        habits = Habits.learn(views) if can_mend else None
+        reference = Reference.learn(rows, labels, domains, names, groups)
+        can_mend = all(part.ask is not None for part in rows)
+        habits = Habits.learn(rows) if can_mend else None
         rng = np.random.default_rng(seed)
         played = np.sort(rng.permutation(len(rows))[:MOST_PLAYED])
         some = [_at_most(rows[i], labels[i], rng) for i in played]
@@ -121,7 +119,7 @@ class Experience:
         quiet, said = None, None
         if habits is not None:
             settings = settings_of_play(choices, reference)
-            quiet = QuietAnswers.learn(views, labels, habits)
+            quiet = QuietAnswers.learn(rows, labels, habits)
             quiet, said = quiet.played(parts, known, played, habits, settings)
         cases = play(
             parts,
@@ -138,7 +136,7 @@ class Experience:
         return cls(reference, habits, cases, learner, quiet=quiet)
 
 
-def _at_most(rows: AnswerRows, y: IntArray, rng: np.random.Generator) -> tuple[AnswerRows, IntArray]:
+def _at_most(rows: DomainData, y: IntArray, rng: np.random.Generator) -> tuple[DomainData, IntArray]:
     """Few enough rows to play with."""
     if len(y) <= MOST_ROWS:
         return rows, y

@@ -10,29 +10,29 @@ import numpy as np
 from sfboost.adaptation import Explanation
 from sfboost.answers.best import BestAnswer
 from sfboost.answers.experience import Experience
-from sfboost.answers.rows import AnswerRows
+from sfboost.change import DomainData
 
 
 def explain_best(
-    best: BestAnswer, row: AnswerRows, adaptation: Any, experience: Experience, codes: Sequence[str] = ()
+    best: BestAnswer, row: DomainData, adaptation: Any, experience: Experience, codes: Sequence[str] = ()
 ) -> Explanation:
     """Terms of one prediction. A feature adds what the answer would lack if only the others told of it.
 
     `codes` are the names of the unstable columns. Those of a category ("ward=A") are one feature, which has
     no number of its own.
     """
-    joint, stable, prior = best.log_proba(row)[0], row.view.log_stable[0], np.log(adaptation.prior)
+    joint, stable, prior = best.log_proba(row)[0], row.log_stable[0], np.log(adaptation.prior)
     unstable = joint - stable + prior
     reference, habits = experience.reference, experience.habits
     features = names = values = None
     if habits is not None:
         groups = [np.flatnonzero(reference.groups == g) for g in range(int(reference.groups.max()) + 1)]
         # What training expects of a feature, given all others.
-        without = [row.with_unstable(habits.expected(row.view, columns)) for columns in groups]
+        without = [row.with_unstable(habits.expected(row, columns)) for columns in groups]
         features = np.array([joint - best.log_proba(other)[0] for other in without])
         names = tuple(reference.names[columns[0]] for columns in groups)
         coded = [bool(codes) and "=" in codes[int(columns[0])] for columns in groups]
-        first = [row.view.unstable[0, columns[0]] for columns in groups]
+        first = [row.unstable[0, columns[0]] for columns in groups]
         values = np.where(coded, np.nan, first)
     return Explanation(
         classes=adaptation.classes,

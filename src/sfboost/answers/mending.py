@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.change import View
+from sfboost.change import DomainData
 from sfboost.change.coordinates import design_matrix, mean_and_spread
 from sfboost.marginal.probabilities import FloatArray
 
@@ -32,7 +32,7 @@ class Habits:
     Attributes
     ----------
     mean, spread : arrays of shape (p + d,)
-        Of the features that View calls `features`, then of U.
+        Of the features that DomainData calls `features`, then of U.
     gram : array of shape (p + d + 1, p + d + 1)
         Second moments of both, standardised, and of a column of ones.
     n_features : int
@@ -45,19 +45,19 @@ class Habits:
     n_features: int
 
     @classmethod
-    def learn(cls, views: Sequence[View]) -> Self:
+    def learn(cls, views: Sequence[DomainData]) -> Self:
         """Learn from training domains, each row with the same weight as any other of its domain."""
-        every = View.joined(views)
+        every = DomainData.joined(views)
         X = np.hstack([every.features, every.unstable])
         mean, spread = mean_and_spread(X, every.weight)
         Z = design_matrix(X, mean, spread)
         return cls(mean, spread, (Z * every.weight[:, None]).T @ Z, every.features.shape[1])
 
-    def standardised(self, view: View) -> FloatArray:
+    def standardised(self, view: DomainData) -> FloatArray:
         """All features in training units, and a column of ones."""
         return design_matrix(np.hstack([view.features, view.unstable]), self.mean, self.spread)
 
-    def expected(self, view: View, columns: npt.NDArray[np.intp]) -> FloatArray:
+    def expected(self, view: DomainData, columns: npt.NDArray[np.intp]) -> FloatArray:
         """U with some columns as training expects them to be, given all others."""
         turned = self.n_features + columns
         kept = np.setdiff1d(np.arange(len(self.gram)), turned)
@@ -66,7 +66,7 @@ class Habits:
         unstable[:, columns] = made * self.spread[turned] + self.mean[turned]
         return unstable
 
-    def mend(self, view: View, columns: Sequence[int], left: Sequence[float]) -> Mending:
+    def mend(self, view: DomainData, columns: Sequence[int], left: Sequence[float]) -> Mending:
         """Learn from rows of a new domain how to put the columns of U back.
 
         `left` is how much of the meaning of each column is left there.
@@ -105,7 +105,7 @@ class Mending:
     now: FloatArray
     factor: FloatArray
 
-    def apply(self, view: View) -> FloatArray:
+    def apply(self, view: DomainData) -> FloatArray:
         """U with the changed columns put back."""
         habits = self.habits
         Z, turned = habits.standardised(view), habits.n_features + self.columns

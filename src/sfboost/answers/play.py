@@ -13,10 +13,9 @@ from sfboost.adaptation.scores import Yardstick, weighted_scores
 from sfboost.adaptation.settings import Choices
 from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
-from sfboost.answers.rows import AnswerRows
 from sfboost.answers.stress import SAME_BUT_FOR_UNITS, kinds_of_stress, stressed
 from sfboost.answers.suspecting import change_of_rows
-from sfboost.change import Reference
+from sfboost.change import DomainData, Reference
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
 _LOG = logging.getLogger(__name__)
@@ -67,7 +66,7 @@ class Case:
 
 
 def play(
-    rows: Sequence[AnswerRows],
+    rows: Sequence[DomainData],
     labels: Sequence[IntArray],
     domains: Sequence[Any],
     reference: Reference,
@@ -91,7 +90,7 @@ def play(
     settings = settings_of_play(choices, reference)
     every, by = np.arange(len(reference.groups)), choices.yardstick(USUAL_METRIC)
     kinds: list[tuple[str, str, IntArray]] = [(AS_IS, AS_IS, every)]
-    if changed and all(part.log_pooled is not None for part in rows):
+    if changed and all(part.ask is not None for part in rows):
         stresses = kinds_of_stress(len(reference.prior))
         kinds += [(f"all {kind}", kind, every) for kind in stresses]
         if len(strongest) < len(every):
@@ -107,7 +106,7 @@ def play(
         for name, kind, columns in kinds:
             here = part
             if kind != AS_IS:
-                here = part.with_unstable(stressed(kind, part.view.unstable, y, columns, rng))
+                here = part.with_unstable(stressed(kind, part.unstable, y, columns, rng))
             change = change_of_rows(reference, habits, here)
             # Classes that all features tell apart in another way are another problem, with its own penalty.
             # SFB has units and signs of its own: in others it says what it said of the rows as they are.
@@ -130,7 +129,7 @@ def play(
                 found = with_penalty(settings, first)
                 ours = settings.choices.head is None and settings.choices.standardize is not False
                 boosted = first if ours else None
-            cases.append(_scored(str(place), name, change, said, y, here.view.weight, by, foretelling))
+            cases.append(_scored(str(place), name, change, said, y, here.weight, by, foretelling))
     return tuple(cases)
 
 

@@ -13,10 +13,9 @@ import numpy as np
 
 from sfboost.answers.candidates import Answer, BoostedAnswer, BoostSettings, PooledAnswer, boost
 from sfboost.answers.mending import Habits
-from sfboost.answers.rows import AnswerRows
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.change import View
-from sfboost.change.view import centred
+from sfboost.change import DomainData
+from sfboost.change.domain_data import centred
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.objectives import log_proba_from_logits
 from sfboost.marginal.probabilities import FloatArray, IntArray
@@ -45,9 +44,9 @@ class AveragedAnswer:
     centre: FloatArray
     unit: FloatArray
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """What the mean head says."""
-        X = _design(rows.view, self.centre, self.unit)
+        X = _design(rows, self.centre, self.unit)
         return log_proba_from_logits(X @ self.head[:, :-1].T + self.head[:, -1])
 
 
@@ -71,7 +70,7 @@ class ComponentsAnswer:
     boosted: BoostedAnswer
     temperature: Temperature
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """Adapted and calibrated."""
         return self.temperature.apply(self.boosted.log_proba(_along(self.habits, self.rotation, rows)))
 
@@ -96,7 +95,7 @@ class QuietAnswers:
     temperature: Temperature = field(default_factory=Temperature)
 
     @classmethod
-    def learn(cls, views: Sequence[View], labels: Sequence[IntArray], habits: Habits) -> Self:
+    def learn(cls, views: Sequence[DomainData], labels: Sequence[IntArray], habits: Habits) -> Self:
         """Fit a head in each labelled domain; f_S is one that has not seen it."""
         centre, unit = habits.mean[habits.n_features :], habits.spread[habits.n_features :]
         n_classes = views[0].log_stable.shape[1]
@@ -114,7 +113,7 @@ class QuietAnswers:
 
     def played(
         self,
-        rows: Sequence[AnswerRows],
+        rows: Sequence[DomainData],
         labels: Sequence[IntArray],
         numbers: IntArray,
         habits: Habits,
@@ -130,29 +129,27 @@ class QuietAnswers:
         ]
         return replace(self, temperature=temperature), said
 
-    def answer(self, name: str, rows: AnswerRows, habits: Habits, settings: BoostSettings) -> Answer:
+    def answer(self, name: str, rows: DomainData, habits: Habits, settings: BoostSettings) -> Answer:
         """One of them, fitted to new rows."""
         if name == AVERAGED:
             return self.averaged()
         return replace(along_components(rows, habits, settings), temperature=self.temperature)
 
 
-def along_components(rows: AnswerRows, habits: Habits, settings: BoostSettings) -> ComponentsAnswer:
+def along_components(rows: DomainData, habits: Habits, settings: BoostSettings) -> ComponentsAnswer:
     """Adapt pooled along the leading principal components of these rows; not calibrated."""
-    Z = habits.standardised(rows.view)
-    _, _, directions = np.linalg.svd(Z - rows.view.weight @ Z, full_matrices=False)
+    Z = habits.standardised(rows)
+    _, _, directions = np.linalg.svd(Z - rows.weight @ Z, full_matrices=False)
     rotation = directions[:_N_DIRECTIONS].T
     columns = tuple(range(rotation.shape[1]))
     boosted = boost(PooledAnswer(), _along(habits, rotation, rows), settings, columns)
     return ComponentsAnswer(habits, rotation, boosted, Temperature())
 
 
-def _along(habits: Habits, rotation: FloatArray, rows: AnswerRows) -> AnswerRows:
+def _along(habits: Habits, rotation: FloatArray, rows: DomainData) -> DomainData:
     """The same rows, their unstable features being directions."""
-    return replace(
-        rows, view=replace(rows.view, unstable=habits.standardised(rows.view) @ rotation), given=None
-    )
+    return replace(rows, unstable=habits.standardised(rows) @ rotation, given=None)
 
 
-def _design(view: View, centre: FloatArray, unit: FloatArray) -> FloatArray:
+def _design(view: DomainData, centre: FloatArray, unit: FloatArray) -> FloatArray:
     return np.hstack([centred(view.log_stable), (view.unstable - centre) / unit])

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, softmax
 
 from sfboost.answers.candidates import Answer
-from sfboost.answers.rows import AnswerRows
 from sfboost.calibration import Temperature
+from sfboost.change import DomainData
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 
 # Standard deviations, before any label is seen, of the shift of a class and of the logarithm of the slope.
@@ -40,13 +40,13 @@ class RecalibratedAnswer:
     base: Any
     temperature: Temperature
 
-    def log_proba(self, rows: AnswerRows) -> FloatArray:
+    def log_proba(self, rows: DomainData) -> FloatArray:
         """What the other answer says, less or more sure, and with other class shares."""
         return self.temperature.apply(self.base.log_proba(rows))
 
 
 def put_right(
-    answers: Mapping[str, Answer], learned: Mapping[str, Answer], rows: AnswerRows, known: IntArray
+    answers: Mapping[str, Answer], learned: Mapping[str, Answer], rows: DomainData, known: IntArray
 ) -> tuple[dict[str, Answer], dict[str, float], bool]:
     """Answers after labels, how well each foretells them, and whether their rows look drawn at random.
 
@@ -55,7 +55,7 @@ def put_right(
     """
     labelled = np.flatnonzero(known >= 0)
     part, y = rows.take(labelled), known[labelled]
-    said = np.exp(np.hstack([rows.view.log_stable[:, 1:], rows.view.log_pooled[:, 1:]]))
+    said = np.exp(np.hstack([rows.log_stable[:, 1:], rows.log_pooled[:, 1:]]))
     random = drawn_at_random(said, labelled)
     made, fits = dict(answers), {}
     for name, answer in answers.items():

@@ -18,18 +18,21 @@ from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import METRIC_NAMES
 from sfboost.adaptation.settings import ANSWERS, Choices, resolve
-from sfboost.answers import AnswerRows, best_answer
+from sfboost.answers import best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.answers.play import USUAL_METRIC
 from sfboost.answers.recalibrating import right_by_labels
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import adapt_each
 from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
-from sfboost.boosting.parts import RowParts
 from sfboost.calibration import Temperature
+from sfboost.change import DomainData
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.persistence import Savable
+
+#: What a model reads of rows: calibrated log f_S of shape (n, K), X_S (None of a network), X_U or Φ_U.
+Parts = tuple[FloatArray, Any, Any]
 
 NO_EXPERIENCE = 'The answer is the safe one: answer="best" needs to know what is usual, and this model was '
 NO_NUMBERS = (
@@ -68,11 +71,12 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """Return calibrated log f_S of shape (n, K), and X_U (or Φ_U), as `sfboost.adapt` takes them."""
         raise NotImplementedError
 
-    def _read(self, X: Any) -> RowParts:
-        """`stable_and_unstable`, and what else was read of these rows on the way."""
-        return RowParts(*self.stable_and_unstable(X))
+    def _read(self, X: Any) -> Parts:
+        """`stable_and_unstable`, and X_S between them where there is one."""
+        log_stable, unstable = self.stable_and_unstable(X)
+        return log_stable, None, unstable
 
-    def _checked_parts(self, X: Any) -> RowParts:
+    def _checked_parts(self, X: Any) -> Parts:
         """What is read of rows to adapt to, or a sentence that says why that cannot be."""
         return self._read(X)
 
@@ -182,7 +186,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         uncertainty: bool,
     ) -> AdaptedClassifier:
         parts = self._checked_parts(X)
-        log_stable, unstable, stable = parts.log_stable, parts.unstable, np.exp(parts.log_stable)
+        log_stable, _, unstable = parts
+        stable = np.exp(log_stable)
         settings = self.settings if settings is None else settings
         choices = self._choices(settings)
         asked = {"y": y, "sample_weight": sample_weight, "uncertainty": uncertainty}
@@ -212,8 +217,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         answer: str,
         leak: float | None,
         settings: Settings | None,
-        rows_to_answer: Callable[[], tuple[AnswerRows | None, str | None]],
-    ) -> tuple[str, AnswerRows | None, str | None]:
+        rows_to_answer: Callable[[], tuple[DomainData | None, str | None]],
+    ) -> tuple[str, DomainData | None, str | None]:
         """What an answer that is asked for comes to; the rows that "best" looks at, or why it is another."""
         if answer not in ("best", *ANSWERS):
             raise ValueError(f"answer={answer!r} is not known: use one of {['best', *ANSWERS]}.")
@@ -258,9 +263,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """What answer="best" is where there are no rows for it."""
         return "safe"
 
-    def answer_rows(
-        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
-    ) -> AnswerRows | None:
+    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None if there is no pooled classifier.
 
         `parts` is what was read of these rows, if it is at hand.
@@ -268,8 +271,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return None
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: RowParts | None = None
-    ) -> tuple[AnswerRows | None, str | None]:
+        self, X: Any, sample_weight: Any, parts: Parts | None = None
+    ) -> tuple[DomainData | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
         if self.training_.experience is None:
             return None, NO_EXPERIENCE + _why_none(self)
@@ -289,7 +292,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _best(
         self,
-        rows: AnswerRows,
+        rows: DomainData,
         stable: FloatArray,
         unstable: Any,
         choices: Choices,
@@ -309,7 +312,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return self._choose(rows, adaptation, choices, known)
 
     def _choose(
-        self, rows: AnswerRows, adaptation: Adaptation, choices: Choices, known: Any = None
+        self, rows: DomainData, adaptation: Adaptation, choices: Choices, known: Any = None
     ) -> AdaptedClassifier:
         """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
         experience = self.training_.experience

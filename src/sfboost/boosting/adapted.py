@@ -15,11 +15,11 @@ from sfboost.adaptation import Adaptation, Explanation
 from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.uncertainty import Uncertainty
-from sfboost.answers import AnswerRows, BestAnswer
+from sfboost.answers import BestAnswer
 from sfboost.answers.explaining import explain_best
 from sfboost.boosting.stable_learner import stable_terms
 from sfboost.calibration import Temperature
-from sfboost.change import Change
+from sfboost.change import Change, DomainData
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import BoolArray, FloatArray
@@ -100,7 +100,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
             return log_proba if scaling is None else scaling.apply(log_proba)
         return self.best.log_proba(self._rows(X))
 
-    def _rows(self, X: Any) -> AnswerRows:
+    def _rows(self, X: Any) -> DomainData:
         rows = self.model.answer_rows(X)
         if rows is None:
             # What is wrong with them others can say better.

@@ -136,7 +136,7 @@ def _by_answer(
     if pooled is not None:
         answers["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64), labels
     else:
-        answers["pooled"] = np.exp(adapted.model.answer_rows(X).view.log_pooled), labels
+        answers["pooled"] = np.exp(adapted.model.answer_rows(X).log_pooled), labels
     if (why := adapted.model._unforeseeable()) is not None:
         return {name: Performance({}, {}, {}, 0.0, level, why) for name in answers}
     verdict, weights = best.change.verdict, best.choice.weights

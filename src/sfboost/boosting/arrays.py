@@ -11,14 +11,14 @@ import numpy.typing as npt
 from sfboost.adaptation import Training
 from sfboost.adaptation.checks import check_unstable, check_weight
 from sfboost.adaptation.settings import Choices, resolve
-from sfboost.answers import AnswerRows, Experience
+from sfboost.answers import Experience
 from sfboost.boosting.diagnosing import know_training, training_rows
 from sfboost.boosting.domains import stable_evidence
 from sfboost.boosting.evaluation import default_classifier
 from sfboost.boosting.playing import Asker
 from sfboost.calibration import Temperature
-from sfboost.change import Change, View, change_in
-from sfboost.change.view import centred
+from sfboost.change import Change, DomainData, change_in
+from sfboost.change.domain_data import centred
 from sfboost.diagnostics import Recalibration, training_leaks
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
 from sfboost.heads import fit_with_weight
@@ -105,7 +105,7 @@ def experience_of(
         pooled = fit_with_weight(default_classifier(U), both[rest], labels[rest], weight[rest])
         ask = Asker(pooled, features[mine], classes, Temperature())
         part = weight[mine] / weight[mine].sum()
-        played.append(AnswerRows(View(log_stable[mine], U[mine], ask(U[mine]), features[mine], part), ask))
+        played.append(DomainData(log_stable[mine], U[mine], ask(U[mine]), features[mine], part, ask=ask))
     experience = Experience.learn(
         played,
         [labels[mine] for _, mine in places],
@@ -117,11 +117,11 @@ def experience_of(
     return replace(experience, pooled=fit_with_weight(default_classifier(U), both, labels, weight))
 
 
-def rows_of(experience: Experience, log_stable: FloatArray, U: FloatArray, weight: FloatArray) -> AnswerRows:
+def rows_of(experience: Experience, log_stable: FloatArray, U: FloatArray, weight: FloatArray) -> DomainData:
     """Rows of a new domain as the candidates see them, where f_S and U are all there is."""
     features = centred(log_stable)
     ask = Asker(experience.pooled, features, np.arange(log_stable.shape[1]), Temperature())
-    return AnswerRows(View(log_stable, U, ask(U), features, weight / weight.sum()), ask)
+    return DomainData(log_stable, U, ask(U), features, weight / weight.sum(), ask=ask)
 
 
 def change_test(
@@ -152,4 +152,4 @@ def change_test(
     U = np.asarray(check_unstable(X_unstable, n_rows=len(stable)), dtype=np.float64)
     weight = check_weight(sample_weight, len(stable))
     rows = rows_of(experience, floored_log(stable), U, weight)
-    return change_in(experience.reference, rows.view)
+    return change_in(experience.reference, rows)

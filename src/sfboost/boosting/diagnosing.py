@@ -155,8 +155,8 @@ def meanings_here(
     rows = None if experience is None else model.answer_rows(X)
     if rows is None:
         return ()
-    change = change_in(experience.reference, rows.view, level=level) if change is None else change
-    return feature_meanings(experience.reference, rows.view, change)
+    change = change_in(experience.reference, rows, level=level) if change is None else change
+    return feature_meanings(experience.reference, rows, change)
 
 
 def alarm_of(training: Training, new: NewRows) -> str | None:

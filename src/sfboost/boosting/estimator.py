@@ -25,8 +25,7 @@ from sklearn.utils.validation import (
 from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.adaptation.settings import Choices, Settings
-from sfboost.answers import AnswerRows
-from sfboost.boosting.adaptable import AdaptableClassifier
+from sfboost.boosting.adaptable import AdaptableClassifier, Parts
 from sfboost.boosting.columns import (
     Columns,
     choose_columns,
@@ -53,7 +52,7 @@ from sfboost.boosting.diagnosing import (
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
-from sfboost.boosting.parts import RowParts, require_unstable
+from sfboost.boosting.parts import require_unstable
 from sfboost.boosting.playing import PooledClassifier, learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
@@ -66,6 +65,7 @@ from sfboost.boosting.scored_domains import DomainEvaluation
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.stable_learner import StableLearner
 from sfboost.calibration import Temperature, fit_temperature
+from sfboost.change import DomainData
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.diagnostics.performance import PredictionSets
 from sfboost.diagnostics.rows import check_domain, domain_numbers, rows_by_domain
@@ -361,8 +361,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         return facing
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: RowParts | None = None
-    ) -> tuple[AnswerRows | None, str | None]:
+        self, X: Any, sample_weight: Any, parts: Parts | None = None
+    ) -> tuple[DomainData | None, str | None]:
         if (played := self.components_) is not None:
             return None, played.reason if played.helps else None  # else it is what is doubted
         return super()._rows_to_answer(X, sample_weight, parts)
@@ -377,9 +377,7 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     # -- what new rows are to the model -------------------------------------------------------------
 
-    def answer_rows(
-        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
-    ) -> AnswerRows | None:
+    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None if that model has no pooled classifier."""
         X = self._check_input(X, reset=False)
         if self.pooled_ is None:
@@ -443,19 +441,19 @@ class StableFeatureBoosting(AdaptableClassifier):
 
     def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
         """Return calibrated log f_S of shape (n, K), and the unstable columns: what `sfboost.adapt` takes."""
-        parts = self._read(X)
-        return parts.log_stable, parts.unstable
+        log_stable, _, unstable = self._read(X)
+        return log_stable, unstable
 
-    def _read(self, X: Any) -> RowParts:
+    def _read(self, X: Any) -> Parts:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         tell_filled(self, X)
         return self._parts(X)
 
-    def _parts(self, X: Any) -> RowParts:
+    def _parts(self, X: Any) -> Parts:
         """What is read of rows that are checked."""
         stable_X = self.stable_columns_.take(X)
-        return RowParts(self._calibrated(stable_X), self.unstable_columns_.take(X), stable_X)
+        return self._calibrated(stable_X), stable_X, self.unstable_columns_.take(X)
 
     @property
     def domains_(self) -> tuple[DomainSummary, ...]:
@@ -472,14 +470,14 @@ class StableFeatureBoosting(AdaptableClassifier):
         check_is_fitted(self)
         tell_filled(self, X)
 
-    def _checked_parts(self, X: Any) -> RowParts:
+    def _checked_parts(self, X: Any) -> Parts:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         require_unstable(self)
         tell_filled(self, X)
         stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
         require_numbers(self, stable_X, unstable_X)
-        return RowParts(self._calibrated(stable_X), unstable_X, stable_X)
+        return self._calibrated(stable_X), stable_X, unstable_X
 
     # -- what the training domains say --------------------------------------------------------------
 

@@ -276,7 +276,7 @@ def pooled_proba(fitted: StableFeatureBoosting, X: Any) -> FloatArray:
             "The model has no classifier of all features: its columns are not finite numbers, or it was "
             "fitted with play=False. Fit it again."
         )
-    return np.exp(rows.view.log_pooled)
+    return np.exp(rows.log_pooled)
 
 
 def default_classifier(X: Any) -> Pipeline:

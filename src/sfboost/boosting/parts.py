@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,25 +11,6 @@ from sfboost.marginal.probabilities import FloatArray
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
-
-
-@dataclass(frozen=True, eq=False)
-class RowParts:
-    """What a model has read of rows.
-
-    Attributes
-    ----------
-    log_stable : array of shape (n, K)
-        Calibrated log f_S.
-    unstable : array, sparse matrix or frame
-        X_U (or Φ_U), as a head reads it.
-    stable : array, sparse matrix or frame, or None
-        X_S, as f_S reads it; None of a network.
-    """
-
-    log_stable: FloatArray
-    unstable: Any
-    stable: Any = None
 
 
 def as_fitted(model: StableFeatureBoosting, table: Any) -> Any:
@@ -46,12 +26,12 @@ def both_parts(model: StableFeatureBoosting, X: Any) -> tuple[FloatArray, FloatA
         log_stable, learned = model.stable_and_unstable(X)
         return np.exp(log_stable), np.asarray(learned, dtype=np.float64)
     # What is filled in is not told here: that would be once for every block of a long table.
-    parts = model._parts(model._check_input(as_fitted(model, X), reset=False))
-    unstable = np.asarray(parts.unstable, dtype=np.float64)
+    log_stable, _, unstable_X = model._parts(model._check_input(as_fitted(model, X), reset=False))
+    unstable = np.asarray(unstable_X, dtype=np.float64)
     # What was encoded is finite.
     if model.unstable_columns_.encoder is None and not np.isfinite(unstable.sum()):
         require_finite_numbers(unstable, model.unstable_columns_.names, "unstable", "impute it first.")
-    return np.exp(parts.log_stable), unstable
+    return np.exp(log_stable), unstable
 
 
 def is_summable(model: StableFeatureBoosting) -> bool:

@@ -21,14 +21,13 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.checks import LARGEST
 from sfboost.adaptation.settings import Choices
-from sfboost.answers import AnswerRows, Experience
+from sfboost.answers import Experience
 from sfboost.answers.choosing import FIRST_DOUBT
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
-from sfboost.boosting.parts import RowParts
 from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.change import Reference, View, change_in
+from sfboost.change import DomainData, Reference, change_in
 from sfboost.diagnostics.rows import domain_numbers, rows_by_domain
 from sfboost.encoding import is_frame
 from sfboost.heads import fit_with_weight
@@ -289,15 +288,13 @@ def learn_answers(
     )
     S, U = parts
     rows = [
-        AnswerRows(
-            View(
-                one.log_stable,
-                U[one.rows],
-                temperature.apply(one.log_pooled),
-                S[one.rows],
-                row_weight[one.rows] / row_weight[one.rows].sum(),
-            ),
-            Asker(one.pooled, S[one.rows], model.classes_, temperature),
+        DomainData(
+            one.log_stable,
+            U[one.rows],
+            temperature.apply(one.log_pooled),
+            S[one.rows],
+            row_weight[one.rows] / row_weight[one.rows].sum(),
+            ask=Asker(one.pooled, S[one.rows], model.classes_, temperature),
         )
         for one in made
     ]
@@ -328,24 +325,25 @@ def _may_have_changed(
     rows = new_rows_of(pooled, model, X, model._parts(X), np.ones(X.shape[0]))
     if rows is None:
         return False
-    return change_in(reference, rows.view).p_value < FIRST_DOUBT
+    return change_in(reference, rows).p_value < FIRST_DOUBT
 
 
 def new_rows_of(
     pooled: PooledClassifier,
     model: StableFeatureBoosting,
     X: Any,
-    parts: RowParts,
+    parts: tuple[FloatArray, Any, Any],
     sample_weight: FloatArray,
-) -> AnswerRows | None:
+) -> DomainData | None:
     """Rows of a new domain as the answers want them; None if they are not numbers."""
-    both = _also_numbers(pooled.columns, X, model, (parts.stable, parts.unstable))
+    log_stable, stable_X, unstable_X = parts
+    both = _also_numbers(pooled.columns, X, model, (stable_X, unstable_X))
     if both is None:
         return None
     S, U = both
     ask = pooled.beside(S)
-    view = View(parts.log_stable, U, ask(U), S, sample_weight / sample_weight.sum())
-    return AnswerRows(view, ask, given=parts.unstable)
+    weight = sample_weight / sample_weight.sum()
+    return DomainData(log_stable, U, ask(U), S, weight, ask=ask, given=unstable_X)
 
 
 def feature_groups(columns: Columns) -> tuple[tuple[str, ...], list[int]]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfboost.change.domain_data import DomainData
 from sfboost.change.moments import measure_moments
 from sfboost.change.prediction import UNKNOWN
 from sfboost.change.reference import Reference
 from sfboost.change.result import Change, FeatureChange, Verdict
 from sfboost.change.testing import LEAST_POWER
-from sfboost.change.view import View
 from sfboost.diagnostics.result import p_in_words
 from sfboost.marginal.probabilities import FloatArray
 
@@ -54,7 +54,7 @@ class FeatureMeaning:
         return f"{self.name}: {self.verdict} ({left}{p_in_words(self.p_value)})"
 
 
-def feature_meanings(reference: Reference, view: View, change: Change) -> tuple[FeatureMeaning, ...]:
+def feature_meanings(reference: Reference, view: DomainData, change: Change) -> tuple[FeatureMeaning, ...]:
     """The features in order of importance; `change` is what the test says of the same rows.
 
     A feature that the change is not put down to is "unchanged" only if a loss of its meaning would have

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.change.view import View
+from sfboost.change.domain_data import DomainData
 from sfboost.marginal.probabilities import FloatArray
 
 # Share of the mean diagonal of XᵀX that is added to it: features may repeat each other, U and X_S more so.
@@ -36,7 +36,7 @@ class MeaningCoordinates:
         Ridge regression of U on those features, intercept last.
     says : array of shape (d, K)
         What a step of each unstable feature, in its own unit, adds to what the pooled classifier says of each
-        class: the linear part of `View.evidence`.
+        class: the linear part of `DomainData.evidence`.
     """
 
     centre: FloatArray
@@ -81,7 +81,7 @@ class MeaningCoordinates:
             says / units.unit[:, None],
         )
 
-    def standardised(self, view: View) -> FloatArray:
+    def standardised(self, view: DomainData) -> FloatArray:
         """U in the units of training."""
         return (view.unstable - self.centre) / self.unit
 
@@ -93,7 +93,7 @@ class MeaningCoordinates:
         """
         return np.asarray(U @ (self.unit[:, None] * self.says))
 
-    def design(self, view: View) -> FloatArray:
+    def design(self, view: DomainData) -> FloatArray:
         """The features that predict U, in the units of training, and a column of ones."""
         return design_matrix(view.features, self.mean, self.spread)
 
@@ -107,11 +107,11 @@ class CommonUnits(NamedTuple):
     spread: FloatArray
 
     @classmethod
-    def of(cls, view: View) -> Self:
+    def of(cls, view: DomainData) -> Self:
         """Of all rows."""
         return cls(*mean_and_spread(view.unstable, view.weight), *mean_and_spread(view.features, view.weight))
 
-    def evidence(self, view: View) -> FloatArray:
+    def evidence(self, view: DomainData) -> FloatArray:
         """How the evidence follows each unstable feature, X_S held fixed: ridge coefficients, (d, K)."""
         U, X = (view.unstable - self.centre) / self.unit, (view.features - self.mean) / self.spread
         together = np.column_stack([U, X, np.ones(len(U))])
@@ -145,7 +145,7 @@ class MeaningSums:
     products: FloatArray
 
     @classmethod
-    def of(cls, view: View, y: npt.NDArray[np.intp], units: CommonUnits, share: float) -> Self:
+    def of(cls, view: DomainData, y: npt.NDArray[np.intp], units: CommonUnits, share: float) -> Self:
         """Of one domain that has this share of all rows; labels are positions among the classes."""
         weight = share * view.weight
         U = (view.unstable - units.centre) / units.unit

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.change.coordinates import MeaningCoordinates
+from sfboost.change.domain_data import DomainData
 from sfboost.change.prediction import UNKNOWN
-from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
 # The evidence of features that are all constant in a domain has a spread of this many of its training units.
@@ -54,7 +54,7 @@ class Moments:
 
 
 def measure_moments(
-    coordinates: MeaningCoordinates, view: View, weights: Iterable[FloatArray]
+    coordinates: MeaningCoordinates, view: DomainData, weights: Iterable[FloatArray]
 ) -> list[Moments]:
     """Measure a domain with each of these row weights."""
     F, pooled = np.exp(view.log_stable), np.exp(view.log_pooled)
@@ -98,7 +98,7 @@ def _measure(
     )
 
 
-def measure_elsewhere(coordinates: MeaningCoordinates, view: View) -> FloatArray:
+def measure_elsewhere(coordinates: MeaningCoordinates, view: DomainData) -> FloatArray:
     """What each feature says of the classes that it did not say in training; nothing if there are two.
 
     The length of its blind class means across their direction in training, less what chance leads to expect.

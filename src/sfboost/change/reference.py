@@ -14,9 +14,9 @@ import numpy.typing as npt
 from sfboost.adaptation.scores import Yardstick
 from sfboost.change.class_shares import back_to_training
 from sfboost.change.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
+from sfboost.change.domain_data import DomainData
 from sfboost.change.moments import Moments, measure_elsewhere, measure_moments
 from sfboost.change.prediction import Expected, Sides
-from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
 # A meaning near zero in all own domains may be a little different by chance: in training units.
@@ -97,14 +97,15 @@ class Reference:
     @classmethod
     def learn(
         cls,
-        views: Sequence[View],
+        views: Sequence[DomainData],
         labels: Sequence[npt.NDArray[np.intp]],
         domains: Sequence[Any],
         names: Sequence[str] | None = None,
         groups: Sequence[int] | None = None,
     ) -> Self:
         """Learn from labelled domains, each viewed by predictors that were trained on the others."""
-        everything, y, sizes = View.joined(views), np.concatenate(labels), [len(part) for part in labels]
+        everything, y = DomainData.joined(views), np.concatenate(labels)
+        sizes = [len(part) for part in labels]
         n_classes, d = everything.log_stable.shape[1], everything.unstable.shape[1]
         prior = np.bincount(y, everything.weight, n_classes)
         prior = np.maximum(prior, 1e-6) / np.maximum(prior, 1e-6).sum()
@@ -148,13 +149,15 @@ class Reference:
         }
 
 
-def _brier(view: View, y: npt.NDArray[np.intp]) -> float:
+def _brier(view: DomainData, y: npt.NDArray[np.intp]) -> float:
     """Of f_S, on labelled rows."""
     label = view.weight[:, None] * np.eye(view.log_stable.shape[1])[y]
     return Yardstick("brier").loss(np.exp(view.log_stable), label)
 
 
-def measure_domain(name: Any, coordinates: MeaningCoordinates, view: View, prior: FloatArray) -> BlindDomain:
+def measure_domain(
+    name: Any, coordinates: MeaningCoordinates, view: DomainData, prior: FloatArray
+) -> BlindDomain:
     """Both kinds of moments of one domain."""
     weight = back_to_training(np.exp(view.log_stable), prior, view.weight)
     posterior, likelihood = measure_moments(coordinates, view, (view.weight, weight))

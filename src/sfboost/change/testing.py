@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import stdtr
 
 from sfboost.change.attribution import LEFT, attribute, fit_by_feature
+from sfboost.change.domain_data import DomainData
 from sfboost.change.prediction import Prediction, combine
 from sfboost.change.reference import BlindDomain, Reference, measure_domain
 from sfboost.change.result import Change, FeatureChange, Verdict
-from sfboost.change.view import View
 from sfboost.marginal.probabilities import FloatArray
 
 # Whatever a feature of no meaning comes to say is much: the least meaning that this is compared with.
@@ -69,7 +69,9 @@ class Comparison:
         return combine(np.stack(parts, axis=-1))
 
 
-def change_in(reference: Reference, view: View, *, level: float = 0.05, everywhere: bool = False) -> Change:
+def change_in(
+    reference: Reference, view: DomainData, *, level: float = 0.05, everywhere: bool = False
+) -> Change:
     """Compare a new domain with the own ones.
 
     Labels would show whether a feature still means what it meant. Without them its meaning is measured
@@ -135,7 +137,7 @@ def too_few(n_rows: int, prior: FloatArray) -> bool:
     return n_rows < _FEWEST_ROWS * len(prior) or others < _FEWEST_OTHERS * (len(prior) - 1)
 
 
-def still_says(reference: Reference, view: View, share: float) -> float:
+def still_says(reference: Reference, view: DomainData, share: float) -> float:
     """Probability that what is left of U says so little, or less, by chance.
 
     `view` are rows without some features that had this share in the evidence. If the others say less than

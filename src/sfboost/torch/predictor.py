@@ -19,16 +19,15 @@ from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt
 from sfboost.adaptation.settings import Choices
-from sfboost.answers import AnswerRows
-from sfboost.boosting.adaptable import AdaptableClassifier
+from sfboost.boosting.adaptable import AdaptableClassifier, Parts
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.arrays import experience_of, rows_of
 from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import know_training, meanings_here, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.boosting.estimator import StableFeatureBoosting
-from sfboost.boosting.parts import RowParts
 from sfboost.calibration import Temperature
+from sfboost.change import DomainData
 from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows, diagnose, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.leakage.stress import Adapter, StressTable, stress_domains, stress_test, unstable_guess
@@ -145,16 +144,13 @@ class FittedPredictor(AdaptableClassifier):
             return "posthoc"
         return best_correction(table)
 
-    def answer_rows(
-        self, X: Any, sample_weight: Any = None, parts: RowParts | None = None
-    ) -> AnswerRows | None:
+    def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None where none has played."""
         experience = self.training_.experience
         if experience is None:
             return None
-        parts = self._read(X) if parts is None else parts
-        weight = check_weight(sample_weight, len(parts.unstable))
-        return rows_of(experience, parts.log_stable, parts.unstable, weight)
+        log_stable, _, unstable = self._read(X) if parts is None else parts
+        return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
 
     # -- a frozen network of which nothing is stable -------------------------------------------------
 
@@ -175,8 +171,8 @@ class FittedPredictor(AdaptableClassifier):
         return facing
 
     def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: RowParts | None = None
-    ) -> tuple[AnswerRows | None, str | None]:
+        self, X: Any, sample_weight: Any, parts: Parts | None = None
+    ) -> tuple[DomainData | None, str | None]:
         if self.embedded_ is not None:
             return self.embedded_._rows_to_answer(None, None)
         return super()._rows_to_answer(X, sample_weight, parts)

@@ -1,20 +1,21 @@
-"""The rows of one domain as every answer sees them: log f_S, U, log pooled."""
+"""The rows of one domain as the change test and every answer read them: log f_S, U, log pooled."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from sfboost.marginal import as_probability_matrix, floored_log
-from sfboost.marginal.probabilities import FloatArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """Stable and unstable parts of the rows of one domain.
+class DomainData:
+    """Stable and unstable parts of the rows of one domain, without labels.
 
     Attributes
     ----------
@@ -30,6 +31,14 @@ class View:
         Row weights that sum to one.
     log_neutral : array of shape (n, K), optional
         What the pooled classifier says where X_U is what it is on average; log f_S if it is not known.
+    ask : callable, optional
+        Log-probabilities of the pooled classifier for these rows (or those at given positions) with another U
+        in place of theirs; None where that cannot be asked (probabilities came as arrays, or a pipeline reads
+        text).
+    positions : integer array, optional
+        Which of the rows that `ask` knows these are; None is all.
+    given : array, sparse matrix or frame, optional
+        X_U as a head reads it that the user brought along, if that is not `unstable`.
     """
 
     log_stable: FloatArray
@@ -38,6 +47,9 @@ class View:
     features: FloatArray
     weight: FloatArray
     log_neutral: FloatArray | None = None
+    ask: Callable[[FloatArray, IntArray | None], FloatArray] | None = None
+    positions: IntArray | None = None
+    given: Any = None
 
     @classmethod
     def of(
@@ -52,7 +64,7 @@ class View:
 
         Examples
         --------
-        >>> View.of([0.2, 0.7], [[1.0], [2.0]], [0.1, 0.9]).log_stable.shape
+        >>> DomainData.of([0.2, 0.7], [[1.0], [2.0]], [0.1, 0.9]).log_stable.shape
         (2, 2)
         """
         stable = floored_log(as_probability_matrix(stable_proba))
@@ -73,16 +85,16 @@ class View:
         return cls(stable, unstable, pooled, features, weight / weight.sum())
 
     @classmethod
-    def joined(cls, views: Sequence[View]) -> Self:
+    def joined(cls, domains: Sequence[DomainData]) -> Self:
         """All rows of several domains, each domain with its own share of the weight."""
         log_stable, unstable, log_pooled, features = (
-            np.concatenate([getattr(view, name) for view in views])
+            np.concatenate([getattr(data, name) for data in domains])
             for name in ("log_stable", "unstable", "log_pooled", "features")
         )
-        shares = shares_of_rows(views)
-        weight = np.concatenate([share * view.weight for share, view in zip(shares, views, strict=True)])
-        neutral = [view.log_neutral for view in views if view.log_neutral is not None]
-        log_neutral = np.concatenate(neutral) if len(neutral) == len(views) else None
+        shares = shares_of_rows(domains)
+        weight = np.concatenate([share * data.weight for share, data in zip(shares, domains, strict=True)])
+        neutral = [data.log_neutral for data in domains if data.log_neutral is not None]
+        log_neutral = np.concatenate(neutral) if len(neutral) == len(domains) else None
         return cls(log_stable, unstable, log_pooled, features, weight, log_neutral)
 
     @property
@@ -96,16 +108,53 @@ class View:
         """
         return centred(self.log_pooled - (self.log_stable if self.log_neutral is None else self.log_neutral))
 
+    @property
+    def as_given(self) -> Any:
+        """X_U as a head reads it."""
+        return self.unstable if self.given is None else self.given
 
-def shares_of_rows(views: Sequence[View]) -> FloatArray:
+    def take(self, positions: IntArray) -> Self:
+        """Some of the rows."""
+        weight = self.weight[positions]
+        before = np.arange(len(self.weight)) if self.positions is None else self.positions
+        given = self.given
+        if given is not None:  # scikit-learn takes longer to look at an array than to take rows of it
+            plain = isinstance(given, np.ndarray)
+            given = given[positions] if plain else _safe_indexing(given, positions)
+        return replace(
+            self,
+            log_stable=self.log_stable[positions],
+            unstable=self.unstable[positions],
+            log_pooled=self.log_pooled[positions],
+            features=self.features[positions],
+            weight=weight / weight.sum(),
+            log_neutral=None if self.log_neutral is None else self.log_neutral[positions],
+            positions=before[positions],
+            given=given,
+        )
+
+    def beside(self, neutral: FloatArray | None) -> Self:
+        """The same rows, their evidence measured by what pooled says of this U; see `evidence`."""
+        if self.ask is None or neutral is None:
+            return self
+        return replace(self, log_neutral=self.ask(np.tile(neutral, (len(self.weight), 1)), self.positions))
+
+    def with_unstable(self, unstable: FloatArray) -> Self:
+        """The same rows with another U."""
+        if self.ask is None:
+            raise ValueError("The pooled classifier cannot be asked about other values of these features.")
+        return replace(self, unstable=unstable, log_pooled=self.ask(unstable, self.positions), given=None)
+
+
+def shares_of_rows(domains: Sequence[DomainData]) -> FloatArray:
     """How many of all rows each domain has; they sum to one."""
-    sizes = np.array([len(view.weight) for view in views], dtype=np.float64)
+    sizes = np.array([len(data.weight) for data in domains], dtype=np.float64)
     return sizes / sizes.sum()
 
 
-def average_unstable(views: Sequence[View]) -> FloatArray:
+def average_unstable(domains: Sequence[DomainData]) -> FloatArray:
     """U of all domains on average, each row with the weight that it has in its domain."""
-    return np.asarray(shares_of_rows(views) @ np.array([view.weight @ view.unstable for view in views]))
+    return np.asarray(shares_of_rows(domains) @ np.array([data.weight @ data.unstable for data in domains]))
 
 
 def centred(log_proba: FloatArray) -> FloatArray:
