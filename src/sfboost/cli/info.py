@@ -48,6 +48,8 @@ def info(
     except (SavedModelError, ImportError) as error:
         # What wrote it is worth knowing, all the more where it cannot be loaded.
         voice.note(str(error))
+    except Exception as error:  # it loads, and holds what no model does
+        voice.note(f"{model} is damaged or forged: what is in it cannot be told ({error!r}).")
     voice.result(found, *(f"{key}: {_words(value)}" for key, value in found.items()))
 
 

@@ -1,41 +1,77 @@
-"""scikit-learn estimators outside our own list: through skops, with an explicit list of trusted types.
+"""scikit-learn estimators outside our own list: through skops, of a closed list of types.
 
-skops makes an object only of types that it trusts by default (scikit-learn's public estimators, numpy's
-numbers), that stand in `TRUSTED`, or that the caller names. Trees are in neither list: their node indices are
-followed by compiled code that does not check them, so that a forged tree can crash the process.
+A part is a zip whose `schema.json` describes each object by an entry: its class, what loads it (a node of
+skops), and what is in it. Before skops makes anything, every entry is looked at here; after it, the nodes of
+boosted trees are, because compiled code follows them without looking. Those of other trees are not looked at:
+they need the caller's word (`trusted`), and so does any other type.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
-from sklearn.base import BaseEstimator
+import numpy as np
 
-from sfboost.persistence.archive import read_stored
-from sfboost.persistence.arrays import check_header
-from sfboost.persistence.errors import SavedModelError
-from sfboost.persistence.objects import check_state
-from sfboost.persistence.trees import check_keys, parse
+from sfboost.persistence.archive import SavedModelError, check_header, check_keys, from_json, read_stored
 
-#: Types that skops does not trust by itself: private parts of public estimators, in plain Python, that only
-#: hold what those were given. Names that this scikit-learn does not have do no harm.
-TRUSTED = (
-    "numpy.dtype",
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.calibration._TemperatureScaling",
-    "sklearn.compose._column_transformer.make_column_selector",
-    "sklearn.metrics._scorer._PassthroughScorer",
-    "sklearn.model_selection._split.GroupKFold",
-    "sklearn.model_selection._split.KFold",
-    "sklearn.model_selection._split.LeaveOneGroupOut",
-    "sklearn.model_selection._split.StratifiedGroupKFold",
-    "sklearn.model_selection._split.StratifiedKFold",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-    "sklearn.utils._bunch.Bunch",
+#: By module: the estimators that a part may hold, and what they keep.
+ESTIMATORS = {
+    "numpy": "dtype",
+    "sklearn._loss.link": "HalfLogitLink IdentityLink Interval LogLink LogitLink MultinomialLogit",
+    "sklearn._loss.loss": "HalfBinomialLoss HalfMultinomialLoss",
+    "sklearn.calibration": """CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration
+        _TemperatureScaling""",
+    "sklearn.compose._column_transformer": "ColumnTransformer make_column_selector",
+    "sklearn.decomposition._pca": "PCA",
+    "sklearn.discriminant_analysis": "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis",
+    "sklearn.dummy": "DummyClassifier",
+    "sklearn.ensemble._forest": "ExtraTreesClassifier RandomForestClassifier",
+    "sklearn.ensemble._gb": "GradientBoostingClassifier",
+    "sklearn.ensemble._hist_gradient_boosting.binning": "_BinMapper",
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting": "HistGradientBoostingClassifier",
+    "sklearn.ensemble._hist_gradient_boosting.predictor": "TreePredictor",
+    "sklearn.ensemble._voting": "VotingClassifier",
+    "sklearn.frozen._frozen": "FrozenEstimator",
+    "sklearn.impute._base": "MissingIndicator SimpleImputer",
+    "sklearn.isotonic": "IsotonicRegression",
+    "sklearn.linear_model._logistic": "LogisticRegression LogisticRegressionCV",
+    "sklearn.linear_model._ridge": "RidgeClassifier RidgeClassifierCV",
+    "sklearn.linear_model._stochastic_gradient": "SGDClassifier",
+    "sklearn.metrics._scorer": "_PassthroughScorer",
+    "sklearn.model_selection._search": "GridSearchCV",
+    "sklearn.model_selection._split": """GroupKFold KFold LeaveOneGroupOut StratifiedGroupKFold
+        StratifiedKFold""",
+    "sklearn.naive_bayes": "BernoulliNB ComplementNB GaussianNB MultinomialNB",
+    "sklearn.neural_network._multilayer_perceptron": "MLPClassifier",
+    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
+    "sklearn.pipeline": "FeatureUnion Pipeline",
+    "sklearn.preprocessing._data": """MaxAbsScaler MinMaxScaler Normalizer
+        PowerTransformer QuantileTransformer RobustScaler StandardScaler""",
+    "sklearn.preprocessing._discretization": "KBinsDiscretizer",
+    "sklearn.preprocessing._encoders": "OneHotEncoder OrdinalEncoder",
+    "sklearn.preprocessing._function_transformer": "FunctionTransformer",
+    "sklearn.preprocessing._label": "LabelBinarizer LabelEncoder",
+    "sklearn.preprocessing._polynomial": "PolynomialFeatures SplineTransformer",
+    "sklearn.preprocessing._target_encoder": "TargetEncoder",
+    "sklearn.svm._classes": "LinearSVC",
+    "sklearn.tree._classes": """DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier
+        ExtraTreeRegressor""",
+    "sklearn.utils._bunch": "Bunch",
+}
+#: Their full names. Names that this scikit-learn does not have do no harm.
+ALLOWED = frozenset(f"{module}.{name}" for module, names in ESTIMATORS.items() for name in names.split())
+_TREE = "sklearn.tree._tree.Tree"
+# What loads an entry. skops has more: nodes that call methods, operators and constructors.
+_LOADERS = frozenset(
+    f"{kind}Node"
+    for kind in (
+        *("DType", "Dict", "Function", "Json", "List", "Loss", "MaskedArray", "NdArray", "Object"),
+        *("RandomGenerator", "RandomState", "Set", "Slice", "Tree", "Tuple", "Type"),
+    )
 )
 
 # 0.15 closed the last known hole: a bit generator's name could be that of any function of numpy.random.
@@ -43,10 +79,8 @@ _OLDEST = (0, 15)
 # skops keeps its older readers for older files. Ours never had them, so a file must not ask for them.
 _OLDEST_PROTOCOL = 2
 _MEMBER = re.compile(r"schema\.json|[0-9a-f-]+\.(npy|npz|bin)")
-_TREES = {
-    "sklearn.tree._tree.Tree": "trees, forests and GradientBoosting",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": "HistGradientBoosting",
-}
+# Identities are addresses. Larger numbers could all share one hash, and n such keys take n² steps.
+_LARGEST_IDENTITY = 2**61 - 2
 
 
 def type_names(types: Iterable[Any]) -> tuple[str, ...]:
@@ -76,18 +110,19 @@ def dump_foreign(value: Any, trusted: Collection[str], where: str) -> bytes:
 
 
 def load_foreign(data: bytes, trusted: Collection[str]) -> Any:
-    """The estimator of skops bytes, made only if every type in it is trusted."""
+    """The estimator of skops bytes, made only if every type in it is allowed."""
     _check(data, trusted)
-    value = _skops().loads(data, trusted=[*TRUSTED, *trusted])
-    if isinstance(value, BaseEstimator):
-        for name, parameter in value.get_params(deep=True).items():
-            check_state(type(value), {name.rpartition("__")[2]: parameter})
+    value = _skops().loads(data, trusted=[*ALLOWED, *trusted])
+    _check_boosted_trees(value)
     return value
+
+
+# -- before anything is made -----------------------------------------------------------------------------
 
 
 def _check(data: bytes, trusted: Collection[str]) -> None:
     members = read_stored(data, _MEMBER)
-    skops_io, schema = _skops(), parse(members["schema.json"], "scikit-learn part")
+    schema = from_json(members["schema.json"], "scikit-learn part")
     if type(schema["protocol"]) is not int or schema["protocol"] < _OLDEST_PROTOCOL:
         raise SavedModelError("a scikit-learn part is in an old format of skops")
     for name, content in members.items():
@@ -96,23 +131,16 @@ def _check(data: bytes, trusted: Collection[str]) -> None:
         if name.endswith(".npz"):
             raise SavedModelError("a scikit-learn part holds a sparse matrix, which is stored compressed")
     entries = list(_entries(schema))
+    for entry in entries:
+        _check_entry(entry)
     _check_reads(entries, {name: len(content) for name, content in members.items()})
-    _check_keys(entries)
-    missing = sorted(set(skops_io.get_untrusted_types(data=data)) - {*TRUSTED, *trusted})
-    if missing:
-        trees = [_TREES[name] for name in missing if name in _TREES]
-        why = (
-            f" The node indices of {' and '.join(trees)} are followed without a check, so that a forged "
-            "model can crash the process."
-        )
-        raise SavedModelError(
-            f"it needs types that are not trusted by default.{why if trees else ''} If you know where the "
-            f"model comes from, pass trusted={missing} to save and to load"
-        )
+    _check_identities(schema, {name: hashlib.sha256(content).digest() for name, content in members.items()})
+    objects = {f"{e['__module__']}.{e['__class__']}" for e in entries if e.get("__loader__") == "ObjectNode"}
+    _refuse_types({*objects, *_skops().get_untrusted_types(data=data)} - {*ALLOWED, *trusted})
 
 
 def _entries(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every object in the description of a part."""
+    """Every object in the description of a part, and every dict in one."""
     stack = [schema]
     while stack:
         entry = stack.pop()
@@ -123,7 +151,29 @@ def _entries(schema: Any) -> Iterator[dict[str, Any]]:
             stack.extend(entry)
 
 
-def _check_reads(entries: Iterable[dict[str, Any]], sizes: dict[str, int]) -> None:
+def _check_entry(entry: dict[str, Any]) -> None:
+    """Refuse unknown loaders, large dicts and sets of numbers, and caches of pickles."""
+    loader, content = entry.get("__loader__"), entry.get("content")
+    if "__loader__" in entry and loader not in _LOADERS:
+        raise SavedModelError(f"a scikit-learn part holds a {loader}, which no estimator needs")
+    if loader == "SetNode":
+        check_keys(None if not _is_text(item) else "" for item in content or ())
+    if loader == "DictNode":
+        types = entry["key_types"]["content"]
+        texts = sum(item["__class__"] in ("str", "str_") for item in types)
+        check_keys([None] * (len(content or ()) - texts))
+        if content and content.get("memory", {}).get("content", "null") != "null":
+            raise SavedModelError(
+                "an estimator has memory=, a cache of pickles, which scikit-learn would unpickle: set "
+                "memory=None"
+            )
+
+
+def _is_text(entry: Any) -> bool:
+    return entry.get("__loader__") == "JsonNode" and str(entry.get("content")).startswith('"')
+
+
+def _check_reads(entries: Iterable[dict[str, Any]], sizes: Mapping[str, int]) -> None:
     """Refuse a part that reads one array over and over: skops does so for entries without an identity."""
     seen, left = set(), sum(sizes.values())
     for entry in entries:
@@ -135,26 +185,94 @@ def _check_reads(entries: Iterable[dict[str, Any]], sizes: dict[str, int]) -> No
         raise SavedModelError("a scikit-learn part reads an array more than once")
 
 
-def _check_keys(entries: Iterable[dict[str, Any]]) -> None:
-    """Refuse large dicts and sets of numbers, and key types that skops would take from another entry."""
-    kinds: dict[Any, Any] = {}
-    for entry in entries:
-        loader, content = entry.get("__loader__"), entry.get("content")
-        if loader in ("TypeNode", "JsonNode", "ListNode") and "__id__" in entry:
-            inside = [item.get("__class__") for item in content] if isinstance(content, list) else content
-            kind = (entry.get("__class__"), loader, inside)
-            if kinds.setdefault(entry["__id__"], kind) != kind:
+def _check_identities(schema: Any, files: Mapping[str, bytes]) -> None:
+    """Refuse two things of one identity.
+
+    skops takes an entry whose identity it has met for the first one, whatever it says. Where all entries of
+    one identity are equal but for identities, what is walked is what is written: never more than the file.
+    """
+    known: dict[int, bytes] = {}
+
+    def digest(value: Any) -> bytes:
+        parts = value
+        if isinstance(value, dict):
+            items = [(key, item) for key, item in value.items() if key != "__id__"]
+            parts = [(key, files[item] if key == "file" else digest(item)) for key, item in items]
+        elif isinstance(value, list):
+            parts = [digest(item) for item in value]
+        made = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if isinstance(value, dict) and "__id__" in value:
+            identity = value["__id__"]
+            if type(identity) is not int or not 0 < identity <= _LARGEST_IDENTITY:
+                raise SavedModelError("a scikit-learn part has an identity that is none")
+            if known.setdefault(identity, made) != made:
                 raise SavedModelError("a scikit-learn part has two things of one identity")
-        if loader == "SetNode":
-            check_keys(None if not _is_text(item) else "" for item in content or ())
-        if loader == "DictNode":
-            types = entry["key_types"]["content"]
-            texts = sum(item["__class__"] in ("str", "str_") for item in types)
-            check_keys([None] * (len(content or ()) - texts))
+        return made
+
+    digest(schema)
 
 
-def _is_text(entry: Any) -> bool:
-    return entry.get("__loader__") == "JsonNode" and str(entry.get("content")).startswith('"')
+def _refuse_types(missing: set[str]) -> None:
+    if not missing:
+        return
+    why = ""
+    if _TREE in missing:
+        why = (
+            " The node indices of trees, forests and GradientBoosting are followed without a check, so that "
+            "a forged model can crash the process."
+        )
+    raise SavedModelError(
+        f"it needs types that are not trusted by default.{why} If you know where the model comes from, pass "
+        f"trusted={sorted(missing)} to save and to load"
+    )
+
+
+# -- before anything is used -----------------------------------------------------------------------------
+
+
+def _check_boosted_trees(value: Any) -> None:
+    """Refuse a `HistGradientBoostingClassifier` whose trees lead anywhere but down, to features it checks."""
+    for model in _parts_of(value):
+        if type(model).__name__ != "HistGradientBoostingClassifier" or not hasattr(model, "_predictors"):
+            continue  # not fitted
+        shadowed = [name for name in vars(model) if callable(getattr(type(model), name, None))]
+        unusual = model._preprocessor is not None or getattr(model, "_in_fit", False)
+        if shadowed or unusual or type(model.n_features_in_) is not int:
+            raise SavedModelError(
+                "a HistGradientBoostingClassifier has categorical features, or is forged: encode them in a "
+                "step before it"
+            )
+        for tree in chain.from_iterable(model._predictors):
+            _check_nodes(tree.nodes, model.n_features_in_)
+
+
+def _check_nodes(nodes: Any, n_features: int) -> None:
+    inner = nodes["is_leaf"] == 0
+    place, split = np.flatnonzero(inner), nodes[inner]
+    down = (split["left"] > place) & (split["right"] > place)
+    inside = np.maximum(split["left"], split["right"]) < len(nodes)
+    known = (split["feature_idx"] >= 0) & (split["feature_idx"] < n_features) & (split["is_categorical"] == 0)
+    if nodes.ndim != 1 or not len(nodes) or not (down & inside & known).all():
+        raise SavedModelError("a HistGradientBoostingClassifier has a tree whose nodes lead nowhere")
+
+
+def _parts_of(value: Any) -> Iterator[Any]:
+    """The object and every one in it, each once."""
+    stack, seen = [value], set()
+    while stack:
+        part = stack.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, Mapping):
+            stack.extend(part.values())
+        elif isinstance(part, list | tuple | set):
+            stack.extend(part)
+        elif isinstance(part, np.ndarray):
+            stack.extend(part.ravel().tolist() if part.dtype == object else ())
+        elif hasattr(part, "__dict__") and not isinstance(part, type):
+            stack.extend(vars(part).values())
 
 
 def _skops() -> Any:

@@ -1,111 +1,111 @@
 """The closed list of types that a file may name. Nothing else is ever looked up by a name from a file.
 
-The key is what stands in the file, and stays; the value is where the class lives now, with its name after a
-colon if that is another one. Types are imported when
-they are met, so that this room can stay below the ones whose results it keeps.
+A type goes by its own name. It is imported when it is met, so that this room can stay below the ones whose
+results it keeps; `state_of` and `make_object` go between an object of it and its attributes by name.
 """
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from reprlib import repr as shortened
 from typing import Any
 
-from sfboost.persistence.errors import SavedModelError
+from sklearn.utils.metadata_routing import MetadataRequest
 
-TYPES: dict[str, str] = {
-    # what can be saved by itself
-    "StableFeatureBoosting": "sfboost.boosting",
-    "AdaptedClassifier": "sfboost.boosting",
-    "Adaptation": "sfboost.adaptation",
-    "SFBClassifier": "sfboost.torch",
-    # what these are made of
-    "Columns": "sfboost.boosting",
-    "Directions": "sfboost.boosting.components",
-    "PlayedComponents": "sfboost.boosting.components",
-    "Encoder": "sfboost.encoding",
-    "Column": "sfboost.encoding",
-    "HeldOutCalibration": "sfboost.boosting",
-    "DomainLeak": "sfboost.diagnostics.complementarity",
-    "Recalibration": "sfboost.diagnostics.recalibration",
-    "BalanceSketch": "sfboost.diagnostics.stability",
-    "SupportSketch": "sfboost.diagnostics.stability",
-    "PredictionSets": "sfboost.diagnostics.performance",
-    "StableFeatureSelector": "sfboost.selection",
-    "Selection": "sfboost.selection.result",
-    "ColumnVerdict": "sfboost.selection.result",
-    "Invariance": "sfboost.selection.invariance",
-    "Temperature": "sfboost.calibration",
-    "ReliabilityCurve": "sfboost.calibration",
-    "PseudoLabelStatistics": "sfboost.marginal",
-    "Decision": "sfboost.adaptation",
-    "StableEvidence": "sfboost.adaptation",
-    "Settings": "sfboost.adaptation.settings:Choices",
-    "AdaptationSettings": "sfboost.adaptation.settings:Settings",
-    "Training": "sfboost.adaptation",
-    "PooledClassifier": "sfboost.boosting.playing",
-    "Experience": "sfboost.answers",
-    "Case": "sfboost.answers",
-    "Habits": "sfboost.answers.mending",
-    "Mending": "sfboost.answers.mending",
-    "BestAnswer": "sfboost.answers",
-    "Choice": "sfboost.answers",
-    "StableAnswer": "sfboost.answers.candidates",
-    "PooledAnswer": "sfboost.answers.candidates",
-    "MendedAnswer": "sfboost.answers.candidates",
-    "BoostedAnswer": "sfboost.answers.candidates",
-    "RecalibratedAnswer": "sfboost.answers.recalibrating",
-    "QuietAnswers": "sfboost.answers.quiet",
-    "AveragedAnswer": "sfboost.answers.quiet",
-    "ComponentsAnswer": "sfboost.answers.quiet",
-    "Reference": "sfboost.change",
-    "Change": "sfboost.change",
-    "FeatureChange": "sfboost.change",
-    "BlindDomain": "sfboost.change.reference",
-    "MeaningCoordinates": "sfboost.change.coordinates",
-    "Moments": "sfboost.change.moments",
-    "DomainHead": "sfboost.adaptation",
-    "UnstableModel": "sfboost.adaptation.fitting",
-    "Standardizer": "sfboost.adaptation.standardize",
-    "CrossFit": "sfboost.adaptation.regularisation",
-    "Guard": "sfboost.adaptation.guard",
-    "Estimate": "sfboost.adaptation.uncertainty",
-    "Uncertainty": "sfboost.adaptation.uncertainty",
-    "SoftLogisticRegression": "sfboost.heads",
-    "AdamLogisticRegression": "sfboost.heads",
-    "SoftLabelClassifier": "sfboost.heads",
-    "LinearFit": "sfboost.heads.linear",
-    "Bounded": "sfboost.torch.bounded",
-    "Scaling": "sfboost.torch.scaling",
-    "Precision": "sfboost.torch.precision",
-    "Preference": "sfboost.torch.embedding",
-    "Plan": "sfboost.torch.plan",
-    "Cells": "sfboost.leakage.cells",
-    "ScoreModel": "sfboost.leakage.cells",
-    "Disagreement": "sfboost.leakage.model",
-    "LeakModel": "sfboost.leakage.model",
-    "LeakAdaptation": "sfboost.leakage.correction",
-    # scikit-learn and scipy: what the default pipelines use
-    "Pipeline": "sklearn.pipeline",
-    "ColumnTransformer": "sklearn.compose",
-    "FrozenEstimator": "sklearn.frozen",
-    "StandardScaler": "sklearn.preprocessing",
-    "OneHotEncoder": "sklearn.preprocessing",
-    "SplineTransformer": "sklearn.preprocessing",
-    "BSpline": "scipy.interpolate",
-    "SimpleImputer": "sklearn.impute",
-    "MissingIndicator": "sklearn.impute",
-    "LogisticRegression": "sklearn.linear_model",
-    "make_column_selector": "sklearn.compose",
-}
+from sfboost.persistence.archive import SavedModelError
 
 #: What a file may hold as a whole.
-KINDS = (
-    "StableFeatureBoosting",
-    "AdaptedClassifier",
-    "Adaptation",
-    "SFBClassifier",
-)
+KINDS = ("Adaptation", "AdaptedClassifier", "SFBClassifier", "StableFeatureBoosting")
+
+#: Where each type lives.
+TYPES: dict[str, str] = {
+    "AdamLogisticRegression": "sfboost.heads",
+    "Adaptation": "sfboost.adaptation",
+    "AdaptedClassifier": "sfboost.boosting",
+    "AveragedAnswer": "sfboost.answers.quiet",
+    "BalanceSketch": "sfboost.diagnostics.stability",
+    "BestAnswer": "sfboost.answers",
+    "BlindDomain": "sfboost.change.reference",
+    "BoostedAnswer": "sfboost.answers.candidates",
+    "Bounded": "sfboost.torch.bounded",
+    "BSpline": "scipy.interpolate",
+    "Case": "sfboost.answers",
+    "Cells": "sfboost.leakage.cells",
+    "Change": "sfboost.change",
+    "Choice": "sfboost.answers",
+    "Choices": "sfboost.adaptation.settings",
+    "Column": "sfboost.encoding",
+    "Columns": "sfboost.boosting",
+    "ColumnTransformer": "sklearn.compose",
+    "ColumnVerdict": "sfboost.selection.result",
+    "ComponentsAnswer": "sfboost.answers.quiet",
+    "CrossFit": "sfboost.adaptation.regularisation",
+    "Decision": "sfboost.adaptation",
+    "Directions": "sfboost.boosting.components",
+    "Disagreement": "sfboost.leakage.model",
+    "DomainHead": "sfboost.adaptation",
+    "DomainLeak": "sfboost.diagnostics.complementarity",
+    "Encoder": "sfboost.encoding",
+    "Estimate": "sfboost.adaptation.uncertainty",
+    "Experience": "sfboost.answers",
+    "FeatureChange": "sfboost.change",
+    "FrozenEstimator": "sklearn.frozen",
+    "Guard": "sfboost.adaptation.guard",
+    "Habits": "sfboost.answers.mending",
+    "HeldOutCalibration": "sfboost.boosting",
+    "Invariance": "sfboost.selection.invariance",
+    "LeakAdaptation": "sfboost.leakage.correction",
+    "LeakModel": "sfboost.leakage.model",
+    "LinearFit": "sfboost.heads.linear",
+    "LogisticRegression": "sklearn.linear_model",
+    "make_column_selector": "sklearn.compose",
+    "MeaningCoordinates": "sfboost.change.coordinates",
+    "MendedAnswer": "sfboost.answers.candidates",
+    "Mending": "sfboost.answers.mending",
+    "MissingIndicator": "sklearn.impute",
+    "Moments": "sfboost.change.moments",
+    "OneHotEncoder": "sklearn.preprocessing",
+    "Pipeline": "sklearn.pipeline",
+    "Plan": "sfboost.torch.plan",
+    "PlayedComponents": "sfboost.boosting.components",
+    "PooledAnswer": "sfboost.answers.candidates",
+    "PooledClassifier": "sfboost.boosting.playing",
+    "Precision": "sfboost.torch.precision",
+    "PredictionSets": "sfboost.diagnostics.performance",
+    "Preference": "sfboost.torch.embedding",
+    "PseudoLabelStatistics": "sfboost.marginal",
+    "QuietAnswers": "sfboost.answers.quiet",
+    "RecalibratedAnswer": "sfboost.answers.recalibrating",
+    "Recalibration": "sfboost.diagnostics.recalibration",
+    "Reference": "sfboost.change",
+    "ReliabilityCurve": "sfboost.calibration",
+    "Scaling": "sfboost.torch.scaling",
+    "ScoreModel": "sfboost.leakage.cells",
+    "Selection": "sfboost.selection.result",
+    "Settings": "sfboost.adaptation.settings",
+    "SFBClassifier": "sfboost.torch",
+    "SimpleImputer": "sklearn.impute",
+    "SoftLabelClassifier": "sfboost.heads",
+    "SoftLogisticRegression": "sfboost.heads",
+    "SplineTransformer": "sklearn.preprocessing",
+    "StableAnswer": "sfboost.answers.candidates",
+    "StableEvidence": "sfboost.adaptation",
+    "StableFeatureBoosting": "sfboost.boosting",
+    "StableFeatureSelector": "sfboost.selection",
+    "Standardizer": "sfboost.adaptation.standardize",
+    "StandardScaler": "sklearn.preprocessing",
+    "SupportSketch": "sfboost.diagnostics.stability",
+    "Temperature": "sfboost.calibration",
+    "Training": "sfboost.adaptation",
+    "Uncertainty": "sfboost.adaptation.uncertainty",
+    "UnstableModel": "sfboost.adaptation.fitting",
+}
+
+_ROUTING = "_metadata_request"
+# Made by their constructor, which checks what it gets: compiled code relies on it.
+_CONSTRUCTED = {"BSpline": ("t", "c", "k", "extrapolate")}
 
 
 def type_of(name: Any) -> type:
@@ -120,16 +120,9 @@ def type_of(name: Any) -> type:
         raise SavedModelError(
             f"it holds a {shortened(name)}, which is no type that this version of sfboost knows"
         )
-    module, own = _place(name)
-    found = getattr(import_module(module), own)
+    found = getattr(import_module(TYPES[name]), name)
     assert isinstance(found, type)
     return found
-
-
-def _place(name: str) -> tuple[str, str]:
-    """Module and own name of the class behind a name in files."""
-    module, _, own = TYPES[name].partition(":")
-    return module, own or name
 
 
 def name_of(cls: type) -> str | None:
@@ -140,10 +133,53 @@ def name_of(cls: type) -> str | None:
     >>> name_of(dict) is None
     True
     """
-    # Only a class of that name and package can be it; asking so avoids importing torch for nothing.
-    package = cls.__module__.partition(".")[0]
-    for name in TYPES:
-        module, own = _place(name)
-        if own == cls.__name__ and module.partition(".")[0] == package and type_of(name) is cls:
-            return name
-    return None
+    name = cls.__name__
+    # Of another package it is another class; not to look saves importing torch for nothing.
+    known = name in TYPES and TYPES[name].partition(".")[0] == cls.__module__.partition(".")[0]
+    return name if known and type_of(name) is cls else None
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """Attributes that say all about `value`. A class may say it itself, in `_saved_state`."""
+    cls = type(value)  # not the value: a FrozenEstimator passes on what it is asked
+    if hasattr(cls, "_saved_state"):
+        return dict(value._saved_state())
+    if cls.__name__ in _CONSTRUCTED:
+        return {name: getattr(value, name) for name in _CONSTRUCTED[cls.__name__]}
+    if is_dataclass(cls):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    state = dict(vars(value))
+    if _ROUTING in state:
+        # scikit-learn's object points back at its owner; what the user asked for is a plain dict.
+        state[_ROUTING] = state[_ROUTING]._serialize()
+    _refuse_cache(cls, state)
+    return state
+
+
+def make_object(cls: type, state: dict[str, Any]) -> Any:
+    """An object of a registered class with these attributes; parameters that the file lacks get defaults."""
+    if hasattr(cls, "_from_saved_state"):
+        return cls._from_saved_state(state)
+    if is_dataclass(cls) or cls.__name__ in _CONSTRUCTED:
+        return cls(**state)
+    _refuse_cache(cls, state)
+    value: Any = object.__new__(cls)
+    parameters = inspect.signature(cls).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+    routing = state.pop(_ROUTING, None)
+    vars(value).update(state | {name: given for name, given in defaults.items() if name not in state})
+    if routing is not None:
+        request = MetadataRequest(owner=value)
+        for method, asked in routing.items():
+            for name, alias in asked.items():
+                getattr(request, method).add_request(param=name, alias=alias)
+        vars(value)[_ROUTING] = request
+    return value
+
+
+def _refuse_cache(cls: type, state: dict[str, Any]) -> None:
+    """Refuse a folder of cached results: scikit-learn would unpickle what lies there."""
+    if state.get("memory") is not None:
+        raise SavedModelError(
+            f"a {cls.__name__} has memory={shortened(state['memory'])}, a cache of pickles: set memory=None"
+        )

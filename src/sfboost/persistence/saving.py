@@ -1,11 +1,9 @@
-"""Saving and loading: the manifest, and the two calls that users see."""
+"""Saving and loading: the manifest, and the calls that users see."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from reprlib import repr as shortened
@@ -14,17 +12,22 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from sfboost.notices import warn
-from sfboost.persistence.archive import HEAD, pack, unpack
-from sfboost.persistence.decode import Decoder
-from sfboost.persistence.encode import ModelEncoder
-from sfboost.persistence.errors import SavedModelError, SavedModelWarning
+from sfboost.persistence.archive import (
+    HEAD,
+    SavedModelError,
+    SavedModelWarning,
+    from_json,
+    pack,
+    to_json,
+    unpack,
+)
 from sfboost.persistence.foreign import type_names
 from sfboost.persistence.registry import KINDS, name_of
-from sfboost.persistence.trees import parse
+from sfboost.persistence.trees import Decoder, Encoder
 from sfboost.whole_files import write_whole
 
 FORMAT = "sfboost-model"
-#: Version of the format. A reader knows this one and all before it.
+#: Version of the format.
 SCHEMA = 1
 _MANIFEST, _TREE = "manifest.json", "model.json"
 
@@ -51,9 +54,11 @@ class Savable:
         try:
             data = to_bytes(self, names)
             with self._with_own():
-                from_bytes(data, names)  # what is saved can be loaded
+                from_bytes(data, names, "it could not be loaded again")
         except SavedModelError as error:
-            raise SavedModelError(f"The model cannot be saved: {error}.") from error.__cause__
+            raise SavedModelError(
+                f"The model cannot be saved: {str(error).rstrip('.')}."
+            ) from error.__cause__
         write_whole(path, data)
 
     def _with_own(self) -> AbstractContextManager[Any]:
@@ -87,19 +92,14 @@ def load(path: str | Path, *, trusted: Collection[Any] = ()) -> Any:
     >>> sfboost.load(path).decision.kind
     'adapted'
     """
-    names = type_names(trusted)
-    try:
-        return from_bytes(_bytes_of(path), names)
-    except SavedModelError as error:
-        raise SavedModelError(f"{path} is not loaded: {error}.") from error.__cause__
+    return from_bytes(_bytes_of(path), type_names(trusted), f"{path} is not loaded")
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
     """What a file says of itself: its kind, and the versions that wrote it. Nothing in it is made."""
-    try:
-        return _take_manifest(unpack(_bytes_of(path)))
-    except SavedModelError as error:
-        raise SavedModelError(f"{path} is not read: {error}.") from error.__cause__
+    data = _bytes_of(path)
+    with _told(f"{path} is not read"):
+        return _take_manifest(unpack(data))
 
 
 def to_bytes(model: Any, trusted: Collection[str] = ()) -> bytes:
@@ -107,37 +107,41 @@ def to_bytes(model: Any, trusted: Collection[str] = ()) -> bytes:
     kind = name_of(type(model))
     if kind not in KINDS:
         raise SavedModelError(f"{type(model).__qualname__} is not one of {list(KINDS)}")
-    encoder = ModelEncoder(trusted)
-    tree = _to_json(encoder.encode(model, kind))
-    parts = {_TREE: tree, **encoder.parts}
-    manifest = {
-        "format": FORMAT,
-        "schema": SCHEMA,
-        "kind": kind,
-        "versions": {name: version(name) for name in ("sfboost", "numpy", *sorted(encoder.libraries))},
-        "parts": _listed(parts),
-    }
-    return pack({_MANIFEST: _to_json(manifest), **parts})
+    encoder = Encoder(trusted)
+    tree = to_json(encoder.encode(model, kind))
+    versions = {name: version(name) for name in ("sfboost", "numpy", *sorted(encoder.libraries))}
+    manifest = {"format": FORMAT, "schema": SCHEMA, "kind": kind, "versions": versions}
+    return pack({_MANIFEST: to_json(manifest), _TREE: tree, **encoder.parts})
 
 
-def from_bytes(data: bytes, trusted: Collection[str] = ()) -> Any:
-    """The model of a file."""
-    try:
+def from_bytes(data: bytes, trusted: Collection[str] = (), what: str = "The file is not loaded") -> Any:
+    """The model of a file; `what` begins the sentence if there is none."""
+    with _told(what):
         parts = unpack(data)
         manifest = _take_manifest(parts)
-        tree = parse(parts.pop(_TREE), _TREE)
+        tree = from_json(parts.pop(_TREE), _TREE)
         if not isinstance(tree, dict) or tree.get("object") != manifest["kind"]:
             raise SavedModelError(f"it holds something else than the {manifest['kind']} that it says")
         decoder = Decoder(parts, trusted)
         model = decoder.decode(tree)
         if decoder.unused:
             raise SavedModelError(f"nothing in it uses its parts {shortened(list(decoder.unused))}")
-    except (SavedModelError, ImportError):
-        raise
-    except Exception as error:  # whatever a forged file makes go wrong is told as one thing
-        raise SavedModelError(f"it is malformed ({type(error).__name__}: {str(error)[:200]})") from error
     _warn_of_versions(manifest["versions"])
     return model
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Whatever a damaged or forged file makes go wrong is told as one thing."""
+    try:
+        yield
+    except SavedModelError as error:
+        raise SavedModelError(f"{what}: {error}.") from error.__cause__
+    except ImportError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {str(error)[:200]}"
+        raise SavedModelError(f"{what}: it is malformed ({told}).") from error
 
 
 def _bytes_of(path: str | Path) -> bytes:
@@ -148,7 +152,7 @@ def _bytes_of(path: str | Path) -> bytes:
 
 
 def _take_manifest(parts: dict[str, bytes]) -> dict[str, Any]:
-    manifest = parse(parts.pop(_MANIFEST, b"{}"), _MANIFEST)
+    manifest = from_json(parts.pop(_MANIFEST, b"{}"), _MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise SavedModelError("it is no saved model: there is no manifest of sfboost in it")
     schema, written = manifest["schema"], manifest["versions"]
@@ -163,11 +167,6 @@ def _take_manifest(parts: dict[str, bytes]) -> dict[str, Any]:
         )
     if manifest["kind"] not in KINDS:
         raise SavedModelError(f"it holds a {shortened(manifest['kind'])}, which this version does not know")
-    listed = manifest["parts"]
-    found = _listed(parts)
-    if listed != found:
-        wrong = sorted(name for name in {*listed, *found} if listed.get(name) != found.get(name))
-        raise SavedModelError(f"its parts {shortened(wrong)} are not those that its manifest lists")
     return manifest
 
 
@@ -183,13 +182,3 @@ def _warn_of_versions(written: Mapping[str, str]) -> None:
             "promise the same predictions. Check some, or fit again.",
             SavedModelWarning,
         )
-
-
-def _listed(parts: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    return {
-        name: {"sha256": hashlib.sha256(part).hexdigest(), "size": len(part)} for name, part in parts.items()
-    }
-
-
-def _to_json(tree: Any) -> bytes:
-    return json.dumps(tree, allow_nan=False, separators=(",", ":")).encode("ascii")

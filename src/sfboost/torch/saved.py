@@ -15,7 +15,7 @@ from torch import nn
 import sfboost.persistence
 from sfboost.notices import warn
 from sfboost.persistence import SavedModelError, SavedModelWarning
-from sfboost.persistence.tensors import Tensors
+from sfboost.persistence.archive import Tensors
 from sfboost.torch.building import build_network
 
 #: Parameters of `SFBClassifier` that may be modules of the user's.
