@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 import sfboost
 from sfboost import SavedModelError
 from sfboost.persistence.registry import KINDS, TYPES, name_of, type_of
-from sfboost.persistence.trees import Decoder, Encoder
+from sfboost.persistence.trees import Decoder, ModelEncoder
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 TREES = st.recursive(
@@ -30,7 +30,7 @@ TREES = st.recursive(
 
 
 def again(value):
-    encoder = Encoder()
+    encoder = ModelEncoder()
     tree = json.loads(json.dumps(encoder.encode(value), allow_nan=False))
     return Decoder(encoder.parts).decode(tree)
 
@@ -89,14 +89,14 @@ def test_columns_of_a_table_come_back_as_their_names():
 )
 def test_what_has_no_place_is_refused_by_name(value):
     with pytest.raises(SavedModelError, match=r"here\["):
-        Encoder().encode([value], "here")
+        ModelEncoder().encode([value], "here")
 
 
 def test_what_holds_itself_is_refused():
     loop = []
     loop.append(loop)
     with pytest.raises(SavedModelError, match="holds itself"):
-        Encoder().encode(loop)
+        ModelEncoder().encode(loop)
 
 
 # -- the closed list --------------------------------------------------------------------------------------

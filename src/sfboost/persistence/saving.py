@@ -23,7 +23,7 @@ from sfboost.persistence.archive import (
 )
 from sfboost.persistence.foreign import type_names
 from sfboost.persistence.registry import KINDS, name_of
-from sfboost.persistence.trees import Decoder, Encoder
+from sfboost.persistence.trees import Decoder, ModelEncoder
 from sfboost.whole_files import write_whole
 
 FORMAT = "sfboost-model"
@@ -107,7 +107,7 @@ def to_bytes(model: Any, trusted: Collection[str] = ()) -> bytes:
     kind = name_of(type(model))
     if kind not in KINDS:
         raise SavedModelError(f"{type(model).__qualname__} is not one of {list(KINDS)}")
-    encoder = Encoder(trusted)
+    encoder = ModelEncoder(trusted)
     tree = to_json(encoder.encode(model, kind))
     versions = {name: version(name) for name in ("sfboost", "numpy", *sorted(encoder.libraries))}
     manifest = {"format": FORMAT, "schema": SCHEMA, "kind": kind, "versions": versions}

@@ -33,7 +33,7 @@ _LONGEST_DTYPE = 32  # a list of fields by commas would be parsed one by one
 _TORCH_NUMBERS = ("float32", "float64")
 
 
-class Encoder:
+class ModelEncoder:
     """Turns objects into JSON, collecting arrays and foreign parts on the way.
 
     Parameters
@@ -48,7 +48,7 @@ class Encoder:
 
     Examples
     --------
-    >>> Encoder().encode((1, float("inf")))
+    >>> ModelEncoder().encode((1, float("inf")))
     {'tuple': [1, {'float': 'inf'}]}
     """
 
@@ -136,7 +136,7 @@ class Encoder:
 
 
 class Decoder:
-    """Turns what an `Encoder` made back into objects.
+    """Turns what an `ModelEncoder` made back into objects.
 
     Each part is used once, so that a small file cannot fill the memory.
 
