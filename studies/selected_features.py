@@ -7,15 +7,15 @@ Each row of a table is one line of the output file, so that a stopped run resume
 
 import argparse
 import json
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from sfboost.selection import StableFeatureSelector
-from sfboost.selection.basis import normal_scores
-from sfboost.selection.invariance import TrainingDomains, measure_invariance
+from sfboost.columns import StableFeatureSelector
+from sfboost.columns.invariance import TrainingDomains
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ def judged(make, columns=(0,)):
 
     def draw(rng):
         X, y, domain = make(rng)
-        scores = np.column_stack([normal_scores(column) for column in X.T])
-        result = measure_invariance(TrainingDomains.of(scores, y, domain), columns, "posterior", 0.1, 0.05)
+        result = TrainingDomains.of(X, y, domain).measure(columns)
         return {"changed": result.p_change <= 0.05, "stable": result.p_drift <= 0.05}
 
     return draw
@@ -95,7 +94,8 @@ def recovered(make, truth, unstable, **options):
 
 def all_rows():
     """Every row of the page, table by table."""
-    import conftest as families  # beside this file, which runs as a script
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "columns"))
+    import conftest as families
 
     for shift in (0.0, 1.0):
         for n in (30, 150, 1000, 5000):

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
         learn_training,
     )
     from sfboost.change import Change
+    from sfboost.columns import StableFeatureSelector
     from sfboost.marginal import LabelShift, label_shift
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
-    from sfboost.selection import StableFeatureSelector
 
 __version__ = "0.1.0"
 
@@ -59,7 +59,7 @@ __all__ = [
     "load",
 ]
 
-_ROOMS = ("marginal", "adaptation", "boosting", "change", "persistence", "selection")
+_ROOMS = ("marginal", "adaptation", "boosting", "change", "persistence", "columns")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ def test_progress_is_told_where_it_takes_long(monkeypatch, capsys):
     monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
     with Voice().waiting("Fitting"):
         for step in ("one", "two", "three"):
-            logging.getLogger("sfboost.selection.search").info(step)
+            logging.getLogger("sfboost.columns.selector").info(step)
     assert capsys.readouterr().err.splitlines() == ["note: two"]
 
 

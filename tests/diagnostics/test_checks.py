@@ -255,6 +255,9 @@ def test_holm_controls_any_false_alarm_among_many():
     rng = np.random.default_rng(0)
     alarms = [holm(rng.random(10)).min() < 0.05 for _ in range(2000)]
     assert np.mean(alarms) == pytest.approx(0.05, abs=0.015)
+    p = rng.random(20) / 10
+    assert (holm(p) <= np.minimum(20 * p, 1)).all()  # never more than Bonferroni's, and in the same order
+    assert np.array_equal(np.argsort(holm(p), kind="stable")[:3], np.argsort(p)[:3])
 
 
 # -- the counter-examples -------------------------------------------------------------------------------

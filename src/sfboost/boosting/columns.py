@@ -12,11 +12,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._indexing import _get_column_indices
 
 from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range
+from sfboost.columns import StableFeatureSelector
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
 from sfboost.notices import first_names, warn
-from sfboost.selection import StableFeatureSelector
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting

@@ -25,11 +25,11 @@ from sfboost.boosting.evaluation import (
     turns,
 )
 from sfboost.boosting.scored_domains import ANSWER, SKIPPED, skipped
+from sfboost.columns import StableFeatureSelector
 from sfboost.encoding import Encoder
 from sfboost.marginal.probabilities import IntArray
 from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
 from sfboost.report.training import evaluation_rows, training_of
-from sfboost.selection import StableFeatureSelector
 from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.roles import COMPONENTS, Roles
 

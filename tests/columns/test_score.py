@@ -1,24 +1,38 @@
 """The score test and its equivalence twin: size, power, and agreement with other ways."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2, ncx2
 from sklearn.linear_model import LogisticRegression
 
-from sfboost.diagnostics.moments import holm
-from sfboost.selection.basis import drift_basis, normal_scores, orthonormal, set_basis, smooth_basis
-from sfboost.selection.invariance import TrainingDomains, measure_invariance, p_uninformative
-from sfboost.selection.score import NullRegression, ScoreTest, information
+from sfboost.columns.invariance import (
+    NullRegression,
+    ScoreTest,
+    TrainingDomains,
+    drift_basis,
+    information,
+    normal_scores,
+    orthonormal,
+    p_uninformative,
+    set_basis,
+    smooth_basis,
+)
 
 
 def one_column(x, y, domain):
-    return TrainingDomains.of(normal_scores(x)[:, None], y, domain)
+    return TrainingDomains.of(x[:, None], y, domain)
 
 
-def rejections(make, repeats, kind="posterior", tolerance=0.1, seed=0):
+def measured(data, kind="posterior"):
+    return replace(data, kind=kind, measured={}).measure(tuple(range(len(data.units))))
+
+
+def rejections(make, repeats, kind="posterior"):
     """Shares of draws called changed and called stable at level .05."""
-    rng = np.random.default_rng(seed)
-    tests = [measure_invariance(make(rng), (0,), kind, tolerance, 0.05) for _ in range(repeats)]
+    rng = np.random.default_rng(0)
+    tests = [measured(make(rng), kind) for _ in range(repeats)]
     return np.mean([t.p_change <= 0.05 for t in tests]), np.mean([t.p_drift <= 0.05 for t in tests])
 
 
@@ -71,7 +85,7 @@ def test_given_the_label_a_domain_is_judged_as_by_a_regression_of_it_on_the_labe
         outcome, terms = np.column_stack([member, 1.0 - member]), drift_basis(data.columns((0,)))
         within = np.column_stack([(terms - terms[y == k].mean(axis=0)) * (y == k)[:, None] for k in (0, 1)])
         by_domain.append(NullRegression.fit(outcome, data.label).test(orthonormal(within)).p_change)
-    result = measure_invariance(data, (0,), "likelihood", 0.1, 0.05)
+    result = measured(data, "likelihood")
     assert result.p_change == pytest.approx(3 * min(by_domain), rel=1e-4)
 
 
@@ -148,7 +162,7 @@ def test_a_drift_of_the_tolerance_is_called_stable_at_most_at_the_nominal_rate(n
     assert changed > 0.7
     # The estimate is right: the mean over draws is close to .1.
     rng = np.random.default_rng(3)
-    drifts = [measure_invariance(make(rng), (0,), "posterior", 0.1, 0.05).drift for _ in range(40)]
+    drifts = [measured(make(rng)).drift for _ in range(40)]
     assert np.mean(drifts) == pytest.approx(0.1, abs=0.015)
 
 
@@ -169,7 +183,7 @@ def test_a_drift_in_one_small_domain_of_five_is_not_averaged_away():
     domain = np.repeat([0, 1, 2, 3, 4], [2000, 2000, 2000, 2000, 300])
     y = rng.integers(0, 2, len(domain))
     x = np.where(domain == 4, -1, 1) * y + rng.standard_normal(len(domain))
-    result = measure_invariance(one_column(x, y, domain), (0,), "posterior", 0.1, 0.05)
+    result = measured(one_column(x, y, domain))
     assert result.p_change < 1e-10
     assert result.p_drift > 0.99
     assert result.drift > 0.4
@@ -180,7 +194,7 @@ def test_domains_without_common_values_cannot_be_compared(kind):
     rng = np.random.default_rng(0)
     domain, y = np.repeat([0, 1], 2000), rng.integers(0, 2, 4000)
     x = domain * 10.0 + rng.standard_normal(4000)
-    result = measure_invariance(one_column(x, y, domain), (0,), kind, 0.1, 0.05)
+    result = measured(one_column(x, y, domain), kind)
     assert result.p_drift > 0.5
 
 
@@ -200,9 +214,7 @@ def test_a_lucky_statistic_is_worth_no_more_than_the_median():
 def test_perfectly_separated_classes_are_stable():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2000)
-    result = measure_invariance(
-        one_column(y.astype(float), y, np.repeat([0, 1], 1000)), (0,), "posterior", 0.1, 0.05
-    )
+    result = measured(one_column(y.astype(float), y, np.repeat([0, 1], 1000)))
     assert result.p_change > 0.05
     assert result.p_drift < 0.05
 
@@ -214,10 +226,8 @@ def test_large_sets_without_drift_are_called_changed_at_the_nominal_rate(n_colum
     for _ in range(60):
         domain, y = np.repeat([0, 1], n), rng.integers(0, 2, 2 * n)
         X = 0.4 * y[:, None] + rng.standard_normal((2 * n, n_columns))
-        data = TrainingDomains.of(np.column_stack([normal_scores(x) for x in X.T]), y, domain)
-        changed.append(
-            measure_invariance(data, tuple(range(n_columns)), "posterior", 0.1, 0.05).p_change <= 0.05
-        )
+        data = TrainingDomains.of(X, y, domain)
+        changed.append(measured(data).p_change <= 0.05)
     assert np.mean(changed) <= 0.135  # .05 + three standard errors
 
 
@@ -247,12 +257,3 @@ def test_bases_have_the_spans_they_promise():
     assert set_basis([z, two]).shape[1] == 3 + 2 + 1
     basis = orthonormal(np.column_stack([z, 2 * z, z**2]))
     np.testing.assert_allclose(basis.T @ basis, 500 * np.eye(2), atol=1e-9)
-
-
-def test_holm_never_exceeds_bonferroni_and_keeps_the_order():
-    p = np.random.default_rng(0).random(20) / 10
-    adjusted = holm(p)
-    assert (adjusted >= p).all()
-    assert (adjusted <= np.minimum(20 * p, 1)).all()
-    assert np.array_equal(np.argsort(adjusted, kind="stable")[:3], np.argsort(p)[:3])
-    assert holm(np.array([0.2]))[0] == 0.2

@@ -1,5 +1,6 @@
 """StableFeatureSelector finds the truth, or says that it cannot."""
 
+import logging
 import re
 
 import numpy as np
@@ -9,7 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from sfboost.selection import StableFeatureSelector
+from sfboost import StableFeatureBoosting
+from sfboost.columns import StableFeatureSelector
 
 
 def chosen(data, **options):
@@ -82,7 +84,8 @@ def test_label_shift_needs_the_other_kind_and_the_sentence_says_so(families):
     data = families.gaussian_effects(np.random.default_rng(0), 2500, 2, 2, priors=[[0.3, 0.7], [0.7, 0.3]])
     selector = StableFeatureSelector().fit(*data)
     assert selector.status_ == "none"
-    assert "kind='likelihood'" in selector.selection_.sentence
+    assert "With kind='likelihood' x0, x1, x2 would be stable." in selector.selection_.sentence
+    assert selector.selection_.otherwise == ("x0", "x1", "x2")
     assert chosen(data, kind="likelihood") == (0, 1, 2)
 
 
@@ -184,3 +187,45 @@ def test_a_sentence_names_twelve_columns_at_most():
     sentence = StableFeatureSelector().fit(X, y, sample_domain=np.arange(60) // 20).selection_.sentence
     assert sentence.count("x") <= 14
     assert re.search(r" and \d+ more are stable", sentence)
+
+
+@pytest.fixture(scope="module")
+def wards():
+    """A stable category of three wards as two codes, and a number whose meaning turns."""
+    rng, n = np.random.default_rng(0), 1500
+    y, domain = rng.integers(0, 2, 2 * n), np.repeat(["a", "b"], n)
+    ward = np.where(rng.random(2 * n) < 0.7, y, rng.integers(0, 3, 2 * n))
+    turned = np.where(domain == "a", 1, -1) * y + rng.normal(size=2 * n)
+    return np.column_stack([ward == 1, ward == 2, turned]).astype(float), y, domain
+
+
+def test_what_belongs_together_is_chosen_together_and_tells_its_progress(wards, caplog):
+    X, y, domain = wards
+    with caplog.at_level(logging.INFO, logger="sfboost"):
+        selector = StableFeatureSelector(groups=["ward", "ward", "turned"]).fit(X, y, sample_domain=domain)
+    assert "2 of 2 tested" in caplog.text
+    assert [column.name for column in selector.selection_.in_order] == ["ward", "turned"]
+    assert selector.support_.tolist() == [True, True, False]
+    assert selector.ranking_.tolist() == [1, 1, 2]
+    alone = StableFeatureSelector().fit(X, y, sample_domain=domain)
+    named = StableFeatureSelector(groups={"x2": "x2"}).fit(X, y, sample_domain=domain)
+    assert str(alone.selection_) == str(named.selection_)
+    with pytest.raises(ValueError, match="groups has 2 names, but X has 3 columns"):
+        StableFeatureSelector(groups=["a", "b"]).fit(X, y, sample_domain=domain)
+
+
+def test_drift_is_told_by_domain(wards):
+    X, y, _ = wards
+    third = np.repeat(["a", "b", "c"], 1000)
+    columns = StableFeatureSelector().fit(X, y, sample_domain=third).selection_.columns
+    assert all(len(column.by_domain) == 3 for column in columns)
+    assert all(max(column.by_domain) == column.drift for column in columns)
+
+
+def test_a_frame_is_searched_by_whole_columns(wards):
+    pandas = pytest.importorskip("pandas", reason="a frame is needed")
+    X, y, domain = wards
+    ward = np.array(["p", "q", "r"])[(X[:, :2] @ [1, 2]).astype(int)]
+    frame = pandas.DataFrame({"ward": ward, "turned": X[:, 2]})
+    model = StableFeatureBoosting(stable_features="auto", play=False).fit(frame, y, sample_domain=domain)
+    assert [name.partition("=")[0] for name in model.stable_columns_.names] == ["ward", "ward"]

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import StableFeatureBoosting
-from sfboost.selection import StableFeatureSelector
+from sfboost.columns import StableFeatureSelector
 
 
 @pytest.fixture

@@ -1,0 +1,440 @@
+"""`StableFeatureSelector`: which columns mean the same in every training domain.
+
+Columns are screened alone, confirmed together, and joined by those that are stable only in company.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from itertools import combinations
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from sfboost.columns.invariance import Invariance, ScoreTest, TrainingDomains, p_uninformative
+from sfboost.diagnostics.moments import holm
+from sfboost.diagnostics.rows import check_domain, domain_numbers
+from sfboost.marginal.probabilities import BoolArray
+from sfboost.notices import first_names
+
+_LOG = logging.getLogger(__name__)
+# Pairs of left-out columns are tried up to this many columns: 45 pairs.
+_MOST_FOR_PAIRS = 10
+# Columns that a sentence names.
+_MOST_NAMES = 12
+_WHY = {
+    "stable": "stable, but not shown to be informative",
+    "unstable": "its relation to the label changes between domains",
+    "cannot tell": "neither shown to drift nor shown not to",
+}
+
+
+@dataclass(frozen=True)
+class ColumnVerdict:
+    """One column alone.
+
+    Attributes
+    ----------
+    name : str
+    verdict : {"stable", "unstable", "cannot tell"}
+    informative : bool
+        Whether it says something of Y within domains (condition 2 of the paper).
+    p_change, p_drift, p_uninformative : float
+        Adjusted for the number of columns (Holm): of "its relation to Y is the same in every domain",
+        of "some domain drifts by the tolerance or more", of "it says nothing of Y".
+    drift, drift_upper : float
+        Estimated drift of the worst domain and its upper confidence limit (see `Invariance`).
+    selected : bool
+    why : str
+        How it came in or why it stayed out.
+    by_domain : tuple of float
+        Estimated drift of each domain against the others.
+    """
+
+    name: str
+    verdict: str
+    informative: bool
+    p_change: float
+    p_drift: float
+    p_uninformative: float
+    drift: float
+    drift_upper: float
+    selected: bool
+    why: str
+    by_domain: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Result of a search for stable columns.
+
+    Attributes
+    ----------
+    status : {"selected", "none", "cannot tell"}
+    sentence : str
+        The status in words, with what to do.
+    columns : tuple of ColumnVerdict
+    chosen : Invariance or None
+        Evidence about the chosen columns as a set.
+    kind : {"posterior", "likelihood"}
+    tolerance, alpha : float
+    otherwise : tuple of str
+        Where no column is chosen: those that would be stable in the other kind.
+    """
+
+    status: str
+    sentence: str
+    columns: tuple[ColumnVerdict, ...]
+    chosen: Invariance | None
+    kind: str
+    tolerance: float
+    alpha: float
+    otherwise: tuple[str, ...] = ()
+
+    @property
+    def in_order(self) -> tuple[ColumnVerdict, ...]:
+        """The chosen columns, then the others; the least drift first."""
+        return tuple(sorted(self.columns, key=lambda c: (not c.selected, c.drift_upper)))
+
+    def __str__(self) -> str:
+        width = max(len(column.name) for column in self.columns)
+        lines = [f"{self.status}: {self.sentence}"]
+        for c in self.in_order:
+            lines.append(
+                f"{'*' if c.selected else ' '} {c.name:<{width}}  {c.verdict:<11}  drift {c.drift:.3f} "
+                f"(at most {c.drift_upper:.3f})  {c.why}"
+            )
+        return "\n".join(lines)
+
+
+class StableFeatureSelector(SelectorMixin, BaseEstimator):
+    """Rank and choose columns whose relation to the label is the same in every training domain.
+
+    A column is chosen if it is *shown* to drift less than `tolerance` between each training domain and the
+    others, and if it is informative. Not being shown to drift is not enough: few rows show nothing, and the
+    answer then is "cannot tell".
+
+    Parameters
+    ----------
+    kind : {"posterior", "likelihood"}, default="posterior"
+        What is to be the same in every domain: Pr[Y | x] (the paper's stability, of causes), or Pr[x | Y]
+        (stability under label shift, of effects).
+    tolerance : float, default=0.1
+        Largest harmless drift, as total variation distance (root mean square over rows): .1 says that a
+        domain's Pr[Y | x] may be off by ten points.
+    alpha : float, default=0.05
+        Level of each family-wise error rate below.
+    groups : dict or sequence, default=None
+        What belongs together and is chosen as a whole, such as the codes of one category: a name for each
+        column, or names by column. None is every column by itself.
+
+    Attributes
+    ----------
+    support_ : array of bool of shape (n_features_in_,)
+    ranking_ : array of int of shape (n_features_in_,)
+        1 is the column whose drift has the lowest upper limit.
+    status_ : {"selected", "none", "cannot tell"}
+    selection_ : Selection
+        Verdicts, p-values, drifts and a sentence; prints as a table.
+
+    Notes
+    -----
+    In large samples, over the training domains and in the directions tested (intercept, slope, curvature;
+    for sets slopes and products):
+
+    - with probability 1 − `alpha` no column with a drift of `tolerance` or more is called stable;
+    - with probability 1 − `alpha` no column without any drift is called unstable;
+    - with probability 1 − `alpha` no column is added that has such a drift together with the chosen ones.
+
+    Nothing is guaranteed about a domain that was not seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y, hospital = rng.integers(0, 2, 4000), np.repeat(["a", "b"], 2000)
+    >>> stable = y + rng.standard_normal(4000)
+    >>> unstable = np.where(hospital == "a", 1, -1) * y + rng.standard_normal(4000)
+    >>> selector = StableFeatureSelector().fit(np.column_stack([stable, unstable]), y, sample_domain=hospital)
+    >>> selector.status_, selector.get_support()
+    ('selected', array([ True, False]))
+
+    References
+    ----------
+    .. [1] J. Peters, P. Bühlmann and N. Meinshausen (2016). Causal Inference by Using Invariant Prediction.
+       Journal of the Royal Statistical Society B 78.
+    .. [2] S. Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal of
+       Statistics 6.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions({"posterior", "likelihood"})],
+        "tolerance": [Interval(Real, 0, 1, closed="neither")],
+        "alpha": [Interval(Real, 0, 0.5, closed="neither")],
+        "groups": [dict, "array-like", None],
+    }
+
+    def __init__(
+        self, kind: str = "posterior", *, tolerance: float = 0.1, alpha: float = 0.05, groups: Any = None
+    ) -> None:
+        self.kind = kind
+        self.tolerance = tolerance
+        self.alpha = alpha
+        self.groups = groups
+
+    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
+        """Test every column, alone and in sets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Numbers; categories as numbers are fine.
+        y : array-like of shape (n,)
+            Class labels.
+        sample_domain : array-like of shape (n,), optional
+            Domain of each row. None is one domain, with which nothing can be told.
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        classes, label = np.unique(y, return_inverse=True)
+        domain = domain_numbers(check_domain(sample_domain, len(label)))[1]
+        columns = [str(name) for name in _check_feature_names_in(self)]
+        units = _units(columns, self.groups)
+        rules = {"kind": self.kind, "tolerance": float(self.tolerance), "alpha": float(self.alpha)}
+        if domain.max() == 0 or len(classes) < 2:
+            self.selection_ = _nothing_to_compare(tuple(units), "class" if domain.max() else "domain", rules)
+        else:
+            data = TrainingDomains.of(X, label, domain, tuple(units.values()), **rules)
+            self.selection_ = _select(data, tuple(units))
+        verdicts = self.selection_.columns
+        self.status_ = self.selection_.status
+        order = sorted(
+            range(len(verdicts)),
+            key=lambda j: (verdicts[j].drift_upper, verdicts[j].p_drift, verdicts[j].p_uninformative),
+        )
+        self.support_ = np.zeros(len(columns), dtype=bool)
+        self.ranking_ = np.empty(len(columns), dtype=np.intp)
+        members = list(units.values())
+        for rank, unit in enumerate(order, 1):
+            self.ranking_[list(members[unit])] = rank
+            self.support_[list(members[unit])] = verdicts[unit].selected
+        return self
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        return self.support_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _units(columns: list[str], groups: Any) -> dict[str, tuple[int, ...]]:
+    """Columns by the name of what they are chosen with."""
+    if groups is None:
+        wanted = columns
+    elif isinstance(groups, dict):
+        wanted = [str(groups.get(name, name)) for name in columns]
+    else:
+        wanted = [str(name) for name in groups]
+        if len(wanted) != len(columns):
+            raise ValueError(
+                f"groups has {len(wanted)} names, but X has {len(columns)} columns: name a group for each."
+            )
+    units: dict[str, tuple[int, ...]] = {}
+    for j, name in enumerate(wanted):
+        units[name] = (*units.get(name, ()), j)
+    return units
+
+
+def _select(data: TrainingDomains, names: tuple[str, ...]) -> Selection:
+    """From evidence to a set."""
+    screened = screen(data, names)
+    start = tuple(j for j, c in enumerate(screened) if c.verdict == "stable" and c.informative)
+    chosen, dropped = confirm(data, start, screened)
+    # What a dropped column does in company is known.
+    chosen, added = add_company(data, chosen, tuple(j for j in range(len(names)) if j not in dropped))
+    notes = dict.fromkeys(start, "stable alone") | dropped | added
+    columns = tuple(
+        replace(column, selected=j in chosen, why=notes.get(j, column.why))
+        for j, column in enumerate(screened)
+    )
+    evidence = data.measure(chosen) if chosen else None
+    status = "cannot tell" if any(column.verdict == "cannot tell" for column in columns) else "none"
+    status = "selected" if chosen else status
+    sentence = _sentence(status, columns, data, evidence)
+    other, otherwise = ("", ()) if chosen else _other_kind(data, screened)
+    if otherwise:
+        sentence += f" With kind={other!r} {first_names(otherwise, _MOST_NAMES)} would be stable."
+    return Selection(status, sentence, columns, evidence, data.kind, data.tolerance, data.alpha, otherwise)
+
+
+def screen(data: TrainingDomains, names: tuple[str, ...]) -> tuple[ColumnVerdict, ...]:
+    """Test every column (or category) alone.
+
+    A drift that is shown to be small is small, even if it is shown to be there as well.
+    """
+    alone = []
+    for j in range(len(data.units)):
+        alone.append(data.measure((j,)))
+        _LOG.info("Searching for stable columns: %d of %d tested", j + 1, len(data.units))
+    p_change, p_drift = (
+        holm(np.array([getattr(test, p) for test in alone])) for p in ("p_change", "p_drift")
+    )
+    p_nothing = holm(np.array([p_uninformative(data, (j,)) for j in range(len(alone))]))
+    verdicts = []
+    for name, test, change, drift, nothing in zip(
+        names, alone, p_change.tolist(), p_drift.tolist(), p_nothing.tolist(), strict=True
+    ):
+        verdict = "stable" if drift <= data.alpha else "unstable" if change <= data.alpha else "cannot tell"
+        verdicts.append(
+            ColumnVerdict(
+                name,
+                verdict,
+                nothing <= data.alpha,
+                change,
+                drift,
+                nothing,
+                test.drift,
+                test.drift_upper,
+                False,
+                _WHY[verdict],
+                test.by_domain,
+            )
+        )
+    return tuple(verdicts)
+
+
+def confirm(
+    data: TrainingDomains, start: tuple[int, ...], screened: tuple[ColumnVerdict, ...]
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """Drop columns until the set is not shown to drift; also return why each one was dropped.
+
+    Columns that are stable one by one need not be stable together (CE-DD). The least informative column
+    without which the set is not shown to drift goes; if there is none, the least informative of all.
+    """
+    chosen, dropped = start, {}
+    while len(chosen) > 1 and drifts(data, chosen):
+        by_information = sorted(chosen, key=lambda j: -screened[j].p_uninformative)
+        out = by_information[0]
+        for tried, j in enumerate(by_information):
+            _LOG.info(
+                "Stable alone, but %d columns are not so together. Which can be left out? %d of them tested",
+                len(chosen),
+                tried,
+            )
+            if not drifts(data, tuple(k for k in chosen if k != j)):
+                out = j
+                break
+        dropped[out] = f"stable alone, but not together with {len(chosen) - 1} other(s)"
+        chosen = tuple(j for j in chosen if j != out)
+    return chosen, dropped
+
+
+def drifts(data: TrainingDomains, chosen: tuple[int, ...]) -> bool:
+    """Whether a set is shown to drift, and not shown to drift little."""
+    test = data.measure(chosen)
+    return test.p_change <= data.alpha < test.p_drift
+
+
+def add_company(
+    data: TrainingDomains, chosen: tuple[int, ...], left: tuple[int, ...]
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """Add columns that are stable only together: two causes that both shift, or a spouse and its effect.
+
+    Round r tries all sets of one or two more columns of those `left` and spends α / 2^r on them, evenly: over
+    all rounds the probability of adding a set with a drift of the tolerance or more is at most α.
+    """
+    added: dict[int, str] = {}
+    share = data.alpha
+    while True:
+        share /= 2.0
+        candidates = _larger_sets(chosen, tuple(j for j in left if j not in chosen))
+        level = share / max(len(candidates), 1)
+        candidates = [new for new in candidates if _may_pass(data, chosen, new, level)]
+        passing = []
+        for done, new in enumerate(candidates):
+            _LOG.info(
+                "Searching for columns that are stable together with those: %d of %d tested",
+                done,
+                len(candidates),
+            )
+            test = data.measure(tuple(sorted(chosen + new)))
+            if test.p_drift <= level and all(
+                p_uninformative(data, (j,), tuple(k for k in chosen + new if k != j)) <= level for j in new
+            ):
+                passing.append((test.p_drift, new))
+        if not passing:
+            return chosen, added
+        new = min(passing)[1]
+        added |= dict.fromkeys(new, "stable together with the other selected columns")
+        chosen = tuple(sorted(chosen + new))
+
+
+def _larger_sets(chosen: tuple[int, ...], rest: tuple[int, ...]) -> list[tuple[int, ...]]:
+    singles = [(j,) for j in rest] if chosen else []
+    return singles + (list(combinations(rest, 2)) if len(rest) <= _MOST_FOR_PAIRS else [])
+
+
+def _may_pass(data: TrainingDomains, chosen: tuple[int, ...], new: tuple[int, ...], level: float) -> bool:
+    """Whether these rows could show the larger set to be stable: a test that cannot succeed is saved.
+
+    The inflation is at least 1/n: two equal domains, no covariate shift, one degree of freedom. And more
+    columns leave less information about the drift of those that are there, and have more degrees of freedom.
+    """
+    least = ScoreTest(0.0, 1, 1.0 / len(data.scores), 0.0).p_drift(data.tolerance)
+    small, large = len(data.columns(chosen)), len(data.columns(chosen + new))
+    if small > 1 and data.affords_products(small) == data.affords_products(large):
+        least = max(least, data.measure(chosen).least_p_drift)
+    return least <= level
+
+
+def _other_kind(data: TrainingDomains, screened: tuple[ColumnVerdict, ...]) -> tuple[str, tuple[str, ...]]:
+    """The other kind of stability, and the informative columns that have it."""
+    kind = "likelihood" if data.kind == "posterior" else "posterior"
+    other = replace(data, kind=kind, measured={})
+    p_drift = holm(np.array([other.measure((j,)).p_drift for j in range(len(screened))]))
+    good = (c.name for c, p in zip(screened, p_drift, strict=True) if p <= data.alpha and c.informative)
+    return kind, tuple(good)
+
+
+def _sentence(
+    status: str, columns: tuple[ColumnVerdict, ...], data: TrainingDomains, evidence: Invariance | None
+) -> str:
+    chosen = first_names((c.name for c in columns if c.selected), _MOST_NAMES)
+    open_ones = [c.name for c in columns if c.verdict == "cannot tell" and not c.selected]
+    unsure = first_names(open_ones, _MOST_NAMES)
+    if evidence is not None:
+        within = f"drift by less than {data.tolerance:g} between training domains"
+        text = f"{chosen} are informative and {within}."
+        if evidence.p_drift > data.alpha:
+            text += " As a set they are not shown to drift, nor shown not to: more rows would tell."
+        return text + (f" Of {unsure} the rows cannot tell." if open_ones else "")
+    if status == "none":
+        return "No informative column keeps its relation to the label: name stable_features by knowledge."
+    return (
+        f"The rows cannot tell whether {unsure} are stable: a drift of {data.tolerance:g} in "
+        f"some domain is not excluded where {len(columns)} columns are tested at once. Pass more rows or "
+        "domains, raise tolerance, or name stable_features by knowledge."
+    )
+
+
+def _nothing_to_compare(names: tuple[str, ...], one: str, rules: dict[str, Any]) -> Selection:
+    sentence = (
+        f"There is one {one} only, so nothing can be compared: pass sample_domain with two domains or more "
+        "and labels of two classes or more, or name stable_features by knowledge."
+    )
+    columns = tuple(
+        ColumnVerdict(name, "cannot tell", False, 1.0, 1.0, 1.0, 0.0, 1.0, False, "nothing to compare")
+        for name in names
+    )
+    return Selection("cannot tell", sentence, columns, None, **rules)
