@@ -205,7 +205,7 @@ class Payload:
     "lie",
     [
         FunctionTransformer(os.system),
-        FunctionTransformer(Payload()),
+        pytest.param(FunctionTransformer(Payload()), id="payload"),
         FunctionTransformer(eval),
         {"__class__": "system", "__module__": "os", "__loader__": "FunctionNode"},
         {"__class__": "Popen", "__module__": "subprocess"},
