@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
@@ -38,8 +39,12 @@ class Cells:
             raise ValueError(
                 f"The unstable features take {distinct} distinct values: {n_cells} cells are too many."
             )
-        self._clusters = make_pipeline(StandardScaler(), KMeans(n_cells, n_init=5, random_state=seed))
-        self._clusters.fit(self._scores(X))
+        self._scaler = StandardScaler()
+        clusters = KMeans(n_cells, n_init=5, random_state=seed)
+        labels = clusters.fit_predict(self._scaler.fit_transform(self._scores(X)))
+        # Kept as numbers: a k-means object would keep what it says of each training row, too.
+        self._centres = clusters.cluster_centers_
+        self._sizes = np.asarray(np.bincount(labels, minlength=n_cells) / len(labels))
 
     def _scores(self, X: FloatArray) -> FloatArray:
         # The odds of a separable feature have no bound; beyond ±6 they tell cells apart no more.
@@ -47,12 +52,12 @@ class Cells:
 
     def assign(self, X: FloatArray) -> IntArray:
         """Return the cell of each row."""
-        return np.asarray(self._clusters.predict(self._scores(X)), dtype=np.intp)
+        scores = self._scaler.transform(self._scores(X))
+        return np.asarray(pairwise_distances_argmin(scores, self._centres), dtype=np.intp)
 
     def sizes(self) -> FloatArray:
         """Return the share of the clustered rows in each cell."""
-        labels = self._clusters[-1].labels_
-        return np.asarray(np.bincount(labels, minlength=self.n_cells) / len(labels))
+        return self._sizes
 
 
 class ScoreModel:
