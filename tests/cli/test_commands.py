@@ -14,6 +14,7 @@ from hospitals import ROLES, draw, reversed_hospital, training
 import sfboost as library
 from sfboost.cli.files import load_project
 from sfboost.cli.predictions import predict_batches
+from sfboost.json_values import json_values
 from sfboost.tables.reading import find, read
 
 COMMAND = (sys.executable, "-c", "from sfboost.cli import main; main()")
@@ -338,7 +339,7 @@ def test_the_model_file_holds_no_training_row(files):
     content = files.model.read_bytes()
     rows = training()
     assert not any(patient.encode() in content for patient in rows["patient"][::50])
-    facts = json.dumps(load_project(files.model).training.to_dict())
+    facts = json.dumps(load_project(files.model).training.to_dict(), default=lambda v: json_values(vars(v)))
     # Heart rates have one decimal; the facts keep slopes and means of them, never a value.
     assert not any(f" {value}," in facts for value in rows["heart_rate"].unique()[:200])
 

@@ -33,11 +33,8 @@ COMMANDS = {
         b"<!doctype html>",
     ),
     "predict": (("predict", "{model}", "{new}", "-o", "{out}"), b'"patient",'),
-    "data export": (("data", "export", "ac", "--out", "{out}"), b"PAR1"),
-    "data show": (("data", "show", "ac", "--out", "{out}"), b"\x89PNG"),
-    "results export": (("results", "export", "corrections", "-o", "{out}"), b"**Corrections"),
 }
-ENDINGS = {"fit": ".sfb", "adapt": ".sfb", "report": ".html", "predict": ".csv", "data show": ".png"}
+ENDINGS = {"fit": ".sfb", "adapt": ".sfb", "report": ".html", "predict": ".csv"}
 
 
 @pytest.fixture(params=COMMANDS)
