@@ -25,7 +25,7 @@ y = rng.integers(0, 2, 400)
 X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
 print(sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper").decision_)
 """
-    plain = ("pandas", "pyarrow", "matplotlib", "typer", "rich", "networkx", "pooch", "PIL", "ray", "torch")
+    plain = ("pandas", "pyarrow", "matplotlib", "typer", "rich", "pooch", "PIL", "ray", "torch")
     done = run_without(plain, code)
     assert done.stdout.strip() == "adapted"
 

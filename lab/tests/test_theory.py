@@ -1,11 +1,23 @@
-"""Theorem 4.4 and Lemma 4.5 on exact finite distributions."""
+"""Theorem 4.4, Lemma 4.5 and the paper's examples, on exact finite distributions."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sfboost_lab.theory import FiniteJoint, recover
+from sfboost_lab.theory import (
+    FiniteJoint,
+    anticausal,
+    cause_effect,
+    copy_of_stable,
+    copy_of_unstable,
+    exact_accuracies,
+    independent_label,
+    product,
+    product_of_complement,
+    recover,
+    xor,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -24,7 +36,7 @@ def any_joint(seed, shape=(3, 4, 2)):
 
 
 @given(seeds, st.integers(2, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_theorem_4_4_recovers_the_joint_law_from_f_s_and_unlabelled_rows(seed, n_classes):
     joint = complementary_joint(seed, n_classes, n_stable=n_classes + 2)
     smallest = joint.statistics.spectrum[-1]
@@ -38,7 +50,7 @@ def test_theorem_4_4_recovers_the_joint_law_from_f_s_and_unlabelled_rows(seed, n
 
 
 @given(seeds)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_lemma_4_5_informativeness_is_the_share_of_variance_that_f_s_explains(seed):
     joint = any_joint(seed)
     f, mass, p = joint.stable_posterior[:, 1], joint.stable_mass, joint.prior[1]
@@ -66,7 +78,7 @@ def test_an_informative_f_s_of_rank_two_does_not_identify_four_classes():
 
 
 @given(seeds, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_leak_is_zero_for_complementary_features_and_biases_the_correction_otherwise(seed, complementary):
     joint = complementary_joint(seed) if complementary else any_joint(seed)
     assert joint.complementary == complementary
@@ -77,25 +89,6 @@ def test_the_leak_is_zero_for_complementary_features_and_biases_the_correction_o
     np.testing.assert_allclose(unclipped - q, bias, atol=1e-9 / s)
     if complementary:
         np.testing.assert_allclose(joint.leak, 0.0, atol=1e-12)
-
-
-@given(seeds)
-@settings(max_examples=30, deadline=None)
-def test_pointwise_confusion_averages_to_confusion_over_the_class_not_over_x_u(seed):
-    joint = any_joint(seed)
-    given_label = joint.table.sum(axis=0) / joint.prior
-    averaged = np.einsum("uyk,uk->yk", joint.pointwise_confusion, given_label)
-    np.testing.assert_allclose(averaged, joint.confusion, atol=1e-12)
-
-
-def test_values_without_mass_do_no_harm():
-    table = np.zeros((3, 3, 2))
-    table[:2, :2] = complementary_joint(3, 2, 2, 2).table
-    small, large = complementary_joint(3, 2, 2, 2), FiniteJoint(table)
-    recovered = recover(large.stable_posterior, large.pair_mass)
-    np.testing.assert_allclose(recovered.joint[:2, :2], small.joint_posterior, atol=1e-9)
-    assert np.isfinite(recovered.joint).all()
-    assert large.complementary
 
 
 def test_samples_follow_the_table_and_the_global_random_state_is_left_alone():
@@ -132,17 +125,65 @@ def test_a_table_that_is_no_distribution_is_refused_with_a_remedy(table, message
         FiniteJoint(table)
 
 
-def test_conditionals_of_another_number_of_classes_are_refused():
-    with pytest.raises(ValueError, match="one row per class"):
-        FiniteJoint.from_conditionals([0.5, 0.5], np.eye(3), np.eye(2))
+def test_ac_closed_forms():
+    joint = anticausal(0.1)
+    np.testing.assert_allclose(np.diag(joint.confusion), 0.625)
+    assert joint.informativeness == pytest.approx(0.25)
+    np.testing.assert_allclose(joint.pseudo_posterior[1, 1], 0.4)
+    np.testing.assert_allclose(recover(joint.stable_posterior, joint.pair_mass).unstable[1, 1], 0.1)
 
 
-def test_recover_refuses_tables_that_do_not_fit():
-    with pytest.raises(ValueError, match="one row of pair_mass per value"):
-        recover([[0.2, 0.8], [0.7, 0.3]], np.full((3, 2), 1 / 6))
+@pytest.mark.parametrize("agreement", [0.95, 0.9, 0.7, 0.6, 0.5, 0.3, 0.1])
+def test_ac_adaptation_reaches_the_best_classifier_in_every_domain(agreement):
+    result = exact_accuracies(anticausal(agreement))
+    assert result.stable == pytest.approx(0.75)
+    assert result.best == pytest.approx(max(0.75, agreement, 1 - agreement))
+    assert result.corrected == pytest.approx(result.best)
 
 
-def test_accuracy_shares_ties_evenly():
-    joint = complementary_joint(1)
-    assert joint.accuracy(np.full(joint.table.shape, 0.5)) == pytest.approx(0.5)
-    assert joint.accuracy(joint.joint_posterior) == pytest.approx(joint.table.max(axis=2).sum())
+@pytest.mark.parametrize("agreement", [0.95, 0.8, 0.2, 0.1])
+def test_cedd_raw_x_u_says_nothing_and_what_it_hides_is_complementary(agreement):
+    raw, learned = cause_effect(agreement), cause_effect(agreement, learned=True)
+    np.testing.assert_allclose(raw.unstable_posterior, 0.5)
+    np.testing.assert_allclose(raw.pair_mass, np.outer(raw.stable_mass, raw.unstable_mass))
+    assert not raw.complementary
+    assert learned.complementary
+    assert exact_accuracies(raw).corrected == pytest.approx(0.75)
+    assert exact_accuracies(learned).corrected == pytest.approx(max(0.75, agreement, 1 - agreement))
+    assert exact_accuracies(raw).best == pytest.approx(exact_accuracies(learned).best)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "informative", "complementary"),
+    [(product, product_of_complement, True, False), (copy_of_unstable, independent_label, False, True)],
+)
+def test_twins_look_alike_without_labels_yet_differ(one, other, informative, complementary):
+    a, b = one(), other()
+    np.testing.assert_allclose(a.stable_posterior, b.stable_posterior)
+    np.testing.assert_allclose(a.pair_mass, b.pair_mass)
+    assert np.abs(a.unstable_posterior - b.unstable_posterior).max() == pytest.approx(0.5)
+    for joint in (a, b):
+        assert (joint.informativeness > 1e-12) == informative
+        assert joint.complementary == complementary
+
+
+def test_a_copy_of_x_s_looks_like_ac_and_loses_what_ac_gains():
+    ac, copied = anticausal(0.1), copy_of_stable()
+    np.testing.assert_allclose(copied.pair_mass, ac.pair_mass)
+    np.testing.assert_allclose(copied.stable_posterior, ac.stable_posterior)
+    assert not copied.complementary
+    assert exact_accuracies(ac).corrected == pytest.approx(0.9)
+    assert exact_accuracies(copied).corrected == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("example", [xor, copy_of_unstable, independent_label])
+def test_without_informativeness_recovery_refuses(example):
+    joint = example()
+    with pytest.raises(ValueError, match="informative"):
+        recover(joint.stable_posterior, joint.pair_mass)
+
+
+def test_xor_is_predictable_from_both_and_from_neither_alone():
+    np.testing.assert_allclose(xor().stable_posterior, 0.5)
+    np.testing.assert_allclose(xor().unstable_posterior, 0.5)
+    assert xor().accuracy(xor().joint_posterior) == pytest.approx(1.0)

@@ -1,14 +1,15 @@
-"""Exact finite distributions of (X_S, X_U, Y): theorems as arithmetic, without sampling error."""
+"""The paper's theorems on exact finite distributions: tables, its examples, Theorem 4.4 as a function."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfboost.marginal import PseudoLabelStatistics
+from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix, combine, correct_posthoc
 from sfboost.marginal.probabilities import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -222,3 +223,217 @@ class FiniteJoint:
         drawn = rng.choice(len(flat), size=n, p=flat / flat.sum())
         stable, unstable, label = np.unravel_index(drawn, self.table.shape)
         return stable, unstable, label
+
+
+# Eigenvalues of ε below this are rounding: f_S does not separate the classes in that direction.
+_ZERO = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery:
+    """What Theorem 4.4 says of a domain without labels.
+
+    Attributes
+    ----------
+    unstable : array of shape (n_unstable, K)
+        Pr[Y | X_U] by Eq. 4.4.
+    joint : array of shape (n_stable, n_unstable, K)
+        Pr[Y | X_S, X_U] by Eq. 4.5.
+    prior : array of shape (K,)
+    confusion : array of shape (K, K)
+    """
+
+    unstable: FloatArray
+    joint: FloatArray
+    prior: FloatArray
+    confusion: FloatArray
+
+
+def recover(stable_posterior: Any, pair_mass: Any) -> Recovery:
+    """Recover the test domain's law of Y from f_S and the law of unlabelled rows.
+
+    The result is the truth if X_S is stable, informative and complementary to X_U; nothing in the
+    two arguments can tell whether it is complementary.
+
+    Parameters
+    ----------
+    stable_posterior : array-like of shape (n_stable, K)
+        f_S = Pr[Y | X_S].
+    pair_mass : array-like of shape (n_stable, n_unstable)
+        Pr[X_S, X_U] in the test domain.
+
+    Raises
+    ------
+    ValueError
+        If E[f_S f_Sᵀ] has no full rank: Pr[Y | X_U] is then not identified (Lemma 4.5 for two classes).
+
+    Examples
+    --------
+    >>> from sfboost_lab.theory import anticausal
+    >>> test = anticausal(agreement=0.1)
+    >>> recover(test.stable_posterior, test.pair_mass).unstable.round(6)
+    array([[0.1, 0.9],
+           [0.9, 0.1]])
+    """
+    stable = as_probability_matrix(stable_posterior, name="stable_posterior")
+    pairs = np.asarray(pair_mass, dtype=np.float64)
+    if pairs.ndim != 2 or len(pairs) != len(stable):
+        raise ValueError(
+            f"pair_mass has shape {pairs.shape} but stable_posterior has {len(stable)} rows: pass one row of "
+            "pair_mass per value of X_S."
+        )
+    statistics = PseudoLabelStatistics.from_proba(stable, pairs.sum(axis=1))
+    if statistics.spectrum[-1] < _ZERO:
+        raise ValueError(
+            "f_S does not separate all classes (the smallest eigenvalue of ε is 0), so Pr[Y | X_U] is not "
+            "identified: use stable features that are informative of every class."
+        )
+    mass = pairs.sum(axis=0)
+    pseudo = (pairs.T @ stable) / np.where(mass > 0.0, mass, 1.0)[:, None]
+    pseudo[mass <= 0.0] = statistics.prior
+    unstable = correct_posthoc(pseudo, statistics.confusion)
+    rows, cells = len(stable), len(mass)
+    joint = combine(np.repeat(stable, cells, axis=0), np.tile(unstable, (rows, 1)), statistics.prior)
+    return Recovery(unstable, joint.reshape(rows, cells, -1), statistics.prior, statistics.confusion)
+
+
+@dataclass(frozen=True)
+class ExactAccuracies:
+    """Accuracy in the population of every answer one could give in a domain.
+
+    Attributes
+    ----------
+    stable : float
+        f_S alone: what is predicted without adapting.
+    corrected, naive : float
+        f_S combined with the corrected f_U, and with Pr[Ŷ | X_U] in its place.
+    best : float
+        The Bayes classifier of (X_S, X_U).
+    """
+
+    stable: float
+    corrected: float
+    naive: float
+    best: float
+
+
+def exact_accuracies(joint: FiniteJoint) -> ExactAccuracies:
+    """Accuracy of the stable, the adapted, the uncorrected and the best classifier, any K.
+
+    Examples
+    --------
+    >>> from sfboost_lab.theory import anticausal
+    >>> result = exact_accuracies(anticausal(0.1))
+    >>> round(result.stable, 6), round(result.naive, 6), round(result.corrected, 6), round(result.best, 6)
+    (0.75, 0.75, 0.9, 0.9)
+    """
+    recovered = recover(joint.stable_posterior, joint.pair_mass)
+    rows, cells, _ = joint.table.shape
+    stable = np.repeat(joint.stable_posterior, cells, axis=0)
+    naive = combine(stable, np.tile(joint.pseudo_posterior, (rows, 1)), recovered.prior)
+    return ExactAccuracies(
+        stable=joint.accuracy(joint.stable_posterior[:, None, :]),
+        corrected=joint.accuracy(recovered.joint),
+        naive=joint.accuracy(naive.reshape(joint.table.shape)),
+        best=joint.accuracy(joint.joint_posterior),
+    )
+
+
+_COIN = (0.5, 0.5)
+
+
+def anticausal(agreement: float, stable_agreement: float = 0.75, prior: float = 0.5) -> FiniteJoint:
+    """AC: Y fair, X_S and X_U agree with it independently (Eq. 6.1). Every assumption holds.
+
+    Parameters
+    ----------
+    agreement : float
+        Pr[X_U = Y]: .95 and .7 in training, .6 in validation, .1 at test.
+    stable_agreement : float
+        Pr[X_S = Y].
+    prior : float
+        Pr[Y = 1].
+    """
+    a, b = stable_agreement, agreement
+    return FiniteJoint.from_conditionals(
+        [1.0 - prior, prior], [[a, 1.0 - a], [1.0 - a, a]], [[b, 1.0 - b], [1.0 - b, b]]
+    )
+
+
+def cause_effect(agreement: float, stable_agreement: float = 0.75, *, learned: bool = False) -> FiniteJoint:
+    """CE-DD: X_S causes Y, and both cause X_U (Eq. 6.2).
+
+    The raw X_U is independent of Y and of X_S, so SFB has nothing to gain from it. What predicts Y is
+    T, whether X_U and X_S differ; T is complementary to X_S. `learned=True` has T in place of X_U.
+
+    Parameters
+    ----------
+    agreement : float
+        Pr[Y = T]: .95 and .8 in training, .2 in validation, .1 at test.
+    """
+    table = np.zeros((2, 2, 2))
+    for stable in (0, 1):
+        for label in (0, 1):
+            for seen in (0, 1):
+                mass = 0.5 * (stable_agreement if label == stable else 1.0 - stable_agreement)
+                mass *= agreement if seen == label else 1.0 - agreement
+                table[stable, seen if learned else seen ^ stable, label] += mass
+    return FiniteJoint(table)
+
+
+def xor() -> FiniteJoint:
+    """Y = X_S xor X_U of fair coins: each alone says nothing of Y, so s = 0."""
+    return FiniteJoint.from_function(lambda i, j: i ^ j, _COIN, _COIN)
+
+
+def product() -> FiniteJoint:
+    """Y₁ = X_S · X_U (App. A): informative, not complementary; the twin of `product_of_complement`."""
+    return FiniteJoint.from_function(lambda i, j: i * j, _COIN, _COIN)
+
+
+def product_of_complement() -> FiniteJoint:
+    """Y₂ = X_S · (1 − X_U): the same Pr[Y | X_S] and Pr[X_S, X_U] as Y₁, another Pr[Y | X_U]."""
+    return FiniteJoint.from_function(lambda i, j: i * (1 - j), _COIN, _COIN)
+
+
+def copy_of_unstable() -> FiniteJoint:
+    """Y₃ = X_U: complementary, not informative; the twin of `independent_label`."""
+    return FiniteJoint.from_function(lambda i, j: j, _COIN, _COIN)
+
+
+def independent_label() -> FiniteJoint:
+    """Y₄, a coin of its own: the same Pr[Y | X_S] and Pr[X_S, X_U] as Y₃, another Pr[Y | X_U]."""
+    return FiniteJoint.from_function(lambda i, j: _COIN, _COIN, _COIN)
+
+
+def copy_of_stable(agreement: float = 0.3, stable_agreement: float = 0.75) -> FiniteJoint:
+    """X_U follows X_S and not Y: not complementary.
+
+    By default the law of (X_S, X_U) is that of `anticausal(0.1)`, and only the labels tell them apart:
+    adapting gains 15 points in one and loses 15 in the other.
+
+    Parameters
+    ----------
+    agreement : float
+        Pr[X_U = X_S].
+    stable_agreement : float
+        Pr[X_S = Y].
+    """
+    a, b = stable_agreement, agreement
+    label = np.array([[a, 1.0 - a], [1.0 - a, a]])
+    copied = np.array([[b, 1.0 - b], [1.0 - b, b]])
+    return FiniteJoint(0.5 * label[:, None, :] * copied[:, :, None])
+
+
+#: Name -> the test domain of each example.
+EXAMPLES: dict[str, Callable[[], FiniteJoint]] = {
+    "AC": lambda: anticausal(0.1),
+    "CE-DD": lambda: cause_effect(0.1),
+    "CE-DD learned": lambda: cause_effect(0.1, learned=True),
+    "XOR": xor,
+    "Y1": product,
+    "Y2": product_of_complement,
+    "Y3": copy_of_unstable,
+    "Y4": independent_label,
+    "copied X_S": copy_of_stable,
+}
