@@ -23,10 +23,10 @@ from sfboost import Settings, adapt
 from sfboost.calibration import fit_temperature
 from sfboost.leakage.model import fit_leak_model
 from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
-from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.networks import MLP
 from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.rows import ArraySource
+from sfboost.torch.split_network import build_network, seed_of
 from sfboost_lab.baselines.learned.ensemble import learn_many
 from sfboost_lab.datasets import load
 

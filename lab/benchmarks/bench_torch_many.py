@@ -14,11 +14,11 @@ import time
 import numpy as np
 import torch
 
-from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import build_network
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import MLP
 from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.rows import ArraySource
+from sfboost.torch.split_network import build_network
 from sfboost_lab.baselines.learned.ensemble import learn_many
 
 

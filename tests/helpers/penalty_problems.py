@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sfboost.torch.outputs import DomainOutput
+from sfboost.torch.objective import DomainOutput
 
 
 def linear_problem(n_classes=3, n_domains=3, seed=0, n=11, d=4):

@@ -12,14 +12,12 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 import torch
 
-from sfboost.torch.batches import ArraySource, Batch
-from sfboost.torch.building import build_network
-from sfboost.torch.learning import Learner
+from sfboost.torch.learning import Learner, Phase
 from sfboost.torch.networks import make_network
-from sfboost.torch.penalties import INDEPENDENCE_PENALTIES, STABILITY_PENALTIES
+from sfboost.torch.objective import INDEPENDENCE_PENALTIES, STABILITY_PENALTIES
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.stages import Phase
+from sfboost.torch.rows import ArraySource, Batch
+from sfboost.torch.split_network import SplitNetwork, build_network
 
 
 def _elsewhere(split: str) -> tuple[SplitNetwork, ArraySource]:

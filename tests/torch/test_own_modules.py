@@ -13,10 +13,12 @@ import sfboost  # noqa: E402
 import sfboost.torch  # noqa: E402
 from sfboost import SavedModelError  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, members  # noqa: E402
-from sfboost.torch.building import reset_stable  # noqa: E402
 from sfboost.torch.networks import GivenTrunk  # noqa: E402
 from sfboost.torch.progress import shown_log  # noqa: E402
-from sfboost.torch.split_network import SplitNetwork  # noqa: E402
+from sfboost.torch.split_network import (  # noqa: E402
+    SplitNetwork,
+    reset_stable,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:In 1 starts:UserWarning", "ignore::sfboost.AdaptationWarning")
 QUICK = Plan(steps=4, unstable_steps=3, precision="float32", max_restarts=0)

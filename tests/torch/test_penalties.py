@@ -9,11 +9,11 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from penalty_problems import crossed_domains, linear_problem, same_with_gradient, two_part_domain  # noqa: E402
 
-from sfboost.torch.outputs import DomainOutput  # noqa: E402
-from sfboost.torch.penalties import (  # noqa: E402
+from sfboost.torch.objective import (  # noqa: E402
     INDEPENDENCE_PENALTIES,
     IRM,
     STABILITY_PENALTIES,
+    DomainOutput,
     LogitProxy,
     VREx,
     make_independence_penalty,

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 import sfboost  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
-from sfboost.torch.scaling import Scaling  # noqa: E402
+from sfboost.torch.rows import Scaling  # noqa: E402
 
 FAST = Plan(steps=60, unstable_steps=40, learning_rate=0.01, batch_size=128, precision="float32")
 

@@ -10,18 +10,24 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
+
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
-from sfboost.torch.batches import ArraySource, DatasetSource, domain_rows  # noqa: E402
-from sfboost.torch.building import build_network  # noqa: E402
 from sfboost.torch.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
-from sfboost.torch.learning import Learner  # noqa: E402
+from sfboost.torch.learning import (  # noqa: E402
+    Learner,
+    trials,
+)
 from sfboost.torch.networks import MLP  # noqa: E402
-from sfboost.torch.objective import LossParts, NetworkObjective, joint_logits  # noqa: E402
-from sfboost.torch.outputs import DomainOutput  # noqa: E402
-from sfboost.torch.penalties import NoPenalty  # noqa: E402
+from sfboost.torch.objective import (  # noqa: E402
+    DomainOutput,
+    LossParts,
+    NetworkObjective,
+    NoPenalty,
+    joint_logits,
+)
 from sfboost.torch.plan import Goal  # noqa: E402
-from sfboost.torch.precision import resolve_precision  # noqa: E402
-from sfboost.torch.stages import trials  # noqa: E402
+from sfboost.torch.rows import ArraySource, DatasetSource, domain_rows  # noqa: E402
+from sfboost.torch.split_network import build_network  # noqa: E402
 from sfboost.torch.trainer import Stage, StageRunner, TrainingDivergedError  # noqa: E402
 from sfboost_lab.baselines.learned.penalties import GroupDRO  # noqa: E402
 
@@ -375,27 +381,3 @@ def test_progress_lines_show_the_parts_of_the_loss(caplog):
     lines = caplog.messages
     assert len(lines) == 2
     assert all(word in lines[0] for word in ("stable of 4", "step 2", "total", "penalty", "independence"))
-
-
-def test_auto_precision_says_what_it_measured():
-    chosen = resolve_precision("auto", torch.device("cpu"))
-    assert chosen.name in ("float32", "bfloat16")
-    assert "times the speed of float32" in chosen.reason
-    assert resolve_precision("bfloat16", torch.device("cpu")).autocast
-    with pytest.raises(ValueError, match="float16"):
-        resolve_precision("float16", torch.device("cpu"))
-
-
-def test_bfloat16_training_lowers_the_loss_with_float32_weights():
-    network = _network(split="shared", dropout=0.0)
-    learner = Learner(
-        network,
-        _source(),
-        Goal(split="shared", penalty="none"),
-        Plan(steps=30, learning_rate=0.02),
-        seed=0,
-        trainer_options={"autocast": True},
-    )
-    learner.learn()
-    assert learner.history[-1]["total"] < learner.history[0]["total"]
-    assert all(p.dtype == torch.float32 for p in network.parameters())

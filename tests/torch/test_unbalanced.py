@@ -11,9 +11,12 @@ from unbalanced import BINARY, PRIORS, Family, columns  # noqa: E402
 
 from sfboost import Training, adapt  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
-from sfboost.torch.batches import ArraySource  # noqa: E402
-from sfboost.torch.building import chance_risk, guess_classes  # noqa: E402
-from sfboost.torch.split_network import SplitNetwork  # noqa: E402
+from sfboost.torch.rows import ArraySource  # noqa: E402
+from sfboost.torch.split_network import (  # noqa: E402
+    SplitNetwork,
+    chance_risk,
+    guess_classes,
+)
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 

@@ -8,11 +8,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from sfboost.torch import SFBClassifier  # noqa: E402
-from sfboost.torch.batches import ArraySource  # noqa: E402
-from sfboost.torch.building import build_network  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 from sfboost.torch.plan import Goal, Plan  # noqa: E402
+from sfboost.torch.rows import ArraySource  # noqa: E402
+from sfboost.torch.split_network import build_network  # noqa: E402
 from sfboost.torch.trainer import Stage, StageRunner  # noqa: E402
 from sfboost_lab.baselines.learned.actir_network import ACTIRNetwork, ACTIRObjective  # noqa: E402
 from sfboost_lab.baselines.learned.boosting import grouped  # noqa: E402

@@ -8,8 +8,8 @@ pytest.importorskip("torch", reason="needs the torch extra")
 import torch
 from torch.nn import functional as F  # noqa: N812
 
-from sfboost.torch.batches import ArraySource, epoch_order
-from sfboost.torch.building import seed_of
+from sfboost.torch.rows import ArraySource, epoch_order
+from sfboost.torch.split_network import seed_of
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.learned.actir import ACTIR
 from sfboost_lab.baselines.learned.in_order import fit_in_order

@@ -10,8 +10,10 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 from penalty_problems import crossed_domains, linear_problem, same_with_gradient, two_part_domain  # noqa: E402
 from scipy import optimize, stats  # noqa: E402
 
-from sfboost.torch.outputs import DomainOutput  # noqa: E402
-from sfboost.torch.penalties import STABILITY_PENALTIES  # noqa: E402
+from sfboost.torch.objective import (  # noqa: E402
+    STABILITY_PENALTIES,
+    DomainOutput,
+)
 from sfboost_lab.baselines.learned.penalties import (  # noqa: E402
     EQRM,
     IGA,

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from sfboost.torch.building import trunk_width
 from sfboost.torch.networks import FirstHalf, GivenTrunk, make_network
 from sfboost.torch.plan import Goal
+from sfboost.torch.split_network import trunk_width
 from sfboost.torch.views import VIEWS, Part, views_of
 
 # Weights of a penalty over the default one: V-REx wants large ones, IRM dies of them.

@@ -24,23 +24,19 @@ from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.torch.bounded import Bounded
-from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.embedding import Preference, embedded, preference
-from sfboost.torch.inputs import Rows, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.leak_slope import find_leak_slope, without_leak
-from sfboost.torch.learning import Learner
+from sfboost.torch.learning import Learner, trials
 from sfboost.torch.networks import GivenTrunk, make_network
-from sfboost.torch.outputs import cross_entropy
-from sfboost.torch.penalties import NoPenalty, make_stability_penalty
+from sfboost.torch.objective import NoPenalty, cross_entropy, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.precision import resolve_precision
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import TrainingProgress, shown_log
+from sfboost.torch.rows import Rows, Scaling, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
-from sfboost.torch.scaling import Scaling
 from sfboost.torch.search import Search, SearchResult, read_budget
 from sfboost.torch.side_by_side import searched_trunk
-from sfboost.torch.stages import trials
+from sfboost.torch.split_network import build_network, seed_of
 from sfboost.torch.verification import verify
 
 # Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
@@ -83,7 +79,7 @@ class SFBClassifier(FittedPredictor):
         Sizes of Φ_S and Φ_U. None is the whole trunk ("separate") or halves of it ("shared"). "auto" is
         None except for the Φ_U of "separate", which is narrow: 1 for two classes, else K.
     penalty, independence : str or nn.Module
-        The stability and the independence penalty, see `sfboost.torch.penalties` and
+        The stability and the independence penalty, see `sfboost.torch.objective` and
         `sfboost.torch.independence`.
     penalty_weight, independence_weight : float
         λ_S and λ_C.
@@ -118,8 +114,6 @@ class SFBClassifier(FittedPredictor):
     history_ : list of dict
         One entry per step: stage, step, total, stable, joint, penalty, independence.
     temperature_ : Temperature
-    precision_ : Precision
-        The type of the numbers, and why.
     restarts_ : int
         How often the second stage was started again.
     row_shape_ : tuple of int
@@ -258,8 +252,7 @@ class SFBClassifier(FittedPredictor):
         self.embedded_ = None
         self.__dict__.pop("verification_", None)  # of a former fit
         self._choices(self.settings)  # what is wrong in them is said before training
-        self.precision_ = resolve_precision(self.plan.precision, torch.device(self.device))
-        rows = read_rows(X, y, sample_domain, self.precision_.dtype)
+        rows = read_rows(X, y, sample_domain, self.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
         searched = self._searches(rows)
         if searched and validation is None:
@@ -340,7 +333,7 @@ class SFBClassifier(FittedPredictor):
 
     def _search(self, training: Rows, seed: int, identity: str, callback: Any) -> SearchResult:
         """Search, and keep the network that was found."""
-        device, dtype = torch.device(self.device), self.precision_.dtype
+        device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
         found = Search(
             self._scaled(training.x).to(device, dtype),
@@ -351,7 +344,6 @@ class SFBClassifier(FittedPredictor):
             seed=seed,
             budget=self.plan.budget,
             options={
-                "autocast": self.precision_.autocast,
                 "fingerprint": identity,
                 "callback": callback,
             },
@@ -380,7 +372,7 @@ class SFBClassifier(FittedPredictor):
             watched, rows = rows.take(np.flatnonzero(here)), rows.take(np.flatnonzero(~here))
         if validation is not None:
             X, y, domain = validation
-            return rows, read_rows(X, y, domain, self.precision_.dtype), watched
+            return rows, read_rows(X, y, domain, self.dtype), watched
         kept, held = hold_out(rows, self.plan.validation_fraction, seed)
         return kept, held, watched
 
@@ -391,7 +383,7 @@ class SFBClassifier(FittedPredictor):
         return {**own, "seed": seed, "torch": torch.__version__}
 
     def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str, callback: Any) -> None:
-        device, dtype = torch.device(self.device), self.precision_.dtype
+        device, dtype = torch.device(self.device), self.dtype
         self.backbone_ = None
         self.row_shape_ = training.shape()
         make_trunk = self._trunk_maker(self.row_shape_)
@@ -428,7 +420,6 @@ class SFBClassifier(FittedPredictor):
                 seed=seed_of(seed, 2),
                 monitor=None if watched is None else self._monitor(watched),
                 trainer_options={
-                    "autocast": self.precision_.autocast,
                     "fingerprint": identity,
                     "callback": told,
                 },

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.ndimage import minimum_filter1d
 
-from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import guess_classes
 from sfboost.torch.folds import difference_between_domains, row_losses, unstable_logits
 from sfboost.torch.members import Look, Members
 from sfboost.torch.progress import TrainingProgress
-from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.rows import ArraySource
+from sfboost.torch.split_network import SplitNetwork, guess_classes
 
 # Chi-square by degree of freedom beyond which a guess is about something that differs between domains.
 _DIFFERENT = 4.0

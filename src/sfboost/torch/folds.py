@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sfboost.torch.batches import ArraySource
+from sfboost.torch.rows import ArraySource
 from sfboost.torch.split_network import SplitNetwork
 
 # A class of a domain with as many rows has enough of them in one held-out fifth.

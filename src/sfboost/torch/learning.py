@@ -1,32 +1,301 @@
-"""One network through the course of training: its losses, history, checkpoints."""
+"""One network through its stages: what each trains, which rows it sees, when it is started again.
+
+The paper splits the output of one network (``split="shared"``) and notes that Φ_S and Φ_U could be learned
+apart. ``split="separate"`` does that: f_S by risk and stability penalty alone; then, with f_S frozen, a
+narrow Φ_U that is trained briefly on the joint risk. ``split="alternating"`` minimises Eq. 5.1 in turns: the
+same two stages, Φ_U without the independence penalty, and then f_S again under all penalties with Φ_U frozen,
+so that it is f_S that becomes independent (`docs/decisions` has the measurements behind this).
+
+One network and, in the laboratory, many at once go through the same list.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sfboost.notices import warn
-from sfboost.torch.batches import ArraySource, Batch, Source
-from sfboost.torch.building import final_risk
-from sfboost.torch.course import Course
-from sfboost.torch.networks import MLP
-from sfboost.torch.objective import LossParts
-from sfboost.torch.outputs import DomainOutput, cut_by_domain
-from sfboost.torch.penalties import make_independence_penalty, make_stability_penalty
+from sfboost.torch.objective import (
+    DomainOutput,
+    LossParts,
+    NetworkObjective,
+    NoPenalty,
+    cut_by_domain,
+    make_independence_penalty,
+    make_stability_penalty,
+)
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.stages import Phase, Trial, trials
+from sfboost.torch.rows import ArraySource, Batch, Source
+from sfboost.torch.split_network import (
+    SplitNetwork,
+    chance_risk,
+    final_risk,
+    guess_classes,
+    reset_stable,
+    reset_unstable,
+    restart_seed,
+)
 from sfboost.torch.trainer import Loss, Stage, StageRunner
 
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Steps with one optimiser.
+
+    Attributes
+    ----------
+    name : str
+        For the history.
+    risks : {"both", "stable", "joint", "guess"}
+        What is lowered; "guess" is the risk of Φ_U alone.
+    trained : {"all", "stable", "unstable"}
+        Whose weights change.
+    steps, learning_rate, weight_decay, cosine
+        As in `sfboost.torch.trainer.Stage`.
+    penalised : bool
+        Whether penalties count.
+    free : bool
+        Whether the independence penalty is only looked at.
+    detached : bool
+        Whether the joint risk leaves f_S alone.
+    """
+
+    name: str
+    risks: str
+    trained: str
+    steps: int
+    learning_rate: float
+    weight_decay: float = 0.0
+    cosine: bool = False
+    penalised: bool = True
+    free: bool = False
+    detached: bool = False
+
+    def weights(self, goal: Goal) -> tuple[float, float]:
+        """Return λ_S and λ_C."""
+        if not self.penalised:
+            return 1.0, 0.0
+        return goal.penalty_weight, 0.0 if self.free else goal.independence_weight
+
+    def objective(
+        self,
+        plan: Plan,
+        log_prior: Tensor,
+        weights: tuple[float | Tensor, float | Tensor],
+        penalty: nn.Module,
+        independence: nn.Module,
+    ) -> NetworkObjective:
+        """Return the loss of the outputs of all domains."""
+        nothing = NoPenalty()
+        return NetworkObjective(
+            log_prior,
+            penalty if self.penalised else nothing,
+            independence if self.penalised else nothing,
+            *weights,
+            risks="stable" if self.risks == "guess" else self.risks,
+            gamma=plan.gamma if self.risks == "both" else None,
+            detach_stable=plan.detach_stable or self.detached,
+            rescale=plan.rescale,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Phases that are one attempt.
+
+    Attributes
+    ----------
+    name : str
+    phases : tuple of Phase
+    lowers : {"stable", "joint", None}
+        The risk that must fall, else the attempt is made again; None for one attempt.
+    anew : {"stable", "unstable"}
+        Whose weights are then drawn anew.
+    watched : bool
+        Whether the early-stopping domain may end a phase.
+    """
+
+    name: str
+    phases: tuple[Phase, ...]
+    lowers: str | None = None
+    anew: str = ""
+    watched: bool = True
+
+
+def trials(goal: Goal, plan: Plan) -> list[Trial]:
+    """Return all of training, in order.
+
+    Examples
+    --------
+    >>> [trial.name for trial in trials(Goal(split="alternating"), Plan())]
+    ['guess', 'stable', 'unstable', 'again']
+    """
+    if goal.split == "shared":
+        return [Trial(name="shared", phases=_two(plan, "joint", "both", "all"))]
+    made = [
+        Trial(name="stable", phases=_two(plan, "stable", "stable", "stable"), lowers="stable", anew="stable")
+    ]
+    if plan.unstable_steps:
+        made.append(unstable_trial(goal, plan))
+        if plan.balance:
+            made.insert(0, _narrow(plan, "guess", "guess", "stable", penalised=False))
+    if goal.split == "alternating":
+        again = _penalised(plan, "again", "both", "stable", detached=True)
+        made.append(Trial(name="again", phases=(again,)))
+    return made
+
+
+def unstable_trial(goal: Goal, plan: Plan) -> Trial:
+    """Return the training of Φ_U beside an f_S that is trained already."""
+    return _narrow(plan, "unstable", "joint", "joint", free=goal.split == "alternating")
+
+
+def _two(plan: Plan, name: str, risks: str, trained: str) -> tuple[Phase, ...]:
+    """First without, then with penalties."""
+    last = _penalised(plan, name, risks, trained)
+    if not plan.pretrain_steps:
+        return (last,)
+    first = Phase(
+        name="pretrain",
+        risks=risks,
+        trained=trained,
+        steps=plan.pretrain_steps,
+        learning_rate=plan.learning_rate,
+        weight_decay=plan.weight_decay,
+        penalised=False,
+    )
+    return (first, last)
+
+
+def _penalised(plan: Plan, name: str, risks: str, trained: str, *, detached: bool = False) -> Phase:
+    return Phase(
+        name=name,
+        risks=risks,
+        trained=trained,
+        steps=plan.steps,
+        learning_rate=plan.learning_rate,
+        weight_decay=plan.weight_decay,
+        cosine=plan.cosine,
+        detached=detached,
+    )
+
+
+def _narrow(
+    plan: Plan, name: str, risks: str, lowers: str, *, penalised: bool = True, free: bool = False
+) -> Trial:
+    """Φ_U, briefly."""
+    phase = Phase(
+        name=name,
+        risks=risks,
+        trained="unstable",
+        steps=plan.unstable_steps,
+        learning_rate=plan.unstable_rate,
+        weight_decay=plan.weight_decay,
+        penalised=penalised,
+        free=free,
+    )
+    return Trial(name=name, phases=(phase,), lowers=lowers, anew="unstable", watched=False)
+
+
+_RESETS = {"stable": reset_stable, "unstable": reset_unstable}
+
+
+class Course(ABC):
+    """Goes through trials with one or more networks; a subclass says how an attempt is made.
+
+    Parameters
+    ----------
+    networks, sources, seeds : sequences of the same length
+        The members; networks are trained in place.
+    plan : Plan
+
+    Attributes
+    ----------
+    restarts_of : ndarray of shape (members,)
+        How often each member's unstable part was started again.
+    """
+
+    def __init__(
+        self, networks: Sequence[SplitNetwork], sources: Sequence[Source], seeds: Sequence[int], plan: Plan
+    ) -> None:
+        self.networks, self.sources, self.seeds, self.plan = networks, sources, seeds, plan
+        self.restarts_of = np.zeros(len(networks), dtype=int)
+
+    @abstractmethod
+    def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
+        """Train these members through the phases; return the risk that each ends with."""
+
+    @abstractmethod
+    def stable_risks(self) -> list[float]:
+        """Return the risk of each member's f_S."""
+
+    def give_up(self, trial: Trial, baseline: float, best: float) -> None:  # noqa: B027
+        """Take note of a member that no attempt has helped."""
+
+    def follow(self, course: Sequence[Trial]) -> None:
+        """Go through all trials."""
+        for trial in course:
+            if trial.name == "guess":
+                self._balance(trial)
+                continue
+            restarts = self._restarted(trial) if trial.lowers else self._once(trial)
+            if trial.name == "stable":
+                for source in self.sources:
+                    source.balance(None)
+            elif trial.name == "unstable":
+                self.restarts_of = restarts
+
+    def _balance(self, trial: Trial) -> None:
+        """Let Û, the guess of a Φ_U trained briefly, balance the rows; its weights are not kept."""
+        start = self._states()
+        self._restarted(trial)
+        for network, source, state in zip(self.networks, self.sources, start, strict=True):
+            source.balance(guess_classes(network, source))
+            network.load_state_dict(state)
+
+    def _once(self, trial: Trial) -> np.ndarray:
+        self.attempt(trial, 0, range(len(self.networks)))
+        return np.zeros(len(self.networks), dtype=int)
+
+    def _restarted(self, trial: Trial) -> np.ndarray:
+        """Train all, then those again whose risk is not below the baseline; the best attempt is kept."""
+        without = self.stable_risks() if trial.lowers == "joint" else list(map(chance_risk, self.sources))
+        restarts = np.zeros(len(self.networks), dtype=int)
+        fresh = self._states()
+        best: dict[int, tuple[float, dict[str, Tensor]]] = {}
+        todo = list(range(len(self.networks)))
+        for number in range(self.plan.max_restarts + 1):
+            for i in todo if number else ():
+                self.networks[i].load_state_dict(fresh[i])
+                _RESETS[trial.anew](self.networks[i], restart_seed(self.seeds[i], number))
+                restarts[i] = number
+            risks = dict(zip(todo, self.attempt(trial, number, todo), strict=True))
+            for i, risk in risks.items():
+                if i not in best or risk < best[i][0]:
+                    best[i] = (risk, copy.deepcopy(self.networks[i].state_dict()))
+            todo = [i for i in todo if not risks[i] <= (1.0 - self.plan.min_gain) * without[i]]
+            if not todo:
+                break
+        for i, (risk, state) in best.items():
+            self.networks[i].load_state_dict(state)
+            if i in todo:
+                self.give_up(trial, without[i], risk)
+        return restarts
+
+    def _states(self) -> list[dict[str, Tensor]]:
+        return [copy.deepcopy(network.state_dict()) for network in self.networks]
+
+
 _CHUNK = 8192
-_FUSED_FROM = 2**20
 _ONE_THREAD_BELOW = 2**17
 
 
@@ -72,7 +341,7 @@ class Learner(Course):
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from sfboost.torch.building import build_network
+    >>> from sfboost.torch.split_network import build_network
     >>> x, y, d = torch.randn(8, 2), np.arange(8) % 2, np.arange(8) // 4
     >>> net = build_network(lambda: torch.nn.Linear(2, 4), x, split="shared", n_classes=2, n_domains=2,
     ...                     n_stable=None, n_unstable=None, seed=0)
@@ -108,7 +377,6 @@ class Learner(Course):
     def learn(self, course: Sequence[Trial] | None = None) -> None:
         """Run every stage of the plan, or those that are given."""
         with few_threads(self._small()):
-            self._choose_path()
             self.follow(trials(self.goal, self.plan) if course is None else course)
 
     @property
@@ -122,13 +390,6 @@ class Learner(Course):
     def _rows_per_step(self) -> int:
         sizes = self.source.sizes
         return sum(sizes) if self.plan.batch_size is None else self.plan.batch_size * len(sizes)
-
-    def _choose_path(self) -> None:
-        rows = self._rows_per_step()
-        plain = self.options.get("autocast", False) or getattr(self.penalty, "second_order", False)
-        for module in self.network.modules():
-            if isinstance(module, MLP):
-                module.fused = not plain and rows * module.n_features >= _FUSED_FROM
 
     def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
         """Train through the phases; the file of a checkpoint is named by the trial and its attempt."""

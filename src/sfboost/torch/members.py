@@ -11,14 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import build_network, seed_of
 from sfboost.torch.candidates import Candidate, trunk_maker
 from sfboost.torch.folds import Fold, make_folds, row_losses, stable_logits, unstable_logits
-from sfboost.torch.learning import Learner
+from sfboost.torch.learning import Learner, Trial, trials, unstable_trial
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.split_network import SplitNetwork
-from sfboost.torch.stages import Trial, trials, unstable_trial
+from sfboost.torch.rows import ArraySource
+from sfboost.torch.split_network import SplitNetwork, build_network, seed_of
 from sfboost.torch.views import depends_on_rows, found_views, steady_columns, views_of
 
 Look = Callable[[], float]

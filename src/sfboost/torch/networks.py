@@ -24,7 +24,6 @@ import torch
 from torch import Tensor, nn
 
 from sfboost.registry import unknown
-from sfboost.torch.fused import Workspace, dropout_threshold, fused_relu_network, random_drop
 
 _BYTE = 256
 
@@ -53,10 +52,13 @@ class ByteDropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop in training, pass through in evaluation."""
-        threshold = dropout_threshold(self.p)
+        threshold = min(round(self.p * _BYTE), _BYTE - 1)  # never rounded up to everything
         if not self.training or not threshold:
             return x
-        drop = random_drop(x.shape[0], x[0].numel(), threshold).view(x.shape).to(x.device)
+        words = torch.empty(x.numel() // 8 + 1, dtype=torch.int64)
+        # The default range of random_ leaves the sign bit at zero: one byte in eight would be biased.
+        words.random_(torch.iinfo(torch.int64).min, None)
+        drop = (words.view(torch.uint8)[: x.numel()] < threshold).view(x.shape).to(x.device)
         return x.masked_fill(drop, 0.0) * (_BYTE / (_BYTE - threshold))
 
 
@@ -106,9 +108,6 @@ class MLP(nn.Module):
         Units per hidden layer; the last one is the width of the features.
     dropout : float
         Share of units dropped after each layer.
-    fused : bool
-        Take the fast full-batch path (`sfboost.torch.fused`) when training on the CPU. It cannot be
-        differentiated twice nor vectorised by `torch.func`, so it is off unless asked for.
 
     Examples
     --------
@@ -117,41 +116,27 @@ class MLP(nn.Module):
     torch.Size([3, 8])
     """
 
-    def __init__(
-        self, n_inputs: int, hidden: Sequence[int] = (390, 390), *, dropout: float = 0.0, fused: bool = False
-    ) -> None:
+    def __init__(self, n_inputs: int, hidden: Sequence[int] = (390, 390), *, dropout: float = 0.0) -> None:
         super().__init__()
         widths = [n_inputs, *hidden]
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
         self.dropout = ByteDropout(dropout)
         self.n_features = widths[-1]
-        self.fused = fused
-        self._workspace = Workspace()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw Xavier weights and zero biases, as in the ColoredMNIST networks of IRM and QRM."""
-        for layer in self._linear():
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_uniform_(layer.weight)
+                nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the last hidden layer."""
         x = x.flatten(1)
-        if self.fused and self.training and torch.is_grad_enabled() and x.device.type == "cpu":
-            weights = [layer.weight for layer in self._linear()]
-            biases = [layer.bias for layer in self._linear()]
-            return fused_relu_network(x, weights, biases, self.dropout.p, self._workspace)
         for layer in self.layers:
             x = self.dropout(layer(x).relu())
         return x
-
-    def _linear(self) -> list[nn.Linear]:
-        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
-
-    def free_buffers(self) -> None:
-        """Give back the memory of the fast path."""
-        self._workspace.clear()
 
 
 class Flat(nn.Flatten):

@@ -83,8 +83,8 @@ class Plan:
         How much is searched for settings, where nothing else of the plan is told: all there is to try, so
         many candidates, or about "90 s" (at least one candidate; the result depends on the machine). 0: no
         search.
-    precision : {"auto", "float32", "bfloat16", "float64"}
-        "auto" is bfloat16 where that is measured to be faster.
+    precision : {"float32", "float64"}
+        Type of the numbers.
     checkpoint : path, optional
         Folder to save to and to continue from after a kill. It stays out of saved models.
     checkpoint_every : int
@@ -125,7 +125,7 @@ class Plan:
     monitor_every: int = 10
     patience: int = 10
     budget: float | str = "auto"
-    precision: str = "auto"
+    precision: str = "float32"
     checkpoint: str | Path | None = None
     checkpoint_every: int = 100
     verbose: int | str = "auto"

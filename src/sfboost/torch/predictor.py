@@ -33,10 +33,9 @@ from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.leakage.stress import Adapter, StressTable, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.bounded import Bounded
-from sfboost.torch.inputs import chunks
 from sfboost.torch.leak_slope import without_leak
-from sfboost.torch.precision import Precision
-from sfboost.torch.scaling import Scaling
+from sfboost.torch.plan import Plan
+from sfboost.torch.rows import Scaling, chunks, number_type
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.verification import Verification, verify
 
@@ -89,7 +88,7 @@ class FittedPredictor(AdaptableClassifier):
     classes_: npt.NDArray[Any]
     network_: SplitNetwork
     backbone_: nn.Module | None
-    precision_: Precision
+    plan: Plan
     temperature_: Temperature
     leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
@@ -151,6 +150,11 @@ class FittedPredictor(AdaptableClassifier):
             return None
         log_stable, _, unstable = self._read(X) if parts is None else parts
         return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the numbers that the network is trained in."""
+        return number_type(self.plan.precision)
 
     # -- a frozen network of which nothing is stable -------------------------------------------------
 
@@ -256,7 +260,7 @@ class FittedPredictor(AdaptableClassifier):
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
-        device, dtype = torch.device(self.device), self.precision_.dtype
+        device, dtype = torch.device(self.device), self.dtype
         with torch.no_grad():
             parts = (self._scaled(part).to(device) for part in chunks(x, _CHUNK, dtype))
             return torch.cat([self.backbone_(part).cpu() for part in parts])
@@ -278,7 +282,7 @@ class FittedPredictor(AdaptableClassifier):
         collected: list[tuple[Tensor, Tensor, Tensor]] = []
         self.network_.eval()
         with torch.no_grad():
-            for part in chunks(X, _CHUNK, self.precision_.dtype):
+            for part in chunks(X, _CHUNK, self.dtype):
                 rows = self._scaled(part) if raw else part
                 stable, unstable = self.network_.features(rows.to(device))
                 collected.append((stable, unstable, self.network_.stable_logits(stable)))

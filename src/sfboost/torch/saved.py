@@ -16,7 +16,7 @@ import sfboost.persistence
 from sfboost.notices import warn
 from sfboost.persistence import SavedModelError, SavedModelWarning
 from sfboost.persistence.archive import Tensors
-from sfboost.torch.building import build_network
+from sfboost.torch.split_network import build_network
 
 #: Parameters of `SFBClassifier` that may be modules of the user's.
 MODULES = ("network", "penalty", "independence")
@@ -103,7 +103,7 @@ def restore_networks(model: Any) -> None:
     if model.plan.checkpoint is not None:
         raise SavedModelError("it names a folder for checkpoints, which no saved model does")
     _take_given(model)
-    device, dtype = _use_device(model), model.precision_.dtype
+    device, dtype = _use_device(model), model.dtype
     weights = {name: getattr(model, name) for name in _WEIGHTS}
     make_trunk = model._trunk_maker(model.row_shape_)
     with torch.device("meta"):

@@ -31,14 +31,13 @@ import torch
 from sklearn.metrics import balanced_accuracy_score
 from torch import Tensor
 
-from sfboost.torch.building import guess_classes
 from sfboost.torch.candidates import Candidate, first_candidates, variants
 from sfboost.torch.first_guess import first_guess
 from sfboost.torch.folds import balancing_weights, difference_between_domains, row_losses, stable_logits
 from sfboost.torch.members import History, Members
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.side_by_side import align_unstable, mean_network, stretch_of_mean
-from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.split_network import SplitNetwork, guess_classes
 from sfboost.torch.trainer import TrainingDivergedError
 
 _FIRST_FOLDS = 2

@@ -17,10 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.batches import Batch, Source
 from sfboost.torch.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
-from sfboost.torch.networks import MLP
 from sfboost.torch.objective import LossParts
+from sfboost.torch.rows import Batch, Source
 
 Loss = Callable[[Batch], LossParts]
 
@@ -109,15 +108,13 @@ class StageRunner:
         Returns the loss on the early-stopping domain; the best weights of the last stage are kept.
     monitor_every, patience : int
         Steps between two looks; looks without improvement before a stage ends.
-    autocast : bool
-        Run the network in bfloat16.
     verbose : int
         0: silent; n: a line every n steps.
 
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from sfboost.torch.batches import ArraySource
+    >>> from sfboost.torch.rows import ArraySource
     >>> from sfboost.torch.objective import LossParts
     >>> net, zero = torch.nn.Linear(1, 1), torch.zeros(())
     >>> source = ArraySource(torch.ones(4, 1), np.zeros(4, int), np.zeros(4, int), 2, 1)
@@ -141,7 +138,6 @@ class StageRunner:
     monitor: Callable[[], float] | None = None
     monitor_every: int = 10
     patience: int = 10
-    autocast: bool = False
     verbose: int = 0
     callback: Callable[[dict[str, Any]], object] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -197,8 +193,7 @@ class StageRunner:
     def _step(self, stage: Stage, optimizer: torch.optim.Optimizer, step: int) -> dict[str, float]:
         batch = self.source.batch(self.batch_size, self.seed, step)
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(batch.x.device.type, torch.bfloat16, enabled=self.autocast):
-            losses = stage.loss(batch)
+        losses = stage.loss(batch)
         parts = {name: float(value.detach()) for name, value in losses._asdict().items()}
         _refuse_nan(parts, stage, step, self.checkpoint)
         losses.total.backward()
@@ -260,9 +255,6 @@ class StageRunner:
         if self._best:
             self.network.load_state_dict(self._best)
         self.network.eval()
-        for module in self.network.modules():
-            if isinstance(module, MLP):
-                module.free_buffers()
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

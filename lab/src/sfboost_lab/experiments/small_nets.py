@@ -127,9 +127,9 @@ def fit_many_small(
 def _train(members: Sequence[Run], load: Callable[[Run], RunRows]) -> dict[str, npt.NDArray[Any]]:
     import torch
 
-    from sfboost.torch.batches import ArraySource
-    from sfboost.torch.building import seed_of
     from sfboost.torch.plan import Goal
+    from sfboost.torch.rows import ArraySource
+    from sfboost.torch.split_network import seed_of
     from sfboost_lab.baselines.learned.boosting import grouped
     from sfboost_lab.baselines.learned.ensemble import learn_many
 
@@ -163,8 +163,8 @@ def _train(members: Sequence[Run], load: Callable[[Run], RunRows]) -> dict[str, 
 def _network(run: Run, rows: RunRows) -> SplitNetwork:
     import torch
 
-    from sfboost.torch.building import build_network, seed_of
     from sfboost.torch.networks import make_network
+    from sfboost.torch.split_network import build_network, seed_of
 
     row = torch.tensor(np.asarray(rows.train.X[:2], dtype=np.float32))
     return build_network(

@@ -70,11 +70,10 @@ def fit_beside(run: Run, session: Session, rows: RunRows) -> SplitNetworkPredict
     """Take the trained f_S, learn one unstable feature on the joint risk with f_S frozen, calibrate f_S."""
     import torch
 
-    from sfboost.torch.batches import ArraySource
-    from sfboost.torch.building import seed_of
-    from sfboost.torch.learning import Learner
+    from sfboost.torch.learning import Learner, unstable_trial
     from sfboost.torch.plan import Goal, Plan
-    from sfboost.torch.stages import unstable_trial
+    from sfboost.torch.rows import ArraySource
+    from sfboost.torch.split_network import seed_of
 
     hyper = run.hyper
     of_stable = Run(
@@ -113,8 +112,8 @@ def _network_of(stable: NetworkPredictor, row: Any, n_domains: int, name: str, s
     """A network of two trunks whose stable one, with its head, is the trained one."""
     import torch
 
-    from sfboost.torch.building import build_network
     from sfboost.torch.networks import make_network
+    from sfboost.torch.split_network import build_network
 
     network = build_network(
         lambda: make_network(name, tuple(row.shape[1:]), dropout=0.0),

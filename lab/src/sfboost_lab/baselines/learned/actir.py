@@ -15,12 +15,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from sfboost.torch.batches import Batch, Source
-from sfboost.torch.building import seed_of, trunk_width
-from sfboost.torch.inputs import check_training, make_source, read_rows
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts
-from sfboost.torch.precision import resolve_precision
+from sfboost.torch.rows import Batch, Source, check_training, make_source, number_type, read_rows
+from sfboost.torch.split_network import seed_of, trunk_width
 from sfboost.torch.trainer import Stage, StageRunner
 from sfboost_lab.baselines.contract import LabelledRows, LinearHead, Method
 from sfboost_lab.baselines.learned.actir_network import ACTIRNetwork, ACTIRObjective
@@ -49,7 +47,6 @@ class ACTIRProblem:
     classes: npt.NDArray[Any]
     source: Source
     network: ACTIRNetwork
-    autocast: bool
 
 
 @dataclass(frozen=True)
@@ -105,9 +102,7 @@ class ACTIR(Method):
         stage = Stage(
             "actir", loss, list(network.parameters()), self.steps, self.learning_rate, weight_decay=self.l2
         )
-        trainer = StageRunner(
-            network, problem.source, self.batch_size, seed=seed_of(seed, 2), autocast=problem.autocast
-        )
+        trainer = StageRunner(network, problem.source, self.batch_size, seed=seed_of(seed, 2))
         with few_threads(self.network == "small"):
             trainer.run([stage])
         return self.predictor_of(problem)
@@ -118,11 +113,11 @@ class ACTIR(Method):
 
     def pose(self, train: LabelledRows, seed: int) -> ACTIRProblem:
         """Check the rows and build the network; its weights depend on the seed alone."""
-        numbers = resolve_precision(self.precision, torch.device("cpu"))
-        rows = read_rows(train.X, train.y, train.domain, numbers.dtype)
+        dtype = number_type(self.precision)
+        rows = read_rows(train.X, train.y, train.domain, dtype)
         check_training(rows, penalised=True, batch_size=self.batch_size)
         classes, domains = np.unique(rows.y), np.unique(rows.domain)
-        source = make_source(rows, classes, domains, torch.device("cpu"), numbers.dtype)
+        source = make_source(rows, classes, domains, torch.device("cpu"), dtype)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(seed, 0))
             trunk = make_trunk(self.network, rows.shape(), self.dropout)
@@ -134,8 +129,8 @@ class ACTIR(Method):
                 n_features=self.n_features,
                 n_classes=len(classes),
                 n_domains=len(domains),
-            ).to(numbers.dtype)
-        return ACTIRProblem(classes, source, network, numbers.autocast)
+            ).to(dtype)
+        return ACTIRProblem(classes, source, network)
 
     def predictor_of(self, problem: ACTIRProblem) -> NetworkPredictor:
         """Return the trained network with its fixed matrix β, the first K features."""

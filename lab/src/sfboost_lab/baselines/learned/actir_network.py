@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.objective import LossParts
-from sfboost.torch.outputs import cross_entropy
-from sfboost.torch.penalties import within_class
+from sfboost.torch.objective import LossParts, cross_entropy, within_class
 
 
 class ACTIRNetwork(nn.Module):

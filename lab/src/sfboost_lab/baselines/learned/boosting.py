@@ -14,7 +14,7 @@ from sfboost.adaptation import StableEvidence
 from sfboost.leakage.model import LeakModel
 from sfboost.torch import SFBClassifier
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.scaling import Scaling
+from sfboost.torch.rows import Scaling
 from sfboost.torch.split_network import SplitNetwork
 from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
 from sfboost_lab.baselines.learned.generalisation import published

@@ -14,14 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import final_risk
-from sfboost.torch.course import Course
-from sfboost.torch.learning import few_threads
+from sfboost.torch.learning import Course, Phase, Trial, few_threads, trials
 from sfboost.torch.objective import LossParts
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.split_network import SplitNetwork, by_domain
-from sfboost.torch.stages import Phase, Trial, trials
+from sfboost.torch.rows import ArraySource
+from sfboost.torch.split_network import SplitNetwork, by_domain, final_risk
 from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, make
 from sfboost_lab.baselines.learned.stacking import History, require_stackable, train_many
 
@@ -52,7 +49,7 @@ def learn_many(
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from sfboost.torch.building import build_network
+    >>> from sfboost.torch.split_network import build_network
     >>> from sfboost.torch.networks import MLP
     >>> x, y, d = torch.randn(8, 2), np.arange(8) % 2, np.arange(8) // 4
     >>> nets = [build_network(lambda: MLP(2, (4,)), x, split="shared", n_classes=2, n_domains=2, n_stable=1,

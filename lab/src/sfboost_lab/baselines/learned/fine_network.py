@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.inputs import read_x
 from sfboost.torch.learning import few_threads
+from sfboost.torch.rows import read_x
 from sfboost_lab.baselines.contract import Method, Predictor, TestAccess, head_of
 from sfboost_lab.baselines.descent import batches
 from sfboost_lab.baselines.learned.network import NetworkPredictor, head_of_layer

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from sfboost.torch.building import seed_of
-from sfboost.torch.penalties import NoPenalty, VREx
+from sfboost.torch.objective import NoPenalty, VREx
+from sfboost.torch.split_network import seed_of
 from sfboost_lab.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Method
 from sfboost_lab.baselines.learned.network import (
     NetworkPredictor,
@@ -110,7 +110,7 @@ class DomainGeneralisation(Method):
         Width of a linear layer after the network; None for none.
     rescale : bool
         Divide the loss by the weight where that is above 1.
-    precision : {"float32", "bfloat16", "float64", "auto"}
+    precision : {"float32", "float64"}
     """
 
     network: str | nn.Module = "mlp"

@@ -14,12 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from sfboost.torch.batches import ArraySource
-from sfboost.torch.building import seed_of
 from sfboost.torch.learning import few_threads
-from sfboost.torch.objective import LossParts, NetworkObjective
-from sfboost.torch.outputs import cut_by_domain
-from sfboost.torch.penalties import NoPenalty
+from sfboost.torch.objective import LossParts, NetworkObjective, NoPenalty, cut_by_domain
+from sfboost.torch.rows import ArraySource
+from sfboost.torch.split_network import seed_of
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.learned.actir import ACTIR
 from sfboost_lab.baselines.learned.network import NetworkPredictor

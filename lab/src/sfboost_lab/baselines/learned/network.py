@@ -16,17 +16,17 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.batches import Source
-from sfboost.torch.building import seed_of, trunk_width
-from sfboost.torch.inputs import check_training, chunks, make_source, read_rows
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import make_network
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.precision import resolve_precision
-from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.rows import Source, check_training, chunks, make_source, number_type, read_rows
+from sfboost.torch.split_network import SplitNetwork, seed_of, trunk_width
 from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead
+from sfboost_lab.baselines.learned.fused import FusedMLP, choose_path, free_buffers
 
 _CHUNK = 4096
+# Networks of the library that are wide enough for the fast path.
+_WIDE = {"mlp": (390,) * 2, "mlp3": (390,) * 3}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,6 @@ class NetworkProblem:
     classes: npt.NDArray[Any]
     source: Source
     network: SplitNetwork
-    autocast: bool
 
 
 def pose(
@@ -103,11 +102,11 @@ def pose(
     seed: int,
 ) -> NetworkProblem:
     """Check the rows and build one network with one head; its weights depend on the seed alone."""
-    numbers = resolve_precision(precision, torch.device("cpu"))
-    rows = read_rows(train.X, train.y, train.domain, numbers.dtype)
+    dtype = number_type(precision)
+    rows = read_rows(train.X, train.y, train.domain, dtype)
     check_training(rows, penalised=penalised, batch_size=batch_size)
     classes, domains = np.unique(rows.y), np.unique(rows.domain)
-    source = make_source(rows, classes, domains, torch.device("cpu"), numbers.dtype)
+    source = make_source(rows, classes, domains, torch.device("cpu"), dtype)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, 0))
         trunk = make_trunk(network, rows.shape(), dropout)
@@ -119,7 +118,7 @@ def pose(
             n_stable=n_features,
             unstable_trunk=nn.Identity(),  # one network, one head: there is no second part
         )
-    return NetworkProblem(classes, source, built.to(numbers.dtype), numbers.autocast)
+    return NetworkProblem(classes, source, built.to(dtype))
 
 
 def make_trunk(network: str | nn.Module, shape: tuple[int, ...], dropout: float) -> nn.Module:
@@ -132,6 +131,8 @@ def make_trunk(network: str | nn.Module, shape: tuple[int, ...], dropout: float)
     """
     if isinstance(network, nn.Module):
         return copy.deepcopy(network)
+    if network in _WIDE:
+        return FusedMLP(math.prod(shape), _WIDE[network], dropout=dropout)
     return make_network(network, shape, dropout=dropout)
 
 
@@ -164,14 +165,20 @@ def train_one(
         max_restarts=0,
         min_gain=-math.inf,
     )
+    sizes = problem.source.sizes
+    choose_path(
+        problem.network,
+        sum(sizes) if batch_size is None else batch_size * len(sizes),
+        second_order=getattr(penalty, "second_order", False),
+    )
     Learner(
         problem.network,
         problem.source,
         Goal(penalty=penalty, penalty_weight=weight, independence="none"),
         plan,
         seed=seed,
-        trainer_options={"autocast": problem.autocast},
     ).learn()
+    free_buffers(problem.network)
 
 
 def predictor_of(problem: NetworkProblem) -> NetworkPredictor:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from sfboost.torch.building import seed_of
+from sfboost.torch.split_network import seed_of
 from sfboost_lab.baselines.contract import LabelledRows, TestAccess
 from sfboost_lab.baselines.learned.generalisation import ERMTrainer, published
 from sfboost_lab.baselines.learned.network import NetworkPredictor

@@ -1,4 +1,4 @@
-"""Penalties that the paper's tables compare with, beside those of `sfboost.torch.penalties`.
+"""Penalties that the paper's tables compare with, beside those of `sfboost.torch.objective`.
 
 Those that the literature writes as a replacement of the mean risk (EQRM, GroupDRO) return what they add to
 it, so that ``mean risk + 1 · penalty`` is the published objective.
@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from sfboost.registry import unknown
-from sfboost.torch.outputs import DomainOutput
-from sfboost.torch.penalties import (
+from sfboost.torch.objective import (
     INDEPENDENCE_PENALTIES,
     IRM,
     STABILITY_PENALTIES,
+    DomainOutput,
     LogitProxy,
     NoPenalty,
     VREx,

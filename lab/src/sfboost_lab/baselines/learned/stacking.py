@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from sfboost.torch.batches import ArraySource, epoch_order
 from sfboost.torch.objective import LossParts
+from sfboost.torch.rows import ArraySource, epoch_order
 from sfboost_lab.baselines.learned.actir_network import ACTIRObjective
 from sfboost_lab.baselines.learned.penalties import STACKABLE
 

@@ -5,7 +5,8 @@ numbers pays for fresh pages, `nn.Dropout` draws a float per unit, and a row len
 cache line halves the speed of the matrix product. Here the activations live in buffers that are used again
 at each step, rows are padded to whole cache lines, the dropout mask comes from random bytes, and the
 backward pass reads the mask off the stored activation (zero means dropped or not active). The arithmetic is
-that of ``Linear -> ReLU -> Dropout`` and nothing else.
+that of ``Linear -> ReLU -> Dropout`` and nothing else. It cannot be differentiated twice nor vectorised by
+`torch.func`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from sfboost.torch.networks import MLP
 
 _LANE = 16  # float32 numbers in a cache line of 64 bytes
 _BYTE = 256
+# Numbers in a layer of a step from which it is worth it.
+_FUSED_FROM = 2**20
 
 
 def dropout_threshold(dropout: float) -> int:
@@ -119,7 +124,7 @@ class _FusedReluNetwork(torch.autograd.Function):
             raise RuntimeError(
                 "The buffers of this network were overwritten by a later forward pass before "
                 "backward was called. "
-                "Call backward after each forward, or build the network with fused=False."
+                "Call backward after each forward, or build the network as an MLP."
             )
         grads: list[Tensor] = []
         depth, scale = len(ctx.shapes), ctx.scale
@@ -176,3 +181,35 @@ def fused_relu_network(
     pairs = [t for pair in zip(weights, biases, strict=True) for t in pair]
     output: Tensor = _FusedReluNetwork.apply(x, workspace, dropout_threshold(dropout), *pairs)
     return output
+
+
+class FusedMLP(MLP):
+    """An `MLP` that takes this path in training steps with many rows; `fused` is off unless asked for."""
+
+    fused = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._workspace = Workspace()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the last hidden layer."""
+        if not (self.fused and self.training and torch.is_grad_enabled()):
+            return super().forward(x)
+        layers = [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+        weights, biases = [layer.weight for layer in layers], [layer.bias for layer in layers]
+        return fused_relu_network(x.flatten(1), weights, biases, self.dropout.p, self._workspace)
+
+
+def choose_path(network: nn.Module, rows_per_step: int, *, second_order: bool) -> None:
+    """Take the fast path where a step has many rows, unless a penalty is differentiated twice."""
+    for module in network.modules():
+        if isinstance(module, FusedMLP):
+            module.fused = not second_order and rows_per_step * module.n_features >= _FUSED_FROM
+
+
+def free_buffers(network: nn.Module) -> None:
+    """Give back the memory of the fast path."""
+    for module in network.modules():
+        if isinstance(module, FusedMLP):
+            module._workspace.clear()
