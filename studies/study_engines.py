@@ -2,8 +2,9 @@
 
 python studies/study_engines.py [--out docs/engines.png] [--every 1]
 
-Four fleets of FD001 are the source domains. Targets: the whole of FD003, each of its engines, and its engines by
-what fails. The last is read off the end of life, which nobody knows in time, and marked ORACLE; so are labels.
+Four fleets of FD001 are the source domains. Targets: the whole of FD003, each of its engines, and its
+engines by what fails. The last is read off the end of life, which nobody knows in time, and marked ORACLE;
+so are labels.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def scores(made: dict[str, Any], X: Any, y: Any, engine: Any) -> dict[str, tuple
 
 
 def draw(out: Path) -> None:
-    """Mean course of a stable and an unstable sensor before failure, in standard deviations of training rows."""
+    """Draw the course of a stable and an unstable sensor before failure, in standard deviations."""
     split = engines(by="fault")
     parts = {"FD001": split.pooled("train")[0], **{name: split.domain(name).X for name in split.test}}
     where = {name: split.domain(name) for name in (*split.train, *split.test)}
@@ -121,9 +122,8 @@ def table(every: int) -> None:
         mean = {s: tuple(np.nanmean([row[s] for row in rows], axis=0)) for s in rows[0]}
         found[f"{len(rows)} engines, each alone: {name} (ORACLE)"] = mean
     systems = ("pooled", "stable", "answer", "labels (ORACLE)")
-    print(
-        f"\n{fleet.name}: accuracy (AUROC)\n| target domain | {' | '.join(systems)} |\n|---|{'---|' * len(systems)}"
-    )
+    print(f"\n{fleet.name}: accuracy (AUROC)\n| target domain | {' | '.join(systems)} |")
+    print(f"|---|{'---|' * len(systems)}")
     for name, row in found.items():
         cells = (f"{row[s][0]:.1f} ({row[s][1]:.2f})" if s in row else "" for s in systems)
         print(f"| {name} | {' | '.join(cells)} |")
