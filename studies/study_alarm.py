@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sfboost import StableFeatureBoosting
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.diagnostics import NewRows, new_domain_alarm
-from sfboost.diagnostics.complementarity import linearity_test
+from sfboost.diagnostics.new_domain import linearity_test
 from sfboost_lab.datasets import load
 
 LEARNERS = {

@@ -16,8 +16,6 @@ SHOWN = {
     "informativeness": "training",
     "complementarity": "training",
     "complementarity, new domain": "new",
-    "feasibility, new domain": "new",
-    "anything to gain": "new",
 }
 
 

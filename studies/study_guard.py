@@ -28,8 +28,8 @@ from sfboost import AdaptationWarning, StableFeatureBoosting
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.datasets import colored_digits
 from sfboost.diagnostics import domain_leak, training_leak
-from sfboost.diagnostics.complementarity import feasibility, linearity_test
-from sfboost.marginal import PseudoLabelStatistics, log_combine
+from sfboost.diagnostics.new_domain import feasibility, linearity_test
+from sfboost.marginal import log_combine
 from sfboost_lab.testing import Dials, random_dials, simulate
 
 COVERED = (300, 1000, 20_000)
@@ -61,8 +61,7 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
         plain = log_combine(stable, log_unstable, adaptation.divisor)
     rows = new_rows(model, new.X)
     linear = linearity_test(rows)
-    confusion = PseudoLabelStatistics.from_proba(stable).confusion
-    singular = np.linalg.cond(confusion) > 1e6
+    feasible = feasibility(rows, 0)
     record: dict[str, object] = {
         "scenario": scenario,
         "number": number,
@@ -80,7 +79,7 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
         "break_even": guarded.break_even_,
         "p_linearity": None if linear is None else linear[0].p_value,
         "unexplained": None if linear is None else linear[1],
-        "p_feasibility": None if singular else feasibility(rows, confusion, 0)[2],
+        "p_feasibility": None if feasible is None else feasible[2],
     }
     return record
 

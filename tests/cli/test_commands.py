@@ -265,10 +265,10 @@ def test_check_names_every_assumption_with_and_without_a_new_domain(files, sfboo
     told = sfboost.json("check", files.train, files.new, *ROLES)
     verdicts = {result["check"]: result["verdict"] for result in told["results"]}
     assert verdicts["stability"] == verdicts["complementarity"] == "holds"
-    assert "support" in verdicts
+    assert "complementarity, new domain" in verdicts
     assert not told["skipped"]
     alone = sfboost.json("check", files.train, *ROLES)
-    assert "support" in alone["skipped"]
+    assert "complementarity, new domain" in alone["skipped"]
 
 
 def test_check_says_of_each_feature_whether_its_meaning_changed(files, sfboost):

@@ -53,7 +53,7 @@ def test_no_sentence_says_that_p_is_zero():
     sharp /= sharp.sum(axis=1, keepdims=True)
     said = diagnose(
         make_training_rows(sharp, y, domain, X[:, k:], X[:, :k]),
-        make_new_rows(new.posterior, new.X_unstable, new.X_stable),
+        make_new_rows(new.posterior, new.X_unstable),
     )
     tiny = {result.check for result in said if result.p_value is not None and result.p_value < 0.0005}
     assert {"stability", "calibration", "complementarity", "complementarity, new domain"} <= tiny
@@ -91,10 +91,10 @@ def test_the_statistic_is_that_of_the_domain_where_it_is_largest(report, check):
 
 def test_checks_without_their_material_are_skipped_by_name():
     new = simulate(Dials(n_rows=300), seed=0).new
-    partial = diagnose(new=make_new_rows(new.posterior))
-    assert [result.check for result in partial] == ["informativeness"]
+    partial = diagnose(new=make_new_rows(new.posterior, new.X_unstable))
+    assert [result.check for result in partial] == ["complementarity, new domain"]
     assert dict(partial.skipped)["stability"] == "training"
-    assert "needs new X_U" in str(partial)
+    assert "needs training X_U" in str(partial)
     with pytest.raises(KeyError, match="No check 'stability' was run"):
         partial["stability"]
 

@@ -24,7 +24,7 @@ from sfboost.boosting.components import NOT_APART
 from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.scored_domains import ANSWER
-from sfboost.diagnostics.complementarity import new_domain_alarm
+from sfboost.diagnostics.new_domain import new_domain_alarm
 from sfboost.diagnostics.performance import (
     Performance,
     estimate_performance,

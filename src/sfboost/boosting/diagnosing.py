@@ -121,11 +121,10 @@ def held_out_rows(
 def new_rows(model: StableFeatureBoosting, X: Any) -> NewRows:
     """Rows of a new domain as the diagnostics want them."""
     X = model._check_input(X, reset=False)
-    unstable, stable_X = model.unstable_columns_, model.stable_columns_.take(X)
+    unstable = model.unstable_columns_
     return NewRows(
-        np.exp(model._calibrated(stable_X)),
+        np.exp(model._calibrated(model.stable_columns_.take(X))),
         head_numbers(unstable.take(X), model.unstable) if len(unstable) else None,
-        numbers(stable_X),
         model.training_.recalibration,
     )
 

@@ -4,14 +4,9 @@ Layer 3. `diagnose` runs the list `CHECKS`; each check has a statistic, its unce
 doubtful, violated, cannot tell), a sentence and a remedy.
 """
 
-from sfboost.diagnostics.complementarity import (
-    DomainLeak,
-    domain_leak,
-    new_domain_alarm,
-    training_leak,
-    training_leaks,
-)
-from sfboost.diagnostics.moments import conditional_independence
+from sfboost.diagnostics.complementarity import DomainLeak, domain_leak, training_leak, training_leaks
+from sfboost.diagnostics.diagnosing import CHECKS, Check, Diagnosis, diagnose
+from sfboost.diagnostics.new_domain import new_domain_alarm
 from sfboost.diagnostics.performance import (
     Performance,
     PredictionSets,
@@ -19,11 +14,9 @@ from sfboost.diagnostics.performance import (
     estimate_performance,
 )
 from sfboost.diagnostics.recalibration import Recalibration
-from sfboost.diagnostics.report import CHECKS, Diagnosis, diagnose
-from sfboost.diagnostics.result import VERDICTS, Check, CheckResult, Verdict
+from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
 from sfboost.diagnostics.rows import CheckInputs, NewRows, TrainingRows, make_new_rows, make_training_rows
 from sfboost.diagnostics.rows_needed import RowsNeeded, rows_needed
-from sfboost.diagnostics.stability import InterceptSlope, intercept_slope
 
 __all__ = [
     "CHECKS",
@@ -33,7 +26,6 @@ __all__ = [
     "CheckResult",
     "Diagnosis",
     "DomainLeak",
-    "InterceptSlope",
     "NewRows",
     "Performance",
     "PredictionSets",
@@ -41,12 +33,10 @@ __all__ = [
     "RowsNeeded",
     "TrainingRows",
     "Verdict",
-    "conditional_independence",
     "confidence_based",
     "diagnose",
     "domain_leak",
     "estimate_performance",
-    "intercept_slope",
     "make_new_rows",
     "make_training_rows",
     "new_domain_alarm",

@@ -1,4 +1,4 @@
-"""Does f_S tell the class as much as it claims (Lemma 4.5), and does X_U have anything to add.
+"""Whether f_S tells the class as much as it claims (Lemma 4.5).
 
 With labels informativeness is evidence; without, s is only what f_S claims. Calibration is asked for as ε
 needs it, E[f Yᵀ] = E[f fᵀ] in every domain: a small ECE does not say so.
@@ -9,24 +9,19 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2, norm
 
-from sfboost.adaptation import adapt
-from sfboost.adaptation.decision import FEWEST_LABELS, unwarned
 from sfboost.diagnostics.complementarity import measured_informativeness
-from sfboost.diagnostics.moments import holm_by_name, scaled, zero_mean_test
-from sfboost.diagnostics.result import CheckResult, Verdict, check, judge, p_in_words
+from sfboost.diagnostics.moments import holm_by_name
+from sfboost.diagnostics.result import CheckResult, Verdict, judge, p_in_words
 from sfboost.diagnostics.rows import CheckInputs, TrainingRows
-from sfboost.marginal import PseudoLabelStatistics, floored_log, posterior
+from sfboost.marginal import PseudoLabelStatistics, floored_log
 from sfboost.marginal.probabilities import FloatArray
 
 _REMEDY = "Find better stable features: with this f_S the unstable ones cannot be learned without labels."
 
 
-@check("informativeness", "Do the stable features tell the class at all?", "training", "new", either=True)
 def check_informativeness(inputs: CheckInputs) -> CheckResult:
     """f_S against the class balance on held-out training rows (log loss); s as claimed and as measured."""
-    training = inputs.training
-    if training is None:
-        return _claim_only(inputs)
+    training = inputs.labelled
     share, error, n_rows = _gain_of(training, np.arange(len(training.y)))
     p_value = float(norm.sf(share / error)) if error > 0.0 else 1.0
     claimed, claim_error = claimed_informativeness(training.stable)
@@ -61,20 +56,6 @@ def _gain_of(training: TrainingRows, rows: np.ndarray) -> tuple[float, float, in
     return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain))), len(gain)
 
 
-def _claim_only(inputs: CheckInputs) -> CheckResult:
-    new = inputs.fresh
-    claimed, error = claimed_informativeness(new.stable)
-    if len(new.stable) * claimed < FEWEST_LABELS:
-        found = (
-            f"f_S claims s = {claimed:.4f} ± {error:.4f}: {len(new.stable)} rows are worth fewer than "
-            f"{FEWEST_LABELS:.0f} labels."
-        )
-        return CheckResult("informativeness", "violated", found, _REMEDY, claimed, error)
-    found = f"f_S claims s = {claimed:.3f} ± {error:.3f}; without labels that is a claim, not evidence."
-    remedy = "Pass held-out training rows with labels."
-    return CheckResult("informativeness", "cannot tell", found, remedy, claimed, error)
-
-
 def claimed_informativeness(stable: FloatArray) -> tuple[float, float]:
     """S as f_S claims it, and its standard error: a ratio of means, by its influence function."""
     stats = PseudoLabelStatistics.from_proba(stable)
@@ -90,7 +71,6 @@ _TOLERABLE = 0.15
 _TOLERABLE_GAP = 0.05
 
 
-@check("calibration", "Can the stable probabilities be taken at their word?", "training")
 def check_calibration(inputs: CheckInputs) -> CheckResult:
     """Δ_e = E_e[f (Y − f)ᵀ] diag(1/p) in each training domain, with a test of Δ_e = 0 and its size.
 
@@ -173,59 +153,3 @@ def delta_rows(stable: FloatArray, onehot: FloatArray) -> FloatArray:
     """F (Y − f)ᵀ diag(1/p) row by row, of shape (n, K, K); their mean is Δ."""
     prior = np.maximum(stable.mean(axis=0), 1e-9)
     return stable[:, :, None] * (onehot - stable)[:, None, :] / prior
-
-
-# A gain that no one would notice: two thousandths of a nat per row.
-_NEGLIGIBLE_GAIN = 0.002
-
-
-@check("anything to gain", "Do the unstable features have anything to add here?", "new X_U")
-def check_gain(inputs: CheckInputs) -> CheckResult:
-    """Cross-fitted ℓ ± SE, and the score test of ℓ at f_U ≡ p (Cov(f_S, X_U) = 0)."""
-    new = inputs.fresh
-    if np.ptp(new.stable, axis=0).max() < 1e-9:
-        return CheckResult("anything to gain", "violated", "f_S is constant: nothing can be learned from it.")
-    with unwarned():
-        adaptation = adapt(new.stable, new.unstable, answer="paper", random_state=inputs.random_state)
-    held_out = adaptation.cross_fit
-    assert held_out is not None  # the paper's answer and the default head always have one
-    gain, error = held_out.gain, held_out.standard_error
-    p_value = independence_p_value(new.stable, new.unstable)
-    joint = posterior(
-        np.log(np.maximum(adaptation.unstable_proba(new.unstable), 1e-300)),
-        np.log(np.maximum(new.stable, 1e-300)) - np.log(np.maximum(adaptation.divisor, 1e-300)),
-    )
-    labels = effective_labels(adaptation.unstable_proba(new.unstable), joint)
-    details = {"effective_labels": labels, "rows": len(new.stable)}
-    found = (
-        f"Held-out likelihood {gain:.4f} ± {error:.4f} nats a row; {len(new.stable)} rows are worth "
-        f"{labels:.0f} labels to the likelihood."
-    )
-    negligible = gain + norm.isf(inputs.level) * error < _NEGLIGIBLE_GAIN
-    if p_value < inputs.level and gain > 0.0 and not negligible:
-        return CheckResult("anything to gain", "holds", found, "", gain, error, p_value, details)
-    if negligible:
-        found = f"Nothing to gain: X_U says next to nothing of X_S. {found}"
-        remedy = "Keep the stable predictor, or label some rows of the new domain."
-        return CheckResult("anything to gain", "violated", found, remedy, gain, error, p_value, details)
-    remedy = "Collect more unlabelled rows of the new domain."
-    return CheckResult("anything to gain", "doubtful", found, remedy, gain, error, p_value, details)
-
-
-def independence_p_value(stable: FloatArray, X: FloatArray) -> float:
-    """Of Cov(f_S, X_U) = 0: the score test of ℓ where X_U says nothing."""
-    centred = (stable - stable.mean(axis=0))[:, 1:]
-    features = X - X.mean(axis=0)
-    rows = (centred[:, :, None] * features[:, None, :]).reshape(len(X), -1)
-    return zero_mean_test(scaled(rows)).p_value
-
-
-def effective_labels(unstable: FloatArray, joint: FloatArray) -> float:
-    """How many labels the rows are worth to the likelihood: n · observed over complete information.
-
-    At Pr[Y | u] = q the likelihood sees Var(r | u) of the q(1 − q) that a label would show, r the joint
-    posterior: q(1 − q) ∫ (P₁ − P₀)² / (q P₁ + (1 − q) P₀) in closed form.
-    """
-    complete = float((1.0 - (unstable**2).sum(axis=1)).sum())
-    seen = float(((joint - unstable) ** 2).sum())
-    return len(unstable) * seen / max(complete, 1e-12)

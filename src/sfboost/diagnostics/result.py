@@ -1,12 +1,11 @@
-"""What a check is, and what it says: a statistic, its uncertainty, a verdict, a sentence and a remedy."""
+"""What a check says: a statistic, its uncertainty, a verdict, a sentence and a remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfboost.diagnostics.rows import CheckInputs
 from sfboost.json_values import json_values
 
 Verdict = Literal["holds", "doubtful", "violated", "cannot tell"]
@@ -83,8 +82,8 @@ class CheckResult:
 
     Examples
     --------
-    >>> print(CheckResult("support", "holds", "All rows are near.", statistic=0.0))
-    support                      holds        All rows are near.
+    >>> print(CheckResult("informativeness", "holds", "It tells the class.", statistic=0.1))
+    informativeness              holds        It tells the class.
     """
 
     check: str
@@ -102,54 +101,4 @@ class CheckResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {
-            "check": self.check,
-            "verdict": self.verdict,
-            "statistic": self.statistic,
-            "standard_error": self.standard_error,
-            "p_value": self.p_value,
-            "sentence": self.sentence,
-            "remedy": self.remedy,
-            "details": json_values(self.details, finite=False),
-        }
-
-
-@dataclass(frozen=True)
-class Check:
-    """One check, a function of the rows with a name.
-
-    Attributes
-    ----------
-    needs : tuple of str
-        Of "training", "new", "training X_U", "new X_U", "training X_S", "new X_S".
-    question : str
-        What is checked, in words that need no formula.
-    either : bool
-        Whether one of the needs is enough.
-    """
-
-    name: str
-    run: Callable[[CheckInputs], CheckResult]
-    needs: tuple[str, ...]
-    question: str
-    either: bool = False
-
-    def __call__(self, inputs: CheckInputs) -> CheckResult:
-        """The outcome on these rows."""
-        return self.run(inputs)
-
-    def ready(self, inputs: CheckInputs) -> bool:
-        """Whether the inputs have what this check needs."""
-        return (any if self.either else all)(need in inputs.available for need in self.needs)
-
-    @property
-    def missing(self) -> str:
-        """What it needs, in words."""
-        return (" or " if self.either else " and ").join(self.needs)
-
-
-def check(
-    name: str, question: str, *needs: str, either: bool = False
-) -> Callable[[Callable[[CheckInputs], CheckResult]], Check]:
-    """Make a check of a function."""
-    return lambda run: Check(name, run, needs, question, either)
+        return vars(self) | {"details": json_values(self.details, finite=False)}

@@ -49,23 +49,8 @@ def check_domain(sample_domain: Any, n_rows: int) -> npt.NDArray[Any]:
     return domain
 
 
-class _WithFeatures:
-    X_unstable: FloatArray | None
-    X_stable: FloatArray | None
-
-    @property
-    def unstable(self) -> FloatArray:
-        """X_U, which must be there."""
-        return _there(self.X_unstable, "X_unstable")
-
-    @property
-    def features(self) -> FloatArray:
-        """X_S, which must be there."""
-        return _there(self.X_stable, "X_stable")
-
-
 @dataclass(frozen=True, eq=False)
-class TrainingRows(_WithFeatures):
+class TrainingRows:
     """Labelled rows of the training domains.
 
     Attributes
@@ -93,6 +78,11 @@ class TrainingRows(_WithFeatures):
         return tuple(rows_by_domain(self.domain))
 
     @property
+    def unstable(self) -> FloatArray:
+        """X_U, which must be there."""
+        return _there(self.X_unstable, "X_unstable")
+
+    @property
     def n_classes(self) -> int:
         """K."""
         return self.stable.shape[1]
@@ -104,16 +94,20 @@ class TrainingRows(_WithFeatures):
 
 
 @dataclass(frozen=True, eq=False)
-class NewRows(_WithFeatures):
-    """Unlabelled rows of the new domain: f_S, and X_U and X_S if they are there.
+class NewRows:
+    """Unlabelled rows of the new domain: f_S, and X_U if it is there.
 
     Without a recalibration, the checks take f_S to be Pr[Y | f_S].
     """
 
     stable: FloatArray
     X_unstable: FloatArray | None = None
-    X_stable: FloatArray | None = None
     recalibration: Recalibration | None = None
+
+    @property
+    def unstable(self) -> FloatArray:
+        """X_U, which must be there."""
+        return _there(self.X_unstable, "X_unstable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +132,6 @@ class CheckInputs:
         parts = {name for name, rows in there.items() if rows is not None}
         for name, rows in there.items():
             parts |= {f"{name} X_U"} if getattr(rows, "X_unstable", None) is not None else set()
-            parts |= {f"{name} X_S"} if getattr(rows, "X_stable", None) is not None else set()
         return parts
 
     @property
@@ -182,10 +175,10 @@ def make_training_rows(
     )
 
 
-def make_new_rows(stable_proba: Any, X_unstable: Any = None, X_stable: Any = None) -> NewRows:
+def make_new_rows(stable_proba: Any, X_unstable: Any = None) -> NewRows:
     """Check unlabelled rows."""
     stable = as_probability_matrix(stable_proba)
-    return NewRows(stable, _matrix(X_unstable, stable), _matrix(X_stable, stable))
+    return NewRows(stable, _matrix(X_unstable, stable))
 
 
 def _matrix(X: Any, stable: FloatArray) -> FloatArray | None:

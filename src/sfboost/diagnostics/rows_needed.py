@@ -9,14 +9,13 @@ n times the variance of the maximum of the likelihood is that of the influence f
     I⁻¹ [ ψ 1{u}/π + D (f − p) ],
 
 ψ the score w / (w · q) on the simplex, I its second moment in the cell, D its derivative in p, which is
-estimated from the same rows. That need not hurt: its errors and those of the cell partly cancel. What a row
-is worth to other estimators is in the repository's laboratory.
+estimated from the same rows. That need not hurt: its errors and those of the cell partly cancel.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -103,15 +102,26 @@ def rows_needed(
         raise ValueError(
             f"margin={margin} and confidence={confidence} must lie between 0 and 1, as in 0.05 and 0.95."
         )
-    n_classes = as_probability_matrix(stable_proba).shape[1]
-    guesses = _grid(n_classes) if unstable is None else [unstable]
-    variance, by_labels, supposed = 0.0, 0.0, np.empty(0)
+    if not 0.0 < mass <= 1.0:
+        raise ValueError(f"mass={mass} is not a share of rows: pass a number in (0, 1].")
+    proba = as_probability_matrix(stable_proba)
+    weight = np.ones(len(proba)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if PseudoLabelStatistics.from_proba(proba, weight).spectrum[-1] < 1e-10:
+        raise ValueError(
+            "f_S does not separate all classes, so no number of unlabelled rows is enough: "
+            "use stable features that are informative of every class."
+        )
+    guesses = _grid(proba.shape[1])
+    if unstable is not None:
+        given = np.asarray(unstable, dtype=np.float64)
+        given = given.reshape(1) if given.ndim == 0 else given.reshape(1, -1)
+        guesses = as_probability_matrix(given, name="unstable", n_classes=proba.shape[1])
+    found = []
     for guess in guesses:
-        law = CellLaw.of(stable_proba, guess, mass, sample_weight)
-        variances = np.diag(likelihood_covariance(law))
+        variances = _variances(proba, weight / weight.sum(), guess, mass)
         k = int(variances.argmax())
-        if variances[k] > variance:
-            variance, by_labels, supposed = float(variances[k]), float(law.labelled_variance[k]), law.unstable
+        found.append((float(variances[k]), float(guess[k] * (1.0 - guess[k]) / mass), guess))
+    variance, by_labels, supposed = max(found, key=lambda one: one[0])
     factor = float(norm.ppf(0.5 + confidence / 2.0)) ** 2 / margin**2
     fewest = _FEWEST_EFFECTIVE_LABELS / mass
     labelled = int(np.ceil(max(factor * by_labels, fewest)))
@@ -119,79 +129,32 @@ def rows_needed(
     return RowsNeeded(rows, labelled, margin, confidence, mass, supposed)
 
 
-def _grid(n_classes: int) -> list[FloatArray]:
+def _grid(n_classes: int) -> FloatArray:
     """Laws of Y in a cell: even ones, and ones that favour a class more and more."""
-    even = np.full(n_classes, 1.0 / n_classes)
-    return [(1.0 - t) * even + t * corner for corner in np.eye(n_classes) for t in np.linspace(0.0, 0.98, 15)]
+    even, corners = np.full(n_classes, 1.0 / n_classes), np.eye(n_classes)
+    steps = np.linspace(0.0, 0.98, 15)
+    return np.array([(1.0 - t) * even + t * corner for corner in corners for t in steps])
 
 
-@dataclass(frozen=True, eq=False)
-class CellLaw:
-    """The law of f_S in a domain and in a cell of it."""
-
-    proba: FloatArray
-    overall: FloatArray
-    in_cell: FloatArray
-    prior: FloatArray
-    confusion: FloatArray
-    unstable: FloatArray
-    mass: float
-
-    @classmethod
-    def of(cls, stable_proba: Any, unstable: Any, mass: float, sample_weight: Any = None) -> Self:
-        """The law that rows of f_S have, and would have where Pr[Y | X_U = u] is `unstable`."""
-        if not 0.0 < mass <= 1.0:
-            raise ValueError(f"mass={mass} is not a share of rows: pass a number in (0, 1].")
-        proba = as_probability_matrix(stable_proba)
-        weight = np.ones(len(proba)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        overall = weight / weight.sum()
-        q = np.asarray(unstable, dtype=np.float64)
-        given = q.reshape(1) if q.ndim == 0 else q.reshape(1, -1)
-        q = as_probability_matrix(given, name="unstable", n_classes=proba.shape[1])[0]
-        statistics = PseudoLabelStatistics.from_proba(proba, overall)
-        if statistics.spectrum[-1] < 1e-10:
-            raise ValueError(
-                "f_S does not separate all classes, so no number of unlabelled rows is enough: "
-                "use stable features that are informative of every class."
-            )
-        in_cell = overall * (proba @ (q / statistics.prior))
-        return cls(proba, overall, in_cell, statistics.prior, statistics.confusion, q, mass)
-
-    @property
-    def labelled_variance(self) -> FloatArray:
-        """Of an estimate by n rows with true labels, times n."""
-        return self.unstable * (1.0 - self.unstable) / self.mass
-
-    @property
-    def ratio(self) -> FloatArray:
-        """The weights w of each row."""
-        return self.proba / self.prior
-
-    def covariance(self, in_cell: FloatArray, everywhere: FloatArray) -> FloatArray:
-        """E[(a 1{u}/π + b)(·)ᵀ] for functions a and b of f_S, a centred in the cell."""
-        cell = (in_cell * self.in_cell[:, None]).T
-        cross = cell @ everywhere
-        whole = (everywhere * self.overall[:, None]).T @ everywhere
-        return cell @ in_cell / self.mass + cross + cross.T + whole
-
-
-def likelihood_covariance(law: CellLaw, known: bool = False) -> FloatArray:
-    """Of the maximum of the likelihood, times n; `known`: the prior is not estimated from the same rows."""
-    basis = _tangent(len(law.prior))
-    ratio = law.ratio
-    density = ratio @ law.unstable
+def _variances(proba: FloatArray, overall: FloatArray, q: FloatArray, mass: float) -> FloatArray:
+    """Of the maximum of the likelihood by class, times n, where Pr[Y | X_U = u] is `q`."""
+    prior = PseudoLabelStatistics.from_proba(proba, overall).prior
+    ratio = proba / prior  # the weights w of each row
+    density = ratio @ q
+    in_cell = overall * density  # the law of f_S in the cell
+    basis = _tangent(len(prior))
     score = (ratio / density[:, None]) @ basis
-    information = (score * law.in_cell[:, None]).T @ score
-    price = np.zeros_like(score)
-    if not known:
-        # d w_k / d p_k = −w_k / p_k moves the score's numerator and its denominator.
-        steps = ratio / law.prior
-        weight = law.in_cell / density
-        direct = -basis.T * (weight @ steps)
-        through = (score * weight[:, None]).T @ (steps * law.unstable)
-        price = (law.proba - law.prior) @ (direct + through).T
-    inverse = basis @ np.linalg.inv(information)
-    return inverse @ law.covariance(score, price) @ inverse.T
+    # d w_k / d p_k = −w_k / p_k moves the score's numerator and its denominator.
+    steps = ratio / prior
+    direct = -basis.T * (overall @ steps)
+    through = (score * overall[:, None]).T @ (steps * q)
+    price = (proba - prior) @ (direct + through).T
+    # E[(a 1{u}/π + b)(·)ᵀ] of the score a, centred in the cell, and the price b of not knowing the prior.
+    cell = (score * in_cell[:, None]).T
+    cross = cell @ price
+    covariance = cell @ score / mass + cross + cross.T + (price * overall[:, None]).T @ price
+    inverse = basis @ np.linalg.inv(cell @ score)
+    return np.diag(inverse @ covariance @ inverse.T)
 
 
 def _tangent(n_classes: int) -> FloatArray:

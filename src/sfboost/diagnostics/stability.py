@@ -1,19 +1,16 @@
-"""Whether the stable features mean the same elsewhere, and the new rows are where training was.
+"""Whether the stable features mean the same in every training domain.
 
 Stability (Definition 4.1): P(Y | X_S) is the same in every training domain. Where it is not, P(X_S | Y) may
-be: label shift. Class shares and places of rows may move; the sketches that tell keep no training row.
+be: label shift. Class shares and places of rows may move.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from scipy.special import softmax
-from scipy.stats import fisher_exact, norm
-from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
+from scipy.stats import norm
 
 from sfboost.diagnostics.moments import (
     holm_by_name,
@@ -22,7 +19,7 @@ from sfboost.diagnostics.moments import (
     scaled,
     zero_mean_test,
 )
-from sfboost.diagnostics.result import CheckResult, Verdict, check, judge, p_in_words
+from sfboost.diagnostics.result import CheckResult, judge, p_in_words
 from sfboost.diagnostics.rows import CheckInputs, TrainingRows
 from sfboost.marginal import floored_log
 from sfboost.marginal.probabilities import FloatArray
@@ -33,7 +30,6 @@ _FEWEST_ROWS = 50
 _MOST_STABLE = 5
 
 
-@check("stability", "Do the stable features mean the same in every training domain?", "training")
 def check_stability(inputs: CheckInputs) -> CheckResult:
     """Whether Y − f_S depends on the domain, given X_S: one robust test a domain, Holm over domains.
 
@@ -145,46 +141,45 @@ def _common_design(training: TrainingRows, logs: FloatArray) -> FloatArray:
 _NEAR_SLOPE = 0.1
 
 
-@dataclass(frozen=True)
-class InterceptSlope:
-    """Slope of the domain intercepts on the log class shares: 0 for P(Y | X_S) stable, 1 for P(X_S | Y).
-
-    Attributes
-    ----------
-    slope, standard_error : float
-    p_posterior, p_likelihood : float
-        Of slope 0 and of slope 1.
-    """
-
-    slope: float
-    standard_error: float
-    p_posterior: float
-    p_likelihood: float
-
-
-@check(
-    "kind of stability",
-    "Is it the label given the features that stays, or the features given the label?",
-    "training",
-)
 def check_kind_of_stability(inputs: CheckInputs) -> CheckResult:
-    """The intercept-slope test over training domains with different class shares."""
+    """Slope of the domains' intercepts on their log class shares: 0 if P(Y | X_S) is stable, 1 if P(X_S | Y).
+
+    One offset per class and domain is fitted to log f_S. Offsets and shares come from the same labels, whose
+    noise would tie them together: so the mean of f_S in a domain, which no label of it enters, is the
+    instrument, and each hypothesis is tested with the variance of (offset − slope · share) that it implies.
+    """
     training = inputs.labelled
-    outcome = intercept_slope(training)
-    if outcome is None:
+    parts = [_domain_offsets(training, rows) for _, rows in training.by_domain if _usable(training, rows)]
+    scale = 0.0
+    if len(parts) > 1:
+        offsets, shares, instrument = (np.array([part[i] for part in parts]) for i in (0, 1, 4))
+        sizes = np.array([len(part[2]) for part in parts], dtype=np.float64)
+        contrast = sizes[:, None] * (instrument - sizes @ instrument / sizes.sum())
+        scale = float((contrast * (shares - sizes @ shares / sizes.sum())).sum())
+    if scale <= 0.0:
         found = "The class shares of the training domains do not differ as X_S does, or there is one domain."
         remedy = "Decide by knowledge: causes of the class say 'posterior', effects of it 'likelihood'."
         return CheckResult("kind of stability", "cannot tell", found, remedy)
-    posterior, likelihood = (
-        p >= inputs.level or abs(outcome.slope - value) <= _NEAR_SLOPE
-        for p, value in ((outcome.p_posterior, 0.0), (outcome.p_likelihood, 1.0))
+    contrast = contrast / scale
+    slope = float((contrast * (offsets - sizes @ offsets / sizes.sum())).sum())
+
+    def error(supposed: float) -> float:
+        moved = [
+            (part[2] - supposed * part[3]) @ weights for part, weights in zip(parts, contrast, strict=True)
+        ]
+        return max(float(np.sqrt(sum(float((each**2).sum()) for each in moved))), 1e-12)
+
+    p_posterior, p_likelihood = (
+        float(2.0 * norm.sf(abs(slope - value) / error(value))) for value in (0.0, 1.0)
     )
+    posterior = p_posterior >= inputs.level or abs(slope) <= _NEAR_SLOPE
+    likelihood = p_likelihood >= inputs.level or abs(slope - 1.0) <= _NEAR_SLOPE
     found = (
-        f"Domain intercepts follow the log class shares with slope {outcome.slope:.2f} ± "
-        f"{outcome.standard_error:.2f} (0: P(Y | X_S) is stable, 1: P(X_S | Y) is)."
+        f"Domain intercepts follow the log class shares with slope {slope:.2f} ± {error(slope):.2f} "
+        "(0: P(Y | X_S) is stable, 1: P(X_S | Y) is)."
     )
-    details = {"p_posterior": outcome.p_posterior, "p_likelihood": outcome.p_likelihood}
-    result = (outcome.slope, outcome.standard_error, outcome.p_posterior, details)
+    details = {"p_posterior": p_posterior, "p_likelihood": p_likelihood}
+    result = (slope, error(slope), p_posterior, details)
     if posterior and likelihood:
         remedy = "Decide by knowledge, or pass more domains: both kinds fit."
         return CheckResult("kind of stability", "cannot tell", found, remedy, *result)
@@ -198,39 +193,6 @@ def check_kind_of_stability(inputs: CheckInputs) -> CheckResult:
         return CheckResult("kind of stability", "violated", found, remedy, *result)
     remedy = "Neither kind fits: look for the stable columns that change."
     return CheckResult("kind of stability", "doubtful", found, remedy, *result)
-
-
-def intercept_slope(training: TrainingRows) -> InterceptSlope | None:
-    """Fit one offset per class and domain to log f_S, and regress the offsets on the log class shares.
-
-    Both come from the same labels, whose noise would tie them together. So the mean of f_S in a domain, which
-    no label of it enters, is the instrument, and each hypothesis is tested with the variance of (offset −
-    slope · share) that it implies itself. None with fewer than two domains that have every class.
-    """
-    parts = [_domain_offsets(training, rows) for _, rows in training.by_domain if _usable(training, rows)]
-    if len(parts) < 2:
-        return None
-    offsets, shares = np.array([part[0] for part in parts]), np.array([part[1] for part in parts])
-    instrument = np.array([part[4] for part in parts])
-    sizes = np.array([len(part[2]) for part in parts], dtype=np.float64)
-    centre = sizes @ shares / sizes.sum()
-    apart = instrument - sizes @ instrument / sizes.sum()
-    contrast = sizes[:, None] * apart
-    scale = float((contrast * (shares - centre)).sum())
-    if scale <= 0.0:
-        return None
-    contrast = contrast / scale
-    level = sizes @ offsets / sizes.sum()
-    slope = float((contrast * (offsets - level)).sum())
-    errors = {}
-    for value in (0.0, 1.0, slope):
-        variances = [
-            float((((part[2] - value * part[3]) @ weights) ** 2).sum())
-            for part, weights in zip(parts, contrast, strict=True)
-        ]
-        errors[value] = float(np.sqrt(sum(variances)))
-    p_values = [float(2.0 * norm.sf(abs(slope - value) / max(errors[value], 1e-12))) for value in (0.0, 1.0)]
-    return InterceptSlope(slope, errors[slope], p_values[0], p_values[1])
 
 
 def _usable(training: TrainingRows, rows: np.ndarray) -> bool:
@@ -263,144 +225,3 @@ def _domain_offsets(
         share_influence @ centring,
         centring @ np.log(stable.mean(axis=0)),
     )
-
-
-_NOTICEABLE_DRIFT = 0.1
-
-
-@dataclass(frozen=True)
-class BalanceSketch:
-    """Mean and covariance of f_S over the held-out training rows, and each domain's class shares.
-
-    Attributes
-    ----------
-    mean : array of shape (K,)
-    covariance : array of shape (K, K)
-    shares : dict of domain to class shares
-    n_rows : int
-    """
-
-    mean: FloatArray
-    covariance: FloatArray
-    shares: dict[str, FloatArray]
-    n_rows: int
-
-    @classmethod
-    def of(cls, rows: TrainingRows) -> Self:
-        """Sketch labelled rows with held-out f_S."""
-        shares = {str(name): rows.onehot[mine].mean(axis=0) for name, mine in rows.by_domain}
-        return cls(rows.stable.mean(axis=0), np.cov(rows.stable.T), shares, len(rows.stable))
-
-    def check(self, stable: FloatArray) -> CheckResult:
-        """Total variation between the class shares that f_S implies here and in training.
-
-        Drift is no violation of the paper's assumptions; but if P(X_S | Y) is what transports, the mean of
-        f_S is not the class share, and the drift says how much that matters.
-        """
-        difference = stable.mean(axis=0) - self.mean
-        sign = np.sign(difference)
-        drift = 0.5 * float(np.abs(difference).sum())
-        training = 0.25 * float(sign @ self.covariance @ sign) / self.n_rows
-        new = float(np.var(0.5 * stable @ sign, ddof=1)) / len(stable) if len(stable) > 1 else np.inf
-        error = float(np.sqrt(training + new))
-        seen = {name: 0.5 * float(np.abs(each - self.mean).sum()) for name, each in self.shares.items()}
-        widest = max(seen.values())
-        found = (
-            f"Class shares differ from training by {drift:.3f} ± {error:.3f} (total variation); training "
-            f"domains differ by up to {widest:.3f}."
-        )
-        details = {"by_domain": seen}
-        if drift - 1.64 * error <= max(widest, _NOTICEABLE_DRIFT):
-            return CheckResult("prior drift", "holds", found, "", drift, error, None, details)
-        remedy = (
-            "If classes are causes of the stable features, use transport='likelihood'; see the check "
-            "'kind of stability'."
-        )
-        return CheckResult("prior drift", "doubtful", found, remedy, drift, error, None, details)
-
-
-@check("prior drift", "Are the classes about as frequent as in training?", "training", "new")
-def check_prior_drift(inputs: CheckInputs) -> CheckResult:
-    """Sketch the training rows and look at the new ones."""
-    return BalanceSketch.of(inputs.labelled).check(inputs.fresh.stable)
-
-
-_FAR = 0.99
-_MOST_CENTRES, _ROWS_PER_CENTRE = 64, 20
-_MOST_ROWS = 20_000
-# With this share of rows outside, f_S is extrapolating as a rule.
-_MANY, _TOO_MANY = 0.05, 0.25
-
-
-@dataclass(frozen=True, eq=False)
-class SupportSketch:
-    """Where the stable features of the training rows lie: centres of clusters, and how far a row may be.
-
-    Attributes
-    ----------
-    mean, spread : arrays of shape (d,)
-    centres : array of shape (k, d)
-        Of standardised features; each stands for about twenty rows or more.
-    limit : float
-        99 % of the training rows are nearer to a centre than this.
-    n_rows : int
-    """
-
-    mean: FloatArray
-    spread: FloatArray
-    centres: FloatArray
-    limit: float
-    n_rows: int
-
-    @classmethod
-    def fit(cls, X: FloatArray, seed: int = 0) -> Self:
-        """Sketch the rows of X."""
-        rng = np.random.default_rng(seed)
-        rows = X if len(X) <= _MOST_ROWS else X[rng.choice(len(X), _MOST_ROWS, replace=False)]
-        mean, spread = rows.mean(axis=0), rows.std(axis=0)
-        spread = np.where(spread > 0.0, spread, 1.0)
-        Z = (rows - mean) / spread
-        # Equal rows make equal centres, of which one is enough.
-        count = min(_MOST_CENTRES, max(1, len(Z) // _ROWS_PER_CENTRE), len(np.unique(Z, axis=0)))
-        with threadpool_limits(1):
-            centres = KMeans(count, n_init=1, random_state=seed).fit(Z).cluster_centers_
-        sketch = cls(mean, spread, centres, 0.0, len(X))
-        return cls(mean, spread, centres, float(np.quantile(sketch.distance(rows), _FAR)), len(X))
-
-    def distance(self, X: FloatArray) -> FloatArray:
-        """Distance of each row to the nearest centre."""
-        nearest = np.full(len(X), np.inf)
-        Z = (X - self.mean) / self.spread
-        for centre in self.centres:
-            np.minimum(nearest, ((Z - centre) ** 2).sum(axis=1), out=nearest)
-        return np.sqrt(nearest)
-
-    def check(self, X: FloatArray, level: float = 0.05) -> CheckResult:
-        """Share of rows further away than 99 % of the training rows are.
-
-        X_U is not looked at: it is meant to move.
-        """
-        far = int((self.distance(X) > self.limit * (1.0 + 1e-9)).sum())
-        share = far / len(X)
-        error = float(np.sqrt(share * (1.0 - share) / len(X)))
-        usual = round((1.0 - _FAR) * self.n_rows)
-        table = [[far, len(X) - far], [usual, self.n_rows - usual]]
-        p_value = float(fisher_exact(table, alternative="greater").pvalue)
-        found = (
-            f"{100 * share:.1f} % of the new rows are further from training (in the stable features) than "
-            "99 % of training rows are."
-        )
-        if share <= _MANY or p_value >= level:
-            return CheckResult("support", "holds", found, "", share, error, p_value)
-        remedy = (
-            "Look at those rows: the stable predictor extrapolates there, and its probabilities are guesses."
-        )
-        verdict: Verdict = "violated" if share > _TOO_MANY else "doubtful"
-        return CheckResult("support", verdict, found, remedy, share, error, p_value)
-
-
-@check("support", "Do the rows lie where the training rows lay?", "training X_S", "new X_S")
-def check_support(inputs: CheckInputs) -> CheckResult:
-    """Sketch the training rows and look at the new ones."""
-    sketch = SupportSketch.fit(inputs.labelled.features, inputs.random_state)
-    return sketch.check(inputs.fresh.features, inputs.level)

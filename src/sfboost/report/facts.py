@@ -345,15 +345,7 @@ def foretold(adapted: AdaptedClassifier, X: Any) -> Mapping[str, Performance] | 
 def all_checks(adapted: AdaptedClassifier, training: TrainingFacts, X: pd.DataFrame) -> tuple[CheckFact, ...]:
     """The checks of training as they were kept, then those of the new rows."""
     new = new_rows(adapted.model, X)
-    judged = {result["check"] for result in training.checks}
-    # Without labels informativeness is a claim; where training has judged it, the claim adds nothing.
-    found_here = diagnose(new=new, random_state=adapted.model.random_state or 0)
-    here = [result.to_dict() for result in found_here if result.check not in judged]
-    if training.balance is not None:
-        here.append(training.balance.check(new.stable).to_dict())
-    if training.support is not None:
-        stable = np.asarray(adapted.model.stable_columns_.take(X), dtype=float)
-        here.append(training.support.check(stable).to_dict())
+    here = [result.to_dict() for result in diagnose(new=new, random_state=adapted.model.random_state or 0)]
     found = [("training domains", result) for result in training.checks]
     return tuple(
         CheckFact(

@@ -16,7 +16,6 @@ from sfboost.boosting.scored_domains import ANSWER, COMPARED
 from sfboost.calibration import ReliabilityCurve
 from sfboost.calibration.reliability import bin_confidence
 from sfboost.diagnostics import diagnose
-from sfboost.diagnostics.stability import BalanceSketch, SupportSketch
 from sfboost.json_values import json_values
 from sfboost.marginal.probabilities import FloatArray
 
@@ -63,8 +62,6 @@ class TrainingFacts:
         The checks of the training domains, as `CheckResult.to_dict` gives them.
     evaluation : list of dict
         Rows of `DomainEvaluation`, with the reason of each decision; empty if it was not run.
-    support : SupportSketch, or None if no training row was seen
-    balance : BalanceSketch, or None likewise
     missing : dict of lists
         Share of missing cells by column and training domain, of the columns where any is.
     drifts : list of dict
@@ -77,8 +74,6 @@ class TrainingFacts:
     after: Curve | None
     checks: list[dict[str, Any]]
     evaluation: list[dict[str, Any]]
-    support: SupportSketch | None
-    balance: BalanceSketch | None
     missing: dict[str, list[float]] = field(default_factory=dict)
     drifts: list[dict[str, Any]] = field(default_factory=list)
 
@@ -116,13 +111,11 @@ def describe_training(
         units=spread.tolist(),
         checks=[json_values(result.to_dict()) for result in checks],
         evaluation=[] if evaluation is None else evaluation_rows(evaluation),
-        support=SupportSketch.fit(np.asarray(model.stable_columns_.take(X), dtype=np.float64)),
-        balance=BalanceSketch.of(rows),
     )
 
 
 def training_of(model: StableFeatureBoosting) -> TrainingFacts:
-    """What a fitted model itself keeps of training: no checks, and nothing of where its rows lay."""
+    """What a fitted model itself keeps of training: no checks."""
     curves = [summary.calibration for summary in model.domains_ if summary.calibration is not None]
     sizes = [curve.n_rows for curve in curves]
     scales = [(d.n_rows, d.feature_scale) for d in model.domains_ if d.feature_scale is not None]
@@ -135,8 +128,6 @@ def training_of(model: StableFeatureBoosting) -> TrainingFacts:
         after=_pooled([curve.reliability for curve in curves], sizes),
         checks=[],
         evaluation=[],
-        support=None,
-        balance=None,
         drifts=_drifts(model),
     )
 

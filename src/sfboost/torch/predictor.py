@@ -254,7 +254,7 @@ class FittedPredictor(AdaptableClassifier):
         training, new = TrainingRows(proba, labels, domain.astype(object), numbers(features)), None
         if X_new is not None:
             log_stable, unstable = model.stable_and_unstable(X_new)
-            new = NewRows(np.exp(log_stable), numbers(unstable), None, model.training_.recalibration)
+            new = NewRows(np.exp(log_stable), numbers(unstable), model.training_.recalibration)
         found = diagnose(training, new, level=level, random_state=model.random_state or 0)
         return found if X_new is None else replace(found, meanings=meanings_here(model, X_new, level))
 

@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sfboost.diagnostics.complementarity import check_complementarity, check_feasibility, check_linearity
-from sfboost.diagnostics.informativeness import (
-    check_calibration,
-    check_gain,
-    check_informativeness,
-)
-from sfboost.diagnostics.result import VERDICTS, Check, CheckResult, Verdict
+from sfboost.diagnostics.complementarity import check_complementarity
+from sfboost.diagnostics.informativeness import check_calibration, check_informativeness
+from sfboost.diagnostics.new_domain import check_new_domain
+from sfboost.diagnostics.result import VERDICTS, CheckResult, Verdict
 from sfboost.diagnostics.rows import CheckInputs, NewRows, TrainingRows
-from sfboost.diagnostics.stability import (
-    check_kind_of_stability,
-    check_prior_drift,
-    check_stability,
-    check_support,
-)
+from sfboost.diagnostics.stability import check_kind_of_stability, check_stability
 from sfboost.json_values import json_values
 
+
+@dataclass(frozen=True)
+class Check:
+    """One check, a function of the rows with a name.
+
+    Attributes
+    ----------
+    need : {"training", "training X_U", "new X_U"}
+        What must be there.
+    question : str
+        What is checked, in words that need no formula.
+    """
+
+    name: str
+    need: str
+    question: str
+    run: Callable[[CheckInputs], CheckResult]
+
+
+_INDEPENDENT = "Within a class, are stable and unstable features independent?"
+_KIND = "Is it the label given the features that stays, or the features given the label?"
 #: Every check, in the order in which a reader wants them.
-CHECKS: tuple[Check, ...] = (
-    check_stability,
-    check_kind_of_stability,
-    check_informativeness,
-    check_calibration,
-    check_complementarity,
-    check_linearity,
-    check_feasibility,
-    check_gain,
-    check_prior_drift,
-    check_support,
+CHECKS = (
+    Check(
+        "stability",
+        "training",
+        "Do the stable features mean the same in every training domain?",
+        check_stability,
+    ),
+    Check("kind of stability", "training", _KIND, check_kind_of_stability),
+    Check(
+        "informativeness", "training", "Do the stable features tell the class at all?", check_informativeness
+    ),
+    Check(
+        "calibration", "training", "Can the stable probabilities be taken at their word?", check_calibration
+    ),
+    Check("complementarity", "training X_U", _INDEPENDENT, check_complementarity),
+    Check("complementarity, new domain", "new X_U", _INDEPENDENT, check_new_domain),
 )
 
 
@@ -139,6 +157,6 @@ def diagnose(
     if not 0.0 < level < 0.5:
         raise ValueError(f"level={level} is no false-alarm rate: use a number between 0 and 0.5.")
     inputs = CheckInputs(training, new, level, random_state)
-    results = tuple(check(inputs) for check in CHECKS if check.ready(inputs))
-    skipped = tuple((check.name, check.missing) for check in CHECKS if not check.ready(inputs))
+    results = tuple(check.run(inputs) for check in CHECKS if check.need in inputs.available)
+    skipped = tuple((check.name, check.need) for check in CHECKS if check.need not in inputs.available)
     return Diagnosis(results, skipped, level)
