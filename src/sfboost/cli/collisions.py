@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sfboost.tables.sources import PIPE
+from sfboost.tables.reading import PIPE
 from sfboost.whole_files import refuse_unwritable
 
 

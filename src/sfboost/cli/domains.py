@@ -23,9 +23,8 @@ from sfboost.encoding.cells import as_text
 from sfboost.notices import first_names
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.streaming.blocks import BATCH_ROWS
-from sfboost.tables.dialect import Kind
 from sfboost.tables.preparing import NewTable
-from sfboost.tables.reading import open_batches
+from sfboost.tables.reading import Kind, open_batches
 from sfboost.tables.writing import open_table, whole_output
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.cli.project import Project, as_plain, from_plain, from_python
-from sfboost.tables.dialect import ENDINGS
+from sfboost.tables.reading import ENDINGS
 from sfboost.tables.writing import is_stream
 
 

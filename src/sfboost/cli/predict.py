@@ -18,9 +18,8 @@ from sfboost.cli.project import Project
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming.blocks import BATCH_ROWS
-from sfboost.tables.dialect import Kind, kind_of_name
 from sfboost.tables.preparing import csv_types
-from sfboost.tables.reading import PIPE, Source, open_batches
+from sfboost.tables.reading import PIPE, Kind, Source, kind_of_name, open_batches
 from sfboost.tables.roles import split
 from sfboost.tables.writing import is_stream, open_table, resolve
 

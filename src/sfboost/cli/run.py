@@ -19,9 +19,8 @@ from sfboost.cli.predict import Format, PredictionTable, check_format
 from sfboost.cli.predictions import check_also, predict_batches
 from sfboost.cli.project import check_id, learn
 from sfboost.cli.streams import adapt_blocks, adapt_table, is_long
-from sfboost.tables.reading import PIPE
+from sfboost.tables.reading import PIPE, require_table
 from sfboost.tables.roles import split
-from sfboost.tables.sources import require_table
 from sfboost.tables.writing import open_table, resolve
 
 

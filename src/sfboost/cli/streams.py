@@ -20,9 +20,8 @@ from sfboost.notices import first_names
 from sfboost.streaming import Block, adapt_stream, find_blocks, make_engine
 from sfboost.streaming.blocks import BATCH_ROWS, count_rows
 from sfboost.streaming.packing import fingerprint
-from sfboost.tables.dialect import ENDINGS, Kind
 from sfboost.tables.preparing import NewTable, csv_types
-from sfboost.tables.reading import PIPE
+from sfboost.tables.reading import ENDINGS, PIPE, Kind
 from sfboost.tables.roles import require_columns
 from sfboost.tables.writing import open_table
 from sfboost.whole_files import put_in_place

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.tables.dialect import ENDINGS, kind_of_bytes
-from sfboost.tables.reading import find, open_batches
+from sfboost.tables.reading import ENDINGS, find, kind_of_bytes, open_batches
 
 #: Rows of a record batch that is computed with.
 BATCH_ROWS = 1 << 16

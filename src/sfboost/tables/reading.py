@@ -1,48 +1,300 @@
-"""Tables in: CSV, Parquet and Arrow, from a file or a pipe, whole or batch by batch."""
+"""Tables in: CSV, Parquet and Arrow, from a file or a pipe, whole or batch by batch.
+
+`find` looks at the first bytes: the kind of table, and how a CSV file is written. `read` and `open_batches`
+give what pyarrow makes of it, and refuse what it lets pass in silence: text of another encoding, and lines
+that a quote swallowed which is never closed.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from typing import Any
+import sys
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from sfboost.encoding.frames import refuse_twin_names
-from sfboost.tables.complaints import explain_arrow
-from sfboost.tables.csvtext import CsvText
-from sfboost.tables.dialect import is_arrow_stream
-from sfboost.tables.sources import PIPE, Source, find
 
-__all__ = ["PIPE", "Source", "find", "open_batches", "read", "without_index"]
+Kind = Literal["csv", "parquet", "arrow"]
 
+PIPE = "-"
+#: Endings of file names.
+ENDINGS: dict[str, Kind] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc", ".arrows"), "arrow"),
+}
 #: What stands for a missing cell in CSV, beside what Arrow knows.
 _MISSING = (*pacsv.ConvertOptions().null_values, "?")
 #: Truth values, where a column is known to hold them; a missing one had turned the others into 1.0 and 0.0.
 _TRUE = (*pacsv.ConvertOptions().true_values, "1.0")
 _FALSE = (*pacsv.ConvertOptions().false_values, "0.0")
+_DELIMITERS = ",;\t|"
+_ARROW_FILE, _ARROW_STREAM, _PARQUET, _GZIP = b"ARROW1", b"\xff\xff\xff\xff", b"PAR1", b"\x1f\x8b"
+#: Bytes that are looked at before reading.
+_HEAD = 1 << 20
 _ROWS = 1 << 16
 # Bytes of CSV at a time: some blocks are read ahead, so larger ones pile up in memory.
 _BLOCK = 1 << 20
+_NUMBER = re.compile(r'[ "]*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[ "]*')
 # What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
 _NAMELESS = re.compile(r"|Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
+_RAGGED = re.compile(r"Expected (\d+) columns, got (\d+): (.*)")
+_SPOILT = re.compile(r"In CSV column #(\d+): .*conversion error to (\w+): invalid value '(.*)'", re.DOTALL)
+_HELD = {"double": "numbers", "bool": "truth values"}
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written."""
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+
+def kind_of_bytes(head: bytes) -> Kind:
+    """The kind of table by its first bytes; what is neither Parquet nor Arrow is taken for CSV.
+
+    Examples
+    --------
+    >>> kind_of_bytes(b"PAR1..."), kind_of_bytes(b"age,sick")
+    ('parquet', 'csv')
+    """
+    if head.startswith(_PARQUET):
+        return "parquet"
+    return "arrow" if head.startswith((_ARROW_FILE, _ARROW_STREAM)) else "csv"
+
+
+def kind_of_name(path: Path) -> Kind:
+    """The kind of table that a file name asks for."""
+    try:
+        return ENDINGS[path.suffix.lower()]
+    except KeyError:
+        raise ValueError(
+            f"{path.name} ends in none of {', '.join(ENDINGS)}: give the file one of these endings."
+        ) from None
+
+
+def sniff(
+    head: bytes, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
+) -> Dialect:
+    r"""The dialect of a CSV file from its first bytes; what is given is not guessed.
+
+    Examples
+    --------
+    >>> sniff(b"age;height\n40;1,82\n50;1,75\n")
+    Dialect(delimiter=';', decimal=',', encoding='utf-8')
+    """
+    encoding = _encoding(head) if encoding is None else _check_encoding(encoding)
+    text = head.decode(encoding, errors="ignore").lstrip("\ufeff")
+    lines = [line for line in text.splitlines() if line.strip()][:200]
+    header = re.sub(r'"[^"]*"', "", lines[0]) if lines else ""
+    if delimiter is not None:
+        delimiter = _check_delimiter(delimiter)
+    else:
+        delimiter = max(_DELIMITERS, key=lambda mark: (header.count(mark), mark == ","))
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"Got --decimal {decimal!r}: it is . or ,")
+    if decimal is None:
+        cells = [cell.strip().strip('"') for line in lines[1:] for cell in line.split(delimiter)]
+        commas = sum(bool(re.fullmatch(r"[+-]?\d+,\d+", cell)) for cell in cells)
+        points = sum(bool(re.fullmatch(r"[+-]?\d+\.\d+", cell)) for cell in cells)
+        decimal = "," if delimiter != "," and commas > points else "."
+    return Dialect(delimiter, decimal, encoding)
+
+
+def _check_delimiter(delimiter: str) -> str:
+    delimiter = "\t" if delimiter == r"\t" else delimiter
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise ValueError(f"Got --delimiter {delimiter!r}: it is one ASCII character, such as ; or |")
+    return delimiter
+
+
+def _check_encoding(encoding: str) -> str:
+    try:
+        b"a".decode(encoding)
+    except UnicodeDecodeError:
+        pass  # "a" alone is no UTF-16
+    except (LookupError, ValueError):
+        raise ValueError(
+            f"Got --encoding {encoding!r}: it is one that Python knows, such as utf-8, cp1252 or latin-1."
+        ) from None
+    return encoding
+
+
+def _encoding(head: bytes) -> str:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        # The last character may be cut in two.
+        head[:-4].decode("utf-8") if len(head) > 4 else head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 8:
+            return "cp1252"  # what spreadsheets write where they do not write UTF-8
+    return "utf-8"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that is there to be read.
+
+    Attributes
+    ----------
+    name : str
+        For sentences: the file's name, or "standard input".
+    path : Path or None
+        None is standard input, or what is unpacked on the way.
+    pipe : stream or None
+        What flows by, from its beginning.
+    """
+
+    name: str
+    path: Path | None
+    kind: Kind
+    head: bytes
+    dialect: Dialect
+    pipe: Any = None
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns of a CSV file; of another kind, none."""
+        return [] if self._beginning is None else list(self._beginning.column_names)
+
+    @property
+    def is_header_alone(self) -> bool:
+        """Whether a CSV file has a header and no rows."""
+        return self._beginning is not None and self._beginning.num_rows == 0
+
+    @property
+    def zero_padded(self) -> tuple[str, ...]:
+        """CSV columns that begin with whole numbers written like 007, as codes are and amounts are not."""
+        if self._beginning is None:
+            return ()
+        cells = {name: self._beginning.column(name) for name in dict.fromkeys(self.header)}
+        padded = {name: pc.match_substring_regex(column, r"^\s*0\d+\s*$") for name, column in cells.items()}
+        return tuple(name for name, found in padded.items() if pc.any(found).as_py())
+
+    @cached_property
+    def _beginning(self) -> pa.Table | None:
+        """The first lines of a CSV file as text; None of another kind, and of what cannot be read."""
+        if self.kind != "csv":
+            return None
+        text = self.head.decode(self.dialect.encoding, errors="ignore").removeprefix("\ufeff")
+        if len(self.head) == _HEAD:  # the last line may be cut
+            text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
+        parsing = pacsv.ParseOptions(
+            delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip"
+        )
+        try:
+            options = {"parse_options": parsing, "read_options": pacsv.ReadOptions(use_threads=False)}
+            names = pacsv.read_csv(io.BytesIO(text.encode()), **options).column_names
+            types = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+            return pacsv.read_csv(io.BytesIO(text.encode()), **options, convert_options=types)
+        except pa.ArrowInvalid:
+            return None
+
+    @property
+    def size(self) -> int | None:
+        """Bytes, where they are known before reading."""
+        return None if self.path is None else self.path.stat().st_size
+
+
+def require_table(where: str) -> None:
+    """Refuse a name that nothing has."""
+    if where != PIPE and not Path(where).exists():
+        raise ValueError(f"There is no file {where}: check the name, or pass - for standard input.")
+
+
+def find(
+    where: str, *, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
+) -> Source:
+    """Look at the beginning of a file, or of standard input for `-`."""
+    path = None if where == PIPE else Path(where)
+    if path is not None and path.is_dir():
+        raise ValueError(f"{where} is a folder: name one file in it.")
+    require_table(where)
+    name = "standard input" if path is None else path.name
+    pipe = None
+    if path is not None and path.is_file():
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    else:  # what flows by can be read once
+        pipe, path = _Rewound(sys.stdin.buffer if path is None else path.open("rb")), None
+        head = pipe.head
+    if head.startswith(_GZIP):
+        packed: Any = pipe.buffered() if pipe is not None else path.open("rb")  # type: ignore[union-attr]
+        with _sentences(name, "gzip"):
+            pipe, path = _Rewound(gzip.GzipFile(fileobj=packed), packed), None
+        head = pipe.head
+    if not head.strip():
+        raise ValueError(f"{name} is empty: a table with a header and rows is needed.")
+    kind = kind_of_bytes(head)
+    dialect = sniff(head, delimiter, decimal, encoding)
+    if kind == "csv" and b"\x00" in head and "\0" in head.decode(dialect.encoding, errors="ignore"):
+        raise ValueError(f"{name} is no table we can read: CSV, Parquet and Arrow are.")
+    return Source(name, path, kind, head, dialect, None if pipe is None else pipe.buffered())
+
+
+class _Rewound(io.RawIOBase):
+    """A stream whose first bytes were read to look at them, and are given again; it closes what is below."""
+
+    def __init__(self, stream: Any, *below: Any) -> None:
+        self._closing = [part for part in (stream, *below) if part is not sys.stdin.buffer]
+        try:
+            self.head = self._left = stream.read(_HEAD)
+        except BaseException:
+            self.close()
+            raise
+        self._rest = stream
+
+    def buffered(self) -> io.BufferedReader:
+        """As those read who want other numbers of bytes."""
+        return io.BufferedReader(self, _HEAD)
+
+    def close(self) -> None:
+        for part in self._closing:
+            part.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._left[: len(buffer)] or self._rest.read(len(buffer))
+        self._left = self._left[len(chunk) :]
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
     """The whole table; `types` sets the types of CSV columns, the others are inferred."""
-    with _sentences(source):
+    with _told(source):
         if source.kind == "csv":
             refuse_twin_names(source.header, source.name)
-            with _text(source) as text:
+            with _bytes(source) as text:
                 table = pacsv.read_csv(text, **_csv_options(source, types))
+            _check_cells(table, source)
         else:
             with _batches(source) as (_, batches):
-                table = _joined(batches, source)
+                parts = list(batches)
+            if not parts:
+                raise ValueError(f"{source.name} has no rows: at least one row is needed.")
+            table = pa.Table.from_batches(parts)
     if not table.num_rows:
         raise ValueError(f"{source.name} has a header but no rows: at least one row is needed.")
     return table
@@ -81,21 +333,14 @@ def open_batches(
 
     With `columns` others may be left out; one that is not in the table is not asked for.
     """
-    with _sentences(source), _batches(source, rows, types, columns) as opened:
+    with _told(source), _batches(source, rows, types, columns) as opened:
         yield opened
 
 
 @contextmanager
-def _text(source: Source) -> Iterator[Any]:
-    """CSV as UTF-8, checked on the way."""
-    with nullcontext(source.pipe) if source.path is None else source.path.open("rb") as raw:
-        text = CsvText(raw, source.name, source.dialect.encoding, source.dialect.delimiter)
-        try:
-            yield io.BufferedReader(text, _BLOCK)
-        except pa.ArrowInvalid as error:
-            if "CSV parse error" in str(error):
-                text.look_ahead()
-            raise
+def _bytes(source: Source) -> Iterator[Any]:
+    with source.pipe if source.path is None else pa.OSFile(str(source.path)) as stream:
+        yield stream
 
 
 def _seekable(source: Source) -> Any:
@@ -115,7 +360,7 @@ def _csv_options(
     # Threads that read ahead must not outlive a small table: one that does when Python ends aborts it.
     threads = len(source.head) >= _BLOCK
     return {
-        "read_options": pacsv.ReadOptions(block_size=_BLOCK, use_threads=threads),
+        "read_options": pacsv.ReadOptions(block_size=_BLOCK, use_threads=threads, encoding=dialect.encoding),
         "parse_options": pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
         "convert_options": pacsv.ConvertOptions(
             column_types=dict(types or {}),
@@ -137,8 +382,8 @@ def _batches(
 ) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
     if source.kind == "csv":
         refuse_twin_names(source.header, source.name)
-        with _text(source) as text, pacsv.open_csv(text, **_csv_options(source, types, columns)) as reader:
-            yield None, iter(reader)
+        with _bytes(source) as text, pacsv.open_csv(text, **_csv_options(source, types, columns)) as reader:
+            yield None, (_check_cells(batch, source) for batch in reader)
     elif source.kind == "parquet":
         # Buffering ahead would keep every column chunk until the end.
         where = _seekable(source) if source.path is None else source.path
@@ -147,7 +392,7 @@ def _batches(
             refuse_twin_names(names, source.name)
             chosen = None if columns is None else [name for name in names if name in columns]
             yield file.metadata.num_rows, file.iter_batches(rows or _ROWS, columns=chosen)
-    elif is_arrow_stream(source.head):
+    elif source.head.startswith(_ARROW_STREAM):
         with ipc.open_stream(source.pipe or _seekable(source)) as reader:
             refuse_twin_names(reader.schema.names, source.name)
             yield None, iter(reader)
@@ -157,16 +402,99 @@ def _batches(
             yield None, (reader.get_batch(i) for i in range(reader.num_record_batches))
 
 
-def _joined(batches: Iterator[pa.RecordBatch], source: Source) -> pa.Table:
-    parts = list(batches)
-    if not parts:
-        raise ValueError(f"{source.name} has no rows: at least one row is needed.")
-    return pa.Table.from_batches(parts)
+def _check_cells(rows: Any, source: Source) -> Any:
+    """The rows, unless pyarrow took bytes for no text, or many lines for one cell since a quote was open."""
+    numbers = {field.name for field in rows.schema if str(field.type) in ("int64", "double")}
+    names, is_number = source.header, [name in numbers for name in source.header]
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        if pa.types.is_binary(column.type):
+            raise ValueError(_no_text(source.name, source.dialect.encoding))
+        if not pa.types.is_string(column.type):
+            continue
+        if pc.any(pc.match_substring(column, "\0")).as_py():
+            raise ValueError(
+                f"Column {name!r} of {source.name} holds a NUL character: this is no text, or of another "
+                "encoding (--encoding names it)."
+            )
+        broken = column.filter(pc.match_substring_regex(column, "[\r\n]"))
+        for cell in broken.to_pylist():
+            if _holds_lines(cell, names.index(name), is_number, source.dialect):
+                raise ValueError(
+                    f"A cell of column {name!r} in {source.name} begins with {cell[:_SHOWN]!r} and holds "
+                    'lines of the table: is the quote (") before it never closed? Close it, or remove it.'
+                )
+    return rows
+
+
+def _holds_lines(cell: str, position: int, number: Sequence[bool], dialect: Dialect) -> bool:
+    """Whether a cell is the end of a row, more rows, and the beginning of another: a quote was never closed.
+
+    It is if each of its lines has as many cells as it then must, with numbers where columns have numbers.
+    """
+    width, decimal = len(number), dialect.decimal
+    lines = list(csv.reader(cell[:_BLOCK].splitlines(), delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE))
+    first, *between = lines
+    last = between.pop() if between and len(between[-1]) == position + 1 else []
+    if width == 1 or len(first) != width - position or any(len(line) != width for line in between):
+        return False
+    at = [(position + 1, first[1:]), *((0, line) for line in between), (0, last[:-1])]
+    held = [text for start, line in at for text, is_one in zip(line, number[start:], strict=False) if is_one]
+    return all(text in _MISSING or _NUMBER.fullmatch(text.replace(decimal, ".")) for text in held)
+
+
+def _told(source: Source) -> AbstractContextManager[None]:
+    return _sentences(source.name, source.kind, source.dialect.encoding, source.header)
 
 
 @contextmanager
-def _sentences(source: Source) -> Iterator[None]:
+def _sentences(name: str, kind: str, encoding: str = "", header: Sequence[str] = ()) -> Iterator[None]:
+    """Errors of those who read, as sentences that say what to mend."""
     try:
         yield
+    except UnicodeError as error:
+        raise ValueError(_no_text(name, encoding)) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{name} is cut short or damaged ({error}): compress or copy it again.") from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ValueError(explain_arrow(str(error), source.name, source.kind, source.header)) from error
+        raise ValueError(explain_arrow(str(error), name, kind, header)) from error
+
+
+def explain_arrow(complaint: str, name: str, kind: str, header: Sequence[str] = ()) -> str:
+    """A sentence for a complaint of Arrow about the table `name`.
+
+    Examples
+    --------
+    >>> explain_arrow("CSV parse error: Expected 2 columns, got 3: 1,2,3", "a.csv", "csv")
+    'A line of a.csv has 3 cells where the header has 2, and begins with 1,2,3: mend that line.'
+    """
+    if ragged := _RAGGED.search(complaint):
+        columns, cells, line = ragged.groups()
+        return (
+            f"A line of {name} has {cells} cells where the header has {columns}, and begins with "
+            f"{line[:_SHOWN]}: mend that line"
+            + (" (is a quote in it never closed?)." if '"' in line else ".")
+        )
+    if "straddles two block" in complaint:
+        return (
+            f"A line of {name} is longer than a million bytes: shorten its cells, or pass Parquet; if it has "
+            'a quote (") that is never closed, close it.'
+        )
+    if "Empty CSV" in complaint:  # a header that does not even end
+        return f'{name} has a header but no rows: at least one row is needed, and each quote (") closed.'
+    if "invalid UTF8" in complaint:
+        return _no_text(name, "utf-8")
+    spoilt = _SPOILT.search(complaint)
+    if spoilt and int(spoilt[1]) < len(header) and spoilt[2] in _HELD:
+        column, held = header[int(spoilt[1])], _HELD[spoilt[2]]
+        return (
+            f"Column {column!r} of {name} held {held} in training, and here it holds "
+            f"{spoilt[3][:_SHOWN]!r}: mend such cells, or leave them empty."
+        )
+    return f"{name} cannot be read as {kind}: {complaint.splitlines()[0] if complaint else 'it is broken'}"
+
+
+def _no_text(name: str, encoding: str) -> str:
+    return (
+        f"{name} is not {encoding}: name the encoding of the file with --encoding, such as utf-8, cp1252 or "
+        "latin-1."
+    )
