@@ -102,8 +102,6 @@ def test_every_command_on_a_table_shows_names_and_obeys_none(evil, tmp_path):
         ("run", train, evil / "several.parquet", *SPOILED, "-o", evil / "p.csv", "--no-evaluate"),
         ("info", adapted),
         ("info", adapted, "--json"),
-        ("export", adapted, "-o", evil / "e.json"),
-        ("compare", train, *SPOILED, "-s", "pooled", "--seeds", "1", "--jobs", "1", "--out", evil / "r"),
     )
     for arguments, (text, code) in zip(commands, on_a_terminal(tmp_path, *commands), strict=True):
         assert code == 0, text
@@ -125,16 +123,6 @@ def test_every_error_shows_names_and_obeys_none(tmp_path):
         ("check", "t.csv", "--config", "evil.toml"),
         ("predict", EVIL, "new.csv", "-o", "p.csv"),
         ("predict", "m.sfb", "new.csv", "-o", EVIL),
-        ("data", "show", EVIL),
-        ("data", "path", EVIL),
-        ("data", "fetch", EVIL),
-        ("data", "export", "ac", "--option", EVIL),
-        ("results", "show", EVIL),
-        ("results", "export", "synthetic", "--format", EVIL),
-        ("results", "show", "synthetic", "--from", EVIL),
-        ("compare", EVIL),
-        ("reproduce", EVIL),
-        ("reproduce", "synthetic", "--engine", EVIL),
     )
     for arguments, (text, code) in zip(commands, on_a_terminal(tmp_path, *commands), strict=True):
         assert code == 2, text

@@ -126,11 +126,3 @@ def test_predicting_a_folder_goes_on_from_finished_blocks(files, parts, sfboost)
     rows = len((parts / "new" / "2.csv").read_text().splitlines()) - 1
     assert sfboost.json(*command)["rows"] == rows
     assert len(list((parts / "out").iterdir())) == 3
-
-
-@pytest.mark.long
-def test_a_figure_and_an_export_are_told_as_well(tmp_path):
-    for arguments, out in ((("data", "export", "ac"), "ac.parquet"), (("data", "show", "ac"), "ac.png")):
-        said = interrupted(("os.remove", ".incoming-", 1), *arguments, "--out", tmp_path / out)
-        assert f"Interrupted; written before that: {tmp_path / out}." in said
-        assert (tmp_path / out).stat().st_size > 1000

@@ -27,7 +27,6 @@ def unread(arguments, *, errors=subprocess.PIPE):
         ("predict", "{adapted}", "{new}", "-o", "-", "-q"),
         pytest.param(("explain", "{adapted}", "{new}", "--row", "1", "--json"), marks=pytest.mark.long),
         pytest.param(("evaluate", "{train}", *ROLES), marks=pytest.mark.long),
-        pytest.param(("data", "list"), marks=pytest.mark.long),
         ("fit", "--help"),
         ("--version",),
     ],
