@@ -142,13 +142,13 @@ def test_data_frames():
     pandas = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
     frame = pandas.DataFrame(UNSTABLE, columns=["sensor"])
     expected = adapt(STABLE, UNSTABLE).predict_proba(STABLE, UNSTABLE)
-    np.testing.assert_array_equal(adapt(STABLE, frame).predict_proba(STABLE, frame), expected)
+    np.testing.assert_allclose(adapt(STABLE, frame).predict_proba(STABLE, frame), expected, rtol=1e-9)
 
 
 def test_a_vector_is_one_feature():
     expected = adapt(STABLE, UNSTABLE).predict_proba(STABLE, UNSTABLE)
-    np.testing.assert_array_equal(
-        adapt(STABLE, UNSTABLE[:, 0]).predict_proba(STABLE, UNSTABLE[:, 0]), expected
+    np.testing.assert_allclose(
+        adapt(STABLE, UNSTABLE[:, 0]).predict_proba(STABLE, UNSTABLE[:, 0]), expected, rtol=1e-9
     )
     wrapped = adapt(STABLE, UNSTABLE[:, 0], settings=Settings(head=LogisticRegression()))
     assert wrapped.predict_proba(STABLE.tolist(), UNSTABLE[:, 0].tolist()).shape == (400, 2)

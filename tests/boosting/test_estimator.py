@@ -127,7 +127,7 @@ class TestLifeCycle:
             StableFeatureBoosting([0], [1], n_jobs=jobs).fit(X, y, sample_domain=domain).predict_proba(new[0])
             for jobs in (1, 2)
         ]
-        np.testing.assert_array_equal(*outputs)
+        np.testing.assert_allclose(*outputs, rtol=1e-9)
 
 
 class TestEvidence:
