@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from itertools import pairwise
 
 import pytest
 
@@ -26,6 +25,7 @@ def test_without_a_command_the_help_is_shown_as_it_is(words):
     assert not any("\\n" in line or line.startswith("error") for line in lines)
 
 
+@pytest.mark.long
 def test_the_demo_writes_a_figure_and_tells_the_story_of_the_method(tmp_path, monkeypatch):
     seen, run_once = [], demo.run_once
     monkeypatch.setattr(demo, "run_once", lambda seed: (seen.append(run_once(seed)), seen[-1])[1])
@@ -40,25 +40,6 @@ def test_the_demo_writes_a_figure_and_tells_the_story_of_the_method(tmp_path, mo
     assert reversed_domain["stable"] > 65
     assert reversed_domain["answer"] > 86
     assert abs(reversed_domain["answer"] - reversed_domain["labelled"]) < 4
-
-
-def test_the_demo_labels_its_lines_where_they_end(tmp_path, monkeypatch):
-    import matplotlib.figure
-
-    drawn = []
-    save = matplotlib.figure.Figure.savefig
-    monkeypatch.setattr(
-        matplotlib.figure.Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k))
-    )
-    ends = {"pooled": 10.0, "stable": 73.0, "answer": 88.0, "labelled": 89.0}
-    demo.draw({1.0: ends, 0.0: ends}, tmp_path / "demo.png")
-    axes = drawn[0].axes[0]
-    assert axes.get_legend() is None
-    words = {text.get_text(): text for text in axes.texts}
-    for _, title, style in demo.METHODS:
-        assert words[title].get_color() == style["color"]
-    heights = sorted(words[title].xy[1] for _, title, _ in demo.METHODS)
-    assert min(b - a for a, b in pairwise(heights)) >= 4.9
 
 
 @pytest.mark.parametrize("command", [[], ["demo"]])

@@ -5,7 +5,7 @@ import os
 import pytest
 from hospitals import ROLES, reversed_hospital, training
 
-from sfboost.cli.collisions import refuse_collisions
+from sfboost.cli.inputs import refuse_collisions
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from hospitals import ROLES, draw, reversed_hospital, training
 
 import sfboost as library
-from sfboost.cli.files import load_project
 from sfboost.cli.predictions import predict_batches
+from sfboost.cli.project import load_project
 from sfboost.json_values import json_values
 from sfboost.tables.reading import find, read
 

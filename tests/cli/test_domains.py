@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, draw, training
 
-from sfboost.cli.domains import _words, holds_many
 from sfboost.cli.options import CsvOptions, StreamOptions
+from sfboost.cli.outcome import _words, holds_many
 from sfboost.report.domains import DomainFact
 
 HOSTILE = "<script>alert(1)</script>"

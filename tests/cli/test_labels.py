@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, reversed_hospital, training
 
-from sfboost.cli.costs import read_costs
+from sfboost.cli.options import read_costs
 
 
 def some_labels(table, target, n_known, seed=0):

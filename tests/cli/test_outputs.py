@@ -10,7 +10,7 @@ import threading
 import pytest
 from hospitals import ROLES, reversed_hospital, training
 
-from sfboost.cli.collisions import refuse_collisions
+from sfboost.cli.inputs import refuse_collisions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and modes are another matter there")
 

@@ -7,8 +7,8 @@ import pytest
 from hospitals import ROLES, training
 
 from sfboost import load
-from sfboost.cli import sampling
-from sfboost.cli.sampling import DomainSample
+from sfboost.cli import inputs
+from sfboost.cli.inputs import DomainSample
 
 
 def gather(frame, rows, most=100):
@@ -22,7 +22,7 @@ def test_the_same_rows_are_taken_whatever_their_order_and_the_batches(monkeypatc
     frame = training(400)
     mixed = frame.sample(frac=1.0, random_state=0)
     whole = gather(frame, 10_000).table()
-    monkeypatch.setattr(sampling, "_GATHERED", 350)
+    monkeypatch.setattr(inputs, "_GATHERED", 350)
     parts = gather(mixed, 90)
     assert parts._gathered < 350 + 90
     assert parts.table().equals(whole)

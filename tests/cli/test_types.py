@@ -8,7 +8,7 @@ import pytest
 from hospitals import ROLES, reversed_hospital, training
 
 from sfboost import load
-from sfboost.cli.files import load_project
+from sfboost.cli.project import load_project
 
 #: How a column of training is written, and how a new file may write the same values.
 SPELLINGS = {

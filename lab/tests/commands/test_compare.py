@@ -12,7 +12,7 @@ pd = pytest.importorskip("pandas")
 
 from typer.testing import CliRunner  # noqa: E402
 
-from sfboost.cli.pipes import Console  # noqa: E402
+from sfboost.cli.console import Console  # noqa: E402
 from sfboost_lab.commands.app import app  # noqa: E402
 from sfboost_lab.experiments.comparison import ChosenSystem, SystemComparison, dataset_of, rows_of  # noqa: E402
 from sfboost_lab.experiments.rules import LEAVE_ONE_OUT, TRAINING_DOMAINS  # noqa: E402

@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from sfboost.cli import options as o
-from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import speaking
-from sfboost.cli.files import check_model_name, load_project, save_project
-from sfboost.cli.inputs import read_new
+from sfboost.cli.inputs import read_new, refuse_collisions
 from sfboost.cli.outcome import finish
+from sfboost.cli.project import check_model_name, load_project, save_project
 from sfboost.cli.streams import adapt_blocks, adapt_table, forget, is_long, label_of
 from sfboost.tables.roles import split
 

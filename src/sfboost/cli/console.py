@@ -10,6 +10,7 @@ in a name it would be somebody else's.
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import logging
 import os
@@ -19,19 +20,90 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any, TypeVar, get_type_hints
 
+import rich.console
 import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from sfboost.cli.groups import Command, spread
 from sfboost.cli.interruption import was_interrupted
-from sfboost.cli.pipes import Console
 from sfboost.json_values import json_values
 from sfboost.notices import heard_by
 from sfboost.tables.foreign_text import is_unseen, plain
+
+
+class Console(rich.console.Console):
+    """A console that goes on in silence when nobody reads any more; rich's own ends the process with 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Let what follows go nowhere."""
+        silence(self.file)
+
+
+def silence(stream: Any) -> None:
+    """Send what is still to be written to `stream` nowhere, also what Python writes when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def spread(command: Command) -> Command:
+    """Show typer the fields of every group that the command takes; hand the group itself to the command.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Size:
+    ...     width: int
+    ...     height: int = 2
+    >>> def area(size: Size) -> int:
+    ...     return size.width * size.height
+    >>> spread(area)(width=3, height=2), list(inspect.signature(spread(area)).parameters)
+    (6, ['width', 'height'])
+    """
+    asked = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: part.annotation for name, part in asked.items() if is_dataclass(part.annotation)
+    }
+    if not groups:
+        return command
+    shown = [
+        part.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, own in asked.items()
+        for part in (_parameters(groups[name]) if name in groups else (own,))
+    ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        return command(**given, **made)
+
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {part.name: part.annotation for part in shown}
+    return run  # type: ignore[return-value]
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+    ]
+
 
 UNEXPECTED, BAD_INPUT, NOT_ADAPTED = 1, 2, 3
 #: One line: words, and pairs of words and their style.

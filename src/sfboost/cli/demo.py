@@ -16,8 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.boosting.evaluation import compare_on_domain, fit_pooled
 from sfboost.boosting.scored_domains import ANSWER
-from sfboost.cli.console import say, screen, speaking
-from sfboost.cli.pipes import Console
+from sfboost.cli.console import Console, say, screen, speaking
 from sfboost.datasets import colored_digits
 from sfboost.figures import new_figure
 from sfboost.tables.writing import whole_output
@@ -122,13 +121,9 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
     figure = new_figure((8, 5))
     axes: Any = figure.subplots()
     agreements = list(accuracy)
-    for method, _, style in METHODS:
-        axes.plot(agreements, [accuracy[a][method] for a in agreements], **style)
-    ends = apart([accuracy[agreements[-1]][method] for method, _, _ in METHODS], least=5.0)
-    for (_, title, style), height in zip(METHODS, ends, strict=True):
-        # Each line says itself what it is, where it ends.
-        place = {"xytext": (8, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
-        axes.annotate(title, (agreements[-1], height), color=style["color"], weight="bold", **place)
+    for method, title, style in METHODS:
+        axes.plot(agreements, [accuracy[a][method] for a in agreements], label=title, **style)
+    axes.legend(loc="lower left")
     axes.axvspan(0.79, 0.91, color="#eeeeee", zorder=0)
     axes.text(0.85, 40, "training", ha="center", color="#777777")
     axes.invert_xaxis()
@@ -143,26 +138,6 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
     with whole_output(path) as part:
         figure.savefig(part, dpi=150)
     return path
-
-
-def apart(heights: list[float], least: float) -> list[float]:
-    """Heights for words, in the order of the lines, none nearer to the next than `least`.
-
-    Examples
-    --------
-    >>> apart([50.0, 10.0, 51.0], least=4.0)
-    [48.5, 10.0, 52.5]
-    """
-    order, placed = np.argsort(heights, kind="stable"), np.array(heights, dtype=float)
-    for _ in range(100):
-        gaps = np.diff(placed[order])
-        near = np.flatnonzero(gaps < least - 1e-9)
-        if not len(near):
-            break
-        short = (least - gaps[near[0]]) / 2.0
-        placed[order[near[0]]] -= short
-        placed[order[near[0] + 1]] += short
-    return [float(value) for value in placed]
 
 
 def has_screen() -> bool:

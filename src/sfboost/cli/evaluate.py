@@ -15,8 +15,8 @@ from sfboost.boosting.metrics import is_rare, mean_shares
 from sfboost.boosting.scored_domains import ANSWER, SKIPPED, why_skipped
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
-from sfboost.cli.costs import judged_by
 from sfboost.cli.inputs import read_training
+from sfboost.cli.options import judged_by
 from sfboost.cli.project import configure, evaluate_domains
 from sfboost.report.training import evaluation_rows
 from sfboost.report.words import in_words

@@ -15,8 +15,7 @@ from sfboost.adaptation import Explanation
 from sfboost.adaptation.explanation import MISSING
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
-from sfboost.cli.files import load_project
-from sfboost.cli.project import Project
+from sfboost.cli.project import Project, load_project
 from sfboost.tables.foreign_text import plain
 from sfboost.tables.preparing import csv_types, frame
 from sfboost.tables.reading import read

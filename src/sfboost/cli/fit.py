@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 from sfboost.cli import options as o
-from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Line, speaking
-from sfboost.cli.costs import judged_by
-from sfboost.cli.files import check_model_name, save_project
-from sfboost.cli.inputs import read_training
-from sfboost.cli.project import Project, class_names, drift_lines, learn
+from sfboost.cli.inputs import read_training, refuse_collisions
+from sfboost.cli.options import judged_by
+from sfboost.cli.project import Project, check_model_name, class_names, drift_lines, learn, save_project
 
 
 @speaking

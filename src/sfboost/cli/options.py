@@ -1,19 +1,91 @@
-"""Options that several commands share. A new one is one field here, and known to the TOML file, too."""
+"""Options that several commands share, in groups; what the TOML file may hold; costs as they are written.
+
+A new option is one field of its group, and known to the TOML file, too.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
+import numpy as np
 import typer
 
 from sfboost.adaptation import Settings
+from sfboost.adaptation.costs import balanced_costs
+from sfboost.adaptation.scores import check_metric
 from sfboost.boosting import METRICS, StableFeatureBoosting
 from sfboost.cli.console import Voice
-from sfboost.cli.settings import FITTING, FLAG, NAMES, NUMBER, TEXT, read_settings
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.tables.reading import Source, find
+
+#: Those of `sfboost.Settings` that the table [model] may set.
+FITTING = ("method", "correction", "rounds", "l2", "standardize")
+#: Parameters of the model that it may set.
+MODEL_SETTINGS = (
+    *("calibration", "calibration_bias", "calibration_weights", "validation_domain", "cv"),
+    *(*FITTING, "transport", "play", "n_jobs", "random_state"),
+)
+#: What an option is to be.
+TEXT, NAMES, NUMBER, FLAG = "text", "text or a list of texts", "a number", "true or false"
+
+
+def read_settings(path: Path, known: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the commands, lists of names as the command line writes them, and settings of the model.
+
+    `known` are the options that there are, and what each is to be.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path} is no TOML file: {error}.") from None
+    model = values.pop("model", {})
+    if not isinstance(model, dict):
+        raise ValueError(f"{path} has model = {model!r}: settings of the model stand under the line [model].")
+    options = {key.replace("-", "_"): value for key, value in values.items()}
+    _refuse_unknown(options, known, f"{path} has")
+    _refuse_unknown(model, MODEL_SETTINGS, f"[model] of {path} has")
+    for key, value in options.items():
+        if not _is_a(value, known[key]):
+            raise ValueError(f"{path} has {key} = {_shown(value)}: it is to be {known[key]}.")
+    for key, value in model.items():
+        if not _is_a(value, TEXT) and not _is_a(value, NUMBER) and not _is_a(value, FLAG):
+            raise ValueError(f"[model] of {path} has {key} = {_shown(value)}: it is to be one value.")
+    return {key: ",".join(v) if isinstance(v, list) else v for key, v in options.items()}, model
+
+
+def _is_a(value: Any, what: str) -> bool:
+    if what == NAMES and isinstance(value, list):
+        return all(isinstance(name, str) for name in value)
+    if what in (TEXT, NAMES):
+        return isinstance(value, str)
+    if what == FLAG:
+        return isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _shown(value: Any) -> str:
+    """A value as TOML writes it, as far as Python does the same."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _refuse_unknown(values: Iterable[str], known: Iterable[str], where: str) -> None:
+    known = tuple(known)
+    for key in values:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else f"; there are {', '.join(known)}"
+            raise ValueError(f"{where} {key!r}, which is no setting{hint}.")
+
 
 _META = "sfboost.model"
 
@@ -264,3 +336,63 @@ def make_model(context: typer.Context) -> StableFeatureBoosting:
     settings = Settings(**{name: value for name, value in given.items() if name in FITTING})
     rest = {name: value for name, value in given.items() if name not in FITTING}
     return StableFeatureBoosting(**rest, settings=settings)
+
+
+#: Costs that balanced accuracy counts.
+BALANCED = "balanced"
+
+
+def judged_by(model: StableFeatureBoosting, asked: ScoreOptions, y: Any) -> StableFeatureBoosting:
+    """The model, unfitted, with the score that counts, and what wrong decisions among the classes cost."""
+    classes, counts = np.unique(y, return_counts=True)
+    costs = read_costs(asked.costs, classes, counts / counts.sum())
+    if asked.metric is not None:
+        model.set_params(settings__metric=check_metric(asked.metric, costs is not None))
+    return model if costs is None else model.set_params(settings__costs=costs.tolist())
+
+
+def read_costs(text: str | None, classes: Any, shares: FloatArray | None = None) -> FloatArray | None:
+    """``costs[y, j]`` of deciding j where the truth is y; errors that are not named cost one.
+
+    "balanced" are those whose mean is one minus balanced accuracy, where classes have these `shares` (even
+    ones, if they are not told).
+
+    Examples
+    --------
+    >>> shares = np.array([0.9, 0.1])
+    >>> read_costs("yes>no=10", ["no", "yes"], shares)
+    array([[ 0.,  1.],
+           [10.,  0.]])
+    >>> read_costs("balanced", ["no", "yes"], shares).round(2)
+    array([[0.  , 0.56],
+           [5.  , 0.  ]])
+    """
+    if text is None:
+        return None
+    names = [str(name) for name in np.asarray(classes).tolist()]
+    costs = 1.0 - np.eye(len(names))
+    if text.strip() == BALANCED:
+        return costs if shares is None else balanced_costs(shares)
+    # By the names themselves, which may hold any of the signs between them.
+    name = f"({'|'.join(re.escape(name) for name in names)})"
+    cost_of_error = re.compile(rf"\s*{name}\s*>\s*{name}\s*=\s*([0-9.eE+-]+)\s*(?:,|$)")
+    start = 0
+    while start < len(text):
+        part = cost_of_error.match(text, start)
+        cost = _number(part[3]) if part is not None else math.nan
+        if part is None or part[1] == part[2] or not 0.0 <= cost < math.inf:
+            raise ValueError(
+                f"--costs {text[start:]!r} is not TRUTH>DECISION=COST with two of the classes "
+                f"{', '.join(names)} and a number from 0 on: write for example "
+                f"'{names[-1]}>{names[0]}=10', between quotes, or {BALANCED}."
+            )
+        costs[names.index(part[1]), names.index(part[2])] = cost
+        start = part.end()
+    return costs
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

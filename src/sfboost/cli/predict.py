@@ -9,12 +9,11 @@ import numpy as np
 import typer
 
 from sfboost.cli import options as o
-from sfboost.cli.collisions import refuse_collisions
 from sfboost.cli.console import Voice, speaking
-from sfboost.cli.costs import read_costs
-from sfboost.cli.files import load_project
+from sfboost.cli.inputs import refuse_collisions
+from sfboost.cli.options import read_costs
 from sfboost.cli.predictions import NOT_ADAPTED, check_also, needed_columns, predict_batches
-from sfboost.cli.project import Project
+from sfboost.cli.project import Project, load_project
 from sfboost.cli.streams import batches_of, blocks_of, is_folder, label_of, predict_folder
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.streaming.blocks import BATCH_ROWS

@@ -9,12 +9,17 @@ import numpy as np
 import typer
 
 from sfboost.cli import options as o
-from sfboost.cli.collisions import is_same_file, refuse_collisions
 from sfboost.cli.console import speaking
-from sfboost.cli.costs import judged_by
-from sfboost.cli.domains import EachDomain, domain_of_rows, holds_many, refuse_for_many
-from sfboost.cli.inputs import read_new, read_training, require_in_file, take_new
-from sfboost.cli.outcome import finish
+from sfboost.cli.inputs import (
+    is_same_file,
+    read_new,
+    read_training,
+    refuse_collisions,
+    require_in_file,
+    take_new,
+)
+from sfboost.cli.options import judged_by
+from sfboost.cli.outcome import EachDomain, domain_of_rows, finish, holds_many, refuse_for_many
 from sfboost.cli.predict import Format, PredictionTable, check_format
 from sfboost.cli.predictions import check_also, predict_batches
 from sfboost.cli.project import check_id, learn

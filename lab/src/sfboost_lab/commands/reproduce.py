@@ -16,8 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table as RichTable
 
-from sfboost.cli.console import cell, say, screen, speaking
-from sfboost.cli.pipes import Console
+from sfboost.cli.console import Console, cell, say, screen, speaking
 from sfboost_lab.commands.results import print_tables
 from sfboost_lab.datasets.local_files import fetch_all
 from sfboost_lab.datasets.sources import MissingDataError

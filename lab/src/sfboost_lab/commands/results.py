@@ -14,8 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from sfboost.cli.console import cell, give, say, speaking
-from sfboost.cli.pipes import Console
+from sfboost.cli.console import Console, cell, give, say, speaking
 from sfboost.whole_files import write_whole
 from sfboost_lab.experiments.canary import repeat, sample, when
 from sfboost_lab.experiments.committed import CHECKOUT, committed_records, keep_outcome, last_outcome
