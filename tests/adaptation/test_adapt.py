@@ -11,10 +11,10 @@ from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from sfboost import Settings
+from sfboost import AdaptationWarning, Settings
 from sfboost.adaptation import CORRECTIONS, adapt
 from sfboost.adaptation.decision import unwarned
-from sfboost.heads import SoftLabelClassifier, SoftLogisticRegression
+from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLogisticRegression
 from sfboost_lab.theory import anticausal
 
 
@@ -185,6 +185,19 @@ def test_two_classes_as_vector_or_matrix_are_the_same():
 
 
 class TestPaper:
+    def test_it_moves_on_the_papers_own_example(self):
+        X, y = draw_anticausal(2048, 0.1, seed=0)
+        paper = adapt(stable_of(X), X[:, 1:], settings=Settings("paper"))
+        assert (paper.predict(stable_of(X), X[:, 1:]) == y).mean() >= 0.88
+        assert not paper.warnings
+
+    def test_a_head_that_has_not_converged_says_so(self):
+        X, _ = draw_anticausal(2048, 0.1, seed=0)
+        few = Settings("paper", head=AdamLogisticRegression(20, batch_size=2048))
+        with pytest.warns(AdaptationWarning, match="has not converged after 20 steps"):
+            early = adapt(stable_of(X), X[:, 1:], settings=few)
+        assert "not converged" in early.warnings[0]
+
     def test_its_method_is_algorithm_1_with_its_adam_head(self):
         X, _ = draw_anticausal(20_000, 0.1, seed=0)
         paper = adapt(stable_of(X), X[:, 1:], settings=Settings("paper"))
@@ -225,8 +238,12 @@ class TestPaper:
 
     def test_calibrating_the_head_is_a_temperature_before_the_correction(self):
         X, _ = draw_anticausal(5000, 0.1, seed=0)
-        plain = adapt(stable_of(X), X[:, 1:], settings=Settings("paper"))
-        scaled = adapt(stable_of(X), X[:, 1:], settings=Settings("paper", calibrate_unstable=True))
+        early = AdamLogisticRegression(20, batch_size=2048)
+        with unwarned():
+            plain, scaled = (
+                adapt(stable_of(X), X[:, 1:], settings=Settings("paper", head=early, calibrate_unstable=scale))
+                for scale in (False, True)
+            )
         assert plain.unstable.temperature is None
         assert scaled.unstable.temperature.temperature < 1  # early-stopped: too timid
         none = adapt(

@@ -6,7 +6,7 @@ import pytest
 from sfboost import AdaptationRefused, Settings, Training
 from sfboost.adaptation import DomainHead, adapt
 from sfboost.adaptation.problem import Problem
-from sfboost.adaptation.shrinking import _Effective
+from sfboost.adaptation.regularisation import _Effective
 from sfboost.heads import SoftLogisticRegression
 
 WIDE = {"n_rows": 1833, "n_features": 451}

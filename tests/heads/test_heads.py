@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLogisticRegression
 from sfboost.heads.linear import fit_linear
-from sfboost.heads.objectives import CrossEntropy, LogLikelihood, log_proba_from_logits
+from sfboost.heads.objectives import CrossEntropy, log_proba_from_logits
 
 
 @parametrize_with_checks([SoftLogisticRegression(), AdamLogisticRegression(), SoftLabelClassifier()])
@@ -58,7 +58,7 @@ def test_sparse_rows_give_the_dense_answer(k):
     np.testing.assert_allclose(thin, dense, atol=1e-5)
 
 
-@pytest.mark.parametrize("head", [SoftLogisticRegression(), AdamLogisticRegression(batch_size=10**6)])
+@pytest.mark.parametrize("head", [SoftLogisticRegression(), AdamLogisticRegression(20, batch_size=10**6)])
 def test_weight_two_is_a_row_twice(head):
     X, targets = soft_rows()
     weight = np.ones(300)
@@ -70,7 +70,7 @@ def test_weight_two_is_a_row_twice(head):
     )
 
 
-@pytest.mark.parametrize("head", [SoftLogisticRegression(), AdamLogisticRegression(batch_size=10**6)])
+@pytest.mark.parametrize("head", [SoftLogisticRegression(), AdamLogisticRegression(20, batch_size=10**6)])
 def test_class_and_row_order_do_not_matter(head):
     X, targets = soft_rows()
     plain = clone(head).fit(X, targets).predict_proba(X)
@@ -95,14 +95,7 @@ def test_separable_soft_labels_are_held_by_the_penalty():
     assert abs(head.coef_).max() < 10
 
 
-def test_newton_refuses_what_is_not_convex():
-    X, targets = soft_rows()
-    with pytest.raises(ValueError, match="lbfgs"):
-        fit_linear(X, LogLikelihood(targets, np.full(300, 1 / 300)), l2=0.1, solver="newton")
-
-
-def test_newton_that_stops_early_hands_over_to_lbfgs():
-    """Signed targets keep the loss convex; with a penalty both solvers agree, also from one Newton step."""
+def test_signed_targets_keep_the_loss_convex():
     X, targets = soft_rows(2)
     signed = CrossEntropy(targets * 5 - 2, np.full(300, 1 / 300))
     fits = [fit_linear(X, signed, l2=0.5, solver=solver, tolerance=1e-9) for solver in ("newton", "lbfgs")]
@@ -126,15 +119,28 @@ class TestAdam:
                 theta[j] -= 0.05 * (m[j] / (1 - 0.9**t)) / (np.sqrt(v[j] / (1 - 0.999**t)) + 1e-8)
         np.testing.assert_allclose(np.append(head.coef_[0], head.intercept_), theta, rtol=1e-10)
 
-    def test_twenty_steps_move_a_weight_by_about_a_fifth(self):
+    def test_twenty_steps_move_a_weight_by_about_a_fifth_and_say_that_this_is_not_enough(self):
         X, targets = soft_rows(2)
-        assert abs(AdamLogisticRegression().fit(X, targets).coef_).max() <= 0.21
+        head = AdamLogisticRegression(steps=20).fit(X, targets)
+        assert abs(head.coef_).max() <= 0.21
+        assert not head.converged_
+
+    def test_a_pass_is_every_row_once(self):
+        X, targets = soft_rows(n=250)
+        head = AdamLogisticRegression(passes=3, batch_size=100).fit(X, targets)
+        assert head.n_iter_ == 9
+        weight = np.concatenate([np.ones(100), np.zeros(150)])
+        weighted = AdamLogisticRegression(passes=3, batch_size=20).fit(X, targets, sample_weight=weight)
+        few = AdamLogisticRegression(passes=3, batch_size=20).fit(X[:100], targets[:100])
+        np.testing.assert_allclose(weighted.coef_, few.coef_, rtol=1e-12)
 
     def test_many_steps_reach_the_converged_head(self):
         X, targets = soft_rows()
-        far = AdamLogisticRegression(steps=3000, learning_rate=0.02).fit(X, targets)
+        far = AdamLogisticRegression(steps=3000, learning_rate=0.02, batch_size=300).fit(X, targets)
         exact = SoftLogisticRegression(l2=1e-8).fit(X, targets)
         np.testing.assert_allclose(far.predict_proba(X), exact.predict_proba(X), atol=3e-3)
+        assert far.converged_
+        assert exact.converged_
 
 
 class TestWrapper:

@@ -15,7 +15,7 @@ from sfboost.adaptation.explanation import Explanation
 from sfboost.adaptation.fitting import UnstableModel
 from sfboost.adaptation.guard import Guard
 from sfboost.adaptation.regularisation import CrossFit
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.heads import SoftLabelMixin
@@ -50,7 +50,7 @@ class Adaptation(Savable):
     standardizer : Standardizer or None
     cross_fit : CrossFit or None
         Held-out likelihood, and how the penalty was chosen.
-    settings : Choices
+    settings : Settings
     n_rows, n_labelled, n_features : int
     warnings : tuple of str
     """
@@ -63,7 +63,7 @@ class Adaptation(Savable):
     unstable: UnstableModel | None
     standardizer: Standardizer | None
     cross_fit: CrossFit | None
-    settings: Choices
+    settings: Settings
     n_rows: int
     n_labelled: int
     n_features: int

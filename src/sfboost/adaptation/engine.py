@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfboost.adaptation.adaptation import Adaptation
 from sfboost.adaptation.checks import (
@@ -15,20 +16,28 @@ from sfboost.adaptation.checks import (
     check_unstable,
     check_weight,
 )
-from sfboost.adaptation.decision import amount_of
+from sfboost.adaptation.decision import (
+    AdaptationRefused,
+    AdaptationWarning,
+    Amount,
+    Decision,
+    amount_of,
+    decide,
+    notes_on_classes,
+    refusals,
+)
 from sfboost.adaptation.fitting import START_ROWS, UnstableModel, fit_unstable
 from sfboost.adaptation.guard import Guard, allowed_leak, judge
-from sfboost.adaptation.outcome import Learned, conclude, first_decision
 from sfboost.adaptation.problem import Problem
-from sfboost.adaptation.regularisation import cross_fit
+from sfboost.adaptation.regularisation import can_shrink, cross_fit, shrink
 from sfboost.adaptation.row_sample import RowSketch
-from sfboost.adaptation.settings import ANSWERS, Choices, Settings, resolve
-from sfboost.adaptation.shrinking import can_shrink, shrink
+from sfboost.adaptation.settings import ANSWERS, Settings, resolve
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.training import Training
 from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
 from sfboost.marginal import as_probability_matrix, posterior, pseudo_label_confusion
 from sfboost.marginal.probabilities import FloatArray, as_class_shares
+from sfboost.notices import warn
 
 
 def adapt(
@@ -54,7 +63,7 @@ def adapt(
 def adapt_rows(
     stable_proba: Any,
     X_unstable: Any,
-    choices: Choices,
+    settings: Settings,
     *,
     y: Any = None,
     classes: Any = None,
@@ -82,42 +91,91 @@ def adapt_rows(
             "`adapt`, and single rows to `predict_proba`."
         )
     known = check_known_labels(y, names, len(stable))
-    X, standardizer, raw = _prepare(X_unstable, weight, choices)
-    divisor = check_source_prior(training, choices, stable.shape[1])
-    problem = Problem(stable, X, known, weight, divisor, raw)
+    X, standardizer, raw = _prepare(X_unstable, weight, settings)
+    problem = Problem(stable, X, known, weight, _source_prior(training, settings, stable.shape[1]), raw)
     if len(used) < len(weight):  # a row of weight zero is no row
         problem = problem.take(used)
     amount, fitted = amount_of(problem), None
-    if answer != "paper" and can_shrink(amount, choices):
-        problem, fitted, amount = shrink(problem, choices, amount, training.mean_head(standardizer))
-    decision, notes = first_decision(amount, training, answer, names)
-    learned = None
+    if answer != "paper" and can_shrink(amount, settings):
+        problem, fitted, amount = shrink(problem, settings, amount, training.mean_head(standardizer))
+    decision, notes = _first_decision(amount, training, answer, names)
+    prior, unstable, withheld, guard = amount.prior, None, None, None
     if decision.kind == "adapted":
-        if fitted is None and choices.head is None:
-            fitted = cross_fit(problem, choices)
-        unstable = fit_unstable(problem, choices, fitted.l2 if fitted else None)
-        learned = Learned(unstable, _class_shares(problem, unstable), fitted)
+        if fitted is None and settings.head is None:
+            fitted = cross_fit(problem, settings)
+        unstable = fit_unstable(problem, settings, fitted.l2 if fitted else None)
+        notes += _notes_on_head(unstable)
+        prior = _class_shares(problem, unstable)
         if answer == "safe" and not problem.all_labelled:
-            learned = replace(learned, guard=_guard(problem, choices, learned, training))
-    return conclude(
-        decision,
-        learned,
-        amount,
-        alarm=alarm,
+            guard = _guard(problem, settings, unstable, prior, training)
+            decision = Decision("kept stable", alarm) if alarm else guard.decision(decision.reason)
+    if decision.kind == "kept stable":
+        unstable, withheld = None, unstable
+        _tell_kept(decision)
+    errors = uncertainty_of(problem, settings, unstable, standardizer, alarm) if uncertainty else None
+    return Adaptation(
         classes=names,
+        decision=decision,
+        prior=prior,
+        divisor=amount.prior,
+        statistics=amount.statistics,
+        unstable=unstable,
         standardizer=standardizer,
-        settings=choices,
+        cross_fit=fitted if guard or unstable else None,
+        settings=settings,
+        n_rows=amount.n_rows,
         n_labelled=len(problem.labelled),
+        n_features=amount.n_features,
         warnings=notes,
-        errors=lambda used: (
-            uncertainty_of(problem, choices, used, standardizer, alarm) if uncertainty else None
-        ),
+        guard=guard,
+        withheld=withheld,
+        uncertainty=errors,
     )
 
 
-def check_source_prior(training: Training, choices: Choices, n_classes: int) -> FloatArray | None:
+def keep_stable(adaptation: Adaptation, reason: str) -> Adaptation:
+    """The same with f_U withheld, for a reason that was found later."""
+    decision = Decision("kept stable", reason)
+    _tell_kept(decision)
+    return replace(adaptation, decision=decision, unstable=None, withheld=adaptation.unstable)
+
+
+def _tell_kept(decision: Decision) -> None:
+    warn(
+        f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
+        AdaptationRefused,
+    )
+
+
+def _first_decision(
+    amount: Amount, training: Training, answer: str, classes: npt.NDArray[Any]
+) -> tuple[Decision, tuple[str, ...]]:
+    """Whether a head is fitted at all, and what else a user is warned of."""
+    doubts = refusals(amount, training.evidence)
+    decision = decide(amount, doubts, refuse=answer != "paper")
+    notes = notes_on_classes(amount, classes) if decision.kind == "adapted" else []
+    if decision.kind == "adapted" and doubts:
+        notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
+    for note in notes:
+        warn(note, AdaptationWarning)
+    return decision, tuple(notes)
+
+
+def _notes_on_head(unstable: UnstableModel) -> tuple[str, ...]:
+    """What a head that was stopped too early says of itself; a wrapped classifier says nothing."""
+    if getattr(unstable.head, "converged_", True):
+        return ()
+    note = (
+        f"{type(unstable.head).__name__} has not converged after {unstable.head.n_iter_} steps: the unstable "
+        "features have less of a say than they should. Give it more steps, or scale the features."
+    )
+    warn(note, AdaptationWarning)
+    return (note,)
+
+
+def _source_prior(training: Training, settings: Settings, n_classes: int) -> FloatArray | None:
     """The p of w = f_S / p that label shift needs; None lets the rows themselves say it."""
-    if choices.transport == "posterior":
+    if settings.transport == "posterior":
         return None
     if training.source_prior is None:
         raise ValueError(
@@ -135,39 +193,41 @@ def _class_shares(problem: Problem, unstable: UnstableModel) -> FloatArray:
     return share @ np.exp(unstable.log_proba(problem.X))
 
 
-def _guard(problem: Problem, choices: Choices, learned: Learned, training: Training) -> Guard:
+def _guard(
+    problem: Problem, settings: Settings, unstable: UnstableModel, prior: FloatArray, training: Training
+) -> Guard:
     """The guard of rows that are here; 20 000 of them are enough to judge a gain."""
-    unstable, confusion = learned.unstable, problem.statistics.confusion
+    confusion = problem.statistics.confusion
     if not problem.prior_is_estimated:
         # Under label shift ε is not a function of f_S alone: use the fitted joint posterior as labels.
         joint = posterior(unstable.log_proba(problem.X), problem.class_evidence)
         confusion = pseudo_label_confusion(problem.stable, joint, problem.weight)
-    covariance, pseudo_error = head_covariance(problem, choices, unstable)
+    covariance, pseudo_error = head_covariance(problem, settings, unstable)
     some = problem
     if len(problem.stable) > START_ROWS:
-        some = problem.take(RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, choices.random_state))
+        some = problem.take(RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state))
     return judge(
         some,
         unstable,
         allowed_leak(training, problem.statistics),
-        prior=learned.prior,
+        prior=prior,
         confusion=confusion,
         covariance=covariance,
         pseudo_error=pseudo_error,
-        random_state=choices.random_state,
-        yardstick=choices.yardstick("accuracy"),
+        random_state=settings.random_state,
+        yardstick=settings.yardstick("accuracy"),
     )
 
 
-def _prepare(X_unstable: Any, weight: Any, choices: Choices) -> tuple[Any, Standardizer | None, Any]:
+def _prepare(X_unstable: Any, weight: Any, settings: Settings) -> tuple[Any, Standardizer | None, Any]:
     """Check the unstable features and standardise them unless a wrapped pipeline does its own.
 
     The third are the checked ones as they were given, where they were standardised.
     """
-    if choices.wraps_head and choices.standardize is not True:
+    if settings.wraps_head and settings.standardize is not True:
         return as_rows(X_unstable, len(weight)), None, None
     X = check_unstable(X_unstable, n_rows=len(weight))
-    if choices.standardize is False:
+    if settings.standardize is False:
         return X, None, None
     standardizer = Standardizer.fit(X, weight)
     return standardizer.apply(X), standardizer, X

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from sfboost.adaptation.narrow import START_TOLERANCE, Narrow, narrow
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.row_sample import RowSketch
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
 from sfboost.heads.linear import LinearFit
@@ -38,6 +37,8 @@ from sfboost.marginal.probabilities import FloatArray
 START_ROWS = 20_000
 #: Largest entry of the gradient where ℓ is said to be at its maximum: within 1e-6 in probability.
 FINE = 1e-8
+# A start needs fewer digits than what is fitted from it.
+_START_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ class UnstableModel:
 
 def fit_unstable(
     problem: Problem,
-    settings: Choices,
+    settings: Settings,
     l2: float | None,
     *,
     start: LinearFit | None = None,
@@ -124,7 +125,7 @@ def _with_history(model: UnstableModel, problem: Problem, before: tuple[float, .
     return UnstableModel(model.head, model.confusion, model.temperature, (*before, value))
 
 
-def _first_round(problem: Problem, settings: Choices, l2: float | None) -> UnstableModel:
+def _first_round(problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
     """One fit to pseudo-labels, corrected by name; EM starts from the post-hoc correction."""
     pseudo = make_pseudo_labels(problem.stable, settings.pseudo_labels, settings.random_state)
     confusion = pseudo_label_confusion(pseudo, problem.stable, problem.weight)
@@ -140,7 +141,7 @@ def _first_round(problem: Problem, settings: Choices, l2: float | None) -> Unsta
 
 
 def _temperature(
-    head: SoftLabelMixin, problem: Problem, targets: FloatArray, settings: Choices
+    head: SoftLabelMixin, problem: Problem, targets: FloatArray, settings: Settings
 ) -> Temperature | None:
     """Scale the head against its (soft) pseudo-labels, by ECE: the paper's "CU"."""
     if not settings.calibrate_unstable:
@@ -154,7 +155,7 @@ def _temperature(
 
 def _maximise_likelihood(
     problem: Problem,
-    settings: Choices,
+    settings: Settings,
     l2: float | None,
     start: LinearFit | None,
     tol: float,
@@ -166,16 +167,10 @@ def _maximise_likelihood(
     """
     head = settings.make_head(l2, tol)
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
-    n_rows = len(problem.stable)
-    if narrow(problem, settings):
-        (found,) = Narrow.of([problem]).fit(head.l2, [start], head.tol)
-        if found is not None:
-            return UnstableModel(head.take(found), history=(_penalty(found, head.l2) - found.value,))
-    whitening = whitening or Whitening.of(problem.X, problem.weight)
     share = problem.weight / problem.weight.sum()
     if problem.centre is not None:
         return _maximise_around(problem, problem.centre, head, start, whitening)
-    if start is None and n_rows > 2 * START_ROWS:
+    if start is None and len(problem.stable) > 2 * START_ROWS:
         some = RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state)
         start = _maximise_likelihood(problem.take(some), settings, l2, None, tol, whitening).linear_fit
     elif start is None:
@@ -201,7 +196,7 @@ def _maximise_around(
     centre: FloatArray,
     head: SoftLogisticRegression,
     start: LinearFit | None,
-    whitening: Whitening,
+    whitening: Whitening | None,
 ) -> UnstableModel:
     """Maximise ℓ with a penalty on what the head differs by from `centre`, whose logits are given weights."""
     share = problem.weight / problem.weight.sum()
@@ -218,17 +213,17 @@ def _maximise_around(
 
 
 def _soft_start(
-    problem: Problem, settings: Choices, l2: float | None, tol: float, whitening: Whitening
+    problem: Problem, settings: Settings, l2: float | None, tol: float, whitening: Whitening | None
 ) -> LinearFit:
     """The head that fits the pseudo-labels as they are; its arrays are gone before the likelihood's come."""
     share = problem.weight / problem.weight.sum()
     soft = CrossEntropy(problem.fix_labels(problem.stable, np.eye(problem.n_classes)), share)
-    head = settings.make_head(l2, max(tol, START_TOLERANCE))
+    head = settings.make_head(l2, max(tol, _START_TOLERANCE))
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
-    return head.fit_objective(problem.X, soft, None, whitening).linear_fit_
+    return head.fit_objective(problem.X, soft, whitening=whitening).linear_fit_
 
 
-def _em_round(model: UnstableModel, problem: Problem, settings: Choices, l2: float | None) -> UnstableModel:
+def _em_round(model: UnstableModel, problem: Problem, settings: Settings, l2: float | None) -> UnstableModel:
     """E-step: joint posterior with the prior fixed. M-step: refit the head to it."""
     joint = posterior(model.log_proba(problem.X), problem.class_evidence)
     head = settings.make_head(l2).fit_soft(problem.X, joint, problem.weight)

@@ -1,4 +1,10 @@
-"""The L2 penalty of the head, chosen without labels by cross-fitted likelihood."""
+"""The L2 penalty of the head, chosen without labels by cross-fitted likelihood.
+
+Heads with more parameters than rows can carry are shrunk until they can, if what is left tells something: a
+penalty leaves a head fewer parameters than it has. At f_U ≡ p the information of a row in its logits is
+Cov(f_S), so that an eigenvalue σ of the features' covariance and an eigenvalue c of Cov(f_S) count as
+c σ / (c σ + l2) of a parameter.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +13,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import brentq
 
+from sfboost.adaptation.decision import LABELS_PER_PARAMETER, Amount
 from sfboost.adaptation.fitting import fit_unstable
-from sfboost.adaptation.narrow import Narrow, narrow
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.row_sample import RowSketch
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.heads.linear import LinearFit
-from sfboost.heads.objectives import log_proba_from_logits
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import log_likelihood_rows
 from sfboost.marginal.probabilities import FloatArray, IntArray
@@ -29,6 +36,10 @@ _MOST_VALUES = 2_000_000
 _TOLERANCE = 1e-4
 # Standard errors of the difference by which a penalty is worse than a stronger one.
 _CLEARLY = 2.0
+# Wider matrices are taken for uncorrelated columns, which leaves the most parameters.
+_MOST_EIGENVALUES = 2000
+# Penalties of a head that is shrunk, in units of the least one that the rows can carry.
+_STRONGER = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +73,18 @@ class CrossFit:
         return self.gain > 1.64 * self.standard_error
 
 
-def cross_fit(
-    problem: Problem,
-    settings: Choices,
-    total: float | None = None,
-    strengths: tuple[float, ...] = STRENGTHS,
-) -> CrossFit:
+def cross_fit(problem: Problem, settings: Settings, strengths: tuple[float, ...] = STRENGTHS) -> CrossFit:
     """Choose the penalty (unless it is given) and estimate ℓ, on at most 10 000 rows.
 
-    Labels would say which penalty predicts best; ℓ on rows that were held out says it without them. `total`
-    is the weight of all rows if `problem` holds some of them only, `strengths` are the penalties to try.
+    Labels would say which penalty predicts best; ℓ on rows that were held out says it without them.
+    `strengths` are the penalties to try; of equally good ones the strongest is taken.
 
     References
     ----------
     .. [1] M. Stone (1974). Cross-Validatory Choice and Assessment of Statistical Predictions. Journal
        of the Royal Statistical Society B 36.
     """
-    total = float(problem.weight.sum()) if total is None else total
+    total = float(problem.weight.sum())
     most = most_rows(problem.X.shape[1], problem.n_classes)
     if len(problem.stable) > most:
         problem = problem.take(RowSketch.of(problem.keys, most).draw(most, settings.random_state))
@@ -92,7 +98,7 @@ def cross_fit(
     ring = problem.take(np.concatenate([rows, rows[: edges[1]]]))
     part = ring.take(slice(0, len(rows)))
     n = float(part.weight.sum())
-    tries = strengths if settings.l2 is None else (settings.l2 * total,)
+    tries = strengths if settings.l2 == "auto" else (settings.l2 * total,)
     share = part.weight / n
     # From the strongest penalty on, until one is clearly too weak: the weaker, the slower and the worse.
     tried: list[FloatArray] = []
@@ -104,7 +110,7 @@ def cross_fit(
             break
     tries = tries[len(tries) - len(tried) :]
     means, errors = zip(*(mean_and_error(scores, share) for scores in tried), strict=True)
-    chosen = int(np.argmax(means))
+    chosen = len(means) - 1 - int(np.argmax(means[::-1]))
     l2 = tries[chosen] / total
     return CrossFit(l2, means[chosen], errors[chosen], len(rows), tries, means)
 
@@ -133,7 +139,7 @@ def _in_own_order(problem: Problem, rng: np.random.Generator) -> IntArray:
 
 
 def _held_out(
-    ring: Problem, part: Problem, settings: Choices, penalties: list[float], edges: list[int]
+    ring: Problem, part: Problem, settings: Settings, penalties: list[float], edges: list[int]
 ) -> Iterator[FloatArray]:
     """ℓ of each row of `part` under a head fitted without the row's fold, one penalty after the other.
 
@@ -148,19 +154,69 @@ def _held_out(
         ring.take(slice(first, first + n_rows - (fold.stop - fold.start)))
         for first, fold in zip(after, outside, strict=True)
     ]
-    together = Narrow.of(inside) if all(narrow(fold, settings) for fold in inside) else None
-    whitening = None if together is not None else Whitening.of(part.X, part.weight)
+    whitening = Whitening.of(part.X, part.weight)
     starts: list[LinearFit | None] = [None] * len(outside)
     for penalty in penalties:
         scores = np.empty(n_rows)
-        found = starts if together is None else together.fit(penalty, starts, _TOLERANCE)
         for i, rows in enumerate(outside):
-            if together is not None and (fit := found[i]) is not None:
-                starts[i], log_unstable = fit, log_proba_from_logits(fit.logits(part.X[rows]))
-            else:
-                model = fit_unstable(
-                    inside[i], settings, penalty, start=starts[i], tol=_TOLERANCE, whitening=whitening
-                )
-                starts[i], log_unstable = model.linear_fit, model.log_proba(part.X[rows])
-            scores[rows] = log_likelihood_rows(log_unstable, part.class_evidence[rows])
+            model = fit_unstable(
+                inside[i], settings, penalty, start=starts[i], tol=_TOLERANCE, whitening=whitening
+            )
+            starts[i] = model.linear_fit
+            scores[rows] = log_likelihood_rows(model.log_proba(part.X[rows]), part.class_evidence[rows])
         yield scores
+
+
+def can_shrink(amount: Amount, settings: Settings) -> bool:
+    """Whether the head is ours, with a penalty that is not given, and the rows are too few for all of it."""
+    ours = settings.head is None and settings.direct and settings.l2 == "auto"
+    return ours and amount.is_wide and not amount.all_labelled
+
+
+def shrink(
+    problem: Problem, settings: Settings, amount: Amount, centre: FloatArray | None
+) -> tuple[Problem, CrossFit, Amount]:
+    """The problem with the head's centre, its penalty, and what the rows now have to tell.
+
+    The head is shrunk towards zero or, if held-out rows are likelier then, towards `centre`, the mean
+    head of labelled domains, of shape (columns, d + 1).
+    """
+    most = amount.worth / LABELS_PER_PARAMETER
+    count = _Effective(problem)
+    least = float(problem.weight.sum()) * count.least_penalty(most)
+    strengths = tuple(least * factor for factor in _STRONGER)
+    tries = [problem] if centre is None else [problem, replace(problem, centre=centre)]
+    found = [(part, cross_fit(part, settings, strengths=strengths)) for part in tries]
+    best, fitted = max(found, key=lambda pair: pair[1].gain)
+    return best, fitted, replace(amount, effective=count(fitted.l2), held_out=fitted)
+
+
+class _Effective:
+    """The effective number of parameters as a function of the penalty."""
+
+    def __init__(self, problem: Problem) -> None:
+        share = problem.weight / problem.weight.sum()
+        centred = problem.stable - share @ problem.stable
+        spread = (centred * share[:, None]).T @ centred
+        n_classes = problem.n_classes
+        by_class = spread[1:, 1] if n_classes == 2 else np.linalg.eigvalsh(spread)[1:]
+        self.free = n_classes - 1  # intercepts
+        self.sizes = np.outer(by_class, _eigenvalues(problem.X, share)).ravel()
+
+    def __call__(self, l2: float) -> float:
+        return float(self.free + (self.sizes / (self.sizes + l2)).sum())
+
+    def least_penalty(self, most: float) -> float:
+        """The penalty that leaves `most` parameters; at least one beside the intercepts."""
+        most = max(most, self.free + 1.0)
+        return float(np.exp(brentq(lambda log: self(np.exp(log)) - most, -60.0, 60.0)))
+
+
+def _eigenvalues(X: object, share: FloatArray) -> FloatArray:
+    """Of Xᵀ diag(share) X, those that are not zero."""
+    dense = np.asarray(X.toarray() if sparse.issparse(X) else X)  # type: ignore[attr-defined]
+    rows = dense * np.sqrt(share)[:, None]
+    if min(rows.shape) > _MOST_EIGENVALUES:
+        return np.asarray((rows**2).sum(axis=0))
+    gram = rows.T @ rows if rows.shape[0] >= rows.shape[1] else rows @ rows.T
+    return np.maximum(np.linalg.eigvalsh(gram), 1e-12)

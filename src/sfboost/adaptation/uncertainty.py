@@ -18,9 +18,10 @@ from scipy.stats import norm
 
 from sfboost.adaptation.fitting import UnstableModel
 from sfboost.adaptation.problem import Problem
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.heads import SoftLogisticRegression
+from sfboost.heads.linear import Loss
 from sfboost.heads.objectives import (
     CrossEntropy,
     LogLikelihood,
@@ -126,7 +127,7 @@ class _Equations:
 
 def uncertainty_of(
     problem: Problem,
-    settings: Choices,
+    settings: Settings,
     model: UnstableModel | None,
     standardizer: Standardizer | None,
     alarm: str | None = None,
@@ -154,7 +155,7 @@ def uncertainty_of(
 
 
 def head_covariance(
-    problem: Problem, settings: Choices, model: UnstableModel
+    problem: Problem, settings: Settings, model: UnstableModel
 ) -> tuple[FloatArray | None, float]:
     """Covariance of the head's parameters; or None, and a rough error of its fitted mean pseudo-label.
 
@@ -179,7 +180,7 @@ def rough_error(statistics: PseudoLabelStatistics, width: int, concentration: fl
     return float(np.sqrt(spread.max() * width * (concentration or 1.0 / statistics.weight)))
 
 
-def has_equations(problem: Problem, settings: Choices, model: UnstableModel) -> bool:
+def has_equations(problem: Problem, settings: Settings, model: UnstableModel) -> bool:
     """Whether the head solves an equation that this module knows: one fit of our logistic head."""
     ours = isinstance(model.head, SoftLogisticRegression) and model.temperature is None
     single = settings.direct or settings.rounds == 1
@@ -224,7 +225,7 @@ def _root_mean_square(influence: FloatArray, share: FloatArray) -> FloatArray:
     return np.sqrt(np.tensordot(share**2, influence**2, axes=1))
 
 
-def _objective(problem: Problem, settings: Choices, moments: FloatArray, share: FloatArray) -> Objective:
+def _objective(problem: Problem, settings: Settings, moments: FloatArray, share: FloatArray) -> Objective:
     """The head's loss as a function of the moments that it treats as known."""
     if problem.all_labelled:
         return CrossEntropy(np.eye(problem.n_classes)[problem.known], share)
@@ -241,7 +242,7 @@ def _at_prior(problem: Problem, prior: FloatArray) -> Problem:
 
 def _head_influence(
     problem: Problem,
-    settings: Choices,
+    settings: Settings,
     head: SoftLogisticRegression,
     rows: FloatArray,
     moments: FloatArray,
@@ -249,11 +250,11 @@ def _head_influence(
 ) -> FloatArray:
     """Influence of each row on the head's parameters, of shape (n, P)."""
     X = problem.X.toarray() if sparse.issparse(problem.X) else problem.X
-    design = np.column_stack([X, np.ones(len(X))])
-    logits = design @ np.column_stack([head.coef_, head.intercept_]).T
+    design, theta = np.column_stack([X, np.ones(len(X))]), np.column_stack([head.coef_, head.intercept_])
+    logits = design @ theta.T
     objective = _objective(problem, settings, moments, share)
     by_logit = objective.value_and_gradient(logits)[1]
-    information = _information(objective, design, logits, head.l2)
+    information = Loss(X, objective, head.l2).hessian(theta)
     score = -(by_logit[:, :, None] * design[:, None, :]).reshape(len(design), -1)
     score /= np.maximum(share, np.finfo(np.float64).tiny)[:, None]
     score[share <= 0.0] = 0.0
@@ -269,23 +270,6 @@ def _head_influence(
     # The shared intercept of K logit columns is free: the pseudo-inverse leaves it alone.
     inverse = np.linalg.pinv(information, rcond=1e-9, hermitian=True)
     return (score - penalty) @ inverse
-
-
-def _information(objective: Objective, design: FloatArray, logits: FloatArray, l2: float) -> FloatArray:
-    """Observed information of the penalised objective: Σ x xᵀ ⊗ ∂²loss/∂z²."""
-    columns, width = logits.shape[1], design.shape[1]
-    blocks = np.empty((columns, width, columns, width))
-    for k in range(columns):
-        shift = np.zeros(columns)
-        shift[k] = _STEP
-        above = objective.value_and_gradient(logits + shift)[1]
-        below = objective.value_and_gradient(logits - shift)[1]
-        curvature = (above - below) / (2.0 * _STEP)
-        for m in range(columns):
-            blocks[m, :, k, :] = (design * curvature[:, m, None]).T @ design
-    information = blocks.reshape(columns * width, columns * width)
-    ridge = np.tile(np.append(np.full(width - 1, l2), 0.0), columns)
-    return 0.5 * (information + information.T) + np.diag(ridge)
 
 
 def _jacobian(function: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:

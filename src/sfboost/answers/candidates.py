@@ -12,7 +12,7 @@ import numpy as np
 from sfboost.adaptation import Adaptation, AdaptationWarning, Training
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import Yardstick
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.answers.mending import Habits, Mending
 from sfboost.change import Change, DomainData
 from sfboost.heads import SoftLogisticRegression
@@ -67,7 +67,7 @@ class BoostSettings:
     With `always` it is run however few the rows are: who has labels can see what that is worth.
     """
 
-    choices: Choices
+    choices: Settings
     source_prior: FloatArray
     classes: Any = None
     always: bool = False
@@ -177,4 +177,4 @@ def with_penalty(settings: BoostSettings, boosted: BoostedAnswer) -> BoostSettin
     if settings.choices.head is not None or found is None:
         return settings
     head = SoftLogisticRegression(l2=found.l2)
-    return replace(settings, choices=replace(settings.choices, l2=None, head=head))
+    return replace(settings, choices=replace(settings.choices, l2="auto", head=head))

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from sfboost.adaptation.scores import Yardstick
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.answers.mending import Habits
 from sfboost.answers.play import AS_IS, USUAL_METRIC, Case, play, settings_of_play
 from sfboost.answers.quiet import QuietAnswers
@@ -81,7 +81,7 @@ class Experience:
             f"has {guess:.2f})"
         )
 
-    def yardstick(self, choices: Choices) -> Yardstick:
+    def yardstick(self, choices: Settings) -> Yardstick:
         """What own domains judged answers by, with the costs of today."""
         by = choices.yardstick(USUAL_METRIC)
         metric = self.cases[0].metric if self.cases else by.metric
@@ -93,7 +93,7 @@ class Experience:
         rows: Sequence[DomainData],
         labels: Sequence[IntArray],
         domains: Sequence[Any],
-        choices: Choices,
+        choices: Settings,
         *,
         names: Sequence[str] | None = None,
         groups: Sequence[int] | None = None,

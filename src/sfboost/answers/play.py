@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfboost.adaptation.scores import Yardstick, weighted_scores
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.answers.candidates import BoostedAnswer, BoostSettings, fit_candidates, with_penalty
 from sfboost.answers.mending import Habits
 from sfboost.answers.stress import SAME_BUT_FOR_UNITS, kinds_of_stress, stressed
@@ -71,7 +71,7 @@ def play(
     domains: Sequence[Any],
     reference: Reference,
     habits: Habits | None,
-    choices: Choices,
+    choices: Settings,
     *,
     quiet: Sequence[Mapping[str, FloatArray]] | None = None,
     changed: bool = True,
@@ -133,7 +133,7 @@ def play(
     return tuple(cases)
 
 
-def settings_of_play(choices: Choices, reference: Reference) -> BoostSettings:
+def settings_of_play(choices: Settings, reference: Reference) -> BoostSettings:
     """However few the rows, and with our head: a user's pipeline may read what is not numbers."""
     ours = replace(choices, head=None, rounds=None) if choices.wraps_head else choices
     return BoostSettings(ours, reference.prior, always=True)

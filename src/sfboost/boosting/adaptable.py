@@ -17,7 +17,7 @@ from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import METRIC_NAMES
-from sfboost.adaptation.settings import ANSWERS, Choices, resolve
+from sfboost.adaptation.settings import ANSWERS, resolve
 from sfboost.answers import best_answer
 from sfboost.answers.candidates import BoostSettings
 from sfboost.answers.play import USUAL_METRIC
@@ -80,7 +80,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         """What is read of rows to adapt to, or a sentence that says why that cannot be."""
         return self._read(X)
 
-    def _choices(self, settings: Settings | None) -> Choices:
+    def _choices(self, settings: Settings | None) -> Settings:
         """All that settings leave open, decided."""
         choices = resolve(settings, transport=self.transport)
         return choices.balanced(getattr(getattr(self, "training_", None), "source_prior", None))
@@ -243,7 +243,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         training: Training,
         stable: FloatArray,
         unstable: Any,
-        choices: Choices,
+        choices: Settings,
         sample_weight: Any = None,
     ) -> str | None:
         """Why these rows, or training, contradict what the answer rests on, if they do."""
@@ -279,7 +279,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         rows = self.answer_rows(X, sample_weight, parts)
         return rows, None if rows is not None else NO_NUMBERS
 
-    def _check_score(self, choices: Choices) -> None:
+    def _check_score(self, choices: Settings) -> None:
         """Warn where another score is asked for than own domains judged by."""
         asked = choices.yardstick(USUAL_METRIC).metric
         judged = self.training_.experience.yardstick(choices).metric
@@ -295,7 +295,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         rows: DomainData,
         stable: FloatArray,
         unstable: Any,
-        choices: Choices,
+        choices: Settings,
         **asked: Any,
     ) -> AdaptedClassifier:
         """Answer as own domains recommend; see `sfboost.answers`."""
@@ -312,7 +312,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         return self._choose(rows, adaptation, choices, known)
 
     def _choose(
-        self, rows: DomainData, adaptation: Adaptation, choices: Choices, known: Any = None
+        self, rows: DomainData, adaptation: Adaptation, choices: Settings, known: Any = None
     ) -> AdaptedClassifier:
         """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
         experience = self.training_.experience

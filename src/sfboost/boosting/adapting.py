@@ -7,9 +7,8 @@ from typing import Any
 
 from sfboost.adaptation import Adaptation, AdaptationWarning, Settings, Training
 from sfboost.adaptation.checks import check_unstable, check_weight
-from sfboost.adaptation.engine import adapt_rows
+from sfboost.adaptation.engine import adapt_rows, keep_stable
 from sfboost.adaptation.guard import Guard, judge, usual_leak
-from sfboost.adaptation.outcome import keep_stable
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import resolve

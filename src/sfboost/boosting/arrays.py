@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sfboost.adaptation import Training
 from sfboost.adaptation.checks import check_unstable, check_weight
-from sfboost.adaptation.settings import Choices, resolve
+from sfboost.adaptation.settings import Settings, resolve
 from sfboost.answers import Experience
 from sfboost.boosting.diagnosing import know_training, training_rows
 from sfboost.boosting.domains import stable_evidence
@@ -84,7 +84,7 @@ def experience_of(
     labels: IntArray,
     domain: npt.NDArray[Any],
     weight: FloatArray,
-    choices: Choices,
+    choices: Settings,
     names: tuple[str, ...] | None = None,
 ) -> Experience | None:
     """What own domains teach where f_S and U are all there is: pooled is logistic regression on both.

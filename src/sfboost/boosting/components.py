@@ -22,7 +22,7 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import Yardstick
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.adaptation.training import Training
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.rows import Splits
@@ -238,7 +238,7 @@ def play_components(
     log_stable: FloatArray,
     held_out: IntArray,
     domain: npt.NDArray[Any],
-    choices: Choices,
+    choices: Settings,
     source_prior: FloatArray | None,
     seed: int | None = 0,
 ) -> PlayedComponents:
@@ -251,7 +251,7 @@ def play_components(
     X, y, domain : all training rows
     log_stable : array of shape (m, K)
         Calibrated, of the rows at `held_out`, each by an f_S that was trained without its domain.
-    choices : Choices
+    choices : Settings
         How a head is fitted.
     source_prior : array of shape (K,)
         Class shares, for transport="likelihood".

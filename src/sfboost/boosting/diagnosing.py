@@ -19,7 +19,7 @@ from sfboost.adaptation.checks import check_weight, in_range
 from sfboost.adaptation.fitting import START_ROWS
 from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.boosting.columns import require_numbers
 from sfboost.change import Change, change_in
 from sfboost.change.by_feature import FeatureMeaning, feature_meanings
@@ -211,7 +211,7 @@ def most_judged(n_classes: int) -> int:
 
 
 def rows_to_judge(
-    stable: FloatArray, unstable: Any, sample_weight: Any, choices: Choices, training: Training
+    stable: FloatArray, unstable: Any, sample_weight: Any, choices: Settings, training: Training
 ) -> NewRows:
     """New rows for the alarm; what complementarity says under label shift is not judged.
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from sfboost.adaptation import DomainHead
 from sfboost.adaptation.decision import StableEvidence
 from sfboost.adaptation.regularisation import mean_and_error
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.calibration import ReliabilityCurve, reliability_curve
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
@@ -87,7 +87,7 @@ def held_out_calibration(
 
 
 def learn_head(
-    name: Any, y: IntArray, X_unstable: Any | None, weight: FloatArray, n_classes: int, settings: Choices
+    name: Any, y: IntArray, X_unstable: Any | None, weight: FloatArray, n_classes: int, settings: Settings
 ) -> DomainHead:
     """What all rows of one domain say of the unstable features."""
     head, standardizer = None, None
@@ -104,7 +104,7 @@ def learn_head(
 
 
 def _labelled_head(
-    X: Any, y: IntArray, weight: FloatArray, n_classes: int, settings: Choices
+    X: Any, y: IntArray, weight: FloatArray, n_classes: int, settings: Settings
 ) -> tuple[SoftLabelMixin | None, Standardizer | None]:
     """A head on one domain's own labels; one row's worth of L2, since labels are plenty."""
     head = settings.make_head(1.0 / float(weight.sum()))

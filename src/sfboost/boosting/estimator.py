@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 
 from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.decision import AdaptationWarning
-from sfboost.adaptation.settings import Choices, Settings
+from sfboost.adaptation.settings import Settings
 from sfboost.boosting.adaptable import AdaptableClassifier, Parts
 from sfboost.boosting.columns import (
     Columns,
@@ -385,7 +385,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         weight = check_weight(sample_weight, X.shape[0])
         return new_rows_of(self.pooled_, self, X, self._parts(X) if parts is None else parts, weight)
 
-    def _choices(self, settings: Settings | None) -> Choices:
+    def _choices(self, settings: Settings | None) -> Settings:
         """The settings with our head in them."""
         settings = Settings() if settings is None else settings
         if isinstance(settings, Settings):

@@ -345,7 +345,7 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
     rng = np.random.default_rng(0)
     folds = rng.permutation(len(y)) % min(_FOLDS_OF_MANY if len(y) >= _MANY else _FOLDS, len(y))
     log_stable, unstable = fitted.stable_and_unstable(X)
-    stable, choices = np.exp(log_stable), replace(fitted._choices(fitted.settings), together=True)
+    stable, choices = np.exp(log_stable), fitted._choices(fitted.settings)
     proba = np.empty((len(y), len(fitted.classes_)))
     for fold in np.unique(folds):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -361,7 +361,7 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
         proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
         if len(y) > MOST_ROWS and head.cross_fit is not None and choices.head is None:
             # Of so many rows any four fifths want the same penalty.
-            choices = replace(choices, l2=None, head=SoftLogisticRegression(l2=head.cross_fit.l2))
+            choices = replace(choices, l2="auto", head=SoftLogisticRegression(l2=head.cross_fit.l2))
     return proba
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.checks import LARGEST
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.answers import Experience
 from sfboost.answers.choosing import FIRST_DOUBT
 from sfboost.boosting.columns import Columns, encoded_columns
@@ -215,7 +215,7 @@ def learn_answers(
     y: IntArray,
     domain: npt.NDArray[Any],
     weight: FloatArray | None,
-    choices: Choices,
+    choices: Settings,
     choosing: bool = True,
     facing: Sequence[Any] | None = None,
 ) -> tuple[PooledClassifier | None, Experience | None]:
@@ -304,7 +304,7 @@ def learn_answers(
         rows,
         [y[one.rows] for one in made],
         [one.name for one in made],
-        replace(choices, together=True),
+        choices,
         names=names,
         groups=numbers,
         learner=words,

@@ -4,10 +4,8 @@ Layer 1. Each is a scikit-learn classifier whose `fit` also takes a matrix of la
 scikit-learn's own classifiers do not, so `SoftLabelClassifier` wraps them.
 """
 
-from sfboost.heads.adam import AdamLogisticRegression
-from sfboost.heads.base import SoftLabelMixin
-from sfboost.heads.logistic import SoftLogisticRegression
-from sfboost.heads.wrapped import SoftLabelClassifier, fit_with_weight
+from sfboost.heads.base import SoftLabelClassifier, SoftLabelMixin, fit_with_weight
+from sfboost.heads.logistic import AdamLogisticRegression, SoftLogisticRegression
 
 __all__ = [
     "AdamLogisticRegression",

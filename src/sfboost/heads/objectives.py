@@ -1,7 +1,7 @@
 """What a linear head minimises: three losses of its logits, with weights that sum to one.
 
 With two classes a head has one logit column z (the log-odds of the second class); with K > 2 it has
-K columns. Each loss returns its value and its gradient in the logits.
+K columns. Each loss returns its value and its first and second derivatives in the logits.
 
 Inside, arrays are (K, rows): sums over classes then run along contiguous rows. Logits and gradients keep the
 shape (rows, columns); column-major ones are read and written without a copy.
@@ -9,7 +9,6 @@ shape (rows, columns); column-major ones are read and written without a copy.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +17,7 @@ from sfboost.marginal.probabilities import FloatArray, log_softmax
 
 _ALL = slice(None)
 # Below this a sum of products of exponentials may have lost digits to underflow.
-_LEAST_SUM = {np.dtype(np.float64): 1e-200, np.dtype(np.float32): 1e-30}
+_LEAST_SUM = 1e-200
 
 
 class Objective(Protocol):
@@ -33,8 +32,8 @@ class Objective(Protocol):
     def value_and_gradient(self, logits: FloatArray, rows: slice = _ALL) -> tuple[float, FloatArray]:
         """Weighted sum over `rows`, and its gradient with the shape of `logits`, the logits of these rows."""
 
-    def rounded(self) -> Objective:
-        """The same for logits in single precision, whose gradients are; sums over rows stay in double."""
+    def curvature(self, logits: FloatArray, rows: slice = _ALL) -> FloatArray:
+        """Second derivatives of each row's summand without its weight, of shape (n, columns, columns)."""
 
 
 def n_logit_columns(n_classes: int) -> int:
@@ -54,7 +53,7 @@ def by_class(logits: FloatArray) -> FloatArray:
     """The logits of every class, of shape (K, n); of two classes the first one has zero."""
     if logits.shape[1] > 1:
         return logits.T
-    both = np.zeros((2, len(logits)), dtype=logits.dtype)
+    both = np.zeros((2, len(logits)))
     both[1] = logits[:, 0]
     return both
 
@@ -94,14 +93,12 @@ class CrossEntropy:
         loss, gradient = log_sum_and_softmax(z)
         loss -= np.einsum("ij,ij->j", targets, z)
         gradient -= targets
-        gradient *= weight.astype(z.dtype, copy=False)
+        gradient *= weight
         return float(weight @ loss), gradient[-self.n_columns :].T
 
-    def rounded(self) -> CrossEntropy:
-        """See `Objective`."""
-        other = copy(self)
-        other.targets = self.targets.astype(np.float32)
-        return other
+    def curvature(self, logits: FloatArray, rows: slice = _ALL) -> FloatArray:
+        """See `Objective`; labels do not bend the loss."""
+        return _bend(by_class(logits), self.n_columns)
 
 
 class _Tilt:
@@ -120,19 +117,13 @@ class _Tilt:
         """
         tilted = odds * self.weights[:, rows]
         total = tilted.sum(axis=0)
-        lost = np.flatnonzero(total < _LEAST_SUM[total.dtype])
+        lost = np.flatnonzero(total < _LEAST_SUM)
         total[lost] = 1.0
         log_total = np.log(total) + self.largest[rows]
         if len(lost):  # odds and e^a contradict each other: only their logarithms can be added
             sums = z[:, lost] - z[:, lost].max(axis=0) + self.log_weights[rows][lost].T
             log_total[lost], tilted[:, lost] = log_sum_and_softmax(sums)
         return log_total, tilted, total
-
-    def rounded(self) -> _Tilt:
-        """The same for odds in single precision."""
-        other = copy(self)
-        other.weights = self.weights.astype(np.float32)
-        return other
 
 
 class LogLikelihood:
@@ -166,21 +157,23 @@ class LogLikelihood:
         else:
             expected, below, total_below = self.below.apply(odds, z, rows)
             gain -= expected
-        below *= (weight / total_below).astype(z.dtype, copy=False)
-        above *= (weight / total_above).astype(z.dtype, copy=False)
+        below *= weight / total_below
+        above *= weight / total_above
         below -= above
         return -float(weight @ gain), below[-self.n_columns :].T
 
-    def rounded(self) -> LogLikelihood:
-        """See `Objective`."""
-        other = copy(self)
-        other.above = self.above.rounded()
-        other.below = None if self.below is None else self.below.rounded()
-        return other
+    def curvature(self, logits: FloatArray, rows: slice = _ALL) -> FloatArray:
+        """See `Objective`: complete less missing information, which need not be positive."""
+        z = by_class(logits)
+        below = z if self.below is None else z + self.below.log_weights[rows].T
+        above = z + self.above.log_weights[rows].T
+        return _bend(below, self.n_columns) - _bend(above, self.n_columns)
 
-    def information(self, logits: FloatArray, rows: slice = _ALL) -> FloatArray:
-        """Fisher's, in the logit columns: the mean over `rows` of the outer product of a row's gradient."""
-        weight = self.weight[rows]
-        _, by_logit = self.value_and_gradient(logits, rows)
-        total, each = float(weight.sum()), np.maximum(weight, np.finfo(np.float64).tiny)
-        return (by_logit.T / each) @ by_logit / total
+
+def _bend(z: FloatArray, columns: int) -> FloatArray:
+    """Second derivatives of log Σ_y e^z in the logit columns: the covariance of a label drawn by softmax."""
+    proba = log_sum_and_softmax(z)[1][-columns:].T
+    covariance = -proba[:, :, None] * proba[:, None, :]
+    diagonal = np.arange(columns)
+    covariance[:, diagonal, diagonal] += proba
+    return covariance

@@ -34,7 +34,6 @@ TYPES: dict[str, str] = {
     "Cells": "sfboost.leakage.cells",
     "Change": "sfboost.change",
     "Choice": "sfboost.answers",
-    "Choices": "sfboost.adaptation.settings",
     "Column": "sfboost.encoding",
     "Columns": "sfboost.boosting",
     "ColumnTransformer": "sklearn.compose",

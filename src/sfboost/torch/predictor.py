@@ -18,7 +18,6 @@ from sfboost.adaptation import Settings, StableEvidence, Training
 from sfboost.adaptation.checks import check_weight
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt
-from sfboost.adaptation.settings import Choices
 from sfboost.boosting.adaptable import AdaptableClassifier, Parts
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.arrays import experience_of, rows_of
@@ -321,7 +320,7 @@ class FittedPredictor(AdaptableClassifier):
             return self.embedded_.unstable_names_
         return tuple(f"Φ_U[{j}]" for j in range(self.network_.n_unstable))
 
-    def _choices(self, settings: Settings | None) -> Choices:
+    def _choices(self, settings: Settings | None) -> Settings:
         """Unless told otherwise the correction that was found, or the one that label shift has."""
         if self.embedded_ is not None:
             return self.embedded_._choices(settings)

@@ -12,7 +12,7 @@ import numpy as np
 
 from sfboost.adaptation import Adaptation
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.settings import Choices
+from sfboost.adaptation.settings import Settings
 from sfboost.heads import SoftLogisticRegression
 from sfboost.heads.base import normalised_weight
 from sfboost.heads.objectives import by_class, log_sum_and_softmax, n_logit_columns
@@ -20,6 +20,7 @@ from sfboost.marginal import pseudo_label_confusion
 from sfboost.marginal.probabilities import FloatArray
 
 _ALL = slice(None)
+_STEP = 1e-5
 
 
 def invert_confusion(pseudo: FloatArray, confusion: FloatArray) -> FloatArray:
@@ -69,9 +70,13 @@ class ForwardCrossEntropy:
         gradient = fitted * (slope - np.einsum("ij,ij->j", fitted, slope)) * weight
         return value, gradient[-self.n_columns :].T
 
-    def rounded(self) -> ForwardCrossEntropy:
-        """In single precision sums of products are not worth it."""
-        return self
+    def curvature(self, logits: FloatArray, rows: slice = _ALL) -> FloatArray:
+        """Second derivatives of each row, by differences of its gradient; of shape (n, columns, columns)."""
+        columns = []
+        for step in _STEP * np.eye(self.n_columns):
+            before, after = (self.value_and_gradient(logits + move, rows)[1] for move in (-step, step))
+            columns.append((after - before) / (2 * _STEP))
+        return np.stack(columns, axis=2) / self.weight[rows, None, None]
 
 
 class BackwardHead(SoftLogisticRegression):
@@ -97,8 +102,8 @@ class ForwardHead(SoftLogisticRegression):
 HEADS: dict[str, type[SoftLogisticRegression]] = {"backward": BackwardHead, "forward": ForwardHead}
 
 
-@dataclass(frozen=True)
-class _Corrected(Choices):
+@dataclass(eq=False, repr=False)
+class _Corrected(Settings):
     """The library's choices but for the head, whose penalty it still chooses by cross-fitted likelihood."""
 
     by: str = "backward"
@@ -123,4 +128,4 @@ def adapt_corrected(
     'adapted'
     """
     choices = _Corrected(correction="none", rounds=1, random_state=random_state, by=correction)
-    return adapt_rows(stable_proba, X_unstable, choices, **options)
+    return adapt_rows(stable_proba, X_unstable, choices.resolved(), **options)
