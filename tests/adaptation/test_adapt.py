@@ -241,7 +241,9 @@ class TestPaper:
         early = AdamLogisticRegression(20, batch_size=2048)
         with unwarned():
             plain, scaled = (
-                adapt(stable_of(X), X[:, 1:], settings=Settings("paper", head=early, calibrate_unstable=scale))
+                adapt(
+                    stable_of(X), X[:, 1:], settings=Settings("paper", head=early, calibrate_unstable=scale)
+                )
                 for scale in (False, True)
             )
         assert plain.unstable.temperature is None

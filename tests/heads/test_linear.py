@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import softmax
 
+from sfboost.heads import linear
 from sfboost.heads.linear import LinearFit, Loss, Nearby, _newton, fit_linear
 from sfboost.heads.objectives import CrossEntropy, LogLikelihood, n_logit_columns
 from sfboost.heads.whitening import Whitening
@@ -77,7 +79,7 @@ def test_where_the_loss_is_not_convex_lbfgs_takes_over_from_the_start():
 @pytest.mark.parametrize("k", [2, 4])
 def test_near_a_known_point_value_and_gradient_are_exact(kind, k):
     loss, theta = loss_of(kind, k)
-    near = Nearby.of(loss)
+    near = Nearby.of(loss, precise=True)
     assert isinstance(near, Nearby)
     near.at(theta)
     other = theta + 1e-3 * np.random.default_rng(0).normal(size=theta.shape)
@@ -87,9 +89,21 @@ def test_near_a_known_point_value_and_gradient_are_exact(kind, k):
     np.testing.assert_allclose(gradient, exact, atol=1e-9)
 
 
+@KINDS
+@pytest.mark.parametrize("k", [2, 4])
+def test_far_from_the_optimum_single_precision_has_six_digits(kind, k):
+    loss, theta = loss_of(kind, k)
+    near = Nearby.of(loss, precise=False)
+    near.at(theta)
+    value, gradient = near.at(2.0 * theta)
+    exact_value, exact = loss.at(2.0 * theta)
+    assert value == pytest.approx(exact_value, abs=1e-7)
+    np.testing.assert_allclose(gradient, exact, atol=1e-6 * np.abs(exact).max())
+
+
 def test_the_point_follows_a_gradient_that_vanishes():
     loss, theta = loss_of("likelihood")
-    near = Nearby.of(loss)
+    near = Nearby.of(loss, precise=True)
     near.at(theta)
     optimum = parameters(fit_linear(loss.X, loss.objective, l2=loss.l2, tolerance=1e-9))
     value, gradient = near.at(optimum)
@@ -103,20 +117,35 @@ def test_the_point_follows_a_gradient_that_vanishes():
 )
 def test_rows_that_single_precision_blurs_are_left_as_they_are(rows):
     loss, _ = loss_of("soft", **rows)
-    assert Nearby.of(loss) is loss
+    assert Nearby.of(loss, precise=True) is loss
 
 
 def test_columns_of_zeros_fit_into_single_precision():
     loss, _ = loss_of("soft")
     loss.X[:, 3] = 0.0
-    assert isinstance(Nearby.of(loss), Nearby)
+    assert isinstance(Nearby.of(loss, precise=True), Nearby)
 
 
 @pytest.mark.parametrize("container", [sparse.csr_array, lambda X: X[:, :10]])
 def test_sparse_and_narrow_rows_are_left_as_they_are(container):
     loss, _ = loss_of("soft")
     other = Loss(container(loss.X), loss.objective, loss.l2)
-    assert Nearby.of(other) is other
+    assert Nearby.of(other, precise=True) is other
+
+
+def test_the_curvature_between_the_classes_spares_steps(monkeypatch):
+    """Of twelve classes, which f_S tells apart by two numbers."""
+    rng = np.random.default_rng(0)
+    y, means = rng.integers(0, 12, 800), rng.normal(size=(12, 2))
+    stable = softmax((means[y] + rng.normal(size=(800, 2))) @ means.T - 0.5 * (means**2).sum(axis=1), axis=1)
+    X, share = rng.normal(size=(800, 70)) + rng.normal(size=(12, 70))[y] / 2, np.full(800, 1 / 800)
+    loss = LogLikelihood(np.log(stable / stable.mean(axis=0)), share)
+    start = fit_linear(X, CrossEntropy(stable, share), l2=0.02, tolerance=1e-4)
+    two = fit_linear(X, loss, l2=0.02, start=start, tolerance=1e-8)
+    monkeypatch.setattr(linear, "_NEAR", 0.0)
+    one = fit_linear(X, loss, l2=0.02, start=start, tolerance=1e-8)
+    assert two.value == pytest.approx(one.value, abs=1e-10)
+    assert two.n_iterations < one.n_iterations
 
 
 @KINDS
@@ -136,19 +165,25 @@ def embeddings(n=400, d=40, k=3, seed=0):
     return X, targets / targets.sum(axis=1, keepdims=True)
 
 
+# The curvature between three classes, two of which are hardly told apart; none is told from all three.
+BY_CLASS = np.array([[1.0, -0.5, -0.5], [-0.5, 0.26, 0.24], [-0.5, 0.24, 0.26]])
+
+
+@pytest.mark.parametrize("by_class", [None, BY_CLASS])
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 10.0])
-def test_to_white_coordinates_and_back(ridge):
+def test_to_white_coordinates_and_back(ridge, by_class):
     X, _ = embeddings()
     theta = np.random.default_rng(1).normal(size=(3, 41))
-    white = Whitening.of(X, np.ones(len(X))).at(ridge)
+    white = Whitening.of(X, np.ones(len(X))).at(ridge, by_class)
     np.testing.assert_allclose(white.to_plain(white.to_white(theta)), theta, atol=1e-10)
 
 
-def test_the_white_gradient_follows_the_chain_rule():
+@pytest.mark.parametrize("by_class", [None, BY_CLASS])
+def test_the_white_gradient_follows_the_chain_rule(by_class):
     X, _ = embeddings()
     rng = np.random.default_rng(1)
     slope, point, step = (rng.normal(size=(3, 41)) for _ in range(3))
-    white = Whitening.of(X, np.ones(len(X))).at(0.1)
+    white = Whitening.of(X, np.ones(len(X))).at(0.1, by_class)
     change = white.to_plain(point + step) - white.to_plain(point)
     assert np.vdot(white.gradient(slope), step) == pytest.approx(np.vdot(slope, change), rel=1e-9)
 

@@ -17,7 +17,7 @@ from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import Settings
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.heads import SoftLabelMixin, SoftLogisticRegression
-from sfboost.heads.linear import LinearFit
+from sfboost.heads.linear import NARROW, LinearFit
 from sfboost.heads.objectives import (
     CrossEntropy,
     LogLikelihood,
@@ -168,6 +168,8 @@ def _maximise_likelihood(
     head = settings.make_head(l2, tol)
     assert isinstance(head, SoftLogisticRegression)  # settings refuse any other
     share = problem.weight / problem.weight.sum()
+    if whitening is None and problem.X.shape[1] > NARROW:  # once for the start and what follows
+        whitening = Whitening.of(problem.X, problem.weight)
     if problem.centre is not None:
         return _maximise_around(problem, problem.centre, head, start, whitening)
     if start is None and len(problem.stable) > 2 * START_ROWS:

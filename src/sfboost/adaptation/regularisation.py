@@ -21,7 +21,7 @@ from sfboost.adaptation.fitting import fit_unstable
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.row_sample import RowSketch
 from sfboost.adaptation.settings import Settings
-from sfboost.heads.linear import LinearFit
+from sfboost.heads.linear import NARROW, LinearFit
 from sfboost.heads.whitening import Whitening
 from sfboost.marginal import log_likelihood_rows
 from sfboost.marginal.probabilities import FloatArray, IntArray
@@ -154,7 +154,7 @@ def _held_out(
         ring.take(slice(first, first + n_rows - (fold.stop - fold.start)))
         for first, fold in zip(after, outside, strict=True)
     ]
-    whitening = Whitening.of(part.X, part.weight)
+    whitening = Whitening.of(part.X, part.weight) if part.X.shape[1] > NARROW else None
     starts: list[LinearFit | None] = [None] * len(outside)
     for penalty in penalties:
         scores = np.empty(n_rows)

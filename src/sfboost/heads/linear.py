@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from threadpoolctl import ThreadpoolController
 
 from sfboost.heads.objectives import Objective
-from sfboost.heads.whitening import Whitening
+from sfboost.heads.whitening import Coordinates, Whitening
 from sfboost.marginal.probabilities import FloatArray
 
 # Newton's Hessian costs n (d K)² / 2: below this many parameters it beats L-BFGS's many passes.
@@ -27,6 +27,10 @@ _NEWTON_PARAMETERS = 120
 # Newton's method is at its end after a few steps, or it is lost.
 _NEWTON_STEPS, _SHORTEST = 30, 1e-3
 _LBFGS_STEPS = 1000
+# Where L-BFGS changes its coordinates, and the rows that show how curved the loss is there.
+_NEAR, _ROWS = 3e-6, 2000
+# Down to here single precision will do for all that is computed of logits.
+_COARSE = 1e-4
 #: Below this many features the products with the rows are not what takes the time.
 NARROW = 64
 # Numbers per block of rows, and logits: a block stays in the processor's cache for the logits and for the
@@ -145,6 +149,13 @@ class Loss:
         gradient[:, :-1] = self.l2 * coef
         return 0.5 * self.l2 * float(np.sum(coef * coef)), gradient
 
+    def information(self, fit: LinearFit) -> FloatArray:
+        """Fisher's, in the logit columns: the mean outer product of a row's gradient, over some rows."""
+        some = slice(None, None, max(1, self.X.shape[0] // _ROWS))
+        weight = np.maximum(self.objective.weight[some], np.finfo(np.float64).tiny)
+        _, by_logit = self.objective.value_and_gradient(fit.logits(self.X[some]), some)
+        return (by_logit.T / weight) @ by_logit / weight.sum()
+
     def hessian(self, theta: FloatArray) -> FloatArray:
         """Second derivatives; parameters ordered by column, intercept last in each."""
         columns, width = theta.shape
@@ -203,24 +214,48 @@ def _newton(loss: Loss, theta: FloatArray, tolerance: float) -> LinearFit | None
 
 
 def _lbfgs(loss: Loss, theta: FloatArray, whitening: Whitening, tolerance: float) -> LinearFit:
-    """One run of L-BFGS on white rows, stopped by the gradient in the plain parameters."""
-    classes = max(len(theta), 2)
-    # The curvature of log Σ exp in a logit at even odds, which the penalty is compared with.
-    white = whitening.at(loss.l2 * classes**2 / (classes - 1))
-    nearby = Nearby.of(loss)
+    """L-BFGS on white rows.
+
+    Wide rows of several classes have a second leg, in coordinates in which the loss is as curved between any
+    two classes too: where f_S hardly tells some apart, that spares hundreds of steps. Farther out than where
+    the first leg ends the likelihood may not be convex yet, and the second one would lose its way.
+    """
+    legs, classes = 1 + (len(theta) > 1 and tolerance < _NEAR), max(len(theta), 2)
+    even = (classes - 1) / classes**2  # the curvature of log Σ exp in a logit at even odds
+    nearby = Nearby.of(loss, precise=legs == 1 and tolerance < _COARSE)
+    if nearby is loss or legs == 1:
+        return _descend(nearby, theta, whitening.at(loss.l2 / even), tolerance, 1.0)
+    first = _descend(nearby, theta, whitening.at(loss.l2 / even), _NEAR, 1.0)
+    nearby = Nearby(loss, nearby.rows, precise=True)
+    by_class = loss.information(first) / even
+    theta = np.vstack([first.coef, first.intercept]).T
+    second = _descend(nearby, theta, whitening.at(loss.l2 / even, by_class), tolerance, None)
+    return replace(second, n_iterations=first.n_iterations + second.n_iterations)
+
+
+def _descend(
+    nearby: Nearby | Loss, theta: FloatArray, white: Coordinates, tolerance: float, unit: float | None
+) -> LinearFit:
+    """One run of L-BFGS, stopped by the gradient in the plain parameters.
+
+    The solver's first step has length one in units of `unit`; near the optimum that is far too long, and None
+    takes the gradient's.
+    """
     value, gradient = nearby.at(theta)
     largest = np.abs(gradient).max()
     if largest <= tolerance:
         return LinearFit(theta[:, :-1].T, theta[:, -1], value, 0, True)
-    known = [(value, white.gradient(gradient).ravel())]  # what the solver asks for first
+    start = white.gradient(gradient)
+    scale = float(np.linalg.norm(start)) if unit is None else unit
+    known = [(value, scale * start.ravel())]  # what the solver asks for first
 
     def at(point: FloatArray) -> tuple[float, FloatArray]:
         nonlocal largest
         if known:
             return known.pop()
-        value, gradient = nearby.at(white.to_plain(point.reshape(theta.shape)))
+        value, gradient = nearby.at(white.to_plain(scale * point.reshape(theta.shape)))
         largest = np.abs(gradient).max()
-        return value, white.gradient(gradient).ravel()
+        return value, scale * white.gradient(gradient).ravel()
 
     def stop(_: FloatArray) -> None:
         if largest <= tolerance:
@@ -228,13 +263,13 @@ def _lbfgs(loss: Loss, theta: FloatArray, whitening: Whitening, tolerance: float
 
     found = minimize(
         at,
-        white.to_white(theta).ravel(),
+        white.to_white(theta).ravel() / scale,
         jac=True,
         method="L-BFGS-B",
         callback=stop,
         options={"maxiter": _LBFGS_STEPS, "gtol": 0.0, "ftol": 10.0 * tolerance**2, "maxcor": 20},
     )
-    theta = white.to_plain(found.x.reshape(theta.shape))
+    theta = white.to_plain(scale * found.x.reshape(theta.shape))
     converged = bool(found.success) or bool(largest <= tolerance)
     return LinearFit(theta[:, :-1].T, theta[:, -1], float(found.fun), int(found.nit), converged)
 
@@ -251,15 +286,19 @@ class Nearby:
     loss : Loss
     rows : array of shape (n, d + 1)
         The rows in single precision, and a column of ones: the intercepts come with the products.
+    precise : bool
+        Whether gradients are differences too. Down to 1e-6 logits are enough, and single precision for all
+        that is computed of them.
     """
 
-    def __init__(self, loss: Loss, rows: Any) -> None:
-        self.loss, self.rows, self.known = loss, rows, np.inf
-        shape = (loss.objective.n_columns, len(rows))
-        self.logits, self.by_logit = np.empty(shape), np.empty(shape)
+    def __init__(self, loss: Loss, rows: Any, precise: bool) -> None:
+        self.loss, self.rows, self.precise, self.known = loss, rows, precise, np.inf
+        self.objective = loss.objective if precise else loss.objective.rounded()
+        shape, kind = (loss.objective.n_columns, len(rows)), np.float64 if precise else np.float32
+        self.kept = [np.empty(shape, kind) for _ in range(1 + precise)]
 
     @classmethod
-    def of(cls, loss: Loss) -> Nearby | Loss:
+    def of(cls, loss: Loss, precise: bool) -> Nearby | Loss:
         """The loss itself where the products are not what takes the time, or single precision is too coarse.
 
         A column that is far from zero and hardly varies loses its digits, as one beyond the range does.
@@ -273,28 +312,32 @@ class Nearby:
         low, high = rows[:, :-1].min(axis=0), rows[:, :-1].max(axis=0)
         size = np.maximum(high, -low)
         fits = (size < _FAR) & (size > 1 / _FAR) & (size <= _OFFSET * (high - low))
-        return loss if loss.X[:, ~fits].any() else cls(loss, rows)
+        return loss if loss.X[:, ~fits].any() else cls(loss, rows, precise)
 
     def at(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient, as `Loss.at`."""
         found = None if np.isinf(self.known) else self._near(theta)
         if found is None or np.abs(found[1]).max() < min(_RENEW * self.known, _SMALL):
-            found = self.loss.at(theta, self.logits, self.by_logit)
+            found = self.loss.at(theta, *self.kept)
             self.theta, self.gradient, self.known = theta, found[1], np.abs(found[1]).max()
         return found
 
     def _near(self, theta: FloatArray) -> tuple[float, FloatArray]:
         step = theta - self.theta
         turn = np.asfortranarray(step.T, dtype=np.float32)
-        known = self.gradient - self.loss.penalty(self.theta[:, :-1])[1]
         value, gradient = self.loss.penalty(theta[:, :-1])
-        gradient += known
-        value += float(np.vdot(known, step))
+        if self.precise:
+            known = self.gradient - self.loss.penalty(self.theta[:, :-1])[1]
+            gradient += known
+            value += float(np.vdot(known, step))
         for rows, block in _blocks(self.rows, len(theta)):
-            moved = (block @ turn).T.astype(np.float64, order="C")
-            part, by_logit = self.loss.objective.value_and_gradient((self.logits[:, rows] + moved).T, rows)
-            kept = self.by_logit[:, rows]
-            # To first order the value is known without rounding too.
-            value += part - float(np.einsum("ij,ij->", kept, moved))
-            gradient += (by_logit.T - kept).astype(np.float32) @ block
+            moved = (block @ turn).T.astype(self.kept[0].dtype, order="C")
+            part, by_logit = self.objective.value_and_gradient((self.kept[0][:, rows] + moved).T, rows)
+            value += part
+            change = by_logit.T
+            if self.precise:  # to first order the value is known without rounding too
+                kept = self.kept[1][:, rows]
+                value -= float(np.einsum("ij,ij->", kept, moved))
+                change = change - kept
+            gradient += change.astype(np.float32, copy=False) @ block
         return value, gradient

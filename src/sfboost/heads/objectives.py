@@ -9,6 +9,7 @@ shape (rows, columns); column-major ones are read and written without a copy.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from sfboost.marginal.probabilities import FloatArray, log_softmax
 
 _ALL = slice(None)
 # Below this a sum of products of exponentials may have lost digits to underflow.
-_LEAST_SUM = 1e-200
+_LEAST_SUM = {np.dtype(np.float64): 1e-200, np.dtype(np.float32): 1e-30}
 
 
 class Objective(Protocol):
@@ -34,6 +35,9 @@ class Objective(Protocol):
 
     def curvature(self, logits: FloatArray, rows: slice = _ALL) -> FloatArray:
         """Second derivatives of each row's summand without its weight, of shape (n, columns, columns)."""
+
+    def rounded(self) -> Objective:
+        """The same for logits in single precision, whose gradients are; sums over rows stay in double."""
 
 
 def n_logit_columns(n_classes: int) -> int:
@@ -53,7 +57,7 @@ def by_class(logits: FloatArray) -> FloatArray:
     """The logits of every class, of shape (K, n); of two classes the first one has zero."""
     if logits.shape[1] > 1:
         return logits.T
-    both = np.zeros((2, len(logits)))
+    both = np.zeros((2, len(logits)), dtype=logits.dtype)
     both[1] = logits[:, 0]
     return both
 
@@ -93,12 +97,18 @@ class CrossEntropy:
         loss, gradient = log_sum_and_softmax(z)
         loss -= np.einsum("ij,ij->j", targets, z)
         gradient -= targets
-        gradient *= weight
+        gradient *= weight.astype(z.dtype, copy=False)
         return float(weight @ loss), gradient[-self.n_columns :].T
 
     def curvature(self, logits: FloatArray, rows: slice = _ALL) -> FloatArray:
         """See `Objective`; labels do not bend the loss."""
         return _bend(by_class(logits), self.n_columns)
+
+    def rounded(self) -> CrossEntropy:
+        """See `Objective`."""
+        other = copy(self)
+        other.targets = self.targets.astype(np.float32)
+        return other
 
 
 class _Tilt:
@@ -117,13 +127,19 @@ class _Tilt:
         """
         tilted = odds * self.weights[:, rows]
         total = tilted.sum(axis=0)
-        lost = np.flatnonzero(total < _LEAST_SUM)
+        lost = np.flatnonzero(total < _LEAST_SUM[total.dtype])
         total[lost] = 1.0
         log_total = np.log(total) + self.largest[rows]
         if len(lost):  # odds and e^a contradict each other: only their logarithms can be added
             sums = z[:, lost] - z[:, lost].max(axis=0) + self.log_weights[rows][lost].T
             log_total[lost], tilted[:, lost] = log_sum_and_softmax(sums)
         return log_total, tilted, total
+
+    def rounded(self) -> _Tilt:
+        """The same for odds in single precision."""
+        other = copy(self)
+        other.weights = self.weights.astype(np.float32)
+        return other
 
 
 class LogLikelihood:
@@ -157,8 +173,8 @@ class LogLikelihood:
         else:
             expected, below, total_below = self.below.apply(odds, z, rows)
             gain -= expected
-        below *= weight / total_below
-        above *= weight / total_above
+        below *= (weight / total_below).astype(z.dtype, copy=False)
+        above *= (weight / total_above).astype(z.dtype, copy=False)
         below -= above
         return -float(weight @ gain), below[-self.n_columns :].T
 
@@ -168,6 +184,13 @@ class LogLikelihood:
         below = z if self.below is None else z + self.below.log_weights[rows].T
         above = z + self.above.log_weights[rows].T
         return _bend(below, self.n_columns) - _bend(above, self.n_columns)
+
+    def rounded(self) -> LogLikelihood:
+        """See `Objective`."""
+        other = copy(self)
+        other.above = self.above.rounded()
+        other.below = None if self.below is None else self.below.rounded()
+        return other
 
 
 def _bend(z: FloatArray, columns: int) -> FloatArray:

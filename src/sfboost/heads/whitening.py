@@ -62,11 +62,18 @@ class Whitening:
         rest = max(total - float(sizes @ sizes), 0.0) / max(X.shape[1] - rank, 1)
         return cls(mean, directions.T, sizes**2, rest)
 
-    def at(self, ridge: float) -> Coordinates:
-        """Coordinates for a loss with a ridge, in units of the loss's curvature in a logit."""
-        least = _LEAST_SHARE * float(self.variances.max()) or 1.0
-        along = np.sqrt(np.maximum(self.variances + ridge, least))
-        return Coordinates(self.mean, self.directions, along, float(np.sqrt(max(self.rest + ridge, least))))
+    def at(self, ridge: float, by_class: FloatArray | None = None) -> Coordinates:
+        """Coordinates for a loss with a ridge, in units of the loss's curvature.
+
+        `by_class`, of shape (columns, columns), is that curvature where it differs between the columns of
+        logits: that of a likelihood is small between classes which f_S cannot tell apart.
+        """
+        scale, classes = np.linalg.eigh(np.eye(1) if by_class is None else by_class)
+        scale = np.maximum(scale, _LEAST_SHARE * scale[-1])
+        least = _LEAST_SHARE * float(self.variances.max()) * scale[-1] or 1.0
+        along = np.sqrt(np.maximum(np.outer(scale, self.variances) + ridge, least))
+        others = np.sqrt(np.maximum(scale[:, None] * self.rest + ridge, least))
+        return Coordinates(self.mean, self.directions, classes, along, others, np.sqrt(scale)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,24 +82,33 @@ class Coordinates:
 
     mean: FloatArray
     directions: FloatArray
+    classes: FloatArray
     along: FloatArray
-    others: float
+    others: FloatArray
+    level: FloatArray
 
     def to_white(self, theta: FloatArray) -> FloatArray:
         """The logit is (x − mean)·w plus an intercept of its own; w is stretched."""
+        theta = self._turned(theta, self.classes.T)
         coef = theta[:, :-1]
-        level = theta[:, -1:] + coef @ self.mean[:, None]
+        level = self.level * (theta[:, -1:] + coef @ self.mean[:, None])
         return np.hstack([self._stretched(coef, self.along, self.others), level])
 
     def to_plain(self, white: FloatArray) -> FloatArray:
         """The inverse of `to_white`."""
         coef = self._stretched(white[:, :-1], 1.0 / self.along, 1.0 / self.others)
-        return np.hstack([coef, white[:, -1:] - coef @ self.mean[:, None]])
+        theta = np.hstack([coef, white[:, -1:] / self.level - coef @ self.mean[:, None]])
+        return self._turned(theta, self.classes)
 
     def gradient(self, by_theta: FloatArray) -> FloatArray:
         """The gradient in the white parameters, from that in the plain ones."""
+        by_theta = self._turned(by_theta, self.classes.T)
         by_coef = by_theta[:, :-1] - np.outer(by_theta[:, -1], self.mean)
-        return np.hstack([self._stretched(by_coef, 1.0 / self.along, 1.0 / self.others), by_theta[:, -1:]])
+        stretched = self._stretched(by_coef, 1.0 / self.along, 1.0 / self.others)
+        return np.hstack([stretched, by_theta[:, -1:] / self.level])
 
-    def _stretched(self, rows: FloatArray, along: FloatArray, others: float) -> FloatArray:
+    def _turned(self, theta: FloatArray, by: FloatArray) -> FloatArray:
+        return theta if len(by) == 1 else by @ theta
+
+    def _stretched(self, rows: FloatArray, along: FloatArray, others: FloatArray) -> FloatArray:
         return others * rows + ((rows @ self.directions) * (along - others)) @ self.directions.T
