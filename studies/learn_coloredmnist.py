@@ -56,7 +56,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "plan__batch_size": 5000,
     },
 }
-_FAST = {"method": "paper", "head": AdamLogisticRegression(learning_rate=0.1)}
+_FAST = {"method": "paper", "head": AdamLogisticRegression(20, learning_rate=0.1, batch_size=2048)}
 ADAPTATIONS: dict[str, dict[str, Any]] = {
     "posthoc": {"correction": "posthoc"},
     "posthoc, 3 rounds": {"correction": "posthoc", "rounds": 3},

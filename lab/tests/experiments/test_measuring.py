@@ -102,7 +102,7 @@ def test_the_papers_adapter_is_the_paper_to_the_letter(trained):
     predictor, rows = trained
     X = rows.places[0].X
     stable, unstable = predictor.stable_and_unstable(X)
-    ours = SFBPaper().adapt(predictor, X).predict_proba(X)
+    ours = SFBPaper(batch_size=100, passes=True).adapt(predictor, X).predict_proba(X)
     theirs = adapt(np.exp(stable), unstable, settings=Settings("paper"), answer="paper").predict_proba(
         np.exp(stable), unstable
     )

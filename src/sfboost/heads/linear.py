@@ -223,7 +223,7 @@ def _lbfgs(loss: Loss, theta: FloatArray, whitening: Whitening, tolerance: float
     legs, classes = 1 + (len(theta) > 1 and tolerance < _NEAR), max(len(theta), 2)
     even = (classes - 1) / classes**2  # the curvature of log Σ exp in a logit at even odds
     nearby = Nearby.of(loss, precise=legs == 1 and tolerance < _COARSE)
-    if nearby is loss or legs == 1:
+    if legs == 1 or not isinstance(nearby, Nearby):
         return _descend(nearby, theta, whitening.at(loss.l2 / even), tolerance, 1.0)
     first = _descend(nearby, theta, whitening.at(loss.l2 / even), _NEAR, 1.0)
     nearby = Nearby(loss, nearby.rows, precise=True)

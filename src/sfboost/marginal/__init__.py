@@ -4,14 +4,17 @@ Layer 0: imports numpy and scipy only. Everything here works on class probabilit
 (n_rows, n_classes); nothing here fits a model.
 """
 
-from sfboost.marginal.combination import combine, log_combine, posterior
-from sfboost.marginal.correction import correct_posthoc
-from sfboost.marginal.likelihood import log_likelihood_rows, log_weights
+from sfboost.marginal.combination import combine, log_combine, log_likelihood_rows, log_weights, posterior
 from sfboost.marginal.probabilities import as_probability_matrix, floored_log
-from sfboost.marginal.pseudolabels import PSEUDO_LABELS, make_pseudo_labels, pseudo_label_confusion
+from sfboost.marginal.pseudolabels import (
+    PSEUDO_LABELS,
+    PseudoLabelStatistics,
+    correct_posthoc,
+    make_pseudo_labels,
+    pseudo_label_confusion,
+)
 from sfboost.marginal.shares import LabelShift, label_shift
 from sfboost.marginal.simplex import simplex_least_squares
-from sfboost.marginal.statistics import PseudoLabelStatistics
 
 __all__ = [
     "PSEUDO_LABELS",
