@@ -107,3 +107,10 @@ def test_the_chosen_penalty_counts_a_weighted_row_as_one_observation():
     assert unweighted.l2 == equal.l2
     assert chosen[0].n_rows == 600
     assert adapt(stable[rows], X[rows], answer="paper").cross_fit.n_rows == weight.sum()
+
+
+def test_of_penalties_that_are_as_good_the_strongest_is_taken():
+    stable = np.random.default_rng(0).uniform(0.1, 0.9, 500)
+    found = adapt(stable, np.zeros((500, 1)), answer="paper").cross_fit
+    assert len(set(found.gains)) == 1
+    assert found.l2 == pytest.approx(max(found.strengths) / 500)

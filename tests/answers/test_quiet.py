@@ -88,7 +88,7 @@ def test_adapting_along_the_new_rows_own_directions_helps_where_own_domains_say_
     own, (new, y) = [turned_rows(rng) for _ in range(4)], turned_rows(rng)
     rows, labels = [part for part, _ in own], [y for _, y in own]
     habits = Habits.learn(rows)
-    settings = BoostSettings(Settings(), np.array([0.5, 0.5]), always=True)
+    settings = BoostSettings(Settings().resolved(), np.array([0.5, 0.5]), always=True)
     quiet = QuietAnswers.learn(rows, labels, habits)
     quiet, said = quiet.played(rows, labels, np.arange(4), habits, settings)
     losses = [-one["components"][np.arange(500), y].mean() for one, y in zip(said, labels, strict=True)]

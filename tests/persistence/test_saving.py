@@ -60,7 +60,7 @@ def test_an_adaptation_of_arrays_comes_back(tmp_path, adaptation, new):
     stable = np.where(new[:, 0] > 0, 0.75, 0.25)
     ours, theirs = (each.predict_proba(stable, new[:, 1:]) for each in (loaded, adaptation))
     np.testing.assert_array_equal(ours, theirs)
-    assert loaded.settings == adaptation.settings
+    assert loaded.settings.get_params() == adaptation.settings.get_params()
 
 
 @pytest.mark.parametrize("dtype", [object, str, "datetime64[D]", float, bool])

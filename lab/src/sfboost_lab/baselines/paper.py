@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from scipy.special import log_softmax
 
 from sfboost.adaptation import Settings
+from sfboost.adaptation.decision import unwarned
 from sfboost.heads import AdamLogisticRegression
 from sfboost_lab.baselines.contract import Predictor, TestAccess
 from sfboost_lab.baselines.sfb import BoostingAdapter, OtherStable, boost
@@ -63,7 +64,8 @@ class SFBPaper(BoostingAdapter):
             standardize=self.standardize,
         )
         source = predictor if self.calibrated else Uncalibrated(predictor)
-        return boost(source, X_test, settings=settings, answer="paper", random_state=seed)
+        with unwarned():  # stopping early is what the paper does
+            return boost(source, X_test, settings=settings, answer="paper", random_state=seed)
 
     def _head(self, steps: int, seed: int) -> AdamLogisticRegression:
         rate, size = self.learning_rate, self.batch_size
@@ -100,7 +102,8 @@ class SFBPaperLabels(SFBPaperAsIs):
         if y_test is None:
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
         settings = Settings("paper", head=self._head(self.steps, seed), standardize=self.standardize)
-        return boost(predictor, X_test, y=y_test, settings=settings, answer="paper")
+        with unwarned():
+            return boost(predictor, X_test, y=y_test, settings=settings, answer="paper")
 
 
 class Uncalibrated(OtherStable):
