@@ -226,7 +226,9 @@ def _lbfgs(loss: Loss, theta: FloatArray, whitening: Whitening, tolerance: float
     if legs == 1 or not isinstance(nearby, Nearby):
         return _descend(nearby, theta, whitening.at(loss.l2 / even), tolerance, 1.0)
     first = _descend(nearby, theta, whitening.at(loss.l2 / even), _NEAR, 1.0)
-    nearby = Nearby(loss, nearby.rows, precise=True)
+    rows = nearby.rows
+    del nearby  # with what it keeps of each row
+    nearby = Nearby(loss, rows, precise=True)
     by_class = loss.information(first) / even
     theta = np.vstack([first.coef, first.intercept]).T
     second = _descend(nearby, theta, whitening.at(loss.l2 / even, by_class), tolerance, None)
