@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from sfboost.streaming import adapt_stream
 
 from sfboost import StableFeatureBoosting
-from sfboost.streaming import adapt_stream
 
 rng = np.random.default_rng(0)
 

@@ -28,10 +28,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-
-import sfboost
 from sfboost.streaming import Block, Here, RayData, adapt_stream
 from sfboost.streaming.engines import AddUp
+
+import sfboost
 
 STABLE, UNSTABLE = 6, 14
 NAMES = [f"s{i}" for i in range(STABLE)] + [f"u{i}" for i in range(UNSTABLE)]

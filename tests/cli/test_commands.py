@@ -12,7 +12,7 @@ import pytest
 from hospitals import ROLES, draw, reversed_hospital, training
 
 import sfboost as library
-from sfboost.cli.predictions import predict_batches
+from sfboost.cli.predictions import Predicting
 from sfboost.cli.project import load_project
 from sfboost.json_values import json_values
 from sfboost.tables.reading import find, read
@@ -102,7 +102,7 @@ def test_predictions_do_not_depend_on_how_the_table_is_cut(files):
     project, table = load_project(files.adapted), read(find(str(files.new)))
     parts = [
         pd.concat(
-            [b.to_pandas() for b in predict_batches(project, table.to_batches(size))], ignore_index=True
+            [b.to_pandas() for b in Predicting(project)(iter(table.to_batches(size)))], ignore_index=True
         )
         for size in (7, 333, 800)
     ]
@@ -157,28 +157,13 @@ def test_require_adapted_is_about_the_stable_predictor_alone(files, sfboost, tmp
     assert sfboost.json(*arguments)["decision"] == ("pooled" if heart > 0 else "adapted")
 
 
-def test_what_pooled_says_can_be_written_beside_the_answer(files, sfboost, tmp_path):
-    more = ["pooled_no", "pooled_yes"]
-    sfboost("predict", files.adapted, files.labelled, "-o", tmp_path / "p.csv", "--also", "pooled,stable")
-    arguments = ("run", files.train, files.labelled, *ROLES, "--no-evaluate", "-o", tmp_path / "run.csv")
-    told = sfboost.json(*arguments, "--also", "pooled")
-    steps, run = pd.read_csv(tmp_path / "p.csv"), pd.read_csv(tmp_path / "run.csv")
-    assert list(steps.columns) == list(run.columns) == COLUMNS + more
-    np.testing.assert_allclose(steps[COLUMNS[3:] + more], run[COLUMNS[3:] + more], atol=1e-12)
-    right = (run["pooled_yes"] > run["pooled_no"]) == (pd.read_csv(files.labelled)["sick"] == "yes")
-    assert right.mean() == pytest.approx(told["scores"]["pooled"]["accuracy"])
-    done = sfboost("predict", files.adapted, files.new, "-o", tmp_path / "q.csv", "--also", "poled", code=2)
-    assert "--also poled is not known: say pooled" in " ".join(done.stderr.split())
-
-
 def test_an_id_may_not_be_called_like_what_is_written_beside_the_answer(files, sfboost, tmp_path):
     named = [tmp_path / name for name in ("train.csv", "new.csv")]
     for path, table in zip(named, (files.train, files.new), strict=True):
-        pd.read_csv(table).rename(columns={"patient": "pooled_yes"}).to_csv(path, index=False)
-    arguments = ("run", *named, *ROLES[:-1], "pooled_yes", "-o", tmp_path / "p.csv", "--no-evaluate")
-    sfboost(*arguments)
-    done = sfboost(*arguments, "--also", "pooled", code=2)
-    assert "The id 'pooled_yes' is also the name of a column" in " ".join(done.stderr.split())
+        pd.read_csv(table).rename(columns={"patient": "stable_yes"}).to_csv(path, index=False)
+    arguments = ("run", *named, *ROLES[:-1], "stable_yes", "-o", tmp_path / "p.csv", "--no-evaluate")
+    done = sfboost(*arguments, code=2)
+    assert "The id 'stable_yes' is also the name of a column" in " ".join(done.stderr.split())
 
 
 def test_ids_are_on_the_page_only_if_asked_for(files, sfboost, tmp_path):
@@ -220,10 +205,11 @@ def test_evaluate_is_run_with_each_domain_held_out(files, sfboost, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Missing in training rows")
-@pytest.mark.parametrize("asked", [("--answer", "safe"), ("--leak", "0.02")])
-def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, tmp_path, asked):
+def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, tmp_path):
     page = tmp_path / "page.html"
-    sfboost("run", files.train, files.new, *ROLES, *asked, "-o", tmp_path / "p.csv", "--report", page)
+    sfboost(
+        "run", files.train, files.new, *ROLES, "--answer", "safe", "-o", tmp_path / "p.csv", "--report", page
+    )
     own = re.search(r"own domains</h2>.*?</table>", page.read_text(), re.S)[0]
     rows = training()
     model = library.StableFeatureBoosting(["age", "sex", "chol"], ["heart_rate", "ward"])
@@ -382,30 +368,6 @@ def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
 def test_every_command_explains_itself_and_its_exit_codes(sfboost, command):
     text = " ".join(sfboost(command, "--help").output.split())
     assert "Exit codes: 0 done" in text
-
-
-def test_balanced_costs_decide_and_count_as_balanced_accuracy_does(files, sfboost, tmp_path):
-    rows = training()
-    rare = rows[(rows["sick"] == "no") | (np.arange(len(rows)) % 8 == 0)]
-    rare.to_csv(tmp_path / "rare.csv", index=False)
-    share = (rare["sick"] == "yes").mean()
-    out = tmp_path / "p.csv"
-    told = sfboost.json(
-        *("run", tmp_path / "rare.csv", files.labelled, *ROLES, "--costs", "balanced", "-o", out),
-        "--no-evaluate",
-    )
-    said, truth = pd.read_csv(out), pd.read_csv(files.labelled)["sick"]
-    odds = said["answer_yes"] / share > said["answer_no"] / (1 - share)
-    assert (said["prediction"] == np.where(odds, "yes", "no")).all()
-    missed = {name: (said["prediction"] != name)[truth == name].sum() for name in ("no", "yes")}
-    counted = (missed["yes"] / share + missed["no"] / (1 - share)) / (2 * len(truth))
-    assert told["scores"]["answer"]["cost"] == pytest.approx(counted)
-    model = tmp_path / "m.sfb"
-    sfboost("fit", tmp_path / "rare.csv", *ROLES, "--no-evaluate", "-o", model)
-    sfboost("predict", model, files.new, "--costs", "balanced", "-o", out)
-    alone = pd.read_csv(out)
-    odds = alone["answer_yes"] / share > alone["answer_no"] / (1 - share)
-    assert (alone["prediction"] == np.where(odds, "yes", "no")).all()
 
 
 def test_the_card_is_written_beside_the_report(files, sfboost, tmp_path):

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, draw, training
 
+from sfboost.cli.inputs import holds_many
 from sfboost.cli.options import CsvOptions, StreamOptions
-from sfboost.cli.outcome import _words, holds_many
+from sfboost.cli.outcome import _words
 from sfboost.report.domains import DomainFact
 
 HOSTILE = "<script>alert(1)</script>"
@@ -81,25 +82,6 @@ def test_the_page_shows_what_own_domains_said_as_that_of_one_domain_does(done, s
     assert "What it would have meant on your own domains" in page
     assert re.findall(r'<tr><th scope="row">(north|south|east)</th>', page) == ["north", "south", "east"]
     assert "ORACLE" in page
-
-
-def test_a_usual_domain_has_a_part_if_it_is_asked_for(done, sfboost, tmp_path, monkeypatch):
-    monkeypatch.setattr("sfboost.report.domains._MOST_PARTS", 1)
-    run = ("run", done[0] / "train.csv", done[0] / "new.csv", *ROLES, "--no-evaluate")
-    rest = ("-o", tmp_path / "out.csv", "--report", tmp_path / "page.html")
-    last = done[2]["domains"][-1]["name"]
-    last = "new 1" if last == HOSTILE else last
-    told = sfboost.json(*run, *rest, "--show-domain", last)["domains"]
-    assert {part["name"] for part in told if part["reason"]} == {"new 2", last}
-    page = (tmp_path / "page.html").read_text()
-    links = dict(re.findall(r'href="#(part\d+)">([^<]*)</a>', page))
-    assert set(links.values()) == {"new 2", last}
-    assert all(
-        re.search(f'<summary>{name}:[^<]*</summary>\n<p id="{link}"', page) for link, name in links.items()
-    )
-    assert "has no domain mars" in sfboost(*run, *rest, "--show-domain", "mars", code=2).output
-    one = ("run", done[0] / "train.csv", *ROLES, "--no-evaluate", "--hold-out", "north", *rest)
-    assert "of several domains" in sfboost(*one, "--show-domain", "north", code=2).output
 
 
 def test_what_cannot_be_done_for_many_domains_is_said(done, sfboost, tmp_path, monkeypatch):

@@ -170,25 +170,6 @@ def test_costs_are_read_whatever_signs_the_classes_hold(classes):
     assert read_costs(text, classes).tolist() == [[0.0, 3.0], [0.5, 0.0]]
 
 
-def test_balanced_costs_decide_by_balanced_accuracy(sfboost, tmp_path):
-    """One of eight is sick: the decisions of the best accuracy miss most of them."""
-
-    def rare(table, name):
-        kept = (table["sick"] == "no") | (np.arange(len(table)) % 7 == 0)
-        table[kept].to_csv(tmp_path / name, index=False)
-        return table[kept].reset_index(drop=True)
-
-    rare(training(), "train.csv")
-    new = rare(reversed_hospital(), "new.csv")
-    found = {}
-    for name, asked in {"plain": (), "balanced": ("--costs", "balanced")}.items():
-        both = (tmp_path / "train.csv", tmp_path / "new.csv")
-        sfboost("run", *both, *ROLES, *asked, "--no-evaluate", "-o", tmp_path / "p.csv")
-        right = pd.read_csv(tmp_path / "p.csv")["prediction"] == new["sick"]
-        found[name] = right.groupby(new["sick"]).mean().mean()
-    assert found["balanced"] > found["plain"] + 0.05
-
-
 @pytest.mark.parametrize("costs", ["yes=9", "yes>maybe=9", "yes>yes=1", "yes>no=-1", "yes>no=much"])
 def test_costs_that_are_none_are_told_in_a_sentence(sfboost, files, tmp_path, costs):
     done = sfboost("predict", files.adapted, files.new, "--costs", costs, "-o", tmp_path / "p.csv", code=2)

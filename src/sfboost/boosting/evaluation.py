@@ -142,9 +142,9 @@ def _score_turn(
             answer=answer,
             metric=by,
         )
-    except ValueError:
+    except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
         if len(together) == 1:
-            raise
+            return [skipped(together[0], len(places[together[0]]), str(error), by)]
     # Without all of them something is missing, such as a class that they alone have.
     alone: dict[str, Any] = {"weight": weight, "pooled": pooled, "answer": answer, "by": by}
     return [one for name in together for one in _score_turn(model, X, labels, domain, some, [name], **alone)]

@@ -12,7 +12,6 @@ from sfboost.cli.console import speaking
 from sfboost.cli.inputs import read_new, refuse_collisions
 from sfboost.cli.outcome import finish
 from sfboost.cli.project import check_model_name, load_project, save_project
-from sfboost.cli.streams import adapt_blocks, adapt_table, forget, is_long, label_of
 from sfboost.tables.roles import split
 
 
@@ -42,22 +41,16 @@ def adapt(
         {"-o": output, "--report": adapting.report, "--card": adapting.card},
     )
     project = load_project(model, split(trusted))
-    resume = output.with_name(f".{output.name}.parts")
     with voice.waiting("Adapting"):
-        if is_long(new, stream, project):
-            done = adapt_blocks(project, new, csv, stream, adapting, resume, label_of(model))
-        else:
-            done = adapt_table(project, *read_new(new, project, csv, adapting.labels), adapting)
-        project = done.project
-        title = f"{done.name} as a new domain"
+        found = read_new(new, project, csv, stream, adapting.labels)
+        project = project.adapt(found.rows, adapting.answer.value)
         facts = project.facts(
-            done.rows,
-            title=title,
+            found.rows,
+            title=f"{found.name} as a new domain",
             source=model.name,
             rows=adapting.rows,
             ids=adapting.show_ids,
-            remarks=done.remarks,
+            remarks=found.remarks,
         )
     save_project(project, output, split(trusted))
-    forget(resume)
-    finish(voice, project, facts, {"model": str(output)}, adapting, done.n_rows, context.find_root().obj)
+    finish(voice, project, facts, {"model": str(output)}, adapting, found.n_rows, context.find_root().obj)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,22 +12,22 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.inputs import (
+    holds_many,
     is_same_file,
     read_new,
     read_training,
     refuse_collisions,
+    refuse_for_many,
     require_in_file,
     take_new,
 )
 from sfboost.cli.options import judged_by
-from sfboost.cli.outcome import EachDomain, domain_of_rows, finish, holds_many, refuse_for_many
+from sfboost.cli.outcome import answer_each, finish
 from sfboost.cli.predict import Format, PredictionTable, check_format
-from sfboost.cli.predictions import check_also, predict_batches
+from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import check_id, learn
-from sfboost.cli.streams import adapt_blocks, adapt_table, is_long
 from sfboost.tables.reading import PIPE, require_table
-from sfboost.tables.roles import split
-from sfboost.tables.writing import open_table, resolve
+from sfboost.tables.writing import resolve
 
 
 @speaking
@@ -45,14 +46,6 @@ def run(
     ] = None,
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
-    also: o.Also = None,
-    show_domain: Annotated[
-        str | None,
-        typer.Option(
-            "--show-domain",
-            help="Domains of NEW, comma-separated, that have a part in the report, however usual they are.",
-        ),
-    ] = None,
     counting: o.ScoreOptions,
     format: Format = None,
     stream: o.StreamOptions,
@@ -68,7 +61,7 @@ def run(
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
-    kind, others = check_format(format, output), check_also(split(also))
+    kind = check_format(format, output)
     refuse_collisions(
         {"TRAIN": train, "NEW": new, "--config": config},
         {"-o": output, "--report": adapting.report, "--card": adapting.card},
@@ -87,52 +80,37 @@ def run(
     if new is not None:
         require_table(new)
         require_in_file(new, [] if columns.id is None else [columns.id], csv)
-        if (
-            (adapting.labels or adapting.card)
-            and new != PIPE
-            and holds_many(new, stream, columns.domain, csv)
-        ):
-            refuse_for_many(adapting)  # before the work, not after it
+    several = new is not None and holds_many(new, stream, columns.domain, csv)
+    if several:
+        refuse_for_many(adapting)  # before the work, not after it
     training, held = read_training(train, columns, csv, hold_out)
     # Before the work, not after it.
-    check_id(training.roles.id, np.unique(training.y), others)
+    check_id(training.roles.id, np.unique(training.y))
     if new is not None:
         require_in_file(new, (column.name for column in training.encoder.columns), csv)
     with voice.waiting("Fitting"):
         model = judged_by(o.make_model(context), counting, training.y)
-        # A leak asks for the safe answer.
-        kind_of_answer = adapting.answer.value if adapting.leak is None else "safe"
-        project = learn(training, model, evaluate=evaluate, answer=kind_of_answer)
-    rows = name = None
-    if held is not None:
-        rows = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
-        name = str(hold_out)
-    elif not is_long(new, stream, project) or holds_many(str(new), stream, columns.domain, csv):
-        rows, name = read_new(str(new), project, csv, adapting.labels, each=True)
-        domain = domain_of_rows(rows.table, project, name)
-        if domain is not None:
-            asked = split(show_domain)
-            each = EachDomain(project, rows, domain, name, train, training.remarks, others, asked)
-            each.answer(voice, adapting, output, kind, context.find_root().obj)
-            return
-    if show_domain is not None:
-        raise ValueError("--show-domain is for a NEW of several domains, and this one is adapted to as one.")
+        project = learn(training, model, evaluate=evaluate, answer=adapting.answer.value)
+    command = context.find_root().obj
     with voice.waiting("Adapting"):
-        if rows is None or name is None:
-            done = adapt_blocks(project, str(new), csv, stream, adapting)
+        if held is not None:
+            found = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
+            found = replace(found, name=str(hold_out))
         else:
-            done = adapt_table(project, rows, name, adapting)
-        project = done.project
-        title, remarks = f"{done.name} as a new domain", (*training.remarks, *done.remarks)
+            found = read_new(str(new), project, csv, stream, adapting.labels, each=True, whole=several)
+        if found.domain is not None:
+            written = {"predictions": output}
+            answer_each(voice, project, found, train, training.remarks, adapting, written, kind, command)
+            return
+        project = project.adapt(found.rows, adapting.answer.value)
         facts = project.facts(
-            done.rows,
-            title=title,
+            found.rows,
+            title=f"{found.name} as a new domain",
             source=train,
             rows=adapting.rows,
             ids=adapting.show_ids,
-            remarks=remarks,
+            remarks=(*training.remarks, *found.remarks),
         )
-    with open_table(output, kind) as write:
-        for batch in predict_batches(project, done.batches(), done.name, others):
-            write(batch)
-    finish(voice, project, facts, {"predictions": output}, adapting, done.n_rows, context.find_root().obj)
+        skipped: list[str] | None = [] if stream.skip_unreadable else None
+        write_predictions(Predicting(project), found.source, output, kind, stream.engine, skipped)
+    finish(voice, project, facts, {"predictions": output}, adapting, found.n_rows, command)

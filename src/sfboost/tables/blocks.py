@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from sfboost.encoding.cells import as_text
 from sfboost.tables.reading import ENDINGS, PIPE, find, kind_of_bytes, open_batches
+from sfboost.tables.roles import require_columns
 
 #: Rows that are adapted to, of a table that has more.
 SAMPLE_ROWS = 50_000
@@ -67,6 +68,8 @@ class Block:
         Row groups of a Parquet file; all if empty.
     columns : tuple of str
         Those that are wanted; others may be left out. All if empty.
+    needed : tuple of str
+        Those that must be there.
     types : mapping
         Types of CSV columns by name.
     as_text : bool
@@ -78,35 +81,31 @@ class Block:
     path: str
     groups: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
     types: Mapping[str, pa.DataType] = field(default_factory=dict, hash=False)
     as_text: bool = False
     dialect: Mapping[str, str | None] = field(default_factory=dict, hash=False)
 
-    @property
-    def name(self) -> str:
-        """For sentences."""
-        part = f" (row groups {self.groups[0]} to {self.groups[-1]})" if self.groups else ""
-        return f"{self.path}{part}"
-
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows; what cannot be read is an `UnreadableBlockError`."""
-        try:
-            for batch in self._batches():
-                for first in range(0, batch.num_rows, BATCH_ROWS):
-                    yield batch.slice(first, BATCH_ROWS)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise UnreadableBlockError(f"{self.name} cannot be read: {error}") from error
+        for batch in self._batches():
+            require_columns(batch.schema.names, self.needed, Path(self.path).name)
+            yield batch
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        if self.groups:
-            with pq.ParquetFile(self.path, pre_buffer=False) as file:
-                names = [name for name in file.schema_arrow.names if name in self.columns] or None
-                yield from file.iter_batches(BATCH_ROWS, row_groups=list(self.groups), columns=names)
-            return
-        source = find(self.path, **self.dialect)
-        types = dict.fromkeys(source.header, pa.string()) if self.as_text else self.types
-        with open_batches(source, BATCH_ROWS, types, self.columns or None) as (_, batches):
-            yield from batches
+        try:
+            source = find(self.path, **self.dialect)
+            types = dict.fromkeys(source.header, pa.string()) if self.as_text else self.types
+            columns = self.columns or None
+            with open_batches(source, BATCH_ROWS, types, columns, self.groups) as batches:
+                for batch in batches:
+                    yield from _pieces(batch)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise UnreadableBlockError(str(error)) from error
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(first, BATCH_ROWS) for first in range(0, batch.num_rows, BATCH_ROWS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +118,14 @@ class ArrowStream:
         """The rows, with texts as Arrow computes with them: Polars hands over views of them."""
         for batch in pa.RecordBatchReader.from_stream(self.source):
             types = [pa.large_string() if t == pa.string_view() else t for t in batch.schema.types]
-            yield batch.cast(pa.schema(zip(batch.schema.names, types, strict=True)))
+            yield from _pieces(batch.cast(pa.schema(zip(batch.schema.names, types, strict=True))))
 
 
 def find_blocks(
     where: str | Path,
     *,
     columns: Collection[str] = (),
+    needed: Collection[str] = (),
     types: Mapping[str, pa.DataType] | None = None,
     as_text: bool = False,
     **dialect: str | None,
@@ -139,8 +139,8 @@ def find_blocks(
         files = sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and not _hidden(p, path))
         if not files:
             raise ValueError(f"{where} holds no table: files ending in {', '.join(ENDINGS)} are looked for.")
-    whole = [Block(str(file), (), tuple(columns), dict(types or {}), as_text, dialect) for file in files]
-    return [part for block in whole for part in _parts(block)]
+    how = (tuple(columns), tuple(needed), dict(types or {}), as_text, dialect)
+    return [part for file in files for part in _parts(Block(str(file), (), *how))]
 
 
 def _hidden(path: Path, folder: Path) -> bool:
@@ -202,7 +202,8 @@ def over_blocks(
         elif skipped is not None:
             skipped.append(result)
         else:
-            raise ValueError(f"{result} Mend or remove it, or say --skip-unreadable to go on without it.")
+            hint = " Mend or remove that file, or say --skip-unreadable to go on without it."
+            raise ValueError(result + hint * (len(blocks) > 1))
 
 
 def _attempt(work: Work, block: Readable) -> Iterator[pa.RecordBatch | str]:
@@ -229,7 +230,7 @@ def _by_ray(work: Work, blocks: Sequence[Readable]) -> Iterator[pa.RecordBatch |
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     shared = ray.put((list(blocks), work))
 
-    def one(numbers: dict[str, Any]) -> Iterator[pa.Table]:
+    def one(numbers: Any) -> Iterator[Any]:
         every, function = ray.get(shared)
         try:
             for result in _attempt(function, every[int(numbers["id"][0])]):
@@ -331,7 +332,8 @@ class RowSample:
             table, keys, counts = self._fewest()
             table = table.append_column(_KEY, pa.array(keys)).append_column(_COUNT, pa.array(counts))
             note = {_READ: f"{self.n_rows} {self.n_nowhere}".encode()}
-            yield from table.replace_schema_metadata(note).combine_chunks().to_batches()[:1]
+            columns = [column.combine_chunks() for column in table.columns]
+            yield pa.RecordBatch.from_arrays(columns, schema=table.schema.with_metadata(note))
 
     def merge(self, packed: pa.RecordBatch) -> None:
         """Take the sample of other rows."""
@@ -343,7 +345,7 @@ class RowSample:
     @property
     def table(self) -> pa.Table:
         """The sampled rows with their copies, in an order that their content decides."""
-        table, keys, counts = self._fewest()
+        table, _, counts = self._fewest()
         _, group = self._groups(table)
         rng, taken = np.random.default_rng(0), []
         for number in np.unique(group):

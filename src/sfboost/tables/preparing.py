@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ _ARROW = {"number": pa.float64(), "truth": pa.bool_(), "category": pa.string()}
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Labelled rows as the model takes them."""
+    """Labelled rows as the model takes them; the encoder says how the columns of a new table are read."""
 
     roles: Roles
     encoder: Encoder
@@ -35,8 +35,6 @@ class TrainingTable:
     y: npt.NDArray[Any]
     domain: npt.NDArray[Any]
     remarks: tuple[str, ...]
-    table: pa.Table
-    categorical: tuple[str, ...]
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -45,28 +43,9 @@ class TrainingTable:
 
     def missing(self) -> dict[str, list[float]]:
         """Share of missing cells by column and domain, of the columns where any is."""
-        parts = [self.table.filter(pa.array(self.domain == name)) for name in self.domains]
-        shares = [self.encoder.missing_shares(part) for part in parts]
-        names = [
-            column.name for column in self.encoder.columns if any(column.name in part for part in shares)
-        ]
+        shares = [self.encoder.missing_shares(self.X[self.domain == name]) for name in self.domains]
+        names = [column.name for column in self.encoder.columns if any(column.name in s for s in shares)]
         return {name: [part.get(name, 0.0) for part in shares] for name in names}
-
-    def hold_out(
-        self, names: Sequence[str], some: npt.NDArray[np.intp]
-    ) -> tuple[TrainingTable, dict[str, NewTable]]:
-        """Let domains play the new one: nothing of them, not even a median, goes into the others.
-
-        `some` are the rows that the others learn from; all of the new domains' are there.
-        """
-        rest = prepare_training(
-            self.table.take(some[~np.isin(self.domain[some], names)]), self.roles, self.categorical
-        )
-        classes = np.unique(self.y)
-        held = {name: self.table.filter(pa.array(self.domain == name)) for name in names}
-        return rest, {
-            name: prepare_new(rows, self.roles, rest.encoder, classes, name) for name, rows in held.items()
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +57,6 @@ class NewTable:
     y: npt.NDArray[Any] | None
     remarks: tuple[str, ...]
     known: npt.NDArray[Any] | None = None
-
-    @property
-    def labels(self) -> npt.NDArray[Any]:
-        """The labels, which must be there for every row."""
-        assert self.y is not None
-        return np.array(self.y.tolist())
 
 
 def prepare_training(
@@ -130,8 +103,8 @@ def prepare_training(
             f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "
             "--unstable make them fewer."
         )
-    X, y = frame(encoder, table), labels(table, roles.target)
-    return TrainingTable(roles, encoder, X, y, domain, tuple(remarks), table, categorical)
+    X, y = frame(table, roles.features, categorical), labels(table, roles.target)
+    return TrainingTable(roles, encoder, X, y, domain, tuple(remarks))
 
 
 def prepare_new(
@@ -189,7 +162,8 @@ def prepare_new(
                 f"{values} of the id {roles.id!r} {occur} more than once, in {n_rows} rows; every row is "
                 "predicted."
             )
-    return NewTable(table, frame(encoder, table), y, tuple(remarks), known)
+    X = frame(table, [column.name for column in encoder.columns])
+    return NewTable(table, X, y, tuple(remarks), known)
 
 
 def _labels_to_use(
@@ -220,10 +194,11 @@ def csv_types(roles: Roles, encoder: Encoder, labels: str | None = None) -> dict
     return features | dict.fromkeys(names, pa.string())
 
 
-def frame(encoder: Encoder, rows: pa.Table | pa.RecordBatch) -> pd.DataFrame:
-    """Encoded rows under their names."""
-    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    return pd.DataFrame(encoder.encode(table), columns=list(encoder.names))
+def frame(table: pa.Table, names: Iterable[str], categorical: Collection[str] = ()) -> pd.DataFrame:
+    """Columns of a table as pandas holds them; numbers that are codes become categories."""
+    columns = {name: table.column(name) for name in names}
+    codes = {name: as_text(columns[name], name).dictionary_encode() for name in categorical}
+    return pa.table(columns | codes).to_pandas()
 
 
 def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:

@@ -290,7 +290,7 @@ def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.T
                 table = pacsv.read_csv(text, **_csv_options(source, types))
             _check_cells(table, source)
         else:
-            with _batches(source) as (_, batches):
+            with _batches(source) as batches:
                 parts = list(batches)
             if not parts:
                 raise ValueError(f"{source.name} has no rows: at least one row is needed.")
@@ -298,6 +298,19 @@ def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.T
     if not table.num_rows:
         raise ValueError(f"{source.name} has a header but no rows: at least one row is needed.")
     return table
+
+
+def source_of(table: pa.Table, name: str, like: Source) -> Source:
+    """A table that is here, to be read as what it was taken from: text of CSV gets its types then."""
+    sink = io.BytesIO()
+    if like.kind == "csv":
+        pacsv.write_csv(table, sink)
+    else:
+        with ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    kind: Kind = "csv" if like.kind == "csv" else "arrow"
+    data, dialect = sink.getvalue(), Dialect(decimal=like.dialect.decimal)
+    return Source(name, None, kind, data[:_HEAD], dialect, io.BytesIO(data))
 
 
 def without_index(table: pa.Table, named: Collection[str | None] = ()) -> tuple[pa.Table, list[str]]:
@@ -328,13 +341,14 @@ def open_batches(
     rows: int,
     types: Mapping[str, pa.DataType] | None = None,
     columns: Collection[str] | None = None,
-) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
-    """Number of rows, where the file says so, and batches of about `rows` rows.
+    groups: Sequence[int] = (),
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Batches of about `rows` rows; with `groups`, of these row groups of a Parquet file.
 
     With `columns` others may be left out; one that is not in the table is not asked for.
     """
-    with _told(source), _batches(source, rows, types, columns) as opened:
-        yield opened
+    with _told(source), _batches(source, rows, types, columns, groups) as batches:
+        yield batches
 
 
 @contextmanager
@@ -379,11 +393,12 @@ def _batches(
     rows: int | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     columns: Collection[str] | None = None,
-) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
+    groups: Sequence[int] = (),
+) -> Iterator[Iterator[pa.RecordBatch]]:
     if source.kind == "csv":
         refuse_twin_names(source.header, source.name)
         with _bytes(source) as text, pacsv.open_csv(text, **_csv_options(source, types, columns)) as reader:
-            yield None, (_check_cells(batch, source) for batch in reader)
+            yield (_check_cells(batch, source) for batch in reader)
     elif source.kind == "parquet":
         # Buffering ahead would keep every column chunk until the end.
         where = _seekable(source) if source.path is None else source.path
@@ -391,15 +406,15 @@ def _batches(
             names = file.schema_arrow.names
             refuse_twin_names(names, source.name)
             chosen = None if columns is None else [name for name in names if name in columns]
-            yield file.metadata.num_rows, file.iter_batches(rows or _ROWS, columns=chosen)
+            yield file.iter_batches(rows or _ROWS, row_groups=list(groups) or None, columns=chosen)
     elif source.head.startswith(_ARROW_STREAM):
         with ipc.open_stream(source.pipe or _seekable(source)) as reader:
             refuse_twin_names(reader.schema.names, source.name)
-            yield None, iter(reader)
+            yield iter(reader)
     else:
         with ipc.open_file(_seekable(source)) as reader:
             refuse_twin_names(reader.schema.names, source.name)
-            yield None, (reader.get_batch(i) for i in range(reader.num_record_batches))
+            yield (reader.get_batch(i) for i in range(reader.num_record_batches))
 
 
 def _check_cells(rows: Any, source: Source) -> Any:
