@@ -17,7 +17,7 @@ TEXTS = {
     "target = 2024-01-01\n": "it is to be one value",
     "[target]\nname = 1\n": "target = {'name': 1}: it is to be one value",
     "model = [3]\n": "model = [3]: settings of the model stand under the line [model]",
-    'sample = "many"\n': "'many' is not a valid int",
+    'sample = "many"\n': "valid integer",
     "[model]\ncv = [1, 2]\n": "cv = [1, 2]: it is to be one value",
     "[model]\ncv = 1\n": "cv",
     '[model]\nrounds = "many"\n': "rounds=many makes no sense",

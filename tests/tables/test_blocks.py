@@ -1,4 +1,4 @@
-"""A table in whatever parts, order and format has one sample, and its rows are predicted once each, in order."""
+"""A table in whatever parts, order and format has one sample; its rows are read once each, in order."""
 
 import os
 import signal

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from sfboost.adaptation.costs import decided
@@ -62,7 +63,9 @@ class Predicting:
             yield self._predict(batch)
 
     def _predict(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        model, X = self.project.model, pa.Table.from_batches([batch])
+        model, encoder = self.project.model, self.project.encoder
+        # Encoded once, for all that read it.
+        X = pd.DataFrame(encoder.encode(pa.Table.from_batches([batch])), columns=list(encoder.names))
         answer = stable = model.predict_proba(X)
         decisions = [NOT_ADAPTED] * len(stable)
         if self.many is not None:
@@ -109,5 +112,5 @@ def write_predictions(
             done += batch.num_rows
             _LOG.info("%d rows predicted", done)
         if not done:
-            raise ValueError("There are no rows in the table: there is nothing to predict.")
+            raise ValueError("The table has a header but no rows: there is nothing to predict.")
     return done

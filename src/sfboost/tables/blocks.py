@@ -284,14 +284,16 @@ def sample_rows(
     >>> sample.n_rows, sample.table.equals(sample_rows(mixed, 10).table)
     (1000, True)
     """
+    sample = RowSample(most, by)
 
     def part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        some = RowSample(most, by)
+        # What is known so far spares work here; a worker elsewhere begins anew.
+        some = sample if engine == "here" else RowSample(most, by)
         for batch in batches:
             some.add(batch)
-        yield from some.packed()
+        if some is not sample:
+            yield from some.packed()
 
-    sample = RowSample(most, by)
     for packed in over_blocks(part, source, engine=engine, skipped=skipped):
         sample.merge(packed)
     if not sample.n_rows:
@@ -386,7 +388,7 @@ class RowSample:
             raise ValueError(f"The files of the table hold columns of different types: {error}") from error
         keys, counts = np.concatenate(all_keys), np.concatenate(all_counts)
         names, group = self._groups(table)
-        order = np.lexsort((keys, group))
+        order = np.argsort(keys) if self.by is None else np.lexsort((keys, group))
         keys, group = keys[order], group[order]
         is_new = np.append(True, (keys[1:] != keys[:-1]) | (group[1:] != group[:-1]))[: len(keys)]
         first = np.flatnonzero(is_new)

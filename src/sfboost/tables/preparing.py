@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +66,11 @@ def prepare_training(
     assert roles.target is not None
     assert roles.domain is not None
     require_columns(table.column_names, [roles.target, roles.domain, *roles.features, *categorical], name)
+    for code in categorical:
+        if pa.types.is_boolean(table.column(code).type):
+            continue
+        text = as_text(table.column(code), code).dictionary_encode()
+        table = table.set_column(table.column_names.index(code), code, text)
     remarks = []
     for column, needs in ((roles.target, "labels"), (roles.domain, "the domain of each row")):
         known = pc.is_valid(as_text(table.column(column), column))
@@ -80,7 +85,7 @@ def prepare_training(
         remarks.append(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
-    encoder = Encoder.fit(table, roles.features, categorical, roles.unstable)
+    encoder = Encoder.fit(table, roles.features, gaps=roles.unstable)
     cells = {column: as_series(table.column(column.name)) for column in encoder.columns}
     empty = [column.name for column in encoder.columns if column.missing(cells[column]).all()]
     if empty:
@@ -103,7 +108,7 @@ def prepare_training(
             f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "
             "--unstable make them fewer."
         )
-    X, y = frame(table, roles.features, categorical), labels(table, roles.target)
+    X, y = frame(table, roles.features), labels(table, roles.target)
     return TrainingTable(roles, encoder, X, y, domain, tuple(remarks))
 
 
@@ -194,11 +199,9 @@ def csv_types(roles: Roles, encoder: Encoder, labels: str | None = None) -> dict
     return features | dict.fromkeys(names, pa.string())
 
 
-def frame(table: pa.Table, names: Iterable[str], categorical: Collection[str] = ()) -> pd.DataFrame:
-    """Columns of a table as pandas holds them; numbers that are codes become categories."""
-    columns = {name: table.column(name) for name in names}
-    codes = {name: as_text(columns[name], name).dictionary_encode() for name in categorical}
-    return pa.table(columns | codes).to_pandas()
+def frame(table: pa.Table, names: Iterable[str]) -> pd.DataFrame:
+    """Columns of a table as pandas holds them."""
+    return table.select(list(names)).replace_schema_metadata().to_pandas()
 
 
 def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:
