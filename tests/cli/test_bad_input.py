@@ -212,7 +212,6 @@ def test_what_can_be_used_is_used_and_what_was_odd_is_said(
         (("run", "{train}", *ROLES, "-o", "p.csv"), "Where are the new rows?"),
         (("run", "{train}", "--hold-out", "moon", *ROLES, "-o", "p.csv"), "there are north, south, east"),
         (("run", "{train}", "{new}", *ROLES, "-o", "p.xlsx"), "ends in none of"),
-        (("predict", "{adapted}", "{new}", "-o", "p.csv", "--format", "excel"), "use csv, parquet or arrow"),
         (("predict", "{adapted}", "{new}", "-o", "-", "--json"), "both want standard output"),
         (("predict", "nothing.sfb", "{new}", "-o", "p.csv"), "There is no file nothing.sfb"),
         (

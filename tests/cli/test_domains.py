@@ -10,8 +10,6 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, draw, training
 
-from sfboost.cli.inputs import holds_many
-from sfboost.cli.options import CsvOptions, StreamOptions
 from sfboost.cli.outcome import _words
 from sfboost.report.domains import DomainFact
 
@@ -99,16 +97,12 @@ def test_what_cannot_be_done_for_many_domains_is_said(done, sfboost, tmp_path, m
     )
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_long_file_is_looked_through_for_domains_and_a_folder_is_one(done, tmp_path, ending):
-    new = done[1].sort_values("hospital")
-    path = tmp_path / f"new.{ending}"
-    new.to_csv(path, index=False) if ending == "csv" else new.to_parquet(path, index=False)
-    asked = (StreamOptions(), "hospital", CsvOptions())
-    assert holds_many(str(path), *asked)
-    assert not holds_many(str(tmp_path), *asked)
-    assert not holds_many(str(path), StreamOptions(engine="here"), *asked[1:])
-    assert not holds_many(str(path), StreamOptions(), "clinic", CsvOptions())
-    one = new[new["hospital"] == "new 1"]
-    one.to_csv(path, index=False) if ending == "csv" else one.to_parquet(path, index=False)
-    assert not holds_many(str(path), *asked)
+@pytest.mark.parametrize("engine", [(), ("--engine", "here")])
+def test_a_long_file_of_several_domains_is_read_whole_and_with_an_engine_as_one(
+    done, sfboost, tmp_path, monkeypatch, engine
+):
+    monkeypatch.setattr("sfboost.cli.inputs._LONG_BYTES", 1000)
+    run = ("run", done[0] / "train.csv", done[0] / "new.csv", *ROLES, "--no-evaluate")
+    told = sfboost.json(*run, "-o", tmp_path / "out.csv", *engine)
+    assert ("domains" in told) == (not engine)
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 1800

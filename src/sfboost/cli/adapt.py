@@ -42,10 +42,11 @@ def adapt(
     )
     project = load_project(model, split(trusted))
     with voice.waiting("Adapting"):
-        found = read_new(new, project, csv, stream, adapting.labels)
-        project = project.adapt(found.rows, adapting.answer.value)
+        found = read_new(new, project.roles, project.encoder, csv, stream, adapting.labels)
+        rows = found.prepare(project, adapting.labels)
+        project = project.adapt(rows, adapting.answer.value)
         facts = project.facts(
-            found.rows,
+            rows,
             title=f"{found.name} as a new domain",
             source=model.name,
             rows=adapting.rows,

@@ -6,7 +6,7 @@ asked for; of new rows some, and all are predicted block by block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sfboost.cli.options import AdaptOptions, ColumnOptions, CsvOptions, StreamOptions
+from sfboost.cli.options import ColumnOptions, CsvOptions, StreamOptions
 from sfboost.cli.project import Project
+from sfboost.encoding import Encoder
 from sfboost.encoding.cells import as_text
 from sfboost.notices import left_out
 from sfboost.tables.blocks import Block, find_blocks, sample_rows
 from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
 from sfboost.tables.reading import PIPE, Source, read, source_of, without_index
-from sfboost.tables.roles import assign, pick, require_columns, split
+from sfboost.tables.roles import Roles, assign, pick, require_columns, split
 from sfboost.whole_files import refuse_unwritable
 
 # Longer new tables are sampled.
@@ -168,23 +169,14 @@ def _prepare(
     return replace(training, remarks=(*remarks, *training.remarks)), held
 
 
-def require_in_file(where: str, columns: Iterable[str], csv: CsvOptions) -> None:
-    """Refuse a CSV file that lacks columns, before the work; what else is read says so when it is."""
-    wanted = list(columns)
-    if wanted and where != PIPE and not Path(where).is_dir():
-        source = csv.find(where)
-        if source.header:
-            require_columns(source.header, wanted, source.name)
-
-
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """What is known of a new domain.
+    """What is known of new rows before anything is made of them.
 
     Attributes
     ----------
-    rows : NewTable
-        That are adapted to, and that reports look at: all, or a sample of a long table.
+    table : Table
+        That is adapted to, and that reports look at: all rows, or a sample of a long table.
     name : str
         Of where they are from.
     n_rows : int
@@ -192,16 +184,69 @@ class NewRows:
     source : Table or list of Block
         All rows, to be predicted.
     remarks : tuple of str
-    domain : array of shape (n,), or None
-        Of each row, where there are several.
     """
 
-    rows: NewTable
+    table: pa.Table
     name: str
     n_rows: int
     source: Any
     remarks: tuple[str, ...] = ()
-    domain: npt.NDArray[np.object_] | None = None
+
+    def prepare(self, project: Project, labels: str | None = None, *, each: bool = False) -> NewTable:
+        """As the model takes them: those of one domain, or with `each` of several."""
+        roles = replace(project.roles, domain=None) if each else project.roles
+        whole = self.table.num_rows == self.n_rows and self.source is self.table
+        classes = project.model.classes_
+        return prepare_new(self.table, roles, project.encoder, classes, self.name, labels, whole=whole)
+
+    def domains(self, column: str | None) -> npt.NDArray[np.object_] | None:
+        """The domain of each row, if the table is here and names more than one."""
+        if column not in self.table.column_names or self.source is not self.table:
+            return None
+        texts = as_text(self.table.column(column), str(column))
+        if len(pc.unique(texts).drop_null()) < 2:
+            return None
+        if texts.null_count:
+            raise ValueError(
+                f"{texts.null_count} rows of {self.name} have no {column!r}, and the others are of several: "
+                "fill it in, or drop those rows."
+            )
+        return np.array(texts.to_pylist(), dtype=object)
+
+
+def read_new(
+    where: str,
+    roles: Roles,
+    encoder: Encoder,
+    csv: CsvOptions,
+    stream: StreamOptions,
+    labels: str | None = None,
+    *,
+    predict: bool = False,
+) -> NewRows:
+    """New rows, or a sample of them and the blocks that hold all, where the table is long.
+
+    A long file of several domains is read as a whole, since each is adapted to by itself. Adapting needs no
+    id; to `predict` does.
+    """
+    needed = _needed(roles, encoder, with_id=predict)
+    if is_long(where, stream):
+        found = _sample_new(where, roles, encoder, csv, stream, needed)
+        several = predict and replace(found, source=found.table).domains(roles.domain) is not None
+        if stream.engine is not None or Path(where).is_dir() or not several:
+            if labels is not None:
+                raise ValueError(
+                    f"--labels is for tables that are read as a whole, and {found.name} is read block by "
+                    f"block: put the labelled rows and up to {_LONG_ROWS} others into a table, and adapt to "
+                    "that."
+                )
+            return found
+    source = csv.find(where)
+    if source.header:  # before the rows are read
+        require_columns(source.header, needed, source.name)
+    table = read(source, csv_types(roles, encoder, labels))
+    require_columns(table.column_names, needed, source.name)
+    return NewRows(table, source.name, table.num_rows, table)
 
 
 def is_long(where: str, stream: StreamOptions) -> bool:
@@ -219,92 +264,15 @@ def is_long(where: str, stream: StreamOptions) -> bool:
     return path.stat().st_size > _LONG_BYTES
 
 
-def holds_many(where: str, stream: StreamOptions, domain: str, csv: CsvOptions) -> bool:
-    """Whether a file is of several domains: it is then read at once. A folder, or an engine, is one."""
-    if where == PIPE or stream.engine is not None or Path(where).is_dir():
-        return False
-    found: set[str] = set()
-    for block in find_blocks(where, columns=[domain], types={domain: pa.string()}, **asdict(csv)):
-        for batch in block.batches():
-            if domain not in batch.schema.names:
-                return False
-            found |= set(pc.unique(as_text(batch.column(domain), domain)).drop_null().to_pylist())
-            if len(found) > 1:
-                return True
-    return False
-
-
-def refuse_for_many(asked: AdaptOptions) -> None:
-    """What is of one new domain cannot be had for several."""
-    if asked.labels is not None:
-        raise ValueError(
-            "--labels are of one new domain, and NEW holds several: give the rows of one at a time."
-        )
-    if asked.card is not None:
-        raise ValueError(
-            "A model card is of one new domain, and NEW holds several: leave --card out, or give the rows of "
-            "one."
-        )
-
-
-def read_new(
+def _sample_new(
     where: str,
-    project: Project,
+    roles: Roles,
+    encoder: Encoder,
     csv: CsvOptions,
     stream: StreamOptions,
-    labels: str | None = None,
-    *,
-    each: bool = False,
-    whole: bool = False,
+    needed: list[str],
 ) -> NewRows:
-    """Rows of a new domain, or with `each` of several; `labels` names a column to adapt with.
-
-    A table that must be read as a `whole` is, however long.
-    """
-    if not whole and is_long(where, stream):
-        return _sample_new(where, project, csv, stream, labels)
-    source = csv.find(where)
-    table = read(source, csv_types(project.roles, project.encoder, labels))
-    return take_new(table, project, source.name, labels, each=each)
-
-
-def take_new(
-    table: pa.Table, project: Project, name: str, labels: str | None = None, *, each: bool = False
-) -> NewRows:
-    """Rows of a table that is already here as those of a new domain, or with `each` of several."""
-    domain = _domain_of_rows(table, project, name) if each else None
-    roles = project.roles if domain is None else replace(project.roles, domain=None)
-    rows = prepare_new(table, roles, project.encoder, project.model.classes_, name, labels)
-    return NewRows(rows, name, table.num_rows, table, domain=domain)
-
-
-def _domain_of_rows(table: pa.Table, project: Project, name: str) -> npt.NDArray[np.object_] | None:
-    """The domain of each new row, if the table names more than one."""
-    column = project.roles.domain
-    if column not in table.column_names:
-        return None
-    texts = as_text(table.column(column), str(column))
-    if len(pc.unique(texts).drop_null()) < 2:
-        return None
-    if texts.null_count:
-        raise ValueError(
-            f"{texts.null_count} rows of {name} have no {column!r}, and the others are of several: fill it "
-            "in, or drop those rows."
-        )
-    return np.array(texts.to_pylist(), dtype=object)
-
-
-def _sample_new(
-    where: str, project: Project, csv: CsvOptions, stream: StreamOptions, labels: str | None
-) -> NewRows:
-    """Some rows of a long table, and the blocks that hold all of them."""
-    name, roles = Path(where).name, project.roles
-    if labels is not None:
-        raise ValueError(
-            f"--labels is for tables that are read as a whole, and {name} is read block by block: put the "
-            f"labelled rows and up to {_LONG_ROWS} others into a table, and adapt to that."
-        )
-    blocks = new_blocks(where, project, csv)
+    blocks = new_blocks(where, roles, encoder, csv, needed)
     skipped: list[str] | None = [] if stream.skip_unreadable else None
     sample = sample_rows(blocks, engine=stream.engine or "here", skipped=skipped)
     table, remarks = sample.table, [f"Left out: {why}" for why in skipped or ()]
@@ -313,17 +281,19 @@ def _sample_new(
             f"Adapted to {table.num_rows} of the {sample.n_rows} rows, chosen by a hash of the row: checks, "
             "examples and scores are of these, and every row is predicted."
         )
-    rows = prepare_new(table, roles, project.encoder, project.model.classes_, name, whole=False)
-    return NewRows(rows, name, sample.n_rows, blocks, tuple(remarks))
+    return NewRows(table, Path(where).name, sample.n_rows, blocks, tuple(remarks))
 
 
-def new_blocks(where: str, project: Project, csv: CsvOptions, *, with_id: bool = False) -> list[Block]:
-    """The blocks of a table of new rows, with the columns that adapting, predicting and reports read.
-
-    Adapting needs no id; predicting does.
-    """
-    roles, features = project.roles, [column.name for column in project.encoder.columns]
+def new_blocks(
+    where: str, roles: Roles, encoder: Encoder, csv: CsvOptions, needed: Sequence[str] = ()
+) -> list[Block]:
+    """The blocks of a table of new rows, with the columns that adapting, predicting and reports read."""
+    needed = needed or _needed(roles, encoder, with_id=True)
     others = [name for name in (roles.id, roles.target, roles.domain) if name is not None]
-    types = csv_types(roles, project.encoder)
-    needed = [*features, roles.id] if with_id and roles.id is not None else features
-    return find_blocks(where, columns=[*features, *others], needed=needed, types=types, **asdict(csv))
+    types = csv_types(roles, encoder)
+    return find_blocks(where, columns=[*needed, *others], needed=needed, types=types, **asdict(csv))
+
+
+def _needed(roles: Roles, encoder: Encoder, *, with_id: bool) -> list[str]:
+    features = [column.name for column in encoder.columns]
+    return [*features, roles.id] if with_id and roles.id is not None else features

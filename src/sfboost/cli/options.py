@@ -250,7 +250,7 @@ FILE_OPTIONS = (
         for group in (ColumnOptions, CsvOptions, AdaptOptions, ScoreOptions, StreamOptions)
         for option in fields(group)
     ),
-    *("evaluate", "quiet", "format"),
+    *("evaluate", "quiet"),
 )
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import typer
 
 from sfboost.adaptation.scores import METRIC_NAMES, shown
@@ -16,7 +17,7 @@ from sfboost.boosting.evaluation import metric_of
 from sfboost.boosting.metrics import is_skewed
 from sfboost.boosting.scored_domains import ANSWER
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
-from sfboost.cli.inputs import NewRows, refuse_for_many
+from sfboost.cli.inputs import NewRows
 from sfboost.cli.options import AdaptOptions
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import Project, drift_lines
@@ -25,6 +26,7 @@ from sfboost.notices import first_names
 from sfboost.report import ReportFacts, model_card, render
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.report.words import NO_ANSWER
+from sfboost.tables.preparing import NewTable
 from sfboost.tables.reading import Kind
 from sfboost.tables.writing import whole_output
 
@@ -140,10 +142,25 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
     } | ({"drifts": facts.training.drifts} if facts.training.drifts else {})
 
 
+def refuse_for_many(asked: AdaptOptions) -> None:
+    """What is of one new domain cannot be had for several."""
+    if asked.labels is not None:
+        raise ValueError(
+            "--labels are of one new domain, and NEW holds several: give the rows of one at a time."
+        )
+    if asked.card is not None:
+        raise ValueError(
+            "A model card is of one new domain, and NEW holds several: leave --card out, or give the rows of "
+            "one."
+        )
+
+
 def answer_each(
     voice: Voice,
     project: Project,
     found: NewRows,
+    rows: NewTable,
+    domain: npt.NDArray[np.object_],
     source: str,
     remarks: tuple[str, ...],
     asked: AdaptOptions,
@@ -156,9 +173,6 @@ def answer_each(
     `source` is the name of the training table, `remarks` are on it. Code 3 if adapting was required and was
     nowhere.
     """
-    refuse_for_many(asked)
-    rows, domain = found.rows, found.domain
-    assert domain is not None
     with voice.waiting("Adapting"):
         many = project.model.adapt(rows.X, sample_domain=domain, answer=asked.answer.value)
         facts = domain_facts(many, rows.X, domain, rows.y)

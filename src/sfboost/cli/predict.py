@@ -23,9 +23,6 @@ PredictionTable = Annotated[
         "-o", "--output", help="Predictions: a name ending in .csv, .parquet or .arrow; - is standard output."
     ),
 ]
-Format = Annotated[
-    str | None, typer.Option("--format", help="csv, parquet or arrow, where the output's name does not say.")
-]
 
 
 @speaking
@@ -36,7 +33,6 @@ def predict(
     ],
     new: o.NewTable,
     output: PredictionTable,
-    format: Format = None,
     costs: o.Costs = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
@@ -50,7 +46,7 @@ def predict(
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
-    kind = check_format(format, output)
+    kind = check_format(output)
     refuse_collisions({"MODEL": model, "NEW": new}, {"-o": output})
     project = load_project(model, split(trusted))
     work = Predicting(project, read_costs(costs, project.model.classes_))
@@ -58,7 +54,7 @@ def predict(
         voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
     decision = NOT_ADAPTED if project.adapted is None else project.adapted.decision_
     skipped: list[str] | None = [] if stream.skip_unreadable else None
-    blocks = new_blocks(new, project, csv, with_id=True)
+    blocks = new_blocks(new, project.roles, project.encoder, csv)
     with voice.waiting("Predicting"):
         done = write_predictions(work, blocks, output, kind, stream.engine, skipped)
     voice.note(*(f"Left out: {why}" for why in skipped or ()))
@@ -68,10 +64,6 @@ def predict(
     )
 
 
-def check_format(name: str | None, output: str) -> Kind:
-    """The format that is asked for, by name or by the ending of the file; a pipe or device gets CSV."""
-    if name is None:
-        return "csv" if output == PIPE or is_stream(Path(output)) else kind_of_name(Path(output))
-    if name in ("csv", "parquet", "arrow"):
-        return name  # type: ignore[return-value]
-    raise ValueError(f"--format {name} is not known: use csv, parquet or arrow.")
+def check_format(output: str) -> Kind:
+    """The format that the ending of a file asks for; a pipe or a device gets CSV."""
+    return "csv" if output == PIPE or is_stream(Path(output)) else kind_of_name(Path(output))

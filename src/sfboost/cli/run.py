@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,22 +10,13 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
-from sfboost.cli.inputs import (
-    holds_many,
-    is_same_file,
-    read_new,
-    read_training,
-    refuse_collisions,
-    refuse_for_many,
-    require_in_file,
-    take_new,
-)
+from sfboost.cli.inputs import NewRows, is_same_file, read_new, read_training, refuse_collisions
 from sfboost.cli.options import judged_by
-from sfboost.cli.outcome import answer_each, finish
-from sfboost.cli.predict import Format, PredictionTable, check_format
+from sfboost.cli.outcome import answer_each, finish, refuse_for_many
+from sfboost.cli.predict import PredictionTable, check_format
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import check_id, learn
-from sfboost.tables.reading import PIPE, require_table
+from sfboost.tables.reading import PIPE
 from sfboost.tables.writing import resolve
 
 
@@ -47,7 +37,6 @@ def run(
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
     counting: o.ScoreOptions,
-    format: Format = None,
     stream: o.StreamOptions,
     csv: o.CsvOptions,
     config: o.Config = None,
@@ -61,7 +50,7 @@ def run(
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)
-    kind = check_format(format, output)
+    kind = check_format(output)
     refuse_collisions(
         {"TRAIN": train, "NEW": new, "--config": config},
         {"-o": output, "--report": adapting.report, "--card": adapting.card},
@@ -77,34 +66,30 @@ def run(
             f"TRAIN and NEW are the same file ({new}), and no row of it is new: name new rows, or say "
             "--hold-out DOMAIN to let one of its domains play the new one."
         )
-    if new is not None:
-        require_table(new)
-        require_in_file(new, [] if columns.id is None else [columns.id], csv)
-    several = new is not None and holds_many(new, stream, columns.domain, csv)
-    if several:
-        refuse_for_many(adapting)  # before the work, not after it
     training, held = read_training(train, columns, csv, hold_out)
     # Before the work, not after it.
     check_id(training.roles.id, np.unique(training.y))
-    if new is not None:
-        require_in_file(new, (column.name for column in training.encoder.columns), csv)
+    if held is not None:
+        found = NewRows(held, str(hold_out), held.num_rows, held)
+    else:
+        table = (str(new), training.roles, training.encoder, csv, stream, adapting.labels)
+        found = read_new(*table, predict=True)
+    domain = None if held is not None else found.domains(training.roles.domain)
+    if domain is not None:
+        refuse_for_many(adapting)
     with voice.waiting("Fitting"):
         model = judged_by(o.make_model(context), counting, training.y)
         project = learn(training, model, evaluate=evaluate, answer=adapting.answer.value)
-    command = context.find_root().obj
+    written, command = {"predictions": output}, context.find_root().obj
+    rows = found.prepare(project, adapting.labels, each=domain is not None)
+    if domain is not None:
+        asked = (train, training.remarks, adapting, written, kind, command)
+        answer_each(voice, project, found, rows, domain, *asked)
+        return
     with voice.waiting("Adapting"):
-        if held is not None:
-            found = take_new(held, project, f"{columns.domain} = {hold_out}", adapting.labels)
-            found = replace(found, name=str(hold_out))
-        else:
-            found = read_new(str(new), project, csv, stream, adapting.labels, each=True, whole=several)
-        if found.domain is not None:
-            written = {"predictions": output}
-            answer_each(voice, project, found, train, training.remarks, adapting, written, kind, command)
-            return
-        project = project.adapt(found.rows, adapting.answer.value)
+        project = project.adapt(rows, adapting.answer.value)
         facts = project.facts(
-            found.rows,
+            rows,
             title=f"{found.name} as a new domain",
             source=train,
             rows=adapting.rows,
@@ -113,4 +98,4 @@ def run(
         )
         skipped: list[str] | None = [] if stream.skip_unreadable else None
         write_predictions(Predicting(project), found.source, output, kind, stream.engine, skipped)
-    finish(voice, project, facts, {"predictions": output}, adapting, found.n_rows, command)
+    finish(voice, project, facts, written, adapting, found.n_rows, command)
