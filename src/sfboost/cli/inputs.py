@@ -170,7 +170,7 @@ def _prepare(
 
 
 @dataclass(frozen=True, eq=False)
-class NewRows:
+class NewSource:
     """What is known of new rows before anything is made of them.
 
     Attributes
@@ -223,7 +223,7 @@ def read_new(
     labels: str | None = None,
     *,
     predict: bool = False,
-) -> NewRows:
+) -> NewSource:
     """New rows, or a sample of them and the blocks that hold all, where the table is long.
 
     A long file of several domains is read as a whole, since each is adapted to by itself. Adapting needs no
@@ -246,7 +246,7 @@ def read_new(
         require_columns(source.header, needed, source.name)
     table = read(source, csv_types(roles, encoder, labels))
     require_columns(table.column_names, needed, source.name)
-    return NewRows(table, source.name, table.num_rows, table)
+    return NewSource(table, source.name, table.num_rows, table)
 
 
 def is_long(where: str, stream: StreamOptions) -> bool:
@@ -271,7 +271,7 @@ def _sample_new(
     csv: CsvOptions,
     stream: StreamOptions,
     needed: list[str],
-) -> NewRows:
+) -> NewSource:
     blocks = new_blocks(where, roles, encoder, csv, needed)
     skipped: list[str] | None = [] if stream.skip_unreadable else None
     sample = sample_rows(blocks, engine=stream.engine or "here", skipped=skipped)
@@ -281,7 +281,7 @@ def _sample_new(
             f"Adapted to {table.num_rows} of the {sample.n_rows} rows, chosen by a hash of the row: checks, "
             "examples and scores are of these, and every row is predicted."
         )
-    return NewRows(table, Path(where).name, sample.n_rows, blocks, tuple(remarks))
+    return NewSource(table, Path(where).name, sample.n_rows, blocks, tuple(remarks))
 
 
 def new_blocks(

@@ -17,7 +17,7 @@ from sfboost.boosting.evaluation import metric_of
 from sfboost.boosting.metrics import is_skewed
 from sfboost.boosting.scored_domains import ANSWER
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
-from sfboost.cli.inputs import NewRows
+from sfboost.cli.inputs import NewSource
 from sfboost.cli.options import AdaptOptions
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import Project, drift_lines
@@ -158,7 +158,7 @@ def refuse_for_many(asked: AdaptOptions) -> None:
 def answer_each(
     voice: Voice,
     project: Project,
-    found: NewRows,
+    found: NewSource,
     rows: NewTable,
     domain: npt.NDArray[np.object_],
     source: str,

@@ -10,7 +10,7 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
-from sfboost.cli.inputs import NewRows, is_same_file, read_new, read_training, refuse_collisions
+from sfboost.cli.inputs import NewSource, is_same_file, read_new, read_training, refuse_collisions
 from sfboost.cli.options import judged_by
 from sfboost.cli.outcome import answer_each, finish, refuse_for_many
 from sfboost.cli.predict import PredictionTable, check_format
@@ -70,7 +70,7 @@ def run(
     # Before the work, not after it.
     check_id(training.roles.id, np.unique(training.y))
     if held is not None:
-        found = NewRows(held, str(hold_out), held.num_rows, held)
+        found = NewSource(held, str(hold_out), held.num_rows, held)
     else:
         table = (str(new), training.roles, training.encoder, csv, stream, adapting.labels)
         found = read_new(*table, predict=True)
