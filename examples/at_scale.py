@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from sfboost.tables.blocks import over_blocks, sample_rows
 
 from sfboost import StableFeatureBoosting
+from sfboost.tables.blocks import over_blocks, sample_rows
 
 rng = np.random.default_rng(0)
 

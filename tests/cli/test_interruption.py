@@ -42,23 +42,6 @@ def test_before_the_command_begins_one_sentence_is_said(module):
     assert interrupted(("import", module, 1), "run", "--help") == "error: Interrupted; no file was changed.\n"
 
 
-def test_an_interruption_where_python_cannot_raise_is_not_lost(files):
-    code = """
-import os, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-class Freed:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
-from sfboost.cli import interruption, main
-interruption.catch_signals()
-Freed()
-main()
-"""
-    command = [sys.executable, "-c", code, "check", files.train, "--target", "sick", "--domain", "hospital"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "error: Interrupted; no file was changed.\n")
-
-
 @pytest.fixture
 def folder(files, tmp_path):
     """A folder with an older model and report."""

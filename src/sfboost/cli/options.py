@@ -74,32 +74,32 @@ class AnswerName(StrEnum):
     paper = "paper"
 
 
+Text = str | None
+_FILES = "CSV, Parquet or Arrow"
+
+
+def option(help: str, *names: str) -> Any:
+    """An option that is called as its parameter is, or by the names."""
+    return typer.Option(*names, help=help)
+
+
 TrainTable = Annotated[
-    str, typer.Argument(metavar="TRAIN", help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")
+    str, typer.Argument(metavar="TRAIN", help=f"Labelled rows: {_FILES}; - is standard input.")
 ]
 NewTable = Annotated[
     str,
     typer.Argument(
-        metavar="NEW", help="Rows of one new domain: CSV, Parquet, Arrow or a folder; - is standard input."
+        metavar="NEW", help=f"Rows of one new domain: {_FILES}, or a folder; - is standard input."
     ),
 ]
-Trusted = Annotated[
-    str | None,
-    typer.Option("--trusted", help="Types that the model file may hold beyond the known ones: full names."),
-]
-Evaluate = Annotated[
-    bool,
-    typer.Option(
-        "--evaluate/--no-evaluate", help="Let each training domain play the new one, for the report."
-    ),
-]
+Trusted = Annotated[Text, option("Types that the model file may hold beyond the known ones: full names.")]
+Evaluate = Annotated[bool, option("Let each training domain play the new one, for the report.")]
 Costs = Annotated[
-    str | None,
-    typer.Option(
-        "--costs",
-        help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Predictions "
-        "are then the classes of the least expected cost; where a model is fitted, answers are chosen by "
-        "what they cost on own domains, too.",
+    Text,
+    option(
+        "TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Predictions are then "
+        "the classes of the least expected cost; where a model is fitted, answers are chosen by what they "
+        "cost on own domains, too."
     ),
 ]
 
@@ -108,37 +108,23 @@ Costs = Annotated[
 class ColumnOptions:
     """Which column of the training table is what."""
 
-    target: Annotated[str, typer.Option("--target", help="Column with the class.")]
-    domain: Annotated[
-        str, typer.Option("--domain", help="Column that says where a row is from, e.g. hospital.")
-    ]
+    target: Annotated[str, option("Column with the class.")]
+    domain: Annotated[str, option("Column that says where a row is from, e.g. hospital.")]
     stable: Annotated[
-        str | None,
-        typer.Option(
-            "--stable", help="Features to trust, comma-separated (word_* matches); 'auto' searches."
-        ),
+        Text, option("Features to trust, comma-separated (word_* matches); 'auto' searches.")
     ] = None
     unstable: Annotated[
-        str | None,
-        typer.Option(
-            "--unstable",
-            help="Features that may change their meaning; by default all others. 'components' is for "
-            "embeddings: directions of the new rows.",
+        Text,
+        option(
+            "Features that may change their meaning; by default all others. 'components' is for embeddings: "
+            "directions of the new rows."
         ),
     ] = None
-    id: Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")] = (
-        None
-    )
-    drop: Annotated[str | None, typer.Option("--drop", help="Columns to leave out.")] = None
-    categorical: Annotated[
-        str | None,
-        typer.Option("--categorical", help="Columns of numbers that are codes, not amounts."),
-    ] = None
+    id: Annotated[Text, option("Column that passes through to the predictions.")] = None
+    drop: Annotated[Text, option("Columns to leave out.")] = None
+    categorical: Annotated[Text, option("Columns of numbers that are codes, not amounts.")] = None
     sample: Annotated[
-        int | None,
-        typer.Option(
-            "--sample", help="Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory."
-        ),
+        int | None, option("Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory.")
     ] = None
 
 
@@ -146,16 +132,9 @@ class ColumnOptions:
 class CsvOptions:
     """How tables are written, where they are CSV."""
 
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Of CSV columns; by default read off the header.")
-    ] = None
-    decimal: Annotated[str | None, typer.Option("--decimal", help="Decimal point of CSV numbers: . or ,")] = (
-        None
-    )
-    encoding: Annotated[
-        str | None,
-        typer.Option("--encoding", help="Of CSV text, e.g. cp1252; by default read off its bytes."),
-    ] = None
+    delimiter: Annotated[Text, option("Of CSV columns; by default read off the header.")] = None
+    decimal: Annotated[Text, option("Decimal point of CSV numbers: . or ,")] = None
+    encoding: Annotated[Text, option("Of CSV text, e.g. cp1252; by default read off its bytes.")] = None
 
     def find(self, where: str) -> Source:
         """A table, found but not read."""
@@ -166,34 +145,24 @@ class CsvOptions:
 class AdaptOptions:
     """How to adapt, and what to show of it."""
 
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
-    ] = None
-    card: Annotated[
-        Path | None, typer.Option("--card", help="Write a model card: the report's facts as Markdown.")
-    ] = None
-    rows: Annotated[
-        bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
-    ] = True
+    report: Annotated[Path | None, option("Write the report: one HTML page that loads nothing.")] = None
+    card: Annotated[Path | None, option("Write a model card: the report's facts as Markdown.")] = None
+    rows: Annotated[bool, option("Show examples of changed rows in the report, or none.")] = True
     show_ids: Annotated[
-        bool, typer.Option("--show-ids", help="Show the ids of those rows, too: they may name people.")
+        bool, option("Show the ids of those rows, too: they may name people.", "--show-ids")
     ] = False
     answer: Annotated[
         AnswerName,
-        typer.Option(
-            "--answer",
-            help="best: all features as trained, mended, boosted or the stable ones alone, as the training "
-            "domains recommend; safe: adapt beyond doubt, or keep the stable ones; paper: adapt in any case.",
+        option(
+            "best: all features as trained, mended, boosted or the stable ones alone, as the training "
+            "domains recommend; safe: adapt beyond doubt, or keep the stable ones; paper: adapt in any case."
         ),
     ] = AnswerName.best
     labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels", help="Column of NEW with the classes of some rows, empty elsewhere: they are used."
-        ),
+        Text, option("Column of NEW with the classes of some rows, empty elsewhere: they are used.")
     ] = None
     require_adapted: Annotated[
-        bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
+        bool, option("End with code 3 if the stable predictor was kept.", "--require-adapted")
     ] = False
 
 
@@ -202,13 +171,12 @@ class ScoreOptions:
     """What counts."""
 
     metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            help="What counts: own domains choose among answers by it, the guard of --answer safe judges by "
-            f"it, and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is "
-            "the default); balanced_accuracy also decides so. By default answers are chosen by Brier score, "
-            "and judged and compared by accuracy.",
+        Text,
+        option(
+            "What counts: own domains choose among answers by it, the guard of --answer safe judges by it, "
+            f"and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is the "
+            "default); balanced_accuracy also decides so. By default answers are chosen by Brier score, and "
+            "judged and compared by accuracy."
         ),
     ] = None
     costs: Costs = None
@@ -219,14 +187,10 @@ class StreamOptions:
     """How long tables and folders of them are read."""
 
     engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            help="Who works on the blocks of a long table: here, or ray (RAY_ADDRESS names a cluster).",
-        ),
+        Text, option("Who works on the blocks of a long table: here, or ray (RAY_ADDRESS names a cluster).")
     ] = None
     skip_unreadable: Annotated[
-        bool, typer.Option("--skip-unreadable", help="Leave out what cannot be read of a folder, and say so.")
+        bool, option("Leave out what cannot be read of a folder, and say so.", "--skip-unreadable")
     ] = False
 
 
@@ -234,24 +198,18 @@ class StreamOptions:
 class VoiceOptions:
     """How the command talks; `debug` is read by `console.speaking`."""
 
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+    as_json: Annotated[bool, option("One JSON object on standard output.", "--json")] = False
+    quiet: Annotated[bool, option("Say nothing but errors.", "--quiet", "-q")] = False
+    debug: Annotated[bool, option("Show the traceback of an error.", "--debug")] = False
 
     def voice(self, *, to_pipe: bool = False) -> Voice:
         """The voice that was asked for."""
         return Voice(self.quiet, self.as_json, to_pipe)
 
 
+_GROUPS = (ColumnOptions, CsvOptions, AdaptOptions, ScoreOptions, StreamOptions)
 #: Options that the TOML file may hold.
-FILE_OPTIONS = (
-    *(
-        option.name
-        for group in (ColumnOptions, CsvOptions, AdaptOptions, ScoreOptions, StreamOptions)
-        for option in fields(group)
-    ),
-    *("evaluate", "quiet"),
-)
+FILE_OPTIONS = (*(one.name for group in _GROUPS for one in fields(group)), "evaluate", "quiet")
 
 
 def _apply_config(context: typer.Context, path: Path | None) -> Path | None:
