@@ -71,8 +71,6 @@ def test_the_first_lines_are_read_as_the_whole_table_is(end, tmp_path, monkeypat
     source = filed(text, tmp_path)
     assert source.header == read(source).column_names == ["code", "note"]
     assert source.zero_padded == ("code",)
-    assert not source.is_header_alone
-    assert filed(f"code,note{end}".encode(), tmp_path).is_header_alone
     monkeypatch.setattr(reading, "_HEAD", len(text) - 8)  # cut within a cell
     assert filed(text, tmp_path).header == ["code", "note"]
 

@@ -100,14 +100,14 @@ def _sampled(where: str, domain: str, most: int, csv: CsvOptions) -> tuple[Sourc
     """At most so many rows of each domain of a file, a folder or a pipe, and a sentence that says so."""
     if most < 1:
         raise ValueError(f"--sample {most} leaves nothing to fit to: it is a number of rows of each domain.")
-    if where == PIPE:
-        raise ValueError("--sample reads files: write what comes from standard input to one first.")
-    blocks = find_blocks(where, needed=[domain], as_text=True, **asdict(csv))
+    flown_by = csv.find(where) if where == PIPE else None  # can be read once
+    place = where if flown_by is None else flown_by.path
+    blocks = find_blocks(place, needed=[domain], as_text=True, **asdict(csv))
     sources = [csv.find(path) for path in dict.fromkeys(block.path for block in blocks)]
     if len({source.kind == "csv" for source in sources}) > 1:
         raise ValueError(f"{where} holds CSV and other tables: put those of one kind into a folder.")
     sample = sample_rows(blocks, most, by=domain)
-    name = Path(where).name
+    name = Path(where).name if flown_by is None else flown_by.name
     if sample.n_nowhere == sample.n_rows:
         raise ValueError(f"Every row of {name} lacks its {domain!r}: training needs the domain of each row.")
     table = sample.table

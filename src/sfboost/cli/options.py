@@ -97,9 +97,9 @@ Evaluate = Annotated[bool, option("Let each training domain play the new one, fo
 Costs = Annotated[
     Text,
     option(
-        "TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Predictions are then "
-        "the classes of the least expected cost; where a model is fitted, answers are chosen by what they "
-        "cost on own domains, too."
+        "TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Predictions are "
+        "then the classes of the least expected cost; where a model is fitted, answers are chosen by what "
+        "they cost on own domains, too."
     ),
 ]
 
