@@ -10,7 +10,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.inputs import read_new, refuse_collisions
-from sfboost.cli.outcome import finish
+from sfboost.cli.outcome import answer_one, finish
 from sfboost.cli.project import check_model_name, load_project, save_project
 from sfboost.tables.roles import split
 
@@ -43,15 +43,6 @@ def adapt(
     project = load_project(model, split(trusted))
     with voice.waiting("Adapting"):
         found = read_new(new, project.roles, project.encoder, csv, stream, adapting.labels)
-        rows = found.prepare(project, adapting.labels)
-        project = project.adapt(rows, adapting.answer.value)
-        facts = project.facts(
-            rows,
-            title=f"{found.name} as a new domain",
-            source=model.name,
-            rows=adapting.rows,
-            ids=adapting.show_ids,
-            remarks=found.remarks,
-        )
+        project, facts = answer_one(project, found, adapting, model.name)
     save_project(project, output, split(trusted))
     finish(voice, project, facts, {"model": str(output)}, adapting, found.n_rows, context.find_root().obj)

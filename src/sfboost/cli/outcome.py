@@ -23,10 +23,9 @@ from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import Project, drift_lines
 from sfboost.diagnostics import Performance
 from sfboost.notices import first_names
-from sfboost.report import ReportFacts, model_card, render
+from sfboost.report import ReportFacts, make_facts, model_card, render
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.report.words import NO_ANSWER
-from sfboost.tables.preparing import NewTable
 from sfboost.tables.reading import Kind
 from sfboost.tables.writing import whole_output
 
@@ -34,6 +33,27 @@ from sfboost.tables.writing import whole_output
 _NOTICED = 0.01
 _COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 _COLOURS |= {"cannot tell": "cyan", NO_ANSWER: "red"}
+
+
+def answer_one(
+    project: Project, found: NewSource, asked: AdaptOptions, source: str, remarks: tuple[str, ...] = ()
+) -> tuple[Project, ReportFacts]:
+    """Adapt to one new domain; `source` is the name of what taught the model, `remarks` are on it."""
+    rows = found.prepare(project, asked.labels)
+    project = project.adapt(rows, asked.answer.value)
+    cells = project.cells(rows, asked.show_ids) if asked.rows else None
+    told = (*remarks, *found.remarks, *rows.remarks)
+    return project, make_facts(
+        project.require_adapted(),
+        project.training,
+        rows.X,
+        title=f"{found.name} as a new domain",
+        source=source,
+        y=rows.y,
+        cells=cells,
+        missing=project.encoder.missing_shares(rows.table),
+        remarks=told,
+    )
 
 
 def finish(
@@ -159,7 +179,6 @@ def answer_each(
     voice: Voice,
     project: Project,
     found: NewSource,
-    rows: NewTable,
     domain: npt.NDArray[np.object_],
     source: str,
     remarks: tuple[str, ...],
@@ -174,6 +193,7 @@ def answer_each(
     nowhere.
     """
     with voice.waiting("Adapting"):
+        rows = found.prepare(project, each=True)
         many = project.model.adapt(rows.X, sample_domain=domain, answer=asked.answer.value)
         facts = domain_facts(many, rows.X, domain, rows.y)
     write_predictions(Predicting(project, many=many), found.source, written["predictions"], kind)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.encoding import Encoder
-from sfboost.report import ReportFacts, TrainingFacts, describe_training, make_facts
+from sfboost.report import TrainingFacts, describe_training
 from sfboost.report.training import evaluation_rows, training_of
 from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.reading import ENDINGS
@@ -63,30 +63,8 @@ class Project:
             self, adapted=self.model.adapt(new.X, new.known, answer=answer, uncertainty=uncertainty)
         )
 
-    def facts(
-        self,
-        new: NewTable,
-        *,
-        title: str,
-        source: str,
-        rows: bool,
-        ids: bool = False,
-        remarks: tuple[str, ...] = (),
-    ) -> ReportFacts:
-        """What the report shows about the adaptation to these rows; `ids` are shown only if asked for."""
-        return make_facts(
-            self.require_adapted(),
-            self.training,
-            new.X,
-            title=title,
-            source=source,
-            y=new.y,
-            cells=self._cells(new, ids) if rows else None,
-            missing=self.encoder.missing_shares(new.table),
-            remarks=(*remarks, *new.remarks),
-        )
-
-    def _cells(self, new: NewTable, ids: bool) -> list[Mapping[str, Any]]:
+    def cells(self, new: NewTable, ids: bool) -> list[Mapping[str, Any]]:
+        """Rows as they were given, to show some of them; their `ids` only if asked for."""
         stable = set(self.model.stable_columns_.names)
         # The id first, then the unstable features: they are why a prediction changed.
         id = [self.roles.id] if ids and self.roles.id in new.table.column_names else []

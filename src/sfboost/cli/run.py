@@ -12,7 +12,7 @@ from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.inputs import NewSource, is_same_file, read_new, read_training, refuse_collisions
 from sfboost.cli.options import judged_by
-from sfboost.cli.outcome import answer_each, finish, refuse_for_many
+from sfboost.cli.outcome import answer_each, answer_one, finish, refuse_for_many
 from sfboost.cli.predict import PredictionTable, check_format
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import check_id, learn
@@ -81,21 +81,12 @@ def run(
         model = judged_by(o.make_model(context), counting, training.y)
         project = learn(training, model, evaluate=evaluate, answer=adapting.answer.value)
     written, command = {"predictions": output}, context.find_root().obj
-    rows = found.prepare(project, adapting.labels, each=domain is not None)
     if domain is not None:
         asked = (train, training.remarks, adapting, written, kind, command)
-        answer_each(voice, project, found, rows, domain, *asked)
+        answer_each(voice, project, found, domain, *asked)
         return
     with voice.waiting("Adapting"):
-        project = project.adapt(rows, adapting.answer.value)
-        facts = project.facts(
-            rows,
-            title=f"{found.name} as a new domain",
-            source=train,
-            rows=adapting.rows,
-            ids=adapting.show_ids,
-            remarks=(*training.remarks, *found.remarks),
-        )
+        project, facts = answer_one(project, found, adapting, train, training.remarks)
         skipped: list[str] | None = [] if stream.skip_unreadable else None
         write_predictions(Predicting(project), found.source, output, kind, stream.engine, skipped)
     finish(voice, project, facts, written, adapting, found.n_rows, command)
