@@ -110,12 +110,6 @@ def test_predictions_do_not_depend_on_how_the_table_is_cut(files):
         pd.testing.assert_frame_equal(part, parts[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("out", "read_back"), [("arrow", pd.read_feather), ("parquet", pd.read_parquet)])
-def test_csv_in_and_any_kind_out(files, sfboost, tmp_path, out, read_back):
-    sfboost("predict", files.adapted, files.new, "-o", tmp_path / f"p.{out}")
-    assert list(read_back(tmp_path / f"p.{out}").columns) == COLUMNS
-
-
 def test_between_real_pipes_nothing_but_the_table_is_written_and_without_colour(files):
     with files.new.open("rb") as table:
         done = subprocess.run(
@@ -131,11 +125,6 @@ def test_between_real_pipes_nothing_but_the_table_is_written_and_without_colour(
     assert "note:" in done.stderr.decode()
     assert "predicted 800 rows" in done.stderr.decode()
     assert b"\x1b" not in done.stdout + done.stderr
-
-
-def test_quiet_says_nothing(files, sfboost, tmp_path):
-    done = sfboost("adapt", files.model, files.labelled, "-o", tmp_path / "a.sfb", "--quiet")
-    assert done.stdout == done.stderr == ""
 
 
 def test_require_adapted_ends_with_three_where_the_stable_predictor_is_kept(files, sfboost, tmp_path):
@@ -247,16 +236,6 @@ def test_a_domain_that_alone_makes_a_column_say_something_is_left_out_and_named(
     assert decisions["north"] != "skipped"
 
 
-def test_check_names_every_assumption_with_and_without_a_new_domain(files, sfboost):
-    told = sfboost.json("check", files.train, files.new, *ROLES)
-    verdicts = {result["check"]: result["verdict"] for result in told["results"]}
-    assert verdicts["stability"] == verdicts["complementarity"] == "holds"
-    assert "complementarity, new domain" in verdicts
-    assert not told["skipped"]
-    alone = sfboost.json("check", files.train, *ROLES)
-    assert "complementarity, new domain" in alone["skipped"]
-
-
 def test_check_says_of_each_feature_whether_its_meaning_changed(files, sfboost):
     told = sfboost.json("check", files.train, files.new, *ROLES)
     found = {feature["name"]: feature for feature in told["features"]}
@@ -330,25 +309,6 @@ def test_the_model_file_holds_no_training_row(files):
     assert not any(f" {value}," in facts for value in rows["heart_rate"].unique()[:200])
 
 
-def test_columns_are_called_as_in_the_table(files, sfboost, tmp_path):
-    told = sfboost("fit", files.train, *ROLES, "-o", tmp_path / "m.sfb", "--no-evaluate").stdout
-    assert "stable: age, sex, chol\n" in told
-    card = tmp_path / "card.md"
-    outputs = ("-o", tmp_path / "p.csv", "--card", card)
-    sfboost("run", files.train, files.new, *ROLES, *outputs, "--no-evaluate")
-    assert "- Stable: age, sex, chol.\n- Unstable: heart\\_rate, ward." in card.read_text()
-
-
-def test_auto_searches_for_the_stable_features(sfboost, tmp_path):
-    training(1500).to_parquet(tmp_path / "long.parquet")
-    roles = ("--target", "sick", "--domain", "hospital", "--stable", "auto", "--id", "patient")
-    told = sfboost.json(
-        "fit", tmp_path / "long.parquet", *roles, "--drop", "ward", "-o", tmp_path / "m.sfb", "--no-evaluate"
-    )
-    assert {"age", "chol"} <= set(told["stable"])
-    assert told["unstable"] == ["heart_rate"]
-
-
 def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
     config = tmp_path / "sfboost.toml"
     config.write_text(
@@ -362,17 +322,3 @@ def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
         "fit", files.train, "--config", config, "--stable", "age", "-o", tmp_path / "m.sfb"
     )
     assert stricter["stable"] == ["age"]
-
-
-@pytest.mark.parametrize("command", ["run", "fit", "adapt", "predict", "evaluate", "check", "explain"])
-def test_every_command_explains_itself_and_its_exit_codes(sfboost, command):
-    text = " ".join(sfboost(command, "--help").output.split())
-    assert "Exit codes: 0 done" in text
-
-
-def test_the_card_is_written_beside_the_report(files, sfboost, tmp_path):
-    told = sfboost.json(
-        "adapt", files.model, files.labelled, "-o", tmp_path / "a.sfb", "--card", tmp_path / "card.md"
-    )
-    assert told["files"]["card"] == str(tmp_path / "card.md")
-    assert "labelled.csv as a new domain" in (tmp_path / "card.md").read_text(encoding="utf-8")

@@ -48,17 +48,6 @@ def test_where_a_class_is_rare_the_means_of_other_scores_are_told():
     assert "rare" not in str(_words(evaluation((None, None), (0.9, 0.1), "auroc"))[-1])
 
 
-@pytest.mark.parametrize(
-    ("shares", "said"),
-    [
-        ((0.95, 0.05), "A class is rare (5 % of the rows), and accuracy says little of it. Means: "),
-        ((0.76, 0.24), "Always naming the most frequent class would be right in 76 % of the rows. Means: "),
-    ],
-)
-def test_a_class_is_called_rare_where_it_is(shares, said):
-    assert str(_words(evaluation((None, None), shares))[-1]).startswith(said)
-
-
 def decided(decision, reasons, score=0.5):
     """Domains that were all decided alike, each for its reason."""
     (one,) = evaluation((None,)).domains
@@ -133,27 +122,6 @@ def test_of_very_many_domains_the_worst_and_the_best_have_rows_and_all_are_in_th
             f"and of the best answers ({where} has all)"
         )
     assert len(result.rows()) == 121 * len(COMPARED)
-
-
-def test_of_twenty_domains_each_has_its_rows():
-    for n_domains, n_rows in ((20, 40), (21, 12)):
-        result = scoring(
-            [0.5 + i / 100 for i in range(n_domains)], [0.01 * (i in (9, 11)) for i in range(n_domains)]
-        )
-        lines = str(result).splitlines()
-        assert sum(line.startswith("d") and line[1].isdigit() for line in lines) == n_rows
-        assert any("are shown" in line for line in lines) == (n_domains > 20)
-
-
-def test_a_domain_without_a_score_is_no_best_or_worst_one():
-    result = scoring([float("nan"), *(0.5 + i / 100 for i in range(25))], [0.0] * 26)
-    assert not any(line.startswith("d0 ") for line in str(result).splitlines())
-    assert "are shown" in str(result)
-
-
-def test_the_candidate_is_counted_among_domains_that_played():
-    every = (*evaluation(("boosted", "stable")).domains, *decided("skipped", ["no rows"] * 9))
-    assert any(str(line).endswith("it was 'boosted' in 1 of 2.") for line in _words(DomainEvaluation(every)))
 
 
 def test_of_many_domains_that_kept_the_stable_features_ten_say_why():

@@ -1,6 +1,5 @@
 """Labels of some rows of a new table, and costs of wrong decisions: what they change, and what is refused."""
 
-import os
 import re
 import warnings
 
@@ -91,31 +90,6 @@ def test_labels_that_are_none_are_told_in_a_sentence(
     )
     assert sentence in " ".join(done.output.split())
     assert not (tmp_path / "a.sfb").exists()
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not os.environ.get("SFBOOST_DATA"), reason="SFBOOST_DATA is not set")
-def test_forty_labels_help_in_a_real_hospital(sfboost, tmp_path):
-    from sfboost_lab.datasets import load
-    from sfboost_lab.datasets.heart_disease import CODES, STABLE
-
-    heart = load("heart_disease", test="cleveland")
-    parts = [heart.domain(name) for name in (*heart.train, *heart.test)]
-    tables = [part.X.assign(sick=np.where(part.y, "yes", "no"), hospital=part.name) for part in parts]
-    pd.concat(tables[:-1]).to_csv(tmp_path / "train.csv", index=False)
-    new = tables[-1].reset_index(drop=True)
-    new["seen"] = some_labels(new, "sick", 40)
-    new.to_csv(tmp_path / "new.csv", index=False)
-    roles = ("--target", "sick", "--domain", "hospital", "--stable", ",".join(STABLE))
-    codes = ("--categorical", ",".join(CODES))
-    sfboost("fit", tmp_path / "train.csv", *roles, *codes, "--no-evaluate", "-o", tmp_path / "model.sfb")
-    right = {}
-    for name, asked in {"without": (), "with": ("--labels", "seen")}.items():
-        sfboost("adapt", tmp_path / "model.sfb", tmp_path / "new.csv", *asked, "-o", tmp_path / "a.sfb")
-        sfboost("predict", tmp_path / "a.sfb", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
-        predicted = pd.read_csv(tmp_path / "p.csv")["prediction"]
-        right[name] = (predicted == new["sick"])[new["seen"].isna()].mean()
-    assert right["with"] > right["without"] + 0.04
 
 
 def test_costs_move_the_decision_and_not_the_probabilities(sfboost, files, tmp_path):
