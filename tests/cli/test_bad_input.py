@@ -133,6 +133,7 @@ def test_a_csv_that_is_guessed_wrong_can_be_told(sfboost, tmp_path):
     fit(sfboost, tmp_path / "rows.csv", tmp_path, "--delimiter", "|", "--decimal", ",")
 
 
+@pytest.mark.long
 def test_classes_may_be_numbers_or_truth_values(sfboost, written, tmp_path):
     for classes in ({"yes": 1, "no": 0}, {"yes": True, "no": False}, {"yes": 2.0, "no": 1.0}):
         rows = training(150).assign(sick=lambda r, c=classes: r["sick"].map(c))

@@ -193,6 +193,7 @@ def test_evaluate_is_run_with_each_domain_held_out(files, sfboost, tmp_path):
     assert told["gain"] > 0.03
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Missing in training rows")
 def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, tmp_path):
     page = tmp_path / "page.html"
@@ -208,6 +209,7 @@ def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, 
     assert sorted(said) == sorted((domain.domain, domain.decision) for domain in by_hand.domains)
 
 
+@pytest.mark.long
 def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tmp_path):
     rows = training(150)
     rows.loc[rows["hospital"] == "east", "sick"] = "perhaps"  # a class that no other domain has

@@ -71,6 +71,7 @@ def test_the_page_runs_no_script_but_its_own_and_has_a_part_for_each_domain(done
     assert all(f'id="{link}"' in page for link in links)
 
 
+@pytest.mark.long
 def test_the_page_shows_what_own_domains_said_as_that_of_one_domain_does(done, sfboost, tmp_path):
     folder = done[0]
     assert "Not run: it was switched off" in (folder / "page.html").read_text()

@@ -37,6 +37,7 @@ def interrupted(moment, *arguments, name="SIGINT"):
     return done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", ["typer", "sklearn.base", "sfboost.cli.inputs"])
 def test_before_the_command_begins_one_sentence_is_said(module):
     assert interrupted(("import", module, 1), "run", "--help") == "error: Interrupted; no file was changed.\n"

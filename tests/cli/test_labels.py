@@ -111,6 +111,7 @@ def test_costs_of_the_fit_are_remembered(sfboost, files, tmp_path):
     assert (predicted["prediction"] == np.where(predicted["answer_yes"] > 0.1, "yes", "no")).all()
 
 
+@pytest.mark.long
 def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
     told = sfboost.json("evaluate", files.train, *ROLES, "--costs", "yes>no=9")
     assert told["metric"] == "cost"
@@ -150,6 +151,7 @@ def test_costs_that_are_none_are_told_in_a_sentence(sfboost, files, tmp_path, co
     assert "write for example 'yes>no=10'" in " ".join(done.output.split())
 
 
+@pytest.mark.long
 def test_where_a_class_is_rare_more_than_accuracy_is_told(sfboost, tmp_path):
     for name, table in {"train": training(), "new": reversed_hospital()}.items():
         rare = (table["sick"] == "no") | (np.arange(len(table)) % 7 == 0)
