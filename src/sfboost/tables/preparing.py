@@ -96,10 +96,8 @@ def prepare_training(
         if column.name not in (*empty, *encoder.gaps) and cells[column].drop_nulls().n_unique() == 1
     ]
     if same:
-        one = len(same) == 1
         remarks.append(
-            f"Column{'' if one else 's'} {first_names(map(repr, same))} hold{'s' if one else ''} one value "
-            f"in all training rows and say{'s' if one else ''} nothing."
+            f"One value in all training rows, so nothing is said by {first_names(map(repr, same))}."
         )
     filled = Encoder(tuple(column for column in encoder.columns if column.name not in empty))
     remarks += filled.remarks(table, "training rows") + filled.doubts(table)
@@ -129,8 +127,7 @@ def prepare_new(
     """
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
-    y, known = None, None
-    texts = None
+    y, known, texts = None, None, None
     if labels is not None:
         known = _labels_to_use(table, roles, classes, name, labels)
         n_known = sum(label is not None for label in known)
