@@ -90,54 +90,6 @@ def test_of_many_domains_the_worst_is_named_and_names_are_whole():
         assert any("(-25.0 at worst)" in str(line) for line in few)
 
 
-def scoring(accuracies, regrets, metric="accuracy"):
-    """Domains whose answer, and best candidate, scored that."""
-    every, sign = [], -1 if metric == "log_loss" else 1
-    for one, score, regret in zip(
-        evaluation([None] * len(regrets)).domains, accuracies, regrets, strict=True
-    ):
-        scores = one.scores | {"answer": dict.fromkeys(METRICS, score)}
-        every.append(
-            replace(one, scores=scores, candidates={"boosted": score + sign * regret}, metric=metric)
-        )
-    return DomainEvaluation(tuple(every))
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "log_loss"])
-def test_of_very_many_domains_the_worst_and_the_best_have_rows_and_all_are_in_the_records(metric):
-    score = [0.5 + i / 1000 for i in range(121)]
-    regret = [0.0] * 121
-    regret[60], regret[1] = 0.2, 0.3  # the latter is among the worst, or the best, too
-    result = scoring(score, regret, metric)
-    order = [0, 1, 60, 119, 120]
-    wanted = [f"d{i}" for i in (order if metric == "accuracy" else order[::-1])]
-    for lines, where in ((str(result).splitlines(), "to_frame()"), (_words(result), "--json")):
-        first, second = (i for i, line in enumerate(lines) if str(line).startswith("mean of 121 "))
-        for end in (first, second):
-            assert [line.split()[0] for line in lines[end - 5 : end]] == wanted
-        assert (first, second) == (6, 14)
-        assert lines[second + 1] == "decisions: 121 pooled"
-        assert lines[second + 2] == (
-            "5 of 121 domains are shown, the worst answer first: those of the largest regrets, of the worst "
-            f"and of the best answers ({where} has all)"
-        )
-    assert len(result.rows()) == 121 * len(COMPARED)
-
-
-def test_of_many_domains_that_kept_the_stable_features_ten_say_why():
-    lines = _words(DomainEvaluation(tuple(decided("kept stable", ["a leak"] * 37))))
-    assert sum("kept stable. A leak" in str(line) for line in lines) == 10
-    assert "and 27 more domains kept stable (--json has all)" in lines
-
-
-def test_a_mean_that_has_no_value_is_left_out():
-    (one,) = evaluation((None,), (0.9, 0.1)).domains
-    unknown = {method: scores | {"auroc": float("nan")} for method, scores in one.scores.items()}
-    told = str(_words(DomainEvaluation((replace(one, scores=unknown),)))[-1])
-    assert "nan" not in told
-    assert told.endswith("pooled 50.0 %. --metric balanced_accuracy chooses and compares by it.")
-
-
 def test_many_domains_are_left_out_in_groups_and_json_has_those_that_did_not_play(
     sfboost, tmp_path, monkeypatch
 ):
