@@ -12,7 +12,6 @@ NEEDS = {
     "src/sfboost/cli": ("typer", "rich", "pandas", "pyarrow", "jinja2"),
     "src/sfboost/report": ("jinja2",),
     "src/sfboost/tables": ("pyarrow", "pandas"),
-    "src/sfboost/streaming": ("pyarrow", "pandas"),
     "lab/src/sfboost_lab/baselines/learned": ("torch", "safetensors"),
 }
 

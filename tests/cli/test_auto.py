@@ -1,12 +1,8 @@
 """`--stable auto` on a table: whole columns, told in order, on the page too; a refusal says how far off."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
-
-from sfboost.cli.project import drift_lines
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +56,3 @@ def test_a_refusal_speaks_the_command_lines_language_and_says_how_far_off(sfboos
     assert "name them with --stable by knowledge" in done.stderr
     assert "stable_features" not in done.stderr
     assert "Drift of a column by itself, the least first (0.1 is tolerated): rate up to 0." in done.stderr
-
-
-def test_of_many_columns_twelve_are_listed():
-    facts = SimpleNamespace(
-        drifts=[
-            {"name": f"w{i}", "selected": i < 2, "drift": 0.1, "upper": 0.2, "why": ""} for i in range(400)
-        ]
-    )
-    lines = drift_lines(facts)
-    assert len(lines) == 14
-    assert lines[-1] == "  and 388 more (--json has all)"
-    assert len(drift_lines(SimpleNamespace(drifts=facts.drifts[:12]))) == 13

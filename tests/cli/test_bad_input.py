@@ -9,7 +9,6 @@ import pytest
 from hospitals import ROLES, reversed_hospital, training
 from typer.testing import CliRunner
 
-from sfboost import load
 from sfboost.cli import run as run_module
 from sfboost.cli.app import app
 
@@ -126,23 +125,6 @@ def test_one_domain_is_accepted_with_a_warning_and_not_evaluated(sfboost, writte
     assert "at least two domains" in done.stderr
 
 
-@pytest.mark.long
-def test_every_way_of_writing_csv_gives_the_same_model(sfboost, written, tmp_path):
-    ways = [
-        {},
-        {"sep": ";", "decimal": ","},
-        {"sep": "\t"},
-        {"encoding": "utf-8-sig"},
-        {"encoding": "utf-16"},
-        {"lineterminator": "\r\n"},
-    ]
-    plain, *others = (
-        sfboost.json("fit", written(training(120), **way), *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-        for way in ways
-    )
-    assert others == [plain] * 5
-
-
 def test_a_csv_that_is_guessed_wrong_can_be_told(sfboost, tmp_path):
     """The header has more commas than bars, so commas are guessed."""
     rows = training(120).rename(columns={"ward": "ward, as, on, the, sign, of, the, door"})
@@ -151,6 +133,7 @@ def test_a_csv_that_is_guessed_wrong_can_be_told(sfboost, tmp_path):
     fit(sfboost, tmp_path / "rows.csv", tmp_path, "--delimiter", "|", "--decimal", ",")
 
 
+@pytest.mark.long
 def test_classes_may_be_numbers_or_truth_values(sfboost, written, tmp_path):
     for classes in ({"yes": 1, "no": 0}, {"yes": True, "no": False}, {"yes": 2.0, "no": 1.0}):
         rows = training(150).assign(sick=lambda r, c=classes: r["sick"].map(c))
@@ -212,7 +195,6 @@ def test_what_can_be_used_is_used_and_what_was_odd_is_said(
         (("run", "{train}", *ROLES, "-o", "p.csv"), "Where are the new rows?"),
         (("run", "{train}", "--hold-out", "moon", *ROLES, "-o", "p.csv"), "there are north, south, east"),
         (("run", "{train}", "{new}", *ROLES, "-o", "p.xlsx"), "ends in none of"),
-        (("predict", "{adapted}", "{new}", "-o", "p.csv", "--format", "excel"), "use csv, parquet or arrow"),
         (("predict", "{adapted}", "{new}", "-o", "-", "--json"), "both want standard output"),
         (("predict", "nothing.sfb", "{new}", "-o", "p.csv"), "There is no file nothing.sfb"),
         (
@@ -271,25 +253,6 @@ def test_an_unclosed_quote_is_refused_by_every_command_and_nothing_is_written(
     assert not (tmp_path / "a.sfb").exists()
 
 
-def test_an_encoding_that_is_guessed_wrong_can_be_named(files, sfboost, tmp_path):
-    rows = training(120).rename(columns={"ward": "größe"})
-    rows["größe"] = rows["größe"].map({"A": "klein", "B": "groß", "C": "übergroß"})
-    rows.to_csv(tmp_path / "rows.csv", index=False, encoding="cp437")
-    assert "rows.csv is not cp1252" in fit(sfboost, tmp_path / "rows.csv", tmp_path, code=2).stderr
-    named = ("fit", tmp_path / "rows.csv", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb", "--encoding")
-    assert "größe" in sfboost.json(*named, "cp437")["unstable"]
-    assert {"größe=groß", "größe=übergroß"} & set(load(tmp_path / "m.sfb").unstable_columns_.names)
-    new = reversed_hospital(300).assign(größe="groß")
-    new.to_csv(tmp_path / "new.csv", index=False, encoding="utf-16-le")
-    adapt = ("adapt", tmp_path / "m.sfb", tmp_path / "new.csv", "-o", tmp_path / "a.sfb")
-    sfboost(*adapt, code=2)  # UTF-16 without a mark
-    sfboost(*adapt, "--encoding", "utf-16-le")
-    done = sfboost(*named, "utf-8", code=2)
-    assert "rows.csv is not utf-8: name the encoding" in done.stderr
-    for unknown in ("utf-9", "zlib", ""):
-        assert f"Got --encoding {unknown!r}" in sfboost(*named, unknown, code=2).stderr
-
-
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
@@ -332,19 +295,3 @@ def test_labels_that_differ_in_case_alone_are_told(sfboost, files, written, tmp_
     assert f"Labels that training never saw are not scored: NO, YES {alike}." in done.stderr
     done = sfboost("adapt", files.model, loud, "--labels", "sick", "-o", tmp_path / "a.sfb", code=2)
     assert alike in done.stderr
-
-
-def test_columns_of_one_value_are_told(sfboost, written, tmp_path):
-    done = fit(sfboost, written(training(100).assign(client="X1", year=2024)), tmp_path)
-    assert "Columns 'client', 'year' hold one value in all training rows and say nothing." in done.stderr
-    assert "one value" not in fit(sfboost, written(training(100)), tmp_path).stderr
-
-
-def test_what_is_not_known_of_a_feature_is_null(sfboost, files, written, tmp_path):
-    silent = written(reversed_hospital().assign(heart_rate=70))
-    told = sfboost.json(
-        "adapt", files.model, silent, "-o", tmp_path / "a.sfb", "--report", tmp_path / "r.html"
-    )
-    (found,) = (feature for feature in told["features"] if feature["name"] == "heart_rate")
-    assert (found["here"], found["error"]) == (None, None)
-    assert "nan" not in (tmp_path / "r.html").read_text(encoding="utf-8").lower().replace("finan", "")

@@ -68,6 +68,7 @@ def test_a_model_of_an_array_is_refused_with_the_way_out(files, sfboost, tmp_pat
     assert "fitted in Python to an array" in done.stderr
 
 
+@pytest.mark.long
 def test_types_are_trusted_by_name_in_the_command_too(files, sfboost, tmp_path):
     forest = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(3, random_state=0))
     path, trusted = tmp_path / "forest.sfb", "sklearn.tree._tree.Tree"

@@ -44,7 +44,6 @@ def folder(files, tmp_path, monkeypatch):
         (("adapt", "model.sfb", "new.csv", "-o", "a.sfb", "--report", "a.sfb"), "--report and -o"),
         (("adapt", "model.sfb", "new.csv", "-o", "sub/../model.sfb"), "-o and MODEL"),
         (("predict", "adapted.sfb", "new.csv", "-o", "new.csv"), "-o and NEW"),
-        (("predict", "adapted.sfb", "new.csv", "-o", "adapted.sfb", "--format", "csv"), "-o and MODEL"),
         (("fit", "train.csv", "--config", "c.toml", "-o", "c.toml"), "-o and --config"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from hospitals import ROLES, draw, reversed_hospital, training
 
 import sfboost as library
-from sfboost.cli.predictions import predict_batches
+from sfboost.cli.predictions import Predicting
 from sfboost.cli.project import load_project
 from sfboost.json_values import json_values
 from sfboost.tables.reading import find, read
@@ -102,18 +102,12 @@ def test_predictions_do_not_depend_on_how_the_table_is_cut(files):
     project, table = load_project(files.adapted), read(find(str(files.new)))
     parts = [
         pd.concat(
-            [b.to_pandas() for b in predict_batches(project, table.to_batches(size))], ignore_index=True
+            [b.to_pandas() for b in Predicting(project)(iter(table.to_batches(size)))], ignore_index=True
         )
         for size in (7, 333, 800)
     ]
     for part in parts[1:]:
         pd.testing.assert_frame_equal(part, parts[0], rtol=1e-12)
-
-
-@pytest.mark.parametrize(("out", "read_back"), [("arrow", pd.read_feather), ("parquet", pd.read_parquet)])
-def test_csv_in_and_any_kind_out(files, sfboost, tmp_path, out, read_back):
-    sfboost("predict", files.adapted, files.new, "-o", tmp_path / f"p.{out}")
-    assert list(read_back(tmp_path / f"p.{out}").columns) == COLUMNS
 
 
 def test_between_real_pipes_nothing_but_the_table_is_written_and_without_colour(files):
@@ -131,11 +125,6 @@ def test_between_real_pipes_nothing_but_the_table_is_written_and_without_colour(
     assert "note:" in done.stderr.decode()
     assert "predicted 800 rows" in done.stderr.decode()
     assert b"\x1b" not in done.stdout + done.stderr
-
-
-def test_quiet_says_nothing(files, sfboost, tmp_path):
-    done = sfboost("adapt", files.model, files.labelled, "-o", tmp_path / "a.sfb", "--quiet")
-    assert done.stdout == done.stderr == ""
 
 
 def test_require_adapted_ends_with_three_where_the_stable_predictor_is_kept(files, sfboost, tmp_path):
@@ -157,28 +146,13 @@ def test_require_adapted_is_about_the_stable_predictor_alone(files, sfboost, tmp
     assert sfboost.json(*arguments)["decision"] == ("pooled" if heart > 0 else "adapted")
 
 
-def test_what_pooled_says_can_be_written_beside_the_answer(files, sfboost, tmp_path):
-    more = ["pooled_no", "pooled_yes"]
-    sfboost("predict", files.adapted, files.labelled, "-o", tmp_path / "p.csv", "--also", "pooled,stable")
-    arguments = ("run", files.train, files.labelled, *ROLES, "--no-evaluate", "-o", tmp_path / "run.csv")
-    told = sfboost.json(*arguments, "--also", "pooled")
-    steps, run = pd.read_csv(tmp_path / "p.csv"), pd.read_csv(tmp_path / "run.csv")
-    assert list(steps.columns) == list(run.columns) == COLUMNS + more
-    np.testing.assert_allclose(steps[COLUMNS[3:] + more], run[COLUMNS[3:] + more], atol=1e-12)
-    right = (run["pooled_yes"] > run["pooled_no"]) == (pd.read_csv(files.labelled)["sick"] == "yes")
-    assert right.mean() == pytest.approx(told["scores"]["pooled"]["accuracy"])
-    done = sfboost("predict", files.adapted, files.new, "-o", tmp_path / "q.csv", "--also", "poled", code=2)
-    assert "--also poled is not known: say pooled" in " ".join(done.stderr.split())
-
-
 def test_an_id_may_not_be_called_like_what_is_written_beside_the_answer(files, sfboost, tmp_path):
     named = [tmp_path / name for name in ("train.csv", "new.csv")]
     for path, table in zip(named, (files.train, files.new), strict=True):
-        pd.read_csv(table).rename(columns={"patient": "pooled_yes"}).to_csv(path, index=False)
-    arguments = ("run", *named, *ROLES[:-1], "pooled_yes", "-o", tmp_path / "p.csv", "--no-evaluate")
-    sfboost(*arguments)
-    done = sfboost(*arguments, "--also", "pooled", code=2)
-    assert "The id 'pooled_yes' is also the name of a column" in " ".join(done.stderr.split())
+        pd.read_csv(table).rename(columns={"patient": "stable_yes"}).to_csv(path, index=False)
+    arguments = ("run", *named, *ROLES[:-1], "stable_yes", "-o", tmp_path / "p.csv", "--no-evaluate")
+    done = sfboost(*arguments, code=2)
+    assert "The id 'stable_yes' is also the name of a column" in " ".join(done.stderr.split())
 
 
 def test_ids_are_on_the_page_only_if_asked_for(files, sfboost, tmp_path):
@@ -219,11 +193,13 @@ def test_evaluate_is_run_with_each_domain_held_out(files, sfboost, tmp_path):
     assert told["gain"] > 0.03
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Missing in training rows")
-@pytest.mark.parametrize("asked", [("--answer", "safe"), ("--leak", "0.02")])
-def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, tmp_path, asked):
+def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, tmp_path):
     page = tmp_path / "page.html"
-    sfboost("run", files.train, files.new, *ROLES, *asked, "-o", tmp_path / "p.csv", "--report", page)
+    sfboost(
+        "run", files.train, files.new, *ROLES, "--answer", "safe", "-o", tmp_path / "p.csv", "--report", page
+    )
     own = re.search(r"own domains</h2>.*?</table>", page.read_text(), re.S)[0]
     rows = training()
     model = library.StableFeatureBoosting(["age", "sex", "chol"], ["heart_rate", "ward"])
@@ -233,6 +209,7 @@ def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, 
     assert sorted(said) == sorted((domain.domain, domain.decision) for domain in by_hand.domains)
 
 
+@pytest.mark.long
 def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tmp_path):
     rows = training(150)
     rows.loc[rows["hospital"] == "east", "sick"] = "perhaps"  # a class that no other domain has
@@ -257,18 +234,8 @@ def test_a_domain_that_alone_makes_a_column_say_something_is_left_out_and_named(
     told = pd.DataFrame(sfboost.json("evaluate", tmp_path / "rows.csv", *ROLES)["domains"])
     decisions = told.groupby("domain")["decision"].first()
     assert decisions["east"] == "skipped"
-    assert "hold one category each" in told.query("domain == 'east'")["reason"].iloc[0]
+    assert "nothing to adapt" in told.query("domain == 'east'")["reason"].iloc[0]
     assert decisions["north"] != "skipped"
-
-
-def test_check_names_every_assumption_with_and_without_a_new_domain(files, sfboost):
-    told = sfboost.json("check", files.train, files.new, *ROLES)
-    verdicts = {result["check"]: result["verdict"] for result in told["results"]}
-    assert verdicts["stability"] == verdicts["complementarity"] == "holds"
-    assert "complementarity, new domain" in verdicts
-    assert not told["skipped"]
-    alone = sfboost.json("check", files.train, *ROLES)
-    assert "complementarity, new domain" in alone["skipped"]
 
 
 def test_check_says_of_each_feature_whether_its_meaning_changed(files, sfboost):
@@ -344,25 +311,6 @@ def test_the_model_file_holds_no_training_row(files):
     assert not any(f" {value}," in facts for value in rows["heart_rate"].unique()[:200])
 
 
-def test_columns_are_called_as_in_the_table(files, sfboost, tmp_path):
-    told = sfboost("fit", files.train, *ROLES, "-o", tmp_path / "m.sfb", "--no-evaluate").stdout
-    assert "stable: age, sex, chol\n" in told
-    card = tmp_path / "card.md"
-    outputs = ("-o", tmp_path / "p.csv", "--card", card)
-    sfboost("run", files.train, files.new, *ROLES, *outputs, "--no-evaluate")
-    assert "- Stable: age, sex, chol.\n- Unstable: heart\\_rate, ward." in card.read_text()
-
-
-def test_auto_searches_for_the_stable_features(sfboost, tmp_path):
-    training(1500).to_parquet(tmp_path / "long.parquet")
-    roles = ("--target", "sick", "--domain", "hospital", "--stable", "auto", "--id", "patient")
-    told = sfboost.json(
-        "fit", tmp_path / "long.parquet", *roles, "--drop", "ward", "-o", tmp_path / "m.sfb", "--no-evaluate"
-    )
-    assert {"age", "chol"} <= set(told["stable"])
-    assert told["unstable"] == ["heart_rate"]
-
-
 def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
     config = tmp_path / "sfboost.toml"
     config.write_text(
@@ -376,41 +324,3 @@ def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
         "fit", files.train, "--config", config, "--stable", "age", "-o", tmp_path / "m.sfb"
     )
     assert stricter["stable"] == ["age"]
-
-
-@pytest.mark.parametrize("command", ["run", "fit", "adapt", "predict", "evaluate", "check", "explain"])
-def test_every_command_explains_itself_and_its_exit_codes(sfboost, command):
-    text = " ".join(sfboost(command, "--help").output.split())
-    assert "Exit codes: 0 done" in text
-
-
-def test_balanced_costs_decide_and_count_as_balanced_accuracy_does(files, sfboost, tmp_path):
-    rows = training()
-    rare = rows[(rows["sick"] == "no") | (np.arange(len(rows)) % 8 == 0)]
-    rare.to_csv(tmp_path / "rare.csv", index=False)
-    share = (rare["sick"] == "yes").mean()
-    out = tmp_path / "p.csv"
-    told = sfboost.json(
-        *("run", tmp_path / "rare.csv", files.labelled, *ROLES, "--costs", "balanced", "-o", out),
-        "--no-evaluate",
-    )
-    said, truth = pd.read_csv(out), pd.read_csv(files.labelled)["sick"]
-    odds = said["answer_yes"] / share > said["answer_no"] / (1 - share)
-    assert (said["prediction"] == np.where(odds, "yes", "no")).all()
-    missed = {name: (said["prediction"] != name)[truth == name].sum() for name in ("no", "yes")}
-    counted = (missed["yes"] / share + missed["no"] / (1 - share)) / (2 * len(truth))
-    assert told["scores"]["answer"]["cost"] == pytest.approx(counted)
-    model = tmp_path / "m.sfb"
-    sfboost("fit", tmp_path / "rare.csv", *ROLES, "--no-evaluate", "-o", model)
-    sfboost("predict", model, files.new, "--costs", "balanced", "-o", out)
-    alone = pd.read_csv(out)
-    odds = alone["answer_yes"] / share > alone["answer_no"] / (1 - share)
-    assert (alone["prediction"] == np.where(odds, "yes", "no")).all()
-
-
-def test_the_card_is_written_beside_the_report(files, sfboost, tmp_path):
-    told = sfboost.json(
-        "adapt", files.model, files.labelled, "-o", tmp_path / "a.sfb", "--card", tmp_path / "card.md"
-    )
-    assert told["files"]["card"] == str(tmp_path / "card.md")
-    assert "labelled.csv as a new domain" in (tmp_path / "card.md").read_text(encoding="utf-8")

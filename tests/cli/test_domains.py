@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, draw, training
 
-from sfboost.cli.options import CsvOptions, StreamOptions
-from sfboost.cli.outcome import _words, holds_many
+from sfboost.cli.outcome import _words
 from sfboost.report.domains import DomainFact
 
 HOSTILE = "<script>alert(1)</script>"
@@ -72,6 +71,7 @@ def test_the_page_runs_no_script_but_its_own_and_has_a_part_for_each_domain(done
     assert all(f'id="{link}"' in page for link in links)
 
 
+@pytest.mark.long
 def test_the_page_shows_what_own_domains_said_as_that_of_one_domain_does(done, sfboost, tmp_path):
     folder = done[0]
     assert "Not run: it was switched off" in (folder / "page.html").read_text()
@@ -81,25 +81,6 @@ def test_the_page_shows_what_own_domains_said_as_that_of_one_domain_does(done, s
     assert "What it would have meant on your own domains" in page
     assert re.findall(r'<tr><th scope="row">(north|south|east)</th>', page) == ["north", "south", "east"]
     assert "ORACLE" in page
-
-
-def test_a_usual_domain_has_a_part_if_it_is_asked_for(done, sfboost, tmp_path, monkeypatch):
-    monkeypatch.setattr("sfboost.report.domains._MOST_PARTS", 1)
-    run = ("run", done[0] / "train.csv", done[0] / "new.csv", *ROLES, "--no-evaluate")
-    rest = ("-o", tmp_path / "out.csv", "--report", tmp_path / "page.html")
-    last = done[2]["domains"][-1]["name"]
-    last = "new 1" if last == HOSTILE else last
-    told = sfboost.json(*run, *rest, "--show-domain", last)["domains"]
-    assert {part["name"] for part in told if part["reason"]} == {"new 2", last}
-    page = (tmp_path / "page.html").read_text()
-    links = dict(re.findall(r'href="#(part\d+)">([^<]*)</a>', page))
-    assert set(links.values()) == {"new 2", last}
-    assert all(
-        re.search(f'<summary>{name}:[^<]*</summary>\n<p id="{link}"', page) for link, name in links.items()
-    )
-    assert "has no domain mars" in sfboost(*run, *rest, "--show-domain", "mars", code=2).output
-    one = ("run", done[0] / "train.csv", *ROLES, "--no-evaluate", "--hold-out", "north", *rest)
-    assert "of several domains" in sfboost(*one, "--show-domain", "north", code=2).output
 
 
 def test_what_cannot_be_done_for_many_domains_is_said(done, sfboost, tmp_path, monkeypatch):
@@ -117,16 +98,12 @@ def test_what_cannot_be_done_for_many_domains_is_said(done, sfboost, tmp_path, m
     )
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_long_file_is_looked_through_for_domains_and_a_folder_is_one(done, tmp_path, ending):
-    new = done[1].sort_values("hospital")
-    path = tmp_path / f"new.{ending}"
-    new.to_csv(path, index=False) if ending == "csv" else new.to_parquet(path, index=False)
-    asked = (StreamOptions(), "hospital", CsvOptions())
-    assert holds_many(str(path), *asked)
-    assert not holds_many(str(tmp_path), *asked)
-    assert not holds_many(str(path), StreamOptions(engine="here"), *asked[1:])
-    assert not holds_many(str(path), StreamOptions(), "clinic", CsvOptions())
-    one = new[new["hospital"] == "new 1"]
-    one.to_csv(path, index=False) if ending == "csv" else one.to_parquet(path, index=False)
-    assert not holds_many(str(path), *asked)
+@pytest.mark.parametrize("engine", [(), ("--engine", "here")])
+def test_a_long_file_of_several_domains_is_read_whole_and_with_an_engine_as_one(
+    done, sfboost, tmp_path, monkeypatch, engine
+):
+    monkeypatch.setattr("sfboost.cli.inputs._LONG_BYTES", 1000)
+    run = ("run", done[0] / "train.csv", done[0] / "new.csv", *ROLES, "--no-evaluate")
+    told = sfboost.json(*run, "-o", tmp_path / "out.csv", *engine)
+    assert ("domains" in told) == (not engine)
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 1800

@@ -73,12 +73,6 @@ def test_a_column_that_says_nothing_makes_no_noise(files, quietly, tmp_path, val
     assert quietly("adapt", files.model, new, "-o", tmp_path / "a.sfb", code=0) == ""
 
 
-@pytest.mark.parametrize("leak", ["nan", "-1"])
-def test_a_leak_that_cannot_be_is_refused(files, quietly, tmp_path, leak):
-    said = quietly("adapt", files.model, files.new, "-o", tmp_path / "a.sfb", "--leak", leak, code=2)
-    assert "makes no sense" in said
-
-
 def test_a_warning_from_elsewhere_is_a_note_without_a_path_and_nothing_under_quiet():
     """In a process of its own: pytest has its own way with warnings."""
     code = """

@@ -48,17 +48,6 @@ def test_where_a_class_is_rare_the_means_of_other_scores_are_told():
     assert "rare" not in str(_words(evaluation((None, None), (0.9, 0.1), "auroc"))[-1])
 
 
-@pytest.mark.parametrize(
-    ("shares", "said"),
-    [
-        ((0.95, 0.05), "A class is rare (5 % of the rows), and accuracy says little of it. Means: "),
-        ((0.76, 0.24), "Always naming the most frequent class would be right in 76 % of the rows. Means: "),
-    ],
-)
-def test_a_class_is_called_rare_where_it_is(shares, said):
-    assert str(_words(evaluation((None, None), shares))[-1]).startswith(said)
-
-
 def decided(decision, reasons, score=0.5):
     """Domains that were all decided alike, each for its reason."""
     (one,) = evaluation((None,)).domains
@@ -99,75 +88,6 @@ def test_of_many_domains_the_worst_is_named_and_names_are_whole():
     for skipped in (0, 9):  # who did not play is not counted
         few = _words(DomainEvaluation((*every[:8], *decided("skipped", ["no rows"] * skipped, float("nan")))))
         assert any("(-25.0 at worst)" in str(line) for line in few)
-
-
-def scoring(accuracies, regrets, metric="accuracy"):
-    """Domains whose answer, and best candidate, scored that."""
-    every, sign = [], -1 if metric == "log_loss" else 1
-    for one, score, regret in zip(
-        evaluation([None] * len(regrets)).domains, accuracies, regrets, strict=True
-    ):
-        scores = one.scores | {"answer": dict.fromkeys(METRICS, score)}
-        every.append(
-            replace(one, scores=scores, candidates={"boosted": score + sign * regret}, metric=metric)
-        )
-    return DomainEvaluation(tuple(every))
-
-
-@pytest.mark.parametrize("metric", ["accuracy", "log_loss"])
-def test_of_very_many_domains_the_worst_and_the_best_have_rows_and_all_are_in_the_records(metric):
-    score = [0.5 + i / 1000 for i in range(121)]
-    regret = [0.0] * 121
-    regret[60], regret[1] = 0.2, 0.3  # the latter is among the worst, or the best, too
-    result = scoring(score, regret, metric)
-    order = [0, 1, 60, 119, 120]
-    wanted = [f"d{i}" for i in (order if metric == "accuracy" else order[::-1])]
-    for lines, where in ((str(result).splitlines(), "to_frame()"), (_words(result), "--json")):
-        first, second = (i for i, line in enumerate(lines) if str(line).startswith("mean of 121 "))
-        for end in (first, second):
-            assert [line.split()[0] for line in lines[end - 5 : end]] == wanted
-        assert (first, second) == (6, 14)
-        assert lines[second + 1] == "decisions: 121 pooled"
-        assert lines[second + 2] == (
-            "5 of 121 domains are shown, the worst answer first: those of the largest regrets, of the worst "
-            f"and of the best answers ({where} has all)"
-        )
-    assert len(result.rows()) == 121 * len(COMPARED)
-
-
-def test_of_twenty_domains_each_has_its_rows():
-    for n_domains, n_rows in ((20, 40), (21, 12)):
-        result = scoring(
-            [0.5 + i / 100 for i in range(n_domains)], [0.01 * (i in (9, 11)) for i in range(n_domains)]
-        )
-        lines = str(result).splitlines()
-        assert sum(line.startswith("d") and line[1].isdigit() for line in lines) == n_rows
-        assert any("are shown" in line for line in lines) == (n_domains > 20)
-
-
-def test_a_domain_without_a_score_is_no_best_or_worst_one():
-    result = scoring([float("nan"), *(0.5 + i / 100 for i in range(25))], [0.0] * 26)
-    assert not any(line.startswith("d0 ") for line in str(result).splitlines())
-    assert "are shown" in str(result)
-
-
-def test_the_candidate_is_counted_among_domains_that_played():
-    every = (*evaluation(("boosted", "stable")).domains, *decided("skipped", ["no rows"] * 9))
-    assert any(str(line).endswith("it was 'boosted' in 1 of 2.") for line in _words(DomainEvaluation(every)))
-
-
-def test_of_many_domains_that_kept_the_stable_features_ten_say_why():
-    lines = _words(DomainEvaluation(tuple(decided("kept stable", ["a leak"] * 37))))
-    assert sum("kept stable. A leak" in str(line) for line in lines) == 10
-    assert "and 27 more domains kept stable (--json has all)" in lines
-
-
-def test_a_mean_that_has_no_value_is_left_out():
-    (one,) = evaluation((None,), (0.9, 0.1)).domains
-    unknown = {method: scores | {"auroc": float("nan")} for method, scores in one.scores.items()}
-    told = str(_words(DomainEvaluation((replace(one, scores=unknown),)))[-1])
-    assert "nan" not in told
-    assert told.endswith("pooled 50.0 %. --metric balanced_accuracy chooses and compares by it.")
 
 
 def test_many_domains_are_left_out_in_groups_and_json_has_those_that_did_not_play(

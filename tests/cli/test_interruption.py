@@ -37,26 +37,10 @@ def interrupted(moment, *arguments, name="SIGINT"):
     return done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", ["typer", "sklearn.base", "sfboost.cli.inputs"])
 def test_before_the_command_begins_one_sentence_is_said(module):
     assert interrupted(("import", module, 1), "run", "--help") == "error: Interrupted; no file was changed.\n"
-
-
-def test_an_interruption_where_python_cannot_raise_is_not_lost(files):
-    code = """
-import os, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-class Freed:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
-from sfboost.cli import interruption, main
-interruption.catch_signals()
-Freed()
-main()
-"""
-    command = [sys.executable, "-c", code, "check", files.train, "--target", "sick", "--domain", "hospital"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "error: Interrupted; no file was changed.\n")
 
 
 @pytest.fixture
@@ -87,42 +71,3 @@ def test_what_is_said_to_be_written_is_written_and_nothing_else_is(folder, momen
     assert said.splitlines()[-1] == f"error: Interrupted; {what if changed else 'no file was changed'}."
     assert [each for each in ("a.sfb", "r.html") if (folder / each).read_bytes() != b"old"] == changed
     assert sorted(entry.name for entry in folder.iterdir()) == ["a.sfb", "model.sfb", "new.csv", "r.html"]
-
-
-@pytest.fixture
-def parts(files, tmp_path):
-    """The new hospital in three files of a folder."""
-    lines = files.new.read_text().splitlines(keepends=True)
-    (tmp_path / "new").mkdir()
-    for i in range(3):
-        (tmp_path / "new" / f"{i}.csv").write_text(lines[0] + "".join(lines[1 + i :: 3]))
-    return tmp_path
-
-
-def test_adapting_to_a_folder_goes_on_from_finished_blocks(files, parts, sfboost):
-    command = ("adapt", files.model, parts / "new", "-o")
-    # Its columns are looked at once before any block is read.
-    said = interrupted(("open", "2.csv", 5), *command, parts / "a.sfb")
-    where = f"finished blocks are in {parts / '.a.sfb.parts'}: the same command goes on from there"
-    assert said.splitlines()[-1] == f"error: Interrupted; no file was changed; {where}."
-    kept = {path: path.stat().st_mtime_ns for path in (parts / ".a.sfb.parts").iterdir()}
-    assert len(kept) > 3  # a pass, and more
-    said = interrupted(("os.rename", "a.sfb", 1), *command, parts / "a.sfb")
-    assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
-    sfboost(*command, parts / "a.sfb")
-    assert sorted(path.name for path in parts.iterdir()) == ["a.sfb", "new"]
-    for name, model in (("one", parts / "a.sfb"), ("other", parts / "b.sfb")):
-        if name == "other":
-            sfboost(*command, model)
-        sfboost("predict", model, files.new, "-o", parts / f"{name}.csv")
-    assert (parts / "one.csv").read_text() == (parts / "other.csv").read_text()
-
-
-def test_predicting_a_folder_goes_on_from_finished_blocks(files, parts, sfboost):
-    command = ("predict", files.adapted, parts / "new", "-o", f"{parts}/out/")
-    interrupted(("open", "2.csv", 3), *command)
-    assert not (parts / "out").exists()
-    assert len(list((parts / ".out.parts").iterdir())) == 2
-    rows = len((parts / "new" / "2.csv").read_text().splitlines()) - 1
-    assert sfboost.json(*command)["rows"] == rows
-    assert len(list((parts / "out").iterdir())) == 3

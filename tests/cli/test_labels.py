@@ -1,6 +1,5 @@
 """Labels of some rows of a new table, and costs of wrong decisions: what they change, and what is refused."""
 
-import os
 import re
 import warnings
 
@@ -93,31 +92,6 @@ def test_labels_that_are_none_are_told_in_a_sentence(
     assert not (tmp_path / "a.sfb").exists()
 
 
-@pytest.mark.data
-@pytest.mark.skipif(not os.environ.get("SFBOOST_DATA"), reason="SFBOOST_DATA is not set")
-def test_forty_labels_help_in_a_real_hospital(sfboost, tmp_path):
-    from sfboost_lab.datasets import load
-    from sfboost_lab.datasets.heart_disease import CODES, STABLE
-
-    heart = load("heart_disease", test="cleveland")
-    parts = [heart.domain(name) for name in (*heart.train, *heart.test)]
-    tables = [part.X.assign(sick=np.where(part.y, "yes", "no"), hospital=part.name) for part in parts]
-    pd.concat(tables[:-1]).to_csv(tmp_path / "train.csv", index=False)
-    new = tables[-1].reset_index(drop=True)
-    new["seen"] = some_labels(new, "sick", 40)
-    new.to_csv(tmp_path / "new.csv", index=False)
-    roles = ("--target", "sick", "--domain", "hospital", "--stable", ",".join(STABLE))
-    codes = ("--categorical", ",".join(CODES))
-    sfboost("fit", tmp_path / "train.csv", *roles, *codes, "--no-evaluate", "-o", tmp_path / "model.sfb")
-    right = {}
-    for name, asked in {"without": (), "with": ("--labels", "seen")}.items():
-        sfboost("adapt", tmp_path / "model.sfb", tmp_path / "new.csv", *asked, "-o", tmp_path / "a.sfb")
-        sfboost("predict", tmp_path / "a.sfb", tmp_path / "new.csv", "-o", tmp_path / "p.csv")
-        predicted = pd.read_csv(tmp_path / "p.csv")["prediction"]
-        right[name] = (predicted == new["sick"])[new["seen"].isna()].mean()
-    assert right["with"] > right["without"] + 0.04
-
-
 def test_costs_move_the_decision_and_not_the_probabilities(sfboost, files, tmp_path):
     for name, asked in {"plain": (), "dear": ("--costs", "yes>no=9")}.items():
         sfboost("predict", files.adapted, files.new, *asked, "-o", tmp_path / f"{name}.csv")
@@ -137,6 +111,7 @@ def test_costs_of_the_fit_are_remembered(sfboost, files, tmp_path):
     assert (predicted["prediction"] == np.where(predicted["answer_yes"] > 0.1, "yes", "no")).all()
 
 
+@pytest.mark.long
 def test_own_domains_are_compared_by_what_is_asked_for(sfboost, files):
     told = sfboost.json("evaluate", files.train, *ROLES, "--costs", "yes>no=9")
     assert told["metric"] == "cost"
@@ -170,31 +145,13 @@ def test_costs_are_read_whatever_signs_the_classes_hold(classes):
     assert read_costs(text, classes).tolist() == [[0.0, 3.0], [0.5, 0.0]]
 
 
-def test_balanced_costs_decide_by_balanced_accuracy(sfboost, tmp_path):
-    """One of eight is sick: the decisions of the best accuracy miss most of them."""
-
-    def rare(table, name):
-        kept = (table["sick"] == "no") | (np.arange(len(table)) % 7 == 0)
-        table[kept].to_csv(tmp_path / name, index=False)
-        return table[kept].reset_index(drop=True)
-
-    rare(training(), "train.csv")
-    new = rare(reversed_hospital(), "new.csv")
-    found = {}
-    for name, asked in {"plain": (), "balanced": ("--costs", "balanced")}.items():
-        both = (tmp_path / "train.csv", tmp_path / "new.csv")
-        sfboost("run", *both, *ROLES, *asked, "--no-evaluate", "-o", tmp_path / "p.csv")
-        right = pd.read_csv(tmp_path / "p.csv")["prediction"] == new["sick"]
-        found[name] = right.groupby(new["sick"]).mean().mean()
-    assert found["balanced"] > found["plain"] + 0.05
-
-
 @pytest.mark.parametrize("costs", ["yes=9", "yes>maybe=9", "yes>yes=1", "yes>no=-1", "yes>no=much"])
 def test_costs_that_are_none_are_told_in_a_sentence(sfboost, files, tmp_path, costs):
     done = sfboost("predict", files.adapted, files.new, "--costs", costs, "-o", tmp_path / "p.csv", code=2)
     assert "write for example 'yes>no=10'" in " ".join(done.output.split())
 
 
+@pytest.mark.long
 def test_where_a_class_is_rare_more_than_accuracy_is_told(sfboost, tmp_path):
     for name, table in {"train": training(), "new": reversed_hospital()}.items():
         rare = (table["sick"] == "no") | (np.arange(len(table)) % 7 == 0)

@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from hospitals import ROLES, reversed_hospital, training
+from hospitals import ROLES
 
 from sfboost.cli.inputs import refuse_collisions
 
@@ -82,20 +82,6 @@ def test_standard_output_by_another_name_gets_the_table_and_no_word(files, tmp_p
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True, timeout=120)
     assert len(table.read_text().splitlines()) == 801
     assert "predicted 800 rows" in done.stderr
-
-
-def test_the_report_says_what_was_missing_where(sfboost, tmp_path):
-    rows, new = training(150), reversed_hospital(200)
-    rows.loc[rows.index % 3 == 0, "heart_rate"] = None
-    new.loc[new.index % 2 == 0, "heart_rate"] = None
-    rows.to_csv(tmp_path / "train.csv", index=False)
-    new.to_csv(tmp_path / "new.csv", index=False)
-    outputs = ("-o", tmp_path / "p.csv", "--report", tmp_path / "r.html", "--no-evaluate")
-    sfboost("run", tmp_path / "train.csv", tmp_path / "new.csv", *ROLES, *outputs)
-    section = (tmp_path / "r.html").read_text(encoding="utf-8").partition("What was missing")[2]
-    row = section.partition("heart_rate</th>")[2].partition("</tr>")[0]
-    assert row.count("33\u00a0%") == 3
-    assert "50\u00a0%" in row
 
 
 def refuse_to_create(*args, dir=None, **options):

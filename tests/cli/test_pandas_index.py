@@ -67,9 +67,3 @@ def test_an_index_that_is_named_is_what_it_is_named(sfboost, tmp_path):
         *("-o", tmp_path / "m.sfb"),
     )
     assert told["unstable"] == ["number", "heart_rate"]
-
-
-def test_a_range_that_pandas_did_not_write_is_no_column(sfboost, tmp_path):
-    training(60).to_parquet(tmp_path / "rows.parquet")
-    done = sfboost("fit", tmp_path / "rows.parquet", *FIT, "-o", tmp_path / "m.sfb")
-    assert "index" not in done.stderr

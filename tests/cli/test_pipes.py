@@ -50,6 +50,7 @@ def test_the_work_is_done_although_streams_are_closed(files, tmp_path, closed):
     assert len((tmp_path / "p.csv").read_text().splitlines()) == len(Path(files.new).read_text().splitlines())
 
 
+@pytest.mark.long
 def test_the_work_is_done_although_nobody_reads_the_notes(tmp_path):
     """That rows without a label are left out is said before anything is fitted."""
     rows = training(60)

@@ -1,63 +1,22 @@
-"""`--sample`: training tables that do not fit into memory."""
+"""Tables that are long: `--sample` of training rows, folders and long files of new ones."""
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hospitals import ROLES, training
 
 from sfboost import load
 from sfboost.cli import inputs
-from sfboost.cli.inputs import DomainSample
-
-
-def gather(frame, rows, most=100):
-    sample = DomainSample("hospital", most)
-    for batch in pa.Table.from_pandas(frame, preserve_index=False).to_batches(rows):
-        sample.add(batch)
-    return sample
-
-
-def test_the_same_rows_are_taken_whatever_their_order_and_the_batches(monkeypatch):
-    frame = training(400)
-    mixed = frame.sample(frac=1.0, random_state=0)
-    whole = gather(frame, 10_000).table()
-    monkeypatch.setattr(inputs, "_GATHERED", 350)
-    parts = gather(mixed, 90)
-    assert parts._gathered < 350 + 90
-    assert parts.table().equals(whole)
-    assert parts.n_rows == 1200
-
-
-def test_of_each_domain_at_most_so_many_rows_are_taken_and_they_are_like_the_others():
-    frame = pd.concat([training(1000), training(30).assign(hospital="tiny")])
-    table = gather(frame, 500, most=200).table().to_pandas()
-    sizes = table["hospital"].value_counts().to_dict()
-    assert sizes == {"north": 200, "south": 200, "east": 200, "tiny": 90}
-    north = frame[frame["hospital"] == "north"]["age"]
-    taken = table[table["hospital"] == "north"]["age"]
-    assert abs(taken.mean() - north.mean()) < 4.0 * north.std() / np.sqrt(200)
 
 
 def test_rows_without_a_domain_are_no_domain(sfboost, tmp_path):
     frame = training(100)
     frame["hospital"] = frame["hospital"].where(frame.index % 10 != 0)
-    sample = gather(frame, 70, most=50)
-    assert sample.table().num_rows == 150
-    assert (sample.n_rows, sample.n_nowhere) == (300, 30)
     frame.to_csv(tmp_path / "train.csv", index=False)
     fit = ("fit", tmp_path / "train.csv", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb", "--sample", 50)
     assert "(--sample). 30 rows have no 'hospital' and are left out." in sfboost(*fit).stderr
     frame.assign(hospital=None).to_csv(tmp_path / "train.csv", index=False)
     assert "lacks its 'hospital'" in sfboost(*fit, code=2).stderr
-
-
-def test_a_gap_in_a_batch_does_not_change_what_is_taken_of_the_others():
-    frame = training(100).drop(columns="chol").assign(beds=np.arange(300))
-    gaps = frame.astype({"beds": "Int64"})
-    gaps.loc[0, "beds"] = pd.NA
-    one, other = (gather(part, 100, most=20).table().to_pandas()["patient"] for part in (frame, gaps))
-    assert len(set(one) - set(other)) <= 1
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -77,3 +36,86 @@ def test_a_folder_is_fitted_to_by_a_sample_that_the_command_names(sfboost, tmp_p
     assert "450 of the 600 rows of train, at most 150 of each domain (--sample)" in said
     model = load(tmp_path / "m.sfb")
     assert set(model.unstable_columns_.names) == {"heart_rate", "ward=B", "ward=C"}
+
+
+@pytest.fixture(scope="module")
+def folder(files, tmp_path_factory):
+    """The rows of the new hospital in three files of two kinds."""
+    folder = tmp_path_factory.mktemp("parts")
+    rows = pd.read_csv(files.labelled)
+    rows.iloc[:300].to_csv(folder / "a.csv", index=False)
+    rows.iloc[300:500].to_parquet(folder / "b.parquet", index=False)
+    rows.iloc[500:].to_csv(folder / "c.csv", index=False)
+    return folder
+
+
+def predictions(sfboost, model, table, path):
+    sfboost("predict", model, table, "-o", path)
+    return pd.read_parquet(path).set_index("patient").sort_index()
+
+
+def test_a_folder_is_adapted_to_and_predicted_as_the_table_that_it_is(sfboost, files, folder, tmp_path):
+    told = sfboost.json(
+        "adapt", files.model, folder, "-o", tmp_path / "here.sfb", "--report", tmp_path / "r.html"
+    )
+    assert told["rows"] == 800
+    whole = sfboost.json("adapt", files.model, files.labelled, "-o", tmp_path / "there.sfb")
+    assert (told["decision"], told["reason"]) == (whole["decision"], whole["reason"])
+    here = predictions(sfboost, tmp_path / "here.sfb", folder, tmp_path / "here.parquet")
+    there = predictions(sfboost, tmp_path / "there.sfb", files.labelled, tmp_path / "there.parquet")
+    pd.testing.assert_frame_equal(here, there, atol=1e-6)
+
+
+def test_a_long_file_is_adapted_to_by_a_sample_and_that_is_said(sfboost, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "_LONG_BYTES", 1000)
+    monkeypatch.setattr(inputs, "sample_rows", lambda *a, **k: inputs_sample(*a, 400, **k))
+    out = tmp_path / "out.parquet"
+    told = sfboost.json("run", files.train, files.new, *ROLES, "--no-evaluate", "-o", out)
+    assert told["rows"] == 800
+    assert "Adapted to 400 of the 800 rows" in " ".join(told["remarks"])
+    assert pq.read_metadata(out).num_rows == 800
+
+
+inputs_sample = inputs.sample_rows
+
+
+def test_an_unreadable_file_is_named_or_left_out(sfboost, files, folder, tmp_path):
+    new = tmp_path / "new"
+    new.mkdir()
+    for path in folder.iterdir():
+        (new / path.name).write_bytes(path.read_bytes())
+    (new / "b.parquet").write_bytes(b"PAR1 and no more")
+    for command in ("adapt", "predict"):
+        output = ("-o", tmp_path / ("a.sfb" if command == "adapt" else "p.csv"))
+        failed = sfboost(command, files.adapted, new, *output, code=2)
+        assert "b.parquet cannot be read" in failed.stderr
+        assert "--skip-unreadable" in failed.stderr
+        assert not output[1].exists()
+        done = sfboost(command, files.adapted, new, *output, "--skip-unreadable", "--json")
+        assert '"rows": 600' in done.stdout
+        assert "Left out: b.parquet" in done.stderr
+
+
+def test_an_engine_that_is_not_there_is_a_sentence(sfboost, files, folder, tmp_path):
+    failed = sfboost("adapt", files.model, folder, "-o", tmp_path / "a.sfb", "--engine", "spark", code=2)
+    assert "use one of here, ray" in failed.stderr
+
+
+def test_what_is_said_of_ids_is_said_of_all_rows(sfboost, files, tmp_path):
+    """Of a sample nobody can tell whether an id is there twice."""
+    new = pd.read_csv(files.new)
+    new.loc[1, "patient"] = new.loc[0, "patient"]
+    (tmp_path / "new").mkdir()
+    new.to_csv(tmp_path / "new" / "a.csv", index=False)
+    told = sfboost.json("adapt", files.model, tmp_path / "new", "-o", tmp_path / "a.sfb")
+    assert not [remark for remark in told["remarks"] if "more than once" in remark]
+
+
+def test_a_file_of_other_columns_is_refused_and_named(sfboost, files, folder, tmp_path):
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "a.csv").write_bytes((folder / "a.csv").read_bytes())
+    (new / "d.csv").write_text("a,b\n1,2\n")
+    for command, output in (("adapt", "a.sfb"), ("predict", "p.csv")):
+        done = sfboost(command, files.adapted, new, "-o", tmp_path / output, code=2)
+        assert "d.csv has no column" in done.stderr

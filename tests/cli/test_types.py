@@ -139,23 +139,6 @@ def test_labels_are_scored_however_a_new_file_writes_them(sfboost, tmp_path, cla
     assert all(score == scores[0] for score in scores)
 
 
-@pytest.mark.parametrize(
-    ("new", "sentence"),
-    [
-        (["maybe", "False"], "'odd' of new.csv held truth values in training, and here it holds 'maybe'"),
-        (["0.5", "1"], "'odd' of new.csv held truth values in training, and here it holds '0.5'"),
-    ],
-)
-def test_a_cell_that_is_no_truth_value_is_named(sfboost, tmp_path, new, sentence):
-    train = write(tmp_path / "train.csv", with_column(training(120), [True, False]))
-    sfboost("fit", train, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-    table = write(tmp_path / "new.csv", with_column(reversed_hospital(60), new))
-    for command, out in (("adapt", "a.sfb"), ("predict", "p.csv")):
-        done = sfboost(command, tmp_path / "m.sfb", table, "-o", tmp_path / out, code=2)
-        assert sentence in done.stderr
-        assert not (tmp_path / out).exists()
-
-
 @pytest.mark.parametrize("label", [float("inf"), float("-inf"), 1e20, 2.0**60])
 def test_a_target_that_is_no_class_is_refused(sfboost, tmp_path, label):
     rows = training(60)

@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
-from sfboost.datasets import table_view
 from sfboost_lab.datasets import load
 
 
@@ -31,21 +29,6 @@ def test_exactly_one_channel_holds_the_digit():
     assert domain.X.shape == (500, 2, 8, 8)
     assert domain.X.dtype == np.float32
     np.testing.assert_array_equal((domain.X.sum(axis=(2, 3)) > 0).sum(axis=1), 1)
-
-
-def test_no_image_is_in_two_roles():
-    digits = table_view(load("colored_digits"))
-    ids = {row.tobytes(): i for i, row in enumerate((load_digits().data / 16).astype(np.float32))}
-
-    def images(name):
-        return {ids[row.tobytes()] for row in np.ascontiguousarray(digits.domain(name).X[:, :64])}
-
-    train, pool, test = images("train-0.9") | images("train-0.8"), images("oracle-0.1"), images("test-0.1")
-    assert len(train) + len(pool) + len(test) == 1797
-    assert train.isdisjoint(pool | test)
-    assert pool.isdisjoint(test)
-    assert images("train-0.9").isdisjoint(images("train-0.8"))
-    assert images("test-0.9") == test
 
 
 def test_same_seed_same_bytes_and_the_global_state_is_untouched():

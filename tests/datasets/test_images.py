@@ -1,11 +1,8 @@
-import tracemalloc
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from sfboost.datasets import ImageSequence
-from sfboost.datasets.images import decode
+from sfboost.datasets.images import decode, decode_all
 
 image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'sfboost[data]'")
 
@@ -36,32 +33,14 @@ def test_pictures_of_two_data_sets_are_not_pooled(colors, tmp_path):
         colors + ImageSequence(tmp_path / "others", ["00.png"])
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_batches_come_in_order_from_any_number_of_processes(colors, n_jobs):
-    batches = list(colors.batches(8, n_jobs=n_jobs))
-    assert [len(batch) for batch in batches] == [8, 8, 4]
-    np.testing.assert_array_equal(np.concatenate(batches)[:, 0, 0, 0], np.arange(20))
-
-
-def test_with_workers_this_process_opens_no_picture(colors, monkeypatch):
-    def refuse(self):
-        raise AssertionError("opened here")
-
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    batches = list(colors.batches(8, n_jobs=2))
-    assert len(batches[0]) == 8
-    with pytest.raises(AssertionError, match="opened here"):
-        next(colors.batches(8, n_jobs=1))
-
-
 def test_pictures_are_resized_when_decoded(colors):
-    assert next(colors.resized((4, 5)).batches(2)).shape == (2, 3, 4, 5)
+    assert colors.resized((4, 5))[0].shape == (3, 4, 5)
 
 
 def test_sizes_that_differ_are_answered_by_a_sentence(colors, tmp_path):
     image.new("RGB", (3, 3)).save(tmp_path / "00.png")
     with pytest.raises(ValueError, match=r"choose one size with resized"):
-        next(colors.batches(8))
+        decode_all(colors.files, None)
 
 
 def test_grey_and_palette_pictures_get_three_channels(tmp_path):
@@ -84,17 +63,3 @@ def test_a_cut_picture_is_refused(colors, tmp_path):
     (tmp_path / "a.jpg").write_bytes((tmp_path / "a.jpg").read_bytes()[:1500])
     with pytest.raises(ValueError, match="cannot be read as a picture"):
         decode(tmp_path / "a.jpg")
-
-
-def test_a_pass_over_many_pictures_holds_only_a_few_batches(tmp_path):
-    image.new("RGB", (100, 100)).save(tmp_path / "a.png")
-    many = ImageSequence(tmp_path, ["a.png"] * 2000)
-    batch_bytes = 20 * 3 * 100 * 100
-    tracemalloc.start()
-    try:
-        rows = sum(len(batch) for batch in many.batches(20))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert rows == 2000
-    assert peak < 6 * batch_bytes < 2000 * 3 * 100 * 100 / 10

@@ -1,5 +1,6 @@
 """One adaptation to a hospital that reverses the heart rate, and its facts."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -9,8 +10,8 @@ if find_spec("pandas") and find_spec("jinja2"):
     from hospitals import reversed_hospital, training
 
     from sfboost import StableFeatureBoosting
-    from sfboost.boosting.evaluation import default_classifier
     from sfboost.report import describe_training, make_facts
+    from sfboost.report.training import evaluation_rows
 else:  # the [app] extra is not here
     collect_ignore_glob = ["test_*.py"]
 
@@ -26,8 +27,8 @@ def case():
     rows, new = training(500), reversed_hospital()
     X, y, domain = features(rows), rows["sick"].to_numpy(str), rows["hospital"].to_numpy(object)
     model = StableFeatureBoosting(stable_features=STABLE, unstable_features=UNSTABLE)
-    evaluation = model.evaluate(X, y, domain)
-    described = describe_training(model, X, y, domain, evaluation)
+    evaluation = evaluation_rows(model.evaluate(X, y, domain))
+    described = replace(describe_training(model, X, y, domain), evaluation=evaluation)
     adapted = model.adapt(features(new), uncertainty=True)
     facts = make_facts(
         adapted,
@@ -35,7 +36,6 @@ def case():
         features(new),
         title="West <script>alert(1)</script>",
         y=new["sick"].to_numpy(object),
-        pooled=default_classifier(X).fit(X, y),
         cells=new[["patient", "heart_rate", "ward"]].to_dict("records"),
         remarks=["A remark & more."],
     )

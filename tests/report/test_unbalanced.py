@@ -1,5 +1,7 @@
 """The page of a new hospital where one patient in ten is ill."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from unbalanced import BINARY, PRIORS, Family
 
 from sfboost import StableFeatureBoosting
 from sfboost.report import describe_training, make_facts, render
+from sfboost.report.training import evaluation_rows
 
 
 def table(named, unstable, rng):
@@ -23,7 +26,10 @@ def test_the_page_tells_the_rare_class_its_share_and_the_reversed_feature(name):
     named, unstable, y, domain = family.training(3000, rng)
     X, labels = table(named, unstable, rng), np.array(["no", "yes"])[y]
     model = StableFeatureBoosting(["age"], ["ward"])
-    described = describe_training(model, X, labels, domain, model.evaluate(X, labels, domain))
+    described = replace(
+        describe_training(model, X, labels, domain),
+        evaluation=evaluation_rows(model.evaluate(X, labels, domain)),
+    )
     named, unstable, y = family.draw(6000, 0.1, rng)
     new = table(named, unstable, rng)
     facts = make_facts(model.adapt(new), described, new, y=np.array(["no", "yes"])[y])

@@ -61,7 +61,7 @@ def test_every_kind_of_table_is_the_same_table(kind, tmp_path, monkeypatch):
     for text in (content, gzip.compress(content)):
         assert read(filed(text, tmp_path)).to_pydict() == TABLE.to_pydict()
         assert read(piped(text, monkeypatch)).to_pydict() == TABLE.to_pydict()
-        with open_batches(piped(text, monkeypatch), 2, types) as (_, batches):
+        with open_batches(piped(text, monkeypatch), 2, types) as batches:
             assert pa.Table.from_batches(batches).to_pydict() == TABLE.to_pydict()
 
 
@@ -71,8 +71,6 @@ def test_the_first_lines_are_read_as_the_whole_table_is(end, tmp_path, monkeypat
     source = filed(text, tmp_path)
     assert source.header == read(source).column_names == ["code", "note"]
     assert source.zero_padded == ("code",)
-    assert not source.is_header_alone
-    assert filed(f"code,note{end}".encode(), tmp_path).is_header_alone
     monkeypatch.setattr(reading, "_HEAD", len(text) - 8)  # cut within a cell
     assert filed(text, tmp_path).header == ["code", "note"]
 
@@ -100,15 +98,14 @@ def test_the_head_that_was_looked_at_is_read_again(monkeypatch):
     content = b"number\n" + "\n".join(map(str, values)).encode()
     assert len(content) > reading._HEAD
     for text in (content, gzip.compress(content)):
-        with open_batches(piped(text, monkeypatch), 1 << 16) as (_, batches):
+        with open_batches(piped(text, monkeypatch), 1 << 16) as batches:
             np.testing.assert_array_equal(np.concatenate([batch["number"] for batch in batches]), values)
 
 
 def test_parquet_batches_hold_the_wanted_columns_only(tmp_path):
     (tmp_path / "a.parquet").write_bytes(to_bytes("parquet"))
-    with open_batches(find(str(tmp_path / "a.parquet")), 2, None, ["sex", "no such"]) as (total, batches):
-        assert total == 3
-        assert all(batch.schema.names == ["sex"] for batch in batches)
+    with open_batches(find(str(tmp_path / "a.parquet")), 2, None, ["sex", "no such"]) as batches:
+        assert [batch.schema.names for batch in batches] == [["sex"], ["sex"]]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +143,7 @@ def test_what_is_not_of_the_encoding_is_refused_whole_and_in_batches(tmp_path):
             read(source)
         with (
             pytest.raises(ValueError, match=f"is not {named}: name the encoding"),
-            open_batches(source, 2, {"sex": pa.string()}) as (_, batches),
+            open_batches(source, 2, {"sex": pa.string()}) as batches,
         ):
             list(batches)
 
@@ -190,7 +187,7 @@ def test_two_columns_of_one_name_are_refused_batch_by_batch_too(kind, tmp_path):
     content = b"age,age\n1,2\n" if kind == "csv" else to_bytes(kind, table)
     with (
         pytest.raises(ValueError, match="several columns named"),
-        open_batches(filed(content, tmp_path), 2, None, ["age"]) as (_, batches),
+        open_batches(filed(content, tmp_path), 2, None, ["age"]) as batches,
     ):
         list(batches)
 

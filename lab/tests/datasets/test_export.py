@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from sfboost.datasets import from_table
 from sfboost_lab.datasets import export, load, read_exported
+from sfboost_lab.datasets.own_tables import from_table
 
 pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'sfboost[app]'")
 pd = pytest.importorskip("pandas", reason="Parquet needs pandas: pip install 'sfboost[app]'")

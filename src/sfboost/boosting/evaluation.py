@@ -24,7 +24,7 @@ from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import LOSSES, METRICS, check_metric
 from sfboost.boosting.columns import is_search, tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
-from sfboost.boosting.scored_domains import ANSWER, COMPARED, DomainEvaluation, DomainScores, skipped
+from sfboost.boosting.scored_domains import ANSWER, COMPARED, SKIPPED, DomainEvaluation, DomainScores, skipped
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
 from sfboost.encoding import Encoder, EncodingWarning, is_frame
 from sfboost.encoding.frames import names_of
@@ -90,7 +90,10 @@ def evaluate_domains(
 
     made = {one.domain: one for turn in Parallel(n_jobs=model.n_jobs)(rounds()) for one in turn}
     sizes = {name: len(rows) for name, rows in rows_by_domain(domain)}
-    return DomainEvaluation(tuple(made.get(name) or too_few(name, sizes[name], by) for name in names))
+    scores = tuple(made.get(name) or too_few(name, sizes[name], by) for name in names)
+    if all(one.decision == SKIPPED for one in scores):
+        raise ValueError(f"No domain can play the new one. {scores[0].domain}: {scores[0].reason}")
+    return DomainEvaluation(scores)
 
 
 def able_to_play(domain: npt.NDArray[Any]) -> list[Any]:
@@ -142,9 +145,9 @@ def _score_turn(
             answer=answer,
             metric=by,
         )
-    except ValueError:
+    except ValueError as error:  # the others lack a class, or rows: that must not stop the rest
         if len(together) == 1:
-            raise
+            return [skipped(together[0], len(places[together[0]]), str(error), by)]
     # Without all of them something is missing, such as a class that they alone have.
     alone: dict[str, Any] = {"weight": weight, "pooled": pooled, "answer": answer, "by": by}
     return [one for name in together for one in _score_turn(model, X, labels, domain, some, [name], **alone)]

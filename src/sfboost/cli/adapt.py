@@ -10,9 +10,8 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.inputs import read_new, refuse_collisions
-from sfboost.cli.outcome import finish
+from sfboost.cli.outcome import answer_one, finish
 from sfboost.cli.project import check_model_name, load_project, save_project
-from sfboost.cli.streams import adapt_blocks, adapt_table, forget, is_long, label_of
 from sfboost.tables.roles import split
 
 
@@ -42,22 +41,8 @@ def adapt(
         {"-o": output, "--report": adapting.report, "--card": adapting.card},
     )
     project = load_project(model, split(trusted))
-    resume = output.with_name(f".{output.name}.parts")
     with voice.waiting("Adapting"):
-        if is_long(new, stream, project):
-            done = adapt_blocks(project, new, csv, stream, adapting, resume, label_of(model))
-        else:
-            done = adapt_table(project, *read_new(new, project, csv, adapting.labels), adapting)
-        project = done.project
-        title = f"{done.name} as a new domain"
-        facts = project.facts(
-            done.rows,
-            title=title,
-            source=model.name,
-            rows=adapting.rows,
-            ids=adapting.show_ids,
-            remarks=done.remarks,
-        )
+        found = read_new(new, project.roles, project.encoder, csv, stream, adapting.labels)
+        project, facts = answer_one(project, found, adapting, model.name)
     save_project(project, output, split(trusted))
-    forget(resume)
-    finish(voice, project, facts, {"model": str(output)}, adapting, done.n_rows, context.find_root().obj)
+    finish(voice, project, facts, {"model": str(output)}, adapting, found.n_rows, context.find_root().obj)

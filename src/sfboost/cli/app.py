@@ -78,17 +78,10 @@ def farewell(placed: Sequence[Placement], kept: Path | None = None) -> str:
     'Interrupted; finished runs are in results: the same command goes on from there.'
     """
     there = [Path(placement.target) for placement in placed if placement.part and placement.happened()]
-    whole = dict.fromkeys(target for target in there if target.parent.suffix != ".parts")
-    blocks = dict.fromkeys(target.parent for target in there if target.parent.suffix == ".parts")
     begun = dict.fromkeys(placement.target for placement in placed if placement.part is None)
-    told = [f"written before that: {first_names(whole)}"] if whole else []
+    told = [f"written before that: {first_names(dict.fromkeys(there))}"] if there else []
     told += [f"finished runs are in {kept}: the same command goes on from there"] if kept else []
     told = told or ["no file was changed"]
-    told += (
-        [f"finished blocks are in {first_names(blocks)}: the same command goes on from there"]
-        if blocks
-        else []
-    )
     told += [f"what went to {first_names(begun)} may be cut short"] if begun else []
     return f"Interrupted; {'; '.join(told)}."
 
@@ -110,6 +103,7 @@ def _wrong_usage(error: Any) -> int:
 
 #: Name → "module:function" (or a group of commands), and what the list of commands says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("sfboost.cli.demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
     "run": ("sfboost.cli.run:run", "Fit to TRAIN, adapt to NEW, predict NEW, and write the report."),
     "fit": ("sfboost.cli.fit:fit", "Fit the stable predictor to labelled domains and save it."),
     "adapt": ("sfboost.cli.adapt:adapt", "Adapt a model to the unlabelled rows of one new domain."),
@@ -121,7 +115,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("sfboost.cli.check:check", "Look at the assumptions, one verdict each."),
     "explain": ("sfboost.cli.explain:explain", "Say why one row is predicted as it is."),
     "info": ("sfboost.cli.info:info", "Say what is in a model file."),
-    "demo": ("sfboost.cli.demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
     "features": (
         "sfboost.cli.features:features",
         "Turn a folder of pictures into a table of a network's features.",
@@ -135,10 +128,19 @@ class Commands(Boundary):
     """The list is read from `listed`; a command itself is imported when it is asked for."""
 
     listed = COMMANDS
+    aside: tuple[str, ...] = ("features",)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names, in the order in which they are shown."""
         return list(self.listed)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Commands by their names and summaries; those that are `aside` below the others."""
+        names = [name for name in self.listed if name not in self.aside]
+        for title, some in (("Commands", names), ("To prepare tables", self.aside)):
+            if some:
+                with formatter.section(title):
+                    formatter.write_dl([(name, self.listed[name][1]) for name in some])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A name and its summary: all that the list of commands shows."""

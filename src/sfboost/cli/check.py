@@ -30,7 +30,6 @@ def check(
     new: Annotated[
         str | None, typer.Argument(metavar="NEW", help="Rows of one new domain, if there are any.")
     ] = None,
-    level: Annotated[float, typer.Option(help="Nominal false-alarm rate of each check.")] = 0.05,
     csv: o.CsvOptions,
     config: o.Config = None,
     talk: o.VoiceOptions,
@@ -51,7 +50,7 @@ def check(
         voice.note(*here.remarks)
         X_new = here.X
     with voice.waiting("Checking"):
-        diagnosis = model.diagnose(training.X, training.y, training.domain, X_new, level=level)
+        diagnosis = model.diagnose(training.X, training.y, training.domain, X_new)
     voice.note(f"Symbols: {'; '.join(f'{symbol} ({meaning})' for symbol, meaning in SYMBOLS)}.")
     voice.result(diagnosis.to_dict(), *_meanings(diagnosis, asked=new is not None), *_words(diagnosis))
 

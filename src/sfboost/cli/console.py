@@ -25,7 +25,6 @@ from typing import Any, TypeVar, get_type_hints
 
 import rich.console
 import typer
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from sfboost.cli.interruption import was_interrupted
@@ -199,17 +198,6 @@ class Voice:
             with heard_by(_Teller(_NowAndThen(self.note))):
                 yield
 
-    def progress(self) -> Progress:
-        """A bar with rate and time left, on a terminal."""
-        console = Console(stderr=True)
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            _Rate(),
-            TimeRemainingColumn(),
-        )
-        return Progress(*columns, console=console, disable=self.quiet or not console.is_terminal)
-
 
 class _Teller(logging.Handler):
     """Hands on what the library tells of its progress."""
@@ -236,12 +224,6 @@ class _NowAndThen:
             self._tell(words)
 
 
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        rate = "" if task.speed is None else f", {task.speed:,.0f} rows/s"
-        return Text(f"{task.completed:,.0f} rows{rate}")
-
-
 def speaking(command: Command) -> Command:
     """Turn errors into a sentence and an exit code, warnings into notes; `--debug` shows the traceback.
 
@@ -256,8 +238,10 @@ def speaking(command: Command) -> Command:
             with warnings.catch_warnings():
                 # The decision and its reason are part of the result.
                 from sfboost.adaptation import AdaptationWarning
+                from sfboost.encoding import EncodingWarning
 
                 warnings.simplefilter("ignore", AdaptationWarning)
+                warnings.simplefilter("ignore", EncodingWarning)  # remarks of the table say it
                 warnings.showwarning = lambda message, *where, **more: voice.note(str(message))
                 return command(*args, **options)
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):

@@ -17,7 +17,7 @@ from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.options import judged_by
-from sfboost.cli.project import configure, evaluate_domains
+from sfboost.cli.project import configure
 from sfboost.report.training import evaluation_rows
 from sfboost.report.words import in_words
 from sfboost.tables.foreign_text import plain
@@ -47,7 +47,8 @@ def evaluate(
     training, _ = read_training(train, columns, csv)
     model = judged_by(o.make_model(context), counting, training.y)
     voice.note(*training.remarks)
-    if rows_to_learn(configure(training, model), training.y, training.domain).size < len(training.y):
+    model = configure(training, model)
+    if rows_to_learn(model, training.y, training.domain).size < len(training.y):
         voice.note(
             f"Of a domain with more than {MOST_ROWS} rows about as many are learned from, drawn at random, "
             "when another one plays the new one: more would not move the scores. Every row is scored."
@@ -59,7 +60,7 @@ def evaluate(
             "itself, by a model that saw none of its group. One by one would take a fit for each."
         )
     with voice.waiting("Letting each domain play the new one"):
-        evaluation = evaluate_domains(training, model)
+        evaluation = model.evaluate(training.X, training.y, training.domain)
     values = {
         "metric": evaluation.metric,
         "gain": evaluation.gain,

@@ -17,7 +17,7 @@ from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.project import Project, load_project
 from sfboost.tables.foreign_text import plain
-from sfboost.tables.preparing import csv_types, frame
+from sfboost.tables.preparing import csv_types
 from sfboost.tables.reading import read
 from sfboost.tables.roles import require_columns, split
 
@@ -48,8 +48,7 @@ def explain(
     require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
     number = _position(table, source.name, project, row, id)
     cells = table.slice(number - 1, 1)
-    explanation = adapted.explain(frame(project.encoder, cells))
-    explanation = replace(explanation, cells=project.encoder.cells(cells))
+    explanation = replace(adapted.explain(cells), cells=project.encoder.cells(cells))
     voice.result(
         {"row": number, "decision": adapted.decision_} | _values(explanation),
         (f"row {number}: ", (str(explanation.prediction), "bold"), f" ({adapted.decision_})"),

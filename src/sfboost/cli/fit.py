@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training, refuse_collisions
 from sfboost.cli.options import judged_by
-from sfboost.cli.project import Project, check_model_name, class_names, drift_lines, learn, save_project
+from sfboost.cli.project import Project, check_model_name, drift_lines, learn, save_project
 
 
 @speaking
@@ -48,7 +49,7 @@ def _values(project: Project, output: Path) -> dict[str, object]:
     return {
         "rows": sum(domain.n_rows for domain in project.training.domains),
         "domains": [domain.name for domain in project.training.domains],
-        "classes": class_names(project),
+        "classes": [str(name) for name in np.asarray(model.classes_).tolist()],
         "stable": list(model.stable_columns_.sources),
         "unstable": list(model.unstable_columns_.sources or model.unstable_columns_.names),
         "evaluation": project.training.evaluation,

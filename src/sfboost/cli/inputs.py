@@ -1,35 +1,36 @@
-"""Tables that options name: read in training and as new rows; and files that must not be written over.
+"""Tables that options name: labelled rows, and rows of a new domain; and files not to be written over.
 
-A training table that does not fit into memory is sampled: some rows of each domain, in one pass.
+A table that is long, or a folder, is sampled in one pass: of labelled rows some of each domain, if that is
+asked for; of new rows some, and all are predicted block by block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.feather as feather
+import pyarrow.parquet as pq
 
-from sfboost.adaptation.row_sample import row_keys
-from sfboost.cli.options import ColumnOptions, CsvOptions
+from sfboost.cli.options import ColumnOptions, CsvOptions, StreamOptions
 from sfboost.cli.project import Project
+from sfboost.encoding import Encoder
 from sfboost.encoding.cells import as_text
 from sfboost.notices import left_out
-from sfboost.streaming import find_blocks
-from sfboost.streaming.blocks import BATCH_ROWS
+from sfboost.tables.blocks import Block, find_blocks, sample_rows
 from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
-from sfboost.tables.reading import PIPE, Source, open_batches, read, without_index
-from sfboost.tables.roles import assign, pick, require_columns, split
+from sfboost.tables.reading import PIPE, Source, read, source_of, without_index
+from sfboost.tables.roles import Roles, assign, pick, require_columns, split
 from sfboost.whole_files import refuse_unwritable
+
+# Longer new tables are sampled.
+_LONG_ROWS = 200_000
+_LONG_BYTES = 1 << 26
 
 
 def refuse_collisions(read: dict[str, str | Path | None], written: dict[str, str | Path | None]) -> None:
@@ -79,122 +80,13 @@ def is_same_file(first: Path, second: Path) -> bool:
     return first.resolve() == second.resolve()
 
 
-# Rows that are gathered before those with high hashes are let go.
-_GATHERED = 1 << 18
-
-
-class DomainSample:
-    """Of each domain at most so many rows, those with the lowest hash: the same ones whatever their order.
-
-    Parameters
-    ----------
-    domain : str
-        Column with the domain.
-    most : int
-    """
-
-    def __init__(self, domain: str, most: int) -> None:
-        self.domain, self.most = domain, most
-        self.n_rows = self.n_nowhere = self._gathered = 0
-        self._parts: list[pa.Table] = []
-        self._keys: list[npt.NDArray[np.uint64]] = []
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Look at some more rows."""
-        self.n_rows += batch.num_rows
-        known = pc.is_valid(as_text(batch.column(self.domain), self.domain))
-        batch = batch.filter(known)
-        self.n_nowhere += len(known) - batch.num_rows
-        if not batch.num_rows:
-            return
-        self._parts.append(pa.Table.from_batches([batch]))
-        self._keys.append(_keys(batch))
-        self._gathered += batch.num_rows
-        if self._gathered > _GATHERED:
-            self.table()
-
-    def table(self) -> pa.Table:
-        """The sample so far, in an order that its rows decide."""
-        table, keys = pa.concat_tables(self._parts, promote_options="permissive"), np.concatenate(self._keys)
-        names = np.array(as_text(table.column(self.domain), self.domain).to_pylist(), dtype=object)
-        order = np.lexsort((keys, names))
-        first = np.flatnonzero(np.append(True, names[order][1:] != names[order][:-1]))
-        rank = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-        kept = order[rank < self.most]
-        self._parts, self._keys, self._gathered = [table.take(pa.array(kept))], [keys[kept]], 0
-        return self._parts[0]
-
-
-def _keys(batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
-    """A hash of each row; whole numbers as others, since a gap in their batch turns them into such."""
-    columns = []
-    for column in batch.columns:
-        kind = column.type
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-            numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        else:
-            cells = column.to_pylist()
-            texts = np.array([None if cell is None else str(cell) for cell in cells], dtype=object)
-            numbers = (pd.util.hash_array(texts) >> np.uint64(12)).astype(np.float64)
-        columns.append(numbers)
-    X, n_rows = np.column_stack(columns), batch.num_rows
-    return row_keys(np.zeros((n_rows, 1)), X, np.zeros(n_rows, dtype=np.intp), np.ones(n_rows))
-
-
-@contextmanager
-def sampled(where: str, domain: str, most: int, csv: CsvOptions) -> Iterator[tuple[Source, str]]:
-    """At most so many rows of each domain of a file, a folder or a pipe, and a sentence that says so."""
-    if most < 1:
-        raise ValueError(f"--sample {most} leaves nothing to fit to: it is a number of rows of each domain.")
-    paths = [where]
-    if where != PIPE and Path(where).is_dir():
-        paths = list(dict.fromkeys(block.path for block in find_blocks(where)))
-    sample, kinds, decimal = DomainSample(domain, most), set(), "."
-    for path in paths:
-        source = csv.find(path)
-        kinds.add(source.kind == "csv")
-        decimal = source.dialect.decimal
-        # Types of CSV columns are found in the sample: what a block holds says little of the others.
-        types = dict.fromkeys(source.header, pa.string())
-        with open_batches(source, BATCH_ROWS, types) as (_, batches):
-            for batch in batches:
-                require_columns(batch.schema.names, [domain], source.name)
-                sample.add(batch)
-    if len(kinds) > 1:
-        raise ValueError(f"{where} holds CSV and other tables: put those of one kind into a folder.")
-    if not sample.n_rows:
-        raise ValueError(f"{where} has no rows: at least one row is needed.")
-    name = Path(where).name if where != PIPE else "standard input"
-    if sample.n_nowhere == sample.n_rows:
-        raise ValueError(f"Every row of {name} lacks its {domain!r}: training needs the domain of each row.")
-    table = sample.table()
-    nowhere = f" {left_out(sample.n_nowhere, domain)}" if sample.n_nowhere else ""
-    with TemporaryDirectory(prefix="sfboost-") as folder:
-        if kinds == {True}:
-            place = Path(folder) / "sample.csv"
-            pacsv.write_csv(table, place)
-            found = replace(csv, delimiter=",", decimal=decimal, encoding="utf-8").find(str(place))
-        else:
-            place = Path(folder) / "sample.arrow"
-            feather.write_feather(table, str(place), compression="uncompressed")
-            found = csv.find(str(place))
-        yield (
-            replace(found, name=name),
-            f"Fitted to a sample: {table.num_rows} of the {sample.n_rows} rows of {name}, at most {most} of "
-            f"each domain (--sample).{nowhere}",
-        )
-
-
 def read_training(
-    where: str,
-    asked: ColumnOptions,
-    csv: CsvOptions,
-    hold_out: str | None = None,
+    where: str, asked: ColumnOptions, csv: CsvOptions, hold_out: str | None = None
 ) -> tuple[TrainingTable, pa.Table | None]:
     """Labelled rows, and those of the domain that is held out, if one is."""
     if asked.sample is not None:
-        with sampled(where, asked.domain, asked.sample, csv) as (source, remark):
-            training, held = _prepare(source, asked, hold_out)
+        source, remark = _sampled(where, asked.domain, asked.sample, csv)
+        training, held = _prepare(source, asked, hold_out)
         return replace(training, remarks=(remark, *training.remarks)), held
     if where != PIPE and Path(where).is_dir():
         raise ValueError(
@@ -202,6 +94,28 @@ def read_training(
             "of each domain of all its tables."
         )
     return _prepare(csv.find(where), asked, hold_out)
+
+
+def _sampled(where: str, domain: str, most: int, csv: CsvOptions) -> tuple[Source, str]:
+    """At most so many rows of each domain of a file, a folder or a pipe, and a sentence that says so."""
+    if most < 1:
+        raise ValueError(f"--sample {most} leaves nothing to fit to: it is a number of rows of each domain.")
+    flown_by = csv.find(where) if where == PIPE else None  # can be read once
+    place = where if flown_by is None else flown_by.path
+    blocks = find_blocks(place, needed=[domain], as_text=True, **asdict(csv))
+    sources = [csv.find(path) for path in dict.fromkeys(block.path for block in blocks)]
+    if len({source.kind == "csv" for source in sources}) > 1:
+        raise ValueError(f"{where} holds CSV and other tables: put those of one kind into a folder.")
+    sample = sample_rows(blocks, most, by=domain)
+    name = Path(where).name if flown_by is None else flown_by.name
+    if sample.n_nowhere == sample.n_rows:
+        raise ValueError(f"Every row of {name} lacks its {domain!r}: training needs the domain of each row.")
+    table = sample.table
+    nowhere = f" {left_out(sample.n_nowhere, domain)}" if sample.n_nowhere else ""
+    return source_of(table, name, like=sources[0]), (
+        f"Fitted to a sample: {table.num_rows} of the {sample.n_rows} rows of {name}, at most {most} of "
+        f"each domain (--sample).{nowhere}"
+    )
 
 
 def _prepare(
@@ -255,39 +169,131 @@ def _prepare(
     return replace(training, remarks=(*remarks, *training.remarks)), held
 
 
-def require_in_file(where: str, columns: Iterable[str], csv: CsvOptions) -> None:
-    """Refuse a CSV file that lacks columns, before the work; what else is read says so when it is."""
-    wanted = list(columns)
-    if wanted and where != PIPE and not Path(where).is_dir():
-        source = csv.find(where)
-        if source.header:
-            require_columns(source.header, wanted, source.name)
+@dataclass(frozen=True, eq=False)
+class NewSource:
+    """What is known of new rows before anything is made of them.
+
+    Attributes
+    ----------
+    table : Table
+        That is adapted to, and that reports look at: all rows, or a sample of a long table.
+    name : str
+        Of where they are from.
+    n_rows : int
+        Of the whole table.
+    source : Table or list of Block
+        All rows, to be predicted.
+    remarks : tuple of str
+    """
+
+    table: pa.Table
+    name: str
+    n_rows: int
+    source: Any
+    remarks: tuple[str, ...] = ()
+
+    def prepare(self, project: Project, labels: str | None = None, *, each: bool = False) -> NewTable:
+        """As the model takes them: those of one domain, or with `each` of several."""
+        roles = replace(project.roles, domain=None) if each else project.roles
+        whole = self.table.num_rows == self.n_rows and self.source is self.table
+        classes = project.model.classes_
+        return prepare_new(self.table, roles, project.encoder, classes, self.name, labels, whole=whole)
+
+    def domains(self, column: str | None) -> npt.NDArray[np.object_] | None:
+        """The domain of each row, if the table is here and names more than one."""
+        if column not in self.table.column_names or self.source is not self.table:
+            return None
+        texts = as_text(self.table.column(column), str(column))
+        if len(pc.unique(texts).drop_null()) < 2:
+            return None
+        if texts.null_count:
+            raise ValueError(
+                f"{texts.null_count} rows of {self.name} have no {column!r}, and the others are of several: "
+                "fill it in, or drop those rows."
+            )
+        return np.array(texts.to_pylist(), dtype=object)
 
 
 def read_new(
-    where: str, project: Project, csv: CsvOptions, labels: str | None = None, *, each: bool = False
-) -> tuple[NewTable, str]:
-    """Rows of a new domain, or of several with `each`, and the name of where they are from.
-
-    `labels` names a column to adapt with.
-    """
-    source = csv.find(where)
-    table = read(source, csv_types(project.roles, project.encoder, labels))
-    return take_new(table, project, source.name, labels, each=each), source.name
-
-
-def take_new(
-    table: pa.Table,
-    project: Project,
-    name: str,
+    where: str,
+    roles: Roles,
+    encoder: Encoder,
+    csv: CsvOptions,
+    stream: StreamOptions,
     labels: str | None = None,
     *,
-    each: bool = False,
-    whole: bool = True,
-) -> NewTable:
-    """Rows of a table that is already here as those of a new domain, or of several with `each`.
+    predict: bool = False,
+) -> NewSource:
+    """New rows, or a sample of them and the blocks that hold all, where the table is long.
 
-    Where they are a sample, the table is not `whole`.
+    A long file of several domains is read as a whole, since each is adapted to by itself. Adapting needs no
+    id; to `predict` does.
     """
-    roles = replace(project.roles, domain=None) if each else project.roles
-    return prepare_new(table, roles, project.encoder, project.model.classes_, name, labels, whole=whole)
+    needed = _needed(roles, encoder, with_id=predict)
+    if is_long(where, stream):
+        found = _sample_new(where, roles, encoder, csv, stream, needed)
+        several = predict and replace(found, source=found.table).domains(roles.domain) is not None
+        if stream.engine is not None or Path(where).is_dir() or not several:
+            if labels is not None:
+                raise ValueError(
+                    f"--labels is for tables that are read as a whole, and {found.name} is read block by "
+                    f"block: put the labelled rows and up to {_LONG_ROWS} others into a table, and adapt to "
+                    "that."
+                )
+            return found
+    source = csv.find(where)
+    if source.header:  # before the rows are read
+        require_columns(source.header, needed, source.name)
+    table = read(source, csv_types(roles, encoder, labels))
+    require_columns(table.column_names, needed, source.name)
+    return NewSource(table, source.name, table.num_rows, table)
+
+
+def is_long(where: str, stream: StreamOptions) -> bool:
+    """Whether a table is sampled and predicted in blocks: a folder, a long file, or if an engine is named."""
+    path = Path(where)
+    if where == PIPE or not path.exists():
+        return False
+    if stream.engine is not None or path.is_dir():
+        return True
+    if path.suffix.lower() in (".parquet", ".pq") and path.is_file():
+        try:
+            return bool(pq.read_metadata(path).num_rows > _LONG_ROWS)
+        except (OSError, pa.ArrowException):
+            return False  # whoever reads it will say so
+    return path.stat().st_size > _LONG_BYTES
+
+
+def _sample_new(
+    where: str,
+    roles: Roles,
+    encoder: Encoder,
+    csv: CsvOptions,
+    stream: StreamOptions,
+    needed: list[str],
+) -> NewSource:
+    blocks = new_blocks(where, roles, encoder, csv, needed)
+    skipped: list[str] | None = [] if stream.skip_unreadable else None
+    sample = sample_rows(blocks, engine=stream.engine or "here", skipped=skipped)
+    table, remarks = sample.table, [f"Left out: {why}" for why in skipped or ()]
+    if sample.n_rows > table.num_rows:
+        remarks.append(
+            f"Adapted to {table.num_rows} of the {sample.n_rows} rows, chosen by a hash of the row: checks, "
+            "examples and scores are of these, and every row is predicted."
+        )
+    return NewSource(table, Path(where).name, sample.n_rows, blocks, tuple(remarks))
+
+
+def new_blocks(
+    where: str, roles: Roles, encoder: Encoder, csv: CsvOptions, needed: Sequence[str] = ()
+) -> list[Block]:
+    """The blocks of a table of new rows, with the columns that adapting, predicting and reports read."""
+    needed = needed or _needed(roles, encoder, with_id=True)
+    others = [name for name in (roles.id, roles.target, roles.domain) if name is not None]
+    types = csv_types(roles, encoder)
+    return find_blocks(where, columns=[*needed, *others], needed=needed, types=types, **asdict(csv))
+
+
+def _needed(roles: Roles, encoder: Encoder, *, with_id: bool) -> list[str]:
+    features = [column.name for column in encoder.columns]
+    return [*features, roles.id] if with_id and roles.id is not None else features

@@ -6,10 +6,8 @@ Only the standard library is needed here, since an interruption may come before 
 from __future__ import annotations
 
 import signal
-import sys
-import threading
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 #: What ends the command: Ctrl-C, a request (of a batch system, of `kill`), a terminal that was closed.
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -33,7 +31,6 @@ def catch_signals() -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    sys.unraisablehook = _send_again
 
 
 def was_interrupted() -> bool:
@@ -49,24 +46,10 @@ def let_go() -> None:
 
 
 def _interrupt(number: int, frame: Any) -> None:
-    if not was_interrupted():
-        _caught.update(number=number, since=time.monotonic())
-        raise Interrupted(number)
-    if time.monotonic() - _caught["since"] > _PATIENCE:
-        _die(number)
-
-
-def _send_again(lost: Any) -> None:
-    """Where Python cannot raise, as when it frees an object, the signal comes again a moment later."""
-    if not isinstance(lost.exc_value, Interrupted):
-        sys.__unraisablehook__(lost)
+    if was_interrupted() and time.monotonic() - _caught["since"] <= _PATIENCE:
         return
-    number = _caught["number"]
-    _caught["number"] = 0
-    threading.Timer(0.01, signal.raise_signal, [number]).start()
-
-
-def _die(number: int) -> NoReturn:
-    signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)
+    if was_interrupted():  # while it cleans up: as if nobody had caught it
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+    _caught.update(number=number, since=time.monotonic())
     raise Interrupted(number)

@@ -8,18 +8,17 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from sfboost.adaptation import Settings
-from sfboost.adaptation.costs import balanced_costs
 from sfboost.adaptation.scores import check_metric
 from sfboost.boosting import METRICS, StableFeatureBoosting
 from sfboost.cli.console import Voice
@@ -33,15 +32,10 @@ MODEL_SETTINGS = (
     *("calibration", "calibration_bias", "calibration_weights", "validation_domain", "cv"),
     *(*FITTING, "transport", "play", "n_jobs", "random_state"),
 )
-#: What an option is to be.
-TEXT, NAMES, NUMBER, FLAG = "text", "text or a list of texts", "a number", "true or false"
 
 
-def read_settings(path: Path, known: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the commands, lists of names as the command line writes them, and settings of the model.
-
-    `known` are the options that there are, and what each is to be.
-    """
+def read_settings(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the commands, lists of names as the command line writes them, and settings of the model."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
@@ -52,34 +46,16 @@ def read_settings(path: Path, known: Mapping[str, str]) -> tuple[dict[str, Any],
     if not isinstance(model, dict):
         raise ValueError(f"{path} has model = {model!r}: settings of the model stand under the line [model].")
     options = {key.replace("-", "_"): value for key, value in values.items()}
-    _refuse_unknown(options, known, f"{path} has")
+    _refuse_unknown(options, FILE_OPTIONS, f"{path} has")
     _refuse_unknown(model, MODEL_SETTINGS, f"[model] of {path} has")
-    for key, value in options.items():
-        if not _is_a(value, known[key]):
-            raise ValueError(f"{path} has {key} = {_shown(value)}: it is to be {known[key]}.")
-    for key, value in model.items():
-        if not _is_a(value, TEXT) and not _is_a(value, NUMBER) and not _is_a(value, FLAG):
-            raise ValueError(f"[model] of {path} has {key} = {_shown(value)}: it is to be one value.")
+    for key, value in (options | model).items():
+        is_list = key not in model and isinstance(value, list) and all(isinstance(v, str) for v in value)
+        if not is_list and not isinstance(value, str | int | float):
+            raise ValueError(f"{path} has {key} = {value!r}: it is to be one value, or a list of names.")
     return {key: ",".join(v) if isinstance(v, list) else v for key, v in options.items()}, model
 
 
-def _is_a(value: Any, what: str) -> bool:
-    if what == NAMES and isinstance(value, list):
-        return all(isinstance(name, str) for name in value)
-    if what in (TEXT, NAMES):
-        return isinstance(value, str)
-    if what == FLAG:
-        return isinstance(value, bool)
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _shown(value: Any) -> str:
-    """A value as TOML writes it, as far as Python does the same."""
-    return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _refuse_unknown(values: Iterable[str], known: Iterable[str], where: str) -> None:
-    known = tuple(known)
+def _refuse_unknown(values: Iterable[str], known: Collection[str], where: str) -> None:
     for key in values:
         if key not in known:
             near = get_close_matches(key, known, n=1)
@@ -98,40 +74,32 @@ class AnswerName(StrEnum):
     paper = "paper"
 
 
+Text = str | None
+_FILES = "CSV, Parquet or Arrow"
+
+
+def option(help: str, *names: str) -> Any:
+    """An option that is called as its parameter is, or by the names."""
+    return typer.Option(*names, help=help)
+
+
 TrainTable = Annotated[
-    str, typer.Argument(metavar="TRAIN", help="Labelled rows: CSV, Parquet or Arrow; - is standard input.")
+    str, typer.Argument(metavar="TRAIN", help=f"Labelled rows: {_FILES}; - is standard input.")
 ]
 NewTable = Annotated[
     str,
     typer.Argument(
-        metavar="NEW", help="Rows of one new domain: CSV, Parquet, Arrow or a folder; - is standard input."
+        metavar="NEW", help=f"Rows of one new domain: {_FILES}, or a folder; - is standard input."
     ),
 ]
-Trusted = Annotated[
-    str | None,
-    typer.Option("--trusted", help="Types that the model file may hold beyond the known ones: full names."),
-]
-Also = Annotated[
-    str | None,
-    typer.Option(
-        "--also",
-        help="What to write beside the answer: pooled (all features as trained); stable is always there.",
-    ),
-]
-Evaluate = Annotated[
-    bool,
-    typer.Option(
-        "--evaluate/--no-evaluate", help="Let each training domain play the new one, for the report."
-    ),
-]
+Trusted = Annotated[Text, option("Types that the model file may hold beyond the known ones: full names.")]
+Evaluate = Annotated[bool, option("Let each training domain play the new one, for the report.")]
 Costs = Annotated[
-    str | None,
-    typer.Option(
-        "--costs",
-        help="TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Or 'balanced': "
-        "missing a class costs more the rarer it is in training, as balanced accuracy counts. Predictions "
-        "are then the classes of the least expected cost; where a model is fitted, answers are chosen by "
-        "what they cost on own domains, too.",
+    Text,
+    option(
+        "TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Predictions are "
+        "then the classes of the least expected cost; where a model is fitted, answers are chosen by what "
+        "they cost on own domains, too."
     ),
 ]
 
@@ -140,40 +108,23 @@ Costs = Annotated[
 class ColumnOptions:
     """Which column of the training table is what."""
 
-    target: Annotated[str, typer.Option("--target", help="Column with the class.")]
-    domain: Annotated[
-        str, typer.Option("--domain", help="Column that says where a row is from, e.g. hospital.")
-    ]
+    target: Annotated[str, option("Column with the class.")]
+    domain: Annotated[str, option("Column that says where a row is from, e.g. hospital.")]
     stable: Annotated[
-        str | None,
-        typer.Option(
-            "--stable", help="Features to trust, comma-separated (word_* matches); 'auto' searches."
-        ),
-        NAMES,
+        Text, option("Features to trust, comma-separated (word_* matches); 'auto' searches.")
     ] = None
     unstable: Annotated[
-        str | None,
-        typer.Option(
-            "--unstable",
-            help="Features that may change their meaning; by default all others. 'components' is for "
-            "embeddings: directions of the new rows.",
+        Text,
+        option(
+            "Features that may change their meaning; by default all others. 'components' is for embeddings: "
+            "directions of the new rows."
         ),
-        NAMES,
     ] = None
-    id: Annotated[str | None, typer.Option("--id", help="Column that passes through to the predictions.")] = (
-        None
-    )
-    drop: Annotated[str | None, typer.Option("--drop", help="Columns to leave out."), NAMES] = None
-    categorical: Annotated[
-        str | None,
-        typer.Option("--categorical", help="Columns of numbers that are codes, not amounts."),
-        NAMES,
-    ] = None
+    id: Annotated[Text, option("Column that passes through to the predictions.")] = None
+    drop: Annotated[Text, option("Columns to leave out.")] = None
+    categorical: Annotated[Text, option("Columns of numbers that are codes, not amounts.")] = None
     sample: Annotated[
-        int | None,
-        typer.Option(
-            "--sample", help="Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory."
-        ),
+        int | None, option("Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory.")
     ] = None
 
 
@@ -181,16 +132,9 @@ class ColumnOptions:
 class CsvOptions:
     """How tables are written, where they are CSV."""
 
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Of CSV columns; by default read off the header.")
-    ] = None
-    decimal: Annotated[str | None, typer.Option("--decimal", help="Decimal point of CSV numbers: . or ,")] = (
-        None
-    )
-    encoding: Annotated[
-        str | None,
-        typer.Option("--encoding", help="Of CSV text, e.g. cp1252; by default read off its bytes."),
-    ] = None
+    delimiter: Annotated[Text, option("Of CSV columns; by default read off the header.")] = None
+    decimal: Annotated[Text, option("Decimal point of CSV numbers: . or ,")] = None
+    encoding: Annotated[Text, option("Of CSV text, e.g. cp1252; by default read off its bytes.")] = None
 
     def find(self, where: str) -> Source:
         """A table, found but not read."""
@@ -201,37 +145,24 @@ class CsvOptions:
 class AdaptOptions:
     """How to adapt, and what to show of it."""
 
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write the report: one HTML page that loads nothing.")
-    ] = None
-    card: Annotated[
-        Path | None, typer.Option("--card", help="Write a model card: the report's facts as Markdown.")
-    ] = None
-    rows: Annotated[
-        bool, typer.Option("--rows/--no-rows", help="Show examples of changed rows in the report, or none.")
-    ] = True
+    report: Annotated[Path | None, option("Write the report: one HTML page that loads nothing.")] = None
+    card: Annotated[Path | None, option("Write a model card: the report's facts as Markdown.")] = None
+    rows: Annotated[bool, option("Show examples of changed rows in the report, or none.")] = True
     show_ids: Annotated[
-        bool, typer.Option("--show-ids", help="Show the ids of those rows, too: they may name people.")
+        bool, option("Show the ids of those rows, too: they may name people.", "--show-ids")
     ] = False
     answer: Annotated[
         AnswerName,
-        typer.Option(
-            "--answer",
-            help="best: all features as trained, mended, boosted or the stable ones alone, as the training "
-            "domains recommend; safe: adapt beyond doubt, or keep the stable ones; paper: adapt in any case.",
+        option(
+            "best: all features as trained, mended, boosted or the stable ones alone, as the training "
+            "domains recommend; safe: adapt beyond doubt, or keep the stable ones; paper: adapt in any case."
         ),
     ] = AnswerName.best
-    leak: Annotated[
-        float | None, typer.Option("--leak", help="The leak to allow for, in place of training's.")
-    ] = None
     labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels", help="Column of NEW with the classes of some rows, empty elsewhere: they are used."
-        ),
+        Text, option("Column of NEW with the classes of some rows, empty elsewhere: they are used.")
     ] = None
     require_adapted: Annotated[
-        bool, typer.Option("--require-adapted", help="End with code 3 if the stable predictor was kept.")
+        bool, option("End with code 3 if the stable predictor was kept.", "--require-adapted")
     ] = False
 
 
@@ -240,13 +171,12 @@ class ScoreOptions:
     """What counts."""
 
     metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            help="What counts: own domains choose among answers by it, the guard of --answer safe judges by "
-            f"it, and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is "
-            "the default); balanced_accuracy also decides so. By default answers are chosen by Brier score, "
-            "and judged and compared by accuracy.",
+        Text,
+        option(
+            "What counts: own domains choose among answers by it, the guard of --answer safe judges by it, "
+            f"and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is the "
+            "default); balanced_accuracy also decides so. By default answers are chosen by Brier score, and "
+            "judged and compared by accuracy."
         ),
     ] = None
     costs: Costs = None
@@ -257,14 +187,10 @@ class StreamOptions:
     """How long tables and folders of them are read."""
 
     engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            help="Who works on the blocks of a long table: here, or ray (RAY_ADDRESS names a cluster).",
-        ),
+        Text, option("Who works on the blocks of a long table: here, or ray (RAY_ADDRESS names a cluster).")
     ] = None
     skip_unreadable: Annotated[
-        bool, typer.Option("--skip-unreadable", help="Leave out what cannot be read of a folder, and say so.")
+        bool, option("Leave out what cannot be read of a folder, and say so.", "--skip-unreadable")
     ] = False
 
 
@@ -272,46 +198,25 @@ class StreamOptions:
 class VoiceOptions:
     """How the command talks; `debug` is read by `console.speaking`."""
 
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
+    as_json: Annotated[bool, option("One JSON object on standard output.", "--json")] = False
+    quiet: Annotated[bool, option("Say nothing but errors.", "--quiet", "-q")] = False
+    debug: Annotated[bool, option("Show the traceback of an error.", "--debug")] = False
 
     def voice(self, *, to_pipe: bool = False) -> Voice:
         """The voice that was asked for."""
         return Voice(self.quiet, self.as_json, to_pipe)
 
 
-def _kinds(group: type) -> dict[str, str]:
-    """What the TOML file may hold for the options of a group: those that are no paths."""
-    known = {bool: FLAG, int: NUMBER, float: NUMBER, str: TEXT, AnswerName: TEXT}
-    kinds = {}
-    for name, hint in get_type_hints(group, include_extras=True).items():
-        told = get_args(hint)
-        for part in (told[0], *get_args(told[0])):
-            if part in known:
-                kinds[name] = NAMES if NAMES in told else known[part]
-    return kinds
-
-
-#: Options that the TOML file may hold, and what each is to be.
-FILE_OPTIONS = {
-    **_kinds(ColumnOptions),
-    **_kinds(CsvOptions),
-    **_kinds(AdaptOptions),
-    **_kinds(ScoreOptions),
-    **_kinds(StreamOptions),
-    **dict.fromkeys(("evaluate", "quiet"), FLAG),
-    "also": NAMES,
-    "show_domain": NAMES,
-    "format": TEXT,
-}
+_GROUPS = (ColumnOptions, CsvOptions, AdaptOptions, ScoreOptions, StreamOptions)
+#: Options that the TOML file may hold.
+FILE_OPTIONS = (*(one.name for group in _GROUPS for one in fields(group)), "evaluate", "quiet")
 
 
 def _apply_config(context: typer.Context, path: Path | None) -> Path | None:
     if path is None:
         return None
     try:
-        values, model = read_settings(path, FILE_OPTIONS)
+        values, model = read_settings(path)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     context.default_map = {**(context.default_map or {}), **values}
@@ -338,61 +243,39 @@ def make_model(context: typer.Context) -> StableFeatureBoosting:
     return StableFeatureBoosting(**rest, settings=settings)
 
 
-#: Costs that balanced accuracy counts.
-BALANCED = "balanced"
-
-
 def judged_by(model: StableFeatureBoosting, asked: ScoreOptions, y: Any) -> StableFeatureBoosting:
     """The model, unfitted, with the score that counts, and what wrong decisions among the classes cost."""
-    classes, counts = np.unique(y, return_counts=True)
-    costs = read_costs(asked.costs, classes, counts / counts.sum())
+    costs = read_costs(asked.costs, np.unique(y))
     if asked.metric is not None:
         model.set_params(settings__metric=check_metric(asked.metric, costs is not None))
     return model if costs is None else model.set_params(settings__costs=costs.tolist())
 
 
-def read_costs(text: str | None, classes: Any, shares: FloatArray | None = None) -> FloatArray | None:
+def read_costs(text: str | None, classes: Any) -> FloatArray | None:
     """``costs[y, j]`` of deciding j where the truth is y; errors that are not named cost one.
-
-    "balanced" are those whose mean is one minus balanced accuracy, where classes have these `shares` (even
-    ones, if they are not told).
 
     Examples
     --------
-    >>> shares = np.array([0.9, 0.1])
-    >>> read_costs("yes>no=10", ["no", "yes"], shares)
+    >>> read_costs("yes>no=10", ["no", "yes"])
     array([[ 0.,  1.],
            [10.,  0.]])
-    >>> read_costs("balanced", ["no", "yes"], shares).round(2)
-    array([[0.  , 0.56],
-           [5.  , 0.  ]])
     """
     if text is None:
         return None
     names = [str(name) for name in np.asarray(classes).tolist()]
     costs = 1.0 - np.eye(len(names))
-    if text.strip() == BALANCED:
-        return costs if shares is None else balanced_costs(shares)
     # By the names themselves, which may hold any of the signs between them.
     name = f"({'|'.join(re.escape(name) for name in names)})"
-    cost_of_error = re.compile(rf"\s*{name}\s*>\s*{name}\s*=\s*([0-9.eE+-]+)\s*(?:,|$)")
+    cost_of_error = re.compile(rf"\s*{name}\s*>\s*{name}\s*=\s*(\d+\.?\d*([eE][+-]?\d+)?)\s*(?:,|$)")
     start = 0
     while start < len(text):
         part = cost_of_error.match(text, start)
-        cost = _number(part[3]) if part is not None else math.nan
-        if part is None or part[1] == part[2] or not 0.0 <= cost < math.inf:
+        if part is None or part[1] == part[2] or not math.isfinite(float(part[3])):
             raise ValueError(
                 f"--costs {text[start:]!r} is not TRUTH>DECISION=COST with two of the classes "
                 f"{', '.join(names)} and a number from 0 on: write for example "
-                f"'{names[-1]}>{names[0]}=10', between quotes, or {BALANCED}."
+                f"'{names[-1]}>{names[0]}=10', between quotes."
             )
-        costs[names.index(part[1]), names.index(part[2])] = cost
+        costs[names.index(part[1]), names.index(part[2])] = float(part[3])
         start = part.end()
     return costs
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan

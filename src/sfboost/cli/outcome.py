@@ -3,42 +3,57 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 from sfboost.adaptation.scores import METRIC_NAMES, shown
-from sfboost.boosting import AdaptedDomains
 from sfboost.boosting.evaluation import metric_of
 from sfboost.boosting.metrics import is_skewed
 from sfboost.boosting.scored_domains import ANSWER
 from sfboost.cli.console import NOT_ADAPTED, Line, Voice
-from sfboost.cli.options import AdaptOptions, CsvOptions, StreamOptions
-from sfboost.cli.predictions import predict_batches
+from sfboost.cli.inputs import NewSource
+from sfboost.cli.options import AdaptOptions
+from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import Project, drift_lines
 from sfboost.diagnostics import Performance
-from sfboost.encoding.cells import as_text
 from sfboost.notices import first_names
-from sfboost.report import ReportFacts, model_card, render
+from sfboost.report import ReportFacts, make_facts, model_card, render
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.report.words import NO_ANSWER
-from sfboost.streaming.blocks import BATCH_ROWS
-from sfboost.tables.preparing import NewTable
-from sfboost.tables.reading import Kind, open_batches
-from sfboost.tables.writing import open_table, whole_output
+from sfboost.tables.reading import Kind
+from sfboost.tables.writing import whole_output
 
 # Points of accuracy, as a share, that a reader notices.
 _NOTICED = 0.01
 _COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
 _COLOURS |= {"cannot tell": "cyan", NO_ANSWER: "red"}
+
+
+def answer_one(
+    project: Project, found: NewSource, asked: AdaptOptions, source: str, remarks: tuple[str, ...] = ()
+) -> tuple[Project, ReportFacts]:
+    """Adapt to one new domain; `source` is the name of what taught the model, `remarks` are on it."""
+    rows = found.prepare(project, asked.labels)
+    project = project.adapt(rows, asked.answer.value)
+    cells = project.cells(rows, asked.show_ids) if asked.rows else None
+    told = (*remarks, *found.remarks, *rows.remarks)
+    return project, make_facts(
+        project.require_adapted(),
+        project.training,
+        rows.X,
+        title=f"{found.name} as a new domain",
+        source=source,
+        y=rows.y,
+        cells=cells,
+        missing=project.encoder.missing_shares(rows.table),
+        remarks=told,
+    )
 
 
 def finish(
@@ -147,36 +162,6 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
     } | ({"drifts": facts.training.drifts} if facts.training.drifts else {})
 
 
-def holds_many(where: str, stream: StreamOptions, domain: str, csv: CsvOptions) -> bool:
-    """Whether a long file is of several domains: it is then read at once. A folder, or an engine, is one."""
-    if stream.engine is not None or Path(where).is_dir():
-        return False
-    found: set[str] = set()
-    with open_batches(csv.find(where), BATCH_ROWS, {domain: pa.string()}, [domain]) as (_, batches):
-        for batch in batches:
-            if domain in batch.schema.names:
-                found |= set(pc.unique(as_text(batch.column(domain), domain)).drop_null().to_pylist())
-            if len(found) > 1 or domain not in batch.schema.names:
-                break
-    return len(found) > 1
-
-
-def domain_of_rows(table: pa.Table, project: Project, name: str) -> npt.NDArray[np.object_] | None:
-    """The domain of each new row, if the table names more than one."""
-    column = project.roles.domain
-    if column not in table.column_names:
-        return None
-    texts = as_text(table.column(column), str(column))
-    if len(pc.unique(texts).drop_null()) < 2:
-        return None
-    if texts.null_count:
-        raise ValueError(
-            f"{texts.null_count} rows of {name} have no {column!r}, and the others are of several: fill it "
-            "in, or drop those rows."
-        )
-    return np.array(texts.to_pylist(), dtype=object)
-
-
 def refuse_for_many(asked: AdaptOptions) -> None:
     """What is of one new domain cannot be had for several."""
     if asked.labels is not None:
@@ -190,65 +175,41 @@ def refuse_for_many(asked: AdaptOptions) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class EachDomain:
-    """A project, and new rows of several domains.
+def answer_each(
+    voice: Voice,
+    project: Project,
+    found: NewSource,
+    domain: npt.NDArray[np.object_],
+    source: str,
+    remarks: tuple[str, ...],
+    asked: AdaptOptions,
+    written: dict[str, str],
+    kind: Kind,
+    command: str,
+) -> None:
+    """Adapt to each of several new domains, write predictions and page, and tell.
 
-    Attributes
-    ----------
-    domain : array of shape (n,)
-        Of each row.
-    name, source : str
-        Of the new table and of the training table.
-    remarks : tuple of str
-        On the training table.
-    also : tuple of str
-        Other answers that are to stand beside the predictions.
-    shown : sequence of str
-        Domains that have a part in the report, beside the most unusual ones.
+    `source` is the name of the training table, `remarks` are on it. Code 3 if adapting was required and was
+    nowhere.
     """
-
-    project: Project
-    rows: NewTable
-    domain: npt.NDArray[np.object_]
-    name: str
-    source: str
-    remarks: tuple[str, ...] = ()
-    also: tuple[str, ...] = ()
-    shown: Sequence[str] = ()
-
-    def answer(self, voice: Voice, asked: AdaptOptions, output: str, kind: Kind, command: str = "") -> None:
-        """Adapt, write predictions and page, and tell; code 3 if adapting was required and was nowhere."""
-        rows, domain, written = self.rows, self.domain, {"predictions": output}
-        refuse_for_many(asked)
-        if unknown := sorted(set(self.shown) - set(domain.tolist())):
-            raise ValueError(
-                f"{self.name} has no domain {', '.join(unknown)}: --show-domain names what is there."
-            )
-        with voice.waiting("Adapting"):
-            many: AdaptedDomains = self.project.model.adapt(
-                rows.X, sample_domain=domain, answer=asked.answer.value, leak=asked.leak
-            )
-            facts = domain_facts(many, rows.X, domain, rows.y, self.shown)
-        with open_table(output, kind) as write:
-            batches = rows.table.to_batches(BATCH_ROWS)
-            for batch in predict_batches(self.project, batches, self.name, self.also, many=many):
-                write(batch)
-        remarks = (*self.remarks, *rows.remarks)
-        if asked.report is not None:
-            with whole_output(asked.report) as part:
-                title, today = f"The domains of {self.name}", datetime.now(UTC).strftime("%Y-%m-%d")
-                page = render_domains(
-                    facts, self.project.training, title, self.source, today, command, remarks
-                )
-                part.write_text(page, encoding="utf-8")
-            written["report"] = str(asked.report)
-        voice.note(*remarks)
-        values = {"rows": len(domain), "domains": [asdict(fact) for fact in facts], "remarks": list(remarks)}
-        files = [f"{what}: {path}" for what, path in written.items()]
-        voice.result(values | {"files": written}, *_words(facts), *files)
-        if asked.require_adapted and {fact.decision for fact in facts} == {"kept stable"}:
-            raise typer.Exit(NOT_ADAPTED)
+    with voice.waiting("Adapting"):
+        rows = found.prepare(project, each=True)
+        many = project.model.adapt(rows.X, sample_domain=domain, answer=asked.answer.value)
+        facts = domain_facts(many, rows.X, domain, rows.y)
+    write_predictions(Predicting(project, many=many), found.source, written["predictions"], kind)
+    remarks = (*remarks, *rows.remarks)
+    if asked.report is not None:
+        title, today = f"The domains of {found.name}", datetime.now(UTC).strftime("%Y-%m-%d")
+        page = render_domains(facts, project.training, title, source, today, command, remarks)
+        with whole_output(asked.report) as part:
+            part.write_text(page, encoding="utf-8")
+        written["report"] = str(asked.report)
+    voice.note(*remarks)
+    values = {"rows": len(domain), "domains": [asdict(fact) for fact in facts], "remarks": list(remarks)}
+    files = [f"{what}: {path}" for what, path in written.items()]
+    voice.result(values | {"files": written}, *_words(facts), *files)
+    if asked.require_adapted and {fact.decision for fact in facts} == {"kept stable"}:
+        raise typer.Exit(NOT_ADAPTED)
 
 
 def _words(facts: list[DomainFact]) -> list[Line]:

@@ -2,115 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from sfboost.adaptation.costs import decided
 from sfboost.boosting import AdaptedDomains
-from sfboost.boosting.scored_domains import ANSWER
 from sfboost.cli.project import Project, check_id, prediction_columns
 from sfboost.encoding.cells import as_text
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.streaming.blocks import BATCH_ROWS
-from sfboost.tables.preparing import frame
+from sfboost.tables.blocks import over_blocks
+from sfboost.tables.reading import Kind
 from sfboost.tables.roles import require_columns
+from sfboost.tables.writing import open_table
 
 NOT_ADAPTED = "not adapted"
+_LOG = logging.getLogger(__name__)
 
 
-def predict_batches(
-    project: Project,
-    batches: Iterable[pa.RecordBatch],
-    name: str = "The table",
-    also: tuple[str, ...] = (),
-    costs: FloatArray | None = None,
-    many: AdaptedDomains | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Predictions of each batch: id or row number, class, decision, adapted and stable probabilities.
+@dataclass(frozen=True, eq=False)
+class Predicting:
+    """Predictions of batches: id, class, decision, probabilities of the answer and of the stable features.
 
-    `also` names other answers whose probabilities are to stand beside them: see `check_also`. With `many`
-    each row is answered as its domain is, which is named beside the id. Without `costs` those count that the
-    model was fitted with, if it was.
+    Attributes
+    ----------
+    costs : array of shape (K, K), optional
+        What wrong decisions cost; None is what the model was fitted with, if anything.
+    many : AdaptedDomains, optional
+        With it each row is answered as its domain is, which is named beside the id.
     """
-    check_id(project.roles.id, project.model.classes_, also)
-    if many is not None:
-        check_id(project.roles.domain, project.model.classes_, also)
-    first = 1
-    for batch in batches:
-        if first == 1:
-            wanted = [column.name for column in project.encoder.columns]
-            require_columns(batch.schema.names, [*wanted, *_ids(project)], name)
-            for id in _ids(project):
-                if pa.types.is_nested(batch.schema.field(id).type):
+
+    project: Project
+    costs: FloatArray | None = None
+    many: AdaptedDomains | None = None
+
+    def __post_init__(self) -> None:
+        for name in self._passed_on:
+            check_id(name, self.project.model.classes_)
+
+    @property
+    def _passed_on(self) -> list[str]:
+        roles = self.project.roles
+        names = [roles.id, roles.domain if self.many is not None else None]
+        return [name for name in names if name is not None]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Of one block."""
+        for batch in batches:
+            require_columns(batch.schema.names, self._passed_on)
+            for name in self._passed_on:
+                if pa.types.is_nested(batch.schema.field(name).type):
                     raise ValueError(
-                        f"The id {id!r} holds {batch.schema.field(id).type}: an id is one value."
+                        f"The id {name!r} holds {batch.schema.field(name).type}: an id is one value."
                     )
-        for start in range(0, batch.num_rows, BATCH_ROWS):
-            part = batch.slice(start, BATCH_ROWS)
-            yield _predict(project, part, first, also, costs, many)
-            first += part.num_rows
+            yield self._predict(batch)
+
+    def _predict(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        model, encoder = self.project.model, self.project.encoder
+        # Encoded once, for all that read it.
+        X = pd.DataFrame(encoder.encode(pa.Table.from_batches([batch])), columns=list(encoder.names))
+        answer = stable = model.predict_proba(X)
+        decisions = [NOT_ADAPTED] * len(stable)
+        if self.many is not None:
+            column = str(self.project.roles.domain)
+            names = as_text(batch.column(column), column).to_pylist()
+            answer = self.many.predict_proba(X, np.array(names, dtype=object))
+            decisions = [self.many[name].decision_ for name in names]
+        elif self.project.adapted is not None:
+            answer = self.project.adapted.predict_proba(X)
+            decisions = [self.project.adapted.decision_] * len(stable)
+        best = decided(answer, model._costs() if self.costs is None else self.costs)
+        values = [
+            pa.array(np.asarray(model.classes_)[best]),
+            pa.array(decisions),
+            *(pa.array(np.ascontiguousarray(column)) for proba in (answer, stable) for column in proba.T),
+        ]
+        columns = {name: batch.column(name) for name in self._passed_on}
+        return pa.RecordBatch.from_pydict(
+            columns | dict(zip(prediction_columns(model.classes_), values, strict=True))
+        )
 
 
-def check_also(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Answers to write beside the one that is given; what the stable features say is always there.
-
-    Examples
-    --------
-    >>> check_also(("pooled", "stable"))
-    ('pooled', 'stable')
-    """
-    for name in names:
-        if name not in ("pooled", "stable"):
-            raise ValueError(
-                f"--also {name} is not known: say pooled (all features as trained), stable, or both."
-            )
-    return names
-
-
-def needed_columns(project: Project) -> list[str]:
-    """Columns that predicting reads."""
-    return [*_ids(project), *(column.name for column in project.encoder.columns)]
-
-
-def _ids(project: Project) -> list[str]:
-    return [] if project.roles.id is None else [project.roles.id]
-
-
-def _predict(
-    project: Project,
-    batch: pa.RecordBatch,
-    first: int,
-    also: tuple[str, ...],
-    costs: FloatArray | None,
-    many: AdaptedDomains | None,
-) -> pa.RecordBatch:
-    X = frame(project.encoder, batch)
-    stable = project.model.predict_proba(X)
-    joint, decisions, domain = stable, [NOT_ADAPTED] * len(X), project.roles.domain
-    if many is not None and domain is not None:
-        names = as_text(batch.column(domain), domain).to_pylist()
-        joint = many.predict_proba(X, np.array(names, dtype=object))
-        decisions = [many[name].decision_ for name in names]
-    elif project.adapted is not None:
-        joint, decisions = project.adapted.predict_proba(X), [project.adapted.decision_] * len(X)
-    said = {ANSWER: joint, "stable": stable}
-    if "pooled" in also:
-        said["pooled"] = project.pooled_proba(X)
-    best = decided(joint, project.model._costs() if costs is None else costs)
-    columns: dict[str, Any] = {}
-    if project.roles.id is None:
-        columns["row"] = pa.array(np.arange(first, first + len(X)))
-    else:
-        columns[project.roles.id] = batch.column(project.roles.id)
-    if many is not None and domain is not None:
-        columns[domain] = batch.column(domain)
-    values = [
-        pa.array(np.asarray(project.model.classes_)[best]),
-        pa.array(decisions),
-        *(pa.array(np.ascontiguousarray(column)) for proba in said.values() for column in proba.T),
-    ]
-    columns |= zip(prediction_columns(project.model.classes_, also), values, strict=True)
-    return pa.RecordBatch.from_pydict(columns)
+def write_predictions(
+    work: Predicting,
+    source: Any,
+    output: str,
+    kind: Kind,
+    engine: str | None = None,
+    skipped: list[str] | None = None,
+) -> int:
+    """Predict all rows of a source of blocks into one table, and return how many they were."""
+    done, schema = 0, None
+    with open_table(output, kind) as write:
+        for batch in over_blocks(work, source, engine=engine or "here", skipped=skipped):
+            rows = batch
+            if work.project.roles.id is None:
+                row = pa.array(np.arange(done + 1, done + batch.num_rows + 1))
+                rows = pa.RecordBatch.from_arrays([row, *batch.columns], ["row", *batch.schema.names])
+            schema = schema or rows.schema
+            try:
+                write(rows.cast(schema))
+            except pa.ArrowException as error:
+                raise ValueError(f"An id has another type in one file than in the first: {error}") from error
+            done += batch.num_rows
+            _LOG.info("%d rows predicted", done)
+        if not done:
+            raise ValueError("The table has a header but no rows: there is nothing to predict.")
+    return done

@@ -9,15 +9,12 @@ from sfboost.datasets.coloring import table_view
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.datasets.folders import image_folder
 from sfboost.datasets.images import ImageSequence
-from sfboost.datasets.tables import encode, from_table
 
 __all__ = [
     "Dataset",
     "Domain",
     "ImageSequence",
     "colored_digits",
-    "encode",
-    "from_table",
     "image_folder",
     "table_view",
 ]

@@ -1,21 +1,17 @@
 """Pictures that stay on disk until they are looked at.
 
-An :class:`ImageSequence` knows the files of its pictures and decodes on demand, one batch at a time, in
-worker processes when asked. What it hands out are bytes (uint8); floats exist only in the batch a network
-works on.
+An :class:`ImageSequence` knows the files of its pictures and decodes on demand. What it hands out are bytes
+(uint8); floats exist only in the batch a network works on.
 """
 
 from __future__ import annotations
 
 import io
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
 Bytes = NDArray[np.uint8]
@@ -75,20 +71,6 @@ class ImageSequence:
     def resized(self, size: int | tuple[int, int]) -> ImageSequence:
         """Return the same pictures, resized when they are decoded."""
         return ImageSequence(self.root, self.names, (size, size) if isinstance(size, int) else size)
-
-    def batches(self, batch_size: int = 64, *, n_jobs: int = 1) -> Iterator[Bytes]:
-        """Yield decoded batches (rows, channels, height, width) in order, decoded by ``n_jobs`` processes."""
-        # A task carries the files of its pictures, not all of them: that may be half a million.
-        parts = (self[start : start + batch_size] for start in range(0, len(self), batch_size))
-        tasks = (delayed(decode_all)(part.files, part.size) for part in parts)
-        results = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)(tasks)
-        try:
-            for result in results:  # noqa: UP028 - not `yield from`: that would close `results` before we can hush it
-                yield result
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # whoever stops early knows that tasks are cancelled
-                results.close()
 
 
 def decode(file: Path, size: tuple[int, int] | None = None) -> Bytes:

@@ -69,8 +69,8 @@ class Column:
     kind: Kind = "number"
 
     @classmethod
-    def fit(cls, name: str, values: Any, categorical: bool = False) -> Column:
-        """The recipe of training cells; `categorical` says that numbers are codes."""
+    def fit(cls, name: str, values: Any) -> Column:
+        """The recipe of training cells; codes of a categorical column are categories."""
         kind = kind_of(values)
         if values.null_count() == len(values) and kind != "category":
             return cls(name, fill=0.0)
@@ -78,14 +78,14 @@ class Column:
             date = isinstance(values.dtype, nw.Date | nw.Datetime)
             held = "dates" if date else str(values.dtype)
             raise NoFeatureError(name, f"{held}, which is neither number nor text", date=date)
-        if kind == "truth" or (kind == "number" and not categorical):
+        if kind in ("truth", "number"):
             numbers = as_numbers(values, name)
             finite = numbers[np.isfinite(numbers)]
             return cls(name, fill=float(np.median(finite)) if len(finite) else 0.0, kind=kind)
         cells = values.to_arrow()
         text = as_text(cells, name)
         # Nobody said that it holds categories.
-        free = not categorical and not arrow().types.is_dictionary(cells.type)
+        free = not arrow().types.is_dictionary(cells.type)
         if free:
             refuse_spoilt_numbers(name, text)
         counts = text.drop_null().value_counts().to_pylist()
@@ -123,8 +123,6 @@ class Column:
     def encode(self, values: Any) -> FloatArray:
         """The column as an array of shape (n, outputs)."""
         if not self.is_number:
-            if not self.outputs:
-                return np.empty((len(values), 0))
             from pyarrow import compute as pc
 
             place = pc.index_in(self._text(values), value_set=arrow().array(self.levels))

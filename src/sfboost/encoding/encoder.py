@@ -45,15 +45,12 @@ class Encoder:
     gaps: tuple[str, ...] = ()
 
     @classmethod
-    def fit(
-        cls, table: Any, names: Iterable[str], categorical: Iterable[str] = (), gaps: Iterable[str] = ()
-    ) -> Self:
+    def fit(cls, table: Any, names: Iterable[str], gaps: Iterable[str] = ()) -> Self:
         """Recipes from training rows; those of `gaps` that are missing often enough tell where."""
-        chosen, rows = set(categorical), _frame(table)
-        columns, refused = {}, []
+        rows, columns, refused = _frame(table), {}, []
         for name in names:
             try:
-                columns[name] = Column.fit(name, as_series(rows[name]), name in chosen)
+                columns[name] = Column.fit(name, as_series(rows[name]))
             except NoFeatureError as error:
                 refused.append(error)  # all of them are told at once
         if refused:
@@ -95,7 +92,7 @@ class Encoder:
         return [
             column.name
             for column in self.columns
-            if column.name not in there and not (column.outputs and there.issuperset(column.outputs))
+            if column.name not in there and not there.issuperset(column.outputs)
         ]
 
     def encode(self, rows: Any) -> FloatArray:
@@ -114,6 +111,8 @@ class Encoder:
             first += part.shape[1]
 
         for column in self.columns:
+            if not column.outputs:
+                continue
             whole = whole_numbers(rows, column.name) if column.is_number and column.name in there else None
             put(self._encode(column, frame) if whole is None else column.filled(whole))
         for column in self._with_gaps:

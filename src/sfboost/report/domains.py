@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -52,12 +52,8 @@ def domain_facts(
     X: Any,
     domain: npt.NDArray[Any],
     y: npt.NDArray[Any] | None = None,
-    asked: Collection[Any] = (),
 ) -> list[DomainFact]:
-    """What the page says of each domain, the most unusual ones first; `y` is for scores alone.
-
-    Those that are `asked` for have a part of their own, too.
-    """
+    """What the page says of each domain, the most unusual ones first; `y` is for scores alone."""
     stable, answer = many.model.predict(X), many.predict(X, domain)
     place = {name: number for number, name in enumerate(many)}
     number = np.array([place[name] for name in domain.tolist()])
@@ -71,7 +67,7 @@ def domain_facts(
     changed = np.bincount(number, stable != answer)
     made = []
     for rank, row in enumerate(many.overview()):
-        at, shown = place[row.name], rank < _MOST_PARTS or row.name in asked
+        at, shown = place[row.name], rank < _MOST_PARTS
         change = many[row.name].change_
         made.append(
             DomainFact(

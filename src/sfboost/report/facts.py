@@ -158,7 +158,6 @@ def make_facts(
     title: str = "The new domain",
     source: str = "",
     y: npt.NDArray[Any] | None = None,
-    pooled: Any = None,
     cells: Sequence[Mapping[str, Any]] | None = None,
     remarks: Sequence[str] = (),
     missing: Mapping[str, float] | None = None,
@@ -174,8 +173,6 @@ def make_facts(
         The rows that were adapted to.
     y : array of shape (n,), optional
         Their labels, for scores alone; None or NaN where unknown.
-    pooled : fitted classifier, optional
-        To compare with, if labels are given; None is the model's own, if it has one.
     cells : rows as they were given, optional
         To show examples of changed predictions; None shows none.
     missing : mapping, optional
@@ -205,7 +202,7 @@ def make_facts(
         break_even=adapted.break_even_,
         leak_rows=int(adapted.depends_on_leak(X).sum()),
         changes=changes,
-        scores=None if y is None else _scores(adapted, stable, joint, X, y, pooled),
+        scores=None if y is None else _scores(adapted, stable, joint, X, y),
         remarks=(*remarks, *adapted.warnings_),
         missing=_missing(training, missing or {}),
         meanings=meanings,
@@ -389,16 +386,13 @@ def _scores(
     joint: FloatArray,
     X: pd.DataFrame,
     y: npt.NDArray[Any],
-    pooled: Any,
 ) -> Scores | None:
     known = np.array([label is not None and label == label for label in y.tolist()])
     if not known.any():
         return None
     position = class_positions(adapted.classes_, np.array(y[known].tolist()))
     proba = {"stable": stable, ANSWER: joint}
-    if pooled is not None:
-        proba["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64)
-    elif adapted.model.pooled_ is not None:
+    if adapted.model.pooled_ is not None:
         proba["pooled"] = pooled_proba(adapted.model, X)
     costs = adapted.model._costs()
     scores = {method: score_predictions(position, values[known], costs) for method, values in proba.items()}

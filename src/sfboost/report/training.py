@@ -92,7 +92,6 @@ def describe_training(
     X: pd.DataFrame,
     y: npt.NDArray[Any],
     domain: npt.NDArray[Any],
-    evaluation: DomainEvaluation | None = None,
     *,
     choosing: bool = True,
 ) -> TrainingFacts:
@@ -110,7 +109,6 @@ def describe_training(
         training_of(model),
         units=spread.tolist(),
         checks=[json_values(result.to_dict()) for result in checks],
-        evaluation=[] if evaluation is None else evaluation_rows(evaluation),
     )
 
 

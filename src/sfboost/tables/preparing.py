@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ _ARROW = {"number": pa.float64(), "truth": pa.bool_(), "category": pa.string()}
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Labelled rows as the model takes them."""
+    """Labelled rows as the model takes them; the encoder says how the columns of a new table are read."""
 
     roles: Roles
     encoder: Encoder
@@ -35,8 +35,6 @@ class TrainingTable:
     y: npt.NDArray[Any]
     domain: npt.NDArray[Any]
     remarks: tuple[str, ...]
-    table: pa.Table
-    categorical: tuple[str, ...]
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -45,28 +43,9 @@ class TrainingTable:
 
     def missing(self) -> dict[str, list[float]]:
         """Share of missing cells by column and domain, of the columns where any is."""
-        parts = [self.table.filter(pa.array(self.domain == name)) for name in self.domains]
-        shares = [self.encoder.missing_shares(part) for part in parts]
-        names = [
-            column.name for column in self.encoder.columns if any(column.name in part for part in shares)
-        ]
+        shares = [self.encoder.missing_shares(self.X[self.domain == name]) for name in self.domains]
+        names = [column.name for column in self.encoder.columns if any(column.name in s for s in shares)]
         return {name: [part.get(name, 0.0) for part in shares] for name in names}
-
-    def hold_out(
-        self, names: Sequence[str], some: npt.NDArray[np.intp]
-    ) -> tuple[TrainingTable, dict[str, NewTable]]:
-        """Let domains play the new one: nothing of them, not even a median, goes into the others.
-
-        `some` are the rows that the others learn from; all of the new domains' are there.
-        """
-        rest = prepare_training(
-            self.table.take(some[~np.isin(self.domain[some], names)]), self.roles, self.categorical
-        )
-        classes = np.unique(self.y)
-        held = {name: self.table.filter(pa.array(self.domain == name)) for name in names}
-        return rest, {
-            name: prepare_new(rows, self.roles, rest.encoder, classes, name) for name, rows in held.items()
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +58,6 @@ class NewTable:
     remarks: tuple[str, ...]
     known: npt.NDArray[Any] | None = None
 
-    @property
-    def labels(self) -> npt.NDArray[Any]:
-        """The labels, which must be there for every row."""
-        assert self.y is not None
-        return np.array(self.y.tolist())
-
 
 def prepare_training(
     table: pa.Table, roles: Roles, categorical: tuple[str, ...] = (), name: str = "The table"
@@ -93,6 +66,11 @@ def prepare_training(
     assert roles.target is not None
     assert roles.domain is not None
     require_columns(table.column_names, [roles.target, roles.domain, *roles.features, *categorical], name)
+    for code in categorical:
+        if pa.types.is_boolean(table.column(code).type):
+            continue
+        text = as_text(table.column(code), code).dictionary_encode()
+        table = table.set_column(table.column_names.index(code), code, text)
     remarks = []
     for column, needs in ((roles.target, "labels"), (roles.domain, "the domain of each row")):
         known = pc.is_valid(as_text(table.column(column), column))
@@ -107,7 +85,7 @@ def prepare_training(
         remarks.append(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
-    encoder = Encoder.fit(table, roles.features, categorical, roles.unstable)
+    encoder = Encoder.fit(table, roles.features, gaps=roles.unstable)
     cells = {column: as_series(table.column(column.name)) for column in encoder.columns}
     empty = [column.name for column in encoder.columns if column.missing(cells[column]).all()]
     if empty:
@@ -118,10 +96,8 @@ def prepare_training(
         if column.name not in (*empty, *encoder.gaps) and cells[column].drop_nulls().n_unique() == 1
     ]
     if same:
-        one = len(same) == 1
         remarks.append(
-            f"Column{'' if one else 's'} {first_names(map(repr, same))} hold{'s' if one else ''} one value "
-            f"in all training rows and say{'s' if one else ''} nothing."
+            f"One value in all training rows, so nothing is said by {first_names(map(repr, same))}."
         )
     filled = Encoder(tuple(column for column in encoder.columns if column.name not in empty))
     remarks += filled.remarks(table, "training rows") + filled.doubts(table)
@@ -130,8 +106,8 @@ def prepare_training(
             f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "
             "--unstable make them fewer."
         )
-    X, y = frame(encoder, table), labels(table, roles.target)
-    return TrainingTable(roles, encoder, X, y, domain, tuple(remarks), table, categorical)
+    X, y = frame(table, roles.features), labels(table, roles.target)
+    return TrainingTable(roles, encoder, X, y, domain, tuple(remarks))
 
 
 def prepare_new(
@@ -151,8 +127,7 @@ def prepare_new(
     """
     require_columns(table.column_names, [column.name for column in encoder.columns], name)
     remarks = encoder.remarks(table)
-    y, known = None, None
-    texts = None
+    y, known, texts = None, None, None
     if labels is not None:
         known = _labels_to_use(table, roles, classes, name, labels)
         n_known = sum(label is not None for label in known)
@@ -189,7 +164,8 @@ def prepare_new(
                 f"{values} of the id {roles.id!r} {occur} more than once, in {n_rows} rows; every row is "
                 "predicted."
             )
-    return NewTable(table, frame(encoder, table), y, tuple(remarks), known)
+    X = frame(table, [column.name for column in encoder.columns])
+    return NewTable(table, X, y, tuple(remarks), known)
 
 
 def _labels_to_use(
@@ -220,10 +196,9 @@ def csv_types(roles: Roles, encoder: Encoder, labels: str | None = None) -> dict
     return features | dict.fromkeys(names, pa.string())
 
 
-def frame(encoder: Encoder, rows: pa.Table | pa.RecordBatch) -> pd.DataFrame:
-    """Encoded rows under their names."""
-    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    return pd.DataFrame(encoder.encode(table), columns=list(encoder.names))
+def frame(table: pa.Table, names: Iterable[str]) -> pd.DataFrame:
+    """Columns of a table as pandas holds them."""
+    return table.select(list(names)).replace_schema_metadata().to_pandas()
 
 
 def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:

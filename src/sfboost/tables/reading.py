@@ -10,15 +10,19 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import re
+import shutil
 import sys
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any, Literal
+from weakref import finalize
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -149,6 +153,24 @@ def _encoding(head: bytes) -> str:
     return "utf-8"
 
 
+class TemporaryFile:
+    """A file that is there as long as this object is."""
+
+    def __init__(self) -> None:
+        number, name = mkstemp(prefix="sfboost-")
+        os.close(number)
+        self.path = Path(name)
+        finalize(self, self.path.unlink, missing_ok=True)
+
+    @classmethod
+    def of(cls, stream: Any) -> TemporaryFile:
+        """One that holds what a stream brings."""
+        held = cls()
+        with held.path.open("wb") as file:
+            shutil.copyfileobj(stream, file, _HEAD)
+        return held
+
+
 @dataclass(frozen=True)
 class Source:
     """A table that is there to be read.
@@ -157,28 +179,22 @@ class Source:
     ----------
     name : str
         For sentences: the file's name, or "standard input".
-    path : Path or None
-        None is standard input, or what is unpacked on the way.
-    pipe : stream or None
-        What flows by, from its beginning.
+    path : Path
+    held : TemporaryFile or None
+        What came from a pipe, or was unpacked; it goes with this.
     """
 
     name: str
-    path: Path | None
+    path: Path
     kind: Kind
     head: bytes
     dialect: Dialect
-    pipe: Any = None
+    held: TemporaryFile | None = None
 
     @property
     def header(self) -> list[str]:
         """Names of the columns of a CSV file; of another kind, none."""
         return [] if self._beginning is None else list(self._beginning.column_names)
-
-    @property
-    def is_header_alone(self) -> bool:
-        """Whether a CSV file has a header and no rows."""
-        return self._beginning is not None and self._beginning.num_rows == 0
 
     @property
     def zero_padded(self) -> tuple[str, ...]:
@@ -208,77 +224,41 @@ class Source:
         except pa.ArrowInvalid:
             return None
 
-    @property
-    def size(self) -> int | None:
-        """Bytes, where they are known before reading."""
-        return None if self.path is None else self.path.stat().st_size
-
-
-def require_table(where: str) -> None:
-    """Refuse a name that nothing has."""
-    if where != PIPE and not Path(where).exists():
-        raise ValueError(f"There is no file {where}: check the name, or pass - for standard input.")
-
 
 def find(
     where: str, *, delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None
 ) -> Source:
-    """Look at the beginning of a file, or of standard input for `-`."""
-    path = None if where == PIPE else Path(where)
-    if path is not None and path.is_dir():
+    """Look at the beginning of a file, or of standard input for `-`.
+
+    What flows by can be read once, and is kept in a temporary file, as is what is unpacked.
+    """
+    path, held = Path(where), None
+    if where != PIPE and path.is_dir():
         raise ValueError(f"{where} is a folder: name one file in it.")
-    require_table(where)
-    name = "standard input" if path is None else path.name
-    pipe = None
-    if path is not None and path.is_file():
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    else:  # what flows by can be read once
-        pipe, path = _Rewound(sys.stdin.buffer if path is None else path.open("rb")), None
-        head = pipe.head
-    if head.startswith(_GZIP):
-        packed: Any = pipe.buffered() if pipe is not None else path.open("rb")  # type: ignore[union-attr]
-        with _sentences(name, "gzip"):
-            pipe, path = _Rewound(gzip.GzipFile(fileobj=packed), packed), None
-        head = pipe.head
+    if where != PIPE and not path.exists():
+        raise ValueError(f"There is no file {where}: check the name, or pass - for standard input.")
+    name = "standard input" if where == PIPE else path.name
+    if where == PIPE or not path.is_file():
+        with nullcontext(sys.stdin.buffer) if where == PIPE else path.open("rb") as stream:
+            held = TemporaryFile.of(stream)
+            path = held.path
+    if _head_of(path).startswith(_GZIP):
+        with _sentences(name, "gzip"), gzip.open(path) as unpacked:
+            held = TemporaryFile.of(unpacked)
+            path = held.path
+    head = _head_of(path)
     if not head.strip():
         raise ValueError(f"{name} is empty: a table with a header and rows is needed.")
     kind = kind_of_bytes(head)
     dialect = sniff(head, delimiter, decimal, encoding)
     if kind == "csv" and b"\x00" in head and "\0" in head.decode(dialect.encoding, errors="ignore"):
         raise ValueError(f"{name} is no table we can read: CSV, Parquet and Arrow are.")
-    return Source(name, path, kind, head, dialect, None if pipe is None else pipe.buffered())
+    return Source(name, path, kind, head, dialect, held)
 
 
-class _Rewound(io.RawIOBase):
-    """A stream whose first bytes were read to look at them, and are given again; it closes what is below."""
-
-    def __init__(self, stream: Any, *below: Any) -> None:
-        self._closing = [part for part in (stream, *below) if part is not sys.stdin.buffer]
-        try:
-            self.head = self._left = stream.read(_HEAD)
-        except BaseException:
-            self.close()
-            raise
-        self._rest = stream
-
-    def buffered(self) -> io.BufferedReader:
-        """As those read who want other numbers of bytes."""
-        return io.BufferedReader(self, _HEAD)
-
-    def close(self) -> None:
-        for part in self._closing:
-            part.close()
-        super().close()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        chunk = self._left[: len(buffer)] or self._rest.read(len(buffer))
-        self._left = self._left[len(chunk) :]
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
+def _head_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
 
 
 def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
@@ -286,11 +266,11 @@ def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.T
     with _told(source):
         if source.kind == "csv":
             refuse_twin_names(source.header, source.name)
-            with _bytes(source) as text:
+            with pa.OSFile(str(source.path)) as text:
                 table = pacsv.read_csv(text, **_csv_options(source, types))
             _check_cells(table, source)
         else:
-            with _batches(source) as (_, batches):
+            with _batches(source) as batches:
                 parts = list(batches)
             if not parts:
                 raise ValueError(f"{source.name} has no rows: at least one row is needed.")
@@ -298,6 +278,18 @@ def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.T
     if not table.num_rows:
         raise ValueError(f"{source.name} has a header but no rows: at least one row is needed.")
     return table
+
+
+def source_of(table: pa.Table, name: str, like: Source) -> Source:
+    """A table that is here, to be read as what it was taken from: text of CSV gets its types then."""
+    held = TemporaryFile()
+    if like.kind == "csv":
+        pacsv.write_csv(table, held.path)
+    else:
+        with ipc.new_file(held.path, table.schema) as writer:
+            writer.write_table(table)
+    kind: Kind = "csv" if like.kind == "csv" else "arrow"
+    return Source(name, held.path, kind, _head_of(held.path), Dialect(decimal=like.dialect.decimal), held)
 
 
 def without_index(table: pa.Table, named: Collection[str | None] = ()) -> tuple[pa.Table, list[str]]:
@@ -328,24 +320,14 @@ def open_batches(
     rows: int,
     types: Mapping[str, pa.DataType] | None = None,
     columns: Collection[str] | None = None,
-) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
-    """Number of rows, where the file says so, and batches of about `rows` rows.
+    groups: Sequence[int] = (),
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Batches of about `rows` rows; with `groups`, of these row groups of a Parquet file.
 
     With `columns` others may be left out; one that is not in the table is not asked for.
     """
-    with _told(source), _batches(source, rows, types, columns) as opened:
-        yield opened
-
-
-@contextmanager
-def _bytes(source: Source) -> Iterator[Any]:
-    with source.pipe if source.path is None else pa.OSFile(str(source.path)) as stream:
-        yield stream
-
-
-def _seekable(source: Source) -> Any:
-    """The file without a copy of it in memory, or all that a pipe brings."""
-    return pa.memory_map(str(source.path)) if source.pipe is None else pa.BufferReader(source.pipe.read())
+    with _told(source), _batches(source, rows, types, columns, groups) as batches:
+        yield batches
 
 
 def _csv_options(
@@ -379,27 +361,30 @@ def _batches(
     rows: int | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     columns: Collection[str] | None = None,
-) -> Iterator[tuple[int | None, Iterator[pa.RecordBatch]]]:
+    groups: Sequence[int] = (),
+) -> Iterator[Iterator[pa.RecordBatch]]:
     if source.kind == "csv":
         refuse_twin_names(source.header, source.name)
-        with _bytes(source) as text, pacsv.open_csv(text, **_csv_options(source, types, columns)) as reader:
-            yield None, (_check_cells(batch, source) for batch in reader)
+        with (
+            pa.OSFile(str(source.path)) as text,
+            pacsv.open_csv(text, **_csv_options(source, types, columns)) as reader,
+        ):
+            yield (_check_cells(batch, source) for batch in reader)
     elif source.kind == "parquet":
         # Buffering ahead would keep every column chunk until the end.
-        where = _seekable(source) if source.path is None else source.path
-        with pq.ParquetFile(where, pre_buffer=False) as file:
+        with pq.ParquetFile(source.path, pre_buffer=False) as file:
             names = file.schema_arrow.names
             refuse_twin_names(names, source.name)
             chosen = None if columns is None else [name for name in names if name in columns]
-            yield file.metadata.num_rows, file.iter_batches(rows or _ROWS, columns=chosen)
+            yield file.iter_batches(rows or _ROWS, row_groups=list(groups) or None, columns=chosen)
     elif source.head.startswith(_ARROW_STREAM):
-        with ipc.open_stream(source.pipe or _seekable(source)) as reader:
+        with ipc.open_stream(pa.memory_map(str(source.path))) as reader:
             refuse_twin_names(reader.schema.names, source.name)
-            yield None, iter(reader)
+            yield iter(reader)
     else:
-        with ipc.open_file(_seekable(source)) as reader:
+        with ipc.open_file(pa.memory_map(str(source.path))) as reader:
             refuse_twin_names(reader.schema.names, source.name)
-            yield None, (reader.get_batch(i) for i in range(reader.num_record_batches))
+            yield (reader.get_batch(i) for i in range(reader.num_record_batches))
 
 
 def _check_cells(rows: Any, source: Source) -> Any:

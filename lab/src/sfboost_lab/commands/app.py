@@ -11,6 +11,7 @@ class LabCommands(Commands):
     """The laboratory's list."""
 
     program = "sfboost-lab"
+    aside = ()
     listed = {  # noqa: RUF012  # a list, as that of `sfboost`
         "reproduce": ("sfboost_lab.commands.reproduce:reproduce", "Run the paper's experiments."),
         "results": ("sfboost_lab.commands.results:app", "Results: show, export, pack, check."),

@@ -17,8 +17,8 @@ import numpy as np
 from sfboost.datasets.coloring import COLORS
 from sfboost.datasets.contract import ROLES, Dataset, Domain
 from sfboost.datasets.images import ImageSequence
-from sfboost.datasets.tables import UNLABELLED, from_table
 from sfboost.whole_files import whole_file
+from sfboost_lab.datasets.own_tables import UNLABELLED, from_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfboost.datasets.contract import Dataset
-from sfboost.datasets.tables import encode, from_table
+from sfboost_lab.datasets.own_tables import encode, from_table
 from sfboost_lab.datasets.sources import File, fetch
 
 CITATION = "A. Janosi, W. Steinbrunn, M. Pfisterer and R. Detrano (1988), Heart Disease, UCI"

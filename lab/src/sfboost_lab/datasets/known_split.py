@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sfboost.datasets.contract import Dataset
-from sfboost.datasets.tables import encode, from_table
+from sfboost_lab.datasets.own_tables import encode, from_table
 from sfboost_lab.datasets.sources import File, fetch
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from sfboost.datasets import Dataset, encode, from_table, image_folder
+from sfboost.datasets import Dataset, image_folder
 from sfboost_lab.datasets.archives import unpacked
+from sfboost_lab.datasets.own_tables import encode, from_table
 
 
 def load_table(

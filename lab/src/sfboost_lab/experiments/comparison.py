@@ -19,11 +19,11 @@ import numpy as np
 
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence
-from sfboost.datasets.tables import encode
 from sfboost.encoding import EncodingWarning
 from sfboost_lab.baselines.contract import Predictor, most_access
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.datasets import load
+from sfboost_lab.datasets.own_tables import encode
 from sfboost_lab.experiments.grouped_runs import Group, Session
 from sfboost_lab.experiments.measured_domains import Place, RunRows, place_of, rows_at
 from sfboost_lab.experiments.measuring import fit_by_contract, measure_run

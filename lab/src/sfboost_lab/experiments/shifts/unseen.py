@@ -14,7 +14,8 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from sfboost.datasets import Dataset, from_table
+from sfboost.datasets import Dataset
+from sfboost_lab.datasets.own_tables import from_table
 from sfboost_lab.datasets.r_packages import r_table
 
 if TYPE_CHECKING:

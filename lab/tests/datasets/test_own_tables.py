@@ -3,10 +3,10 @@ import warnings
 import numpy as np
 import pytest
 
-from sfboost.datasets import encode as encode_loudly
-from sfboost.datasets import from_table
 from sfboost.encoding import Encoder, EncodingWarning
 from sfboost_lab.datasets import load
+from sfboost_lab.datasets.own_tables import encode as encode_loudly
+from sfboost_lab.datasets.own_tables import from_table
 
 pd = pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
 

@@ -65,7 +65,7 @@ def from_table(
     Examples
     --------
     >>> import pandas as pd
-    >>> from sfboost.datasets import from_table
+    >>> from sfboost_lab.datasets.own_tables import from_table
     >>> rows = pd.DataFrame({"age": [40, 50, 60], "sick": ["no", "yes", "yes"], "town": ["A", "A", "B"]})
     >>> made = from_table(rows, target="sick", domain="town", test="B", stable_features=["age"])
     >>> made.train, made.classes, made.domain("A").y
@@ -120,7 +120,7 @@ def encode(dataset: Dataset) -> Dataset:
     Examples
     --------
     >>> import pandas as pd
-    >>> from sfboost.datasets import encode, from_table
+    >>> from sfboost_lab.datasets.own_tables import encode, from_table
     >>> rows = pd.DataFrame({"age": [40, 50, 60], "sex": ["f", "m", "x"],
     ...                      "sick": [0, 1, 1], "town": ["A", "A", "B"]})
     >>> made = encode(from_table(rows.iloc[:2], target="sick", domain="town", stable_features=["sex"]))
