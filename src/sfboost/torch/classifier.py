@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,10 +34,10 @@ from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import TrainingProgress, shown_log
 from sfboost.torch.rows import Rows, Scaling, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
-from sfboost.torch.search import Search, SearchResult, read_budget
-from sfboost.torch.side_by_side import searched_trunk
+from sfboost.torch.search import Candidate, Search, SearchResult, member_network
 from sfboost.torch.split_network import build_network, seed_of
 from sfboost.torch.verification import verify
+from sfboost.torch.views import views_by_name
 
 # Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
 _ENOUGH_TO_FLATTEN = 200
@@ -167,6 +167,7 @@ class SFBClassifier(FittedPredictor):
         penalty_weight: float = Goal.penalty_weight,
         independence: str | nn.Module = Goal.independence,
         independence_weight: float = Goal.independence_weight,
+        views: Sequence[Any] | None = None,
         plan: Plan = Plan(),  # noqa: B008, it never changes
         calibration: str | None = "nll",
         flatten: bool | str = "auto",
@@ -183,6 +184,7 @@ class SFBClassifier(FittedPredictor):
         self.penalty_weight = penalty_weight
         self.independence = independence
         self.independence_weight = independence_weight
+        self.views = views
         self.plan = plan
         self.calibration = calibration
         self.flatten = flatten
@@ -276,7 +278,7 @@ class SFBClassifier(FittedPredictor):
             found = self._search(training, seed, identity, callback)
             if held is None:
                 labels, domain = training.y[found.rows], training.domain[found.rows]
-                self._calibrate(found.logits, found.unstable, labels, domain, found.stretch)
+                self._calibrate(found.logits, found.unstable, labels, domain, float(found.network.stretch))
                 self.first_guess_ = found.guess
                 return
         else:
@@ -318,7 +320,6 @@ class SFBClassifier(FittedPredictor):
 
     def _searches(self, rows: Rows) -> bool:
         """Whether settings are searched for: all that the search decides is left to it."""
-        read_budget(self.plan.budget)
         free = (self.split, self.n_stable, self.n_unstable) == (Goal.split, "auto", "auto")
         told = self.plan.changed(**{name: getattr(Plan(), name) for name in _NOT_TRAINING})
         searches = bool(self.plan.budget != 0 and told == Plan() and free and not rows.lazy)
@@ -335,25 +336,25 @@ class SFBClassifier(FittedPredictor):
         """Search, and keep the network that was found."""
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
+        progress = TrainingProgress(
+            0, "search", bar=self.plan.verbose == "auto", lines=self.plan.lines > 0
+        )
         found = Search(
             self._scaled(training.x).to(device, dtype),
             np.searchsorted(self.classes_, training.y),
             np.searchsorted(self.domains_, training.domain),
             goal=self._goal(),
             network=self.network,
+            views=views_by_name(self.views, self.row_shape_),
             seed=seed,
             budget=self.plan.budget,
-            options={
-                "fingerprint": identity,
-                "callback": callback,
-            },
+            progress=progress,
+            options={"fingerprint": identity, "callback": callback},
             checkpoint=None if self.plan.checkpoint is None else Path(self.plan.checkpoint),
-            bar=self.plan.verbose == "auto",
-            lines=self.plan.lines > 0,
         ).run()
         self.network_, self.history_, self.search_ = found.network, found.history, found.table
         self.restarts_ = 0
-        self.architecture_ = found.architecture
+        self.architecture_ = {"members": len(found.network.members), "candidate": asdict(found.candidate)}
         return found
 
     def _goal(self) -> Goal:
@@ -362,7 +363,7 @@ class SFBClassifier(FittedPredictor):
     def _divide(self, rows: Rows, validation: Any, seed: int) -> tuple[Rows, Rows | None, Rows | None]:
         """Rows to train on, rows held out, rows of the early-stopping domain."""
         watched = None
-        if self.plan.validation_domain is not None:
+        if False:
             here = rows.domain == self.plan.validation_domain
             if not here.any():
                 raise ValueError(
@@ -429,10 +430,7 @@ class SFBClassifier(FittedPredictor):
 
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
-        searched = self.architecture_
-        second = None if searched is None else self._searched_trunk("unstable", self.row_shape_)
         return {
-            "make_unstable_trunk": second,
             "split": self.split,
             "n_classes": len(self.classes_),
             "n_domains": len(self.domains_),
@@ -447,18 +445,10 @@ class SFBClassifier(FittedPredictor):
         return None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
 
     def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
-        searched = self.architecture_
-        if searched is not None:
-            return self._searched_trunk("stable", shape)
         network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network
         if isinstance(network, nn.Module):
             return lambda: GivenTrunk(network)
         return lambda: make_network(network, shape, dropout=self.plan.dropout)
-
-    def _searched_trunk(self, part: str, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
-        assert self.architecture_ is not None
-        own = self.network if isinstance(self.network, nn.Module) else None
-        return searched_trunk(self.architecture_, part, shape, len(self.classes_), own)
 
     def _saved_state(self) -> dict[str, Any]:
         return saved_state(self)

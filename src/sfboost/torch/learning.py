@@ -102,8 +102,7 @@ class Phase:
             independence if self.penalised else nothing,
             *weights,
             risks="stable" if self.risks == "guess" else self.risks,
-            gamma=plan.gamma if self.risks == "both" else None,
-            detach_stable=plan.detach_stable or self.detached,
+            detach_stable=self.detached,
             rescale=plan.rescale,
         )
 
@@ -121,7 +120,7 @@ class Trial:
     anew : {"stable", "unstable"}
         Whose weights are then drawn anew.
     watched : bool
-        Whether the early-stopping domain may end a phase.
+        Whether rows that are not trained on may end a phase.
     """
 
     name: str
@@ -336,7 +335,9 @@ class Learner(Course):
     trainer_options : dict
         Passed on to `StageRunner`: fingerprint, autocast, callback.
     monitor : callable, optional
-        Loss on the early-stopping domain.
+        Loss on rows that are not trained on, which stop a stage.
+    quiet : bool
+        Whether to say nothing where no attempt helps: to a search that is an answer.
 
     Examples
     --------
@@ -360,6 +361,7 @@ class Learner(Course):
         *,
         seed: int,
         monitor: Callable[[], float] | None = None,
+        quiet: bool = False,
         trainer_options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__([network], [source], [seed], plan)
@@ -367,7 +369,7 @@ class Learner(Course):
         self.source = source
         self.goal = goal
         self.seed = seed
-        self.monitor = monitor
+        self.monitor, self.quiet = monitor, quiet
         self.options = trainer_options or {}
         self.history: list[dict[str, Any]] = []
         # A copy: a penalty with buffers must not remember a former fit.
@@ -403,8 +405,6 @@ class Learner(Course):
             checkpoint_every=self.plan.checkpoint_every,
             verbose=self.plan.lines,
             monitor=self.monitor if trial.watched else None,
-            monitor_every=self.plan.monitor_every,
-            patience=self.plan.patience,
             **self.options,
         )
         trainer.run([self._stage(phase) for phase in trial.phases])
@@ -421,13 +421,6 @@ class Learner(Course):
             "stable": self.network.stable_parameters,
             "unstable": self.network.unstable_parameters,
         }[phase.trained]()
-        slow, rate = [], self.plan.trunk_learning_rate
-        if rate is not None:
-            trunks = [
-                trunk for trunk in (self.network.trunk, self.network.unstable_trunk) if trunk is not None
-            ]
-            inside = {id(parameter) for trunk in trunks for parameter in trunk.parameters()}
-            slow = [parameter for parameter in parameters if id(parameter) in inside]
         return Stage(
             phase.name,
             self._loss(phase),
@@ -436,8 +429,6 @@ class Learner(Course):
             phase.learning_rate,
             phase.cosine,
             phase.weight_decay,
-            slow,
-            rate or 0.0,
         )
 
     def _loss(self, phase: Phase) -> Loss:
@@ -503,6 +494,8 @@ class Learner(Course):
 
     def give_up(self, trial: Trial, baseline: float, best: float) -> None:
         """Say that there is little in these features."""
+        if self.quiet:
+            return
         warn(
             f"In {self.plan.max_restarts + 1} starts the {trial.name} part never lowered the risk by "
             f"{100 * self.plan.min_gain:g} % ({baseline:.4g} without it, {best:.4g} with it): there is "

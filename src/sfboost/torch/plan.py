@@ -56,10 +56,6 @@ class Plan:
         guess Û (the class that Φ_U, trained briefly, finds most likely) within each domain.
     max_restarts, min_gain : int, float
         A stage is started again while it does not lower the risk by this share.
-    gamma : float, optional
-        γ·stable + (1 − γ)·joint risk; equal weight 1 by default.
-    detach_stable : bool
-        With "shared": keep the joint risk from changing f_S.
     rescale : bool
         Divide the loss by the penalty's weight where that is above 1.
     freeze_trunk : bool
@@ -69,20 +65,10 @@ class Plan:
         (`StableFeatureBoosting(unstable_features="components")`) may take the place of the learned split.
         They do where own domains, each left out, clearly prefer them; if f_S is shown to be stable, every
         one of them must.
-    trunk_learning_rate : float, optional
-        Adam's rate for the network itself, where what stands on it has `learning_rate`: a small one
-        fine-tunes a pretrained network. None is one rate for all.
     validation_fraction : float
         Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
-    validation_domain : str or int, optional
-        Domain that is not trained on: training stops early by its stable risk, and f_S is calibrated on
-        it too.
-    monitor_every, patience : int
-        Steps between two looks at that domain; looks without improvement before a stage ends.
-    budget : "auto", float or str
-        How much is searched for settings, where nothing else of the plan is told: all there is to try, so
-        many candidates, or about "90 s" (at least one candidate; the result depends on the machine). 0: no
-        search.
+    budget : int
+        Candidates that the search tries at most, where nothing else of the plan is told. 0: no search.
     precision : {"float32", "float64"}
         Type of the numbers.
     checkpoint : path, optional
@@ -114,17 +100,11 @@ class Plan:
     balance: bool = True
     max_restarts: int = 4
     min_gain: float = 0.02
-    gamma: float | None = None
-    detach_stable: bool = False
     rescale: bool = True
     freeze_trunk: bool = False
     components: bool = True
-    trunk_learning_rate: float | None = None
     validation_fraction: float = 0.1
-    validation_domain: str | int | None = None
-    monitor_every: int = 10
-    patience: int = 10
-    budget: float | str = "auto"
+    budget: int = 8
     precision: str = "float32"
     checkpoint: str | Path | None = None
     checkpoint_every: int = 100

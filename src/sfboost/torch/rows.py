@@ -77,6 +77,34 @@ def epoch_order(seed: int, domain: int, epoch: int, n_rows: int) -> Tensor:
     return torch.randperm(n_rows, generator=generator)
 
 
+# A pair (label, guess) of few rows is not weighted up without end.
+_LARGEST_WEIGHT = 20.0
+
+
+def balancing_weights(y: np.ndarray, guess: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Weights under which label and guess are independent within each domain, with mean one.
+
+    The risk with these weights is the risk in a domain where the guess says nothing: what reads the same
+    feature as the guess is punished there, what does not is not.
+
+    Examples
+    --------
+    >>> y, guess = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 1, 0])
+    >>> balancing_weights(y, guess, np.zeros(6)).tolist()
+    [0.75, 0.75, 1.5, 0.75, 0.75, 1.5]
+    """
+    weight = np.ones(len(y))
+    for name in np.unique(domain):
+        here = domain == name
+        for label in np.unique(y[here]):
+            for value in np.unique(guess[here]):
+                pair = here & (y == label) & (guess == value)
+                if pair.any():
+                    wanted = (y[here] == label).mean() * (guess[here] == value).mean() * here.sum()
+                    weight[pair] = min(wanted / pair.sum(), _LARGEST_WEIGHT)
+    return np.asarray(weight / weight.mean())
+
+
 class _RowSource:
     """What both kinds of source share: labels, domains and the choice of rows."""
 

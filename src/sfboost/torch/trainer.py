@@ -50,9 +50,6 @@ class Stage:
         Let the rate fall to zero along a cosine.
     weight_decay : float
         Adam's (added to the gradient).
-    slow : sequence of nn.Parameter
-        Those of the parameters whose rate is `slow_rate` in place of the learning rate.
-    slow_rate : float
     """
 
     name: str
@@ -62,18 +59,6 @@ class Stage:
     learning_rate: float
     cosine: bool = False
     weight_decay: float = 0.0
-    slow: Sequence[nn.Parameter] = ()
-    slow_rate: float = 0.0
-
-    def groups(self) -> list[dict[str, Any]]:
-        """Return the parameters as Adam takes them, by their rate."""
-        slow = {id(parameter) for parameter in self.slow}
-        fast = [parameter for parameter in self.parameters if id(parameter) not in slow]
-        made = [{"params": fast, "factor": 1.0}] if fast else []
-        if slow:
-            factor = self.slow_rate / self.learning_rate
-            made.append({"params": [p for p in self.parameters if id(p) in slow], "factor": factor})
-        return made
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from zero."""
@@ -105,7 +90,7 @@ class StageRunner:
     fingerprint : str
         What the run is; a checkpoint of another run is refused.
     monitor : callable, optional
-        Returns the loss on the early-stopping domain; the best weights of the last stage are kept.
+        Returns the loss on rows that training does not see; the best weights of the last stage are kept.
     monitor_every, patience : int
         Steps between two looks; looks without improvement before a stage ends.
     verbose : int
@@ -136,8 +121,8 @@ class StageRunner:
     checkpoint_every: int = 100
     fingerprint: str = ""
     monitor: Callable[[], float] | None = None
-    monitor_every: int = 10
-    patience: int = 10
+    monitor_every: int = 5
+    patience: int = 8
     verbose: int = 0
     callback: Callable[[dict[str, Any]], object] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -155,7 +140,7 @@ class StageRunner:
                 if index < position[0]:
                     continue
                 optimizer = torch.optim.Adam(
-                    stage.groups(), lr=stage.learning_rate, weight_decay=stage.weight_decay
+                    list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.weight_decay
                 )
                 start = 0
                 if saved is not None:
@@ -172,7 +157,7 @@ class StageRunner:
         self.network.train()
         for step in range(start, stage.steps):
             for group in optimizer.param_groups:
-                group["lr"] = stage.rate(step) * group["factor"]
+                group["lr"] = stage.rate(step)
             parts = self._step(stage, optimizer, step)
             self.history.append({"stage": stage.name, "step": step + 1, **parts})
             stop = self._look(step, stage)
@@ -201,7 +186,7 @@ class StageRunner:
         return parts
 
     def _look(self, step: int, stage: Stage) -> bool:
-        """Evaluate on the early-stopping domain, remember the best, say whether to stop."""
+        """Evaluate on the rows that stop training, remember the best, say whether to stop."""
         if self.monitor is None or ((step + 1) % self.monitor_every and step + 1 != stage.steps):
             return False
         self.network.eval()

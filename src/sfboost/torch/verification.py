@@ -14,7 +14,7 @@ from sfboost.diagnostics import DomainLeak, TrainingRows, training_leaks
 from sfboost.diagnostics.result import p_in_words
 from sfboost.leakage.stress import AGREEMENTS, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.torch.folds import balancing_weights
+from sfboost.torch.rows import balancing_weights
 
 # A domain where the unstable features mean the opposite may cost f_S at most so much accuracy.
 _MOST = 0.2

@@ -1,0 +1,120 @@
+"""Networks of the same shape, each trained without a part of the rows, as one whose answer is their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sfboost.torch.split_network import SplitNetwork
+
+
+class Ensemble(nn.Module):
+    """The mean of several `SplitNetwork`: of their stable logits, and of what their Φ_U say.
+
+    Φ_U is the logit that the unstable head of one domain gives it: each network begins with a direction of
+    its own, and the mean of features that point different ways says nothing. Of more than two classes the
+    logits are centred: what all classes share says nothing about which one it is.
+
+    Parameters
+    ----------
+    members : sequence of SplitNetwork
+    surest : int
+        The domain whose head is taken, see `surest_domain`.
+    stretch : float
+        Factor of the stable logits, see `stretch_of_mean`.
+
+    Examples
+    --------
+    >>> members = [SplitNetwork(nn.Linear(2, 3), n_features=3, n_classes=2, n_domains=2, n_unstable=1,
+    ...                         unstable_trunk=nn.Linear(2, 3)) for _ in "abc"]
+    >>> [part.shape for part in Ensemble(members).features(torch.zeros(5, 2))]
+    [torch.Size([5, 9]), torch.Size([5, 1])]
+    """
+
+    surest: Tensor
+    stretch: Tensor
+
+    def __init__(self, members: Sequence[SplitNetwork], surest: int = 0, stretch: float = 1.0) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.n_unstable = len(members[0].stable_head.weight)
+        self.register_buffer("surest", torch.tensor(surest))
+        self.register_buffer("stretch", torch.tensor(stretch))
+
+    def stable_features(self, x: Tensor) -> Tensor:
+        """Return Φ_S of all members next to each other."""
+        return torch.cat([member.stable_features(x) for member in self.members], dim=1)
+
+    def unstable_features(self, x: Tensor) -> Tensor:
+        """Return Φ_U(x)."""
+        return torch.stack([self.said(member, x) for member in self.members]).mean(0)
+
+    def said(self, member: SplitNetwork, x: Tensor) -> Tensor:
+        """Return the logits of one member's unstable head."""
+        head = int(self.surest)
+        logits = member.unstable_features(x) @ member.unstable_weight[head].T + member.unstable_bias[head]
+        return logits if logits.shape[1] == 1 else logits - logits.mean(1, keepdim=True)
+
+    def features(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (Φ_S(x), Φ_U(x))."""
+        return self.stable_features(x), self.unstable_features(x)
+
+    def stable_logits(self, stable_features: Tensor) -> Tensor:
+        """Return the K logits of f_S."""
+        parts = stable_features.chunk(len(self.members), dim=1)
+        logits = [member.stable_logits(part) for member, part in zip(self.members, parts, strict=True)]
+        return self.stretch * torch.stack(logits).mean(0)
+
+
+def surest_domain(members: Sequence[SplitNetwork]) -> int:
+    """Return the domain in which the unstable features say most.
+
+    Examples
+    --------
+    >>> net = SplitNetwork(nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=2)
+    >>> with torch.no_grad():
+    ...     _ = net.unstable_weight[1].mul_(3.0)
+    >>> surest_domain([net])
+    1
+    """
+    sizes = [member.unstable_weight.detach().flatten(1).norm(dim=1) for member in members]
+    return int(torch.stack(sizes).mean(0).argmax())
+
+
+def stretch_of_mean(logits: np.ndarray, held: Sequence[np.ndarray]) -> float:
+    """Return by how much the mean of members' logits must be stretched to be as sure as a member may be.
+
+    The mean errs less than a member, so what calibrates a member leaves it too timid: with independent errors
+    E[Y | z] is steeper in the mean by Var(z_member) / Var(z_mean). Only one member did not see a row, so
+    Var(z_mean) on new rows comes from covariances between that member and each of the others.
+
+    Parameters
+    ----------
+    logits : array of shape (members, n, K)
+        Of all rows.
+    held : sequence of int arrays
+        Rows that each member did not see.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> signal, errors = rng.normal(size=(4000, 1)), rng.normal(size=(4, 4000, 1))
+    >>> z = signal + errors  # a member has variance 2, their mean 1.25
+    >>> round(stretch_of_mean(z, np.split(np.arange(4000), 4)), 1)
+    1.6
+    """
+    n = len(logits)
+    if n == 1:
+        return 1.0
+    own, shared = [], []
+    for k, rows in enumerate(held):
+        z = logits[:, rows] - logits[:, rows].mean(axis=1, keepdims=True)
+        products = (z * z[k]).sum(axis=2).mean(axis=1)
+        own.append(products[k])
+        shared.append(np.delete(products, k).mean())
+    member = float(np.mean(own))
+    mean = member / n + (1 - 1 / n) * min(float(np.mean(shared)), member)
+    return float(np.clip(member / max(mean, 1e-12), 1.0, n))
