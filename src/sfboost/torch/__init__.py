@@ -3,7 +3,6 @@
 Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
 `networks` · `split_network`, `objective`, `batches` · `building`, `trainer` · `stages`, `course` ·
 `learning` · `views`, `candidates`, `folds`, `side_by_side`, `progress` · `members`, `first_guess`,
-`search` · `inputs`, `verification`, `predictor`, `saved` · `classifier`, `drawing`.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ except ImportError as error:
     ) from error
 
 from sfboost.torch.classifier import SFBClassifier
-from sfboost.torch.drawing import plot_history, plot_search
 from sfboost.torch.plan import Plan
 from sfboost.torch.saved import load
 from sfboost.torch.trainer import TrainingDivergedError
 
-__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError", "load", "plot_history", "plot_search"]
+__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError", "load"]

@@ -18,31 +18,22 @@ from torch import nn
 from sfboost.adaptation import Settings
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.diagnostics import TrainingRows, training_leaks
-from sfboost.leakage.model import LeakModel, flattening_gain
-from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.torch.bounded import Bounded
 from sfboost.torch.embedding import Preference, embedded, preference
-from sfboost.torch.leak_slope import find_leak_slope, without_leak
 from sfboost.torch.learning import Learner, trials
 from sfboost.torch.networks import GivenTrunk, make_network
-from sfboost.torch.objective import NoPenalty, cross_entropy, make_stability_penalty
+from sfboost.torch.objective import NoPenalty, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import TrainingProgress, shown_log
 from sfboost.torch.rows import Rows, Scaling, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
-from sfboost.torch.search import Candidate, Search, SearchResult, member_network
+from sfboost.torch.search import Search, SearchResult
 from sfboost.torch.split_network import build_network, seed_of
-from sfboost.torch.verification import verify
-from sfboost.torch.views import views_by_name
+from sfboost.torch.views import name_of, views_by_name
 
-# Held-out rows of each class in each domain: with fewer the leak is measured worse than it is harmful.
-_ENOUGH_TO_FLATTEN = 200
-# Nats. A Φ_U that carries the stable part takes it out of f_S: the loss is then many times this.
-_WORST_COST = 0.01
 # What does not change the result: a checkpoint may be continued with other values of these.
 _NOT_IDENTITY = (
     "plan",
@@ -89,19 +80,11 @@ class SFBClassifier(FittedPredictor):
         rows (`sfboost.torch.search`). Any other is trained as it says, and so is ``Plan(budget=0)``.
     calibration : {"nll", "ece", None}
         How the temperature is chosen.
-    flatten : bool or "auto"
-        Take what f_S still says about Φ_U out of it, as measured on the held-out rows (see
-        `sfboost.leakage.model.LeakModel.flatten`). "auto" does so with "separate" where two or more
-        domains hold out 200 rows of every class and agree about the leak, unless it costs more than 0.01
-        nats of log loss on stress domains. After a search each class must have so many wherever Φ_U points,
-        and what rises linearly with what Φ_U says (`leak_slope_`) is taken out however few the rows. False
-        is the paper.
     transport : {"posterior", "likelihood"}, default="posterior"
         What transports: P(Y | Φ_S), the paper's stability, or P(Φ_S | Y), label shift.
     settings : Settings, default=None
-        How `adapt` fits Φ_U. None is `Settings(correction=model.correction_)`: on learned features, which
-        leak, that does better than the likelihood (`docs/decisions/split.md`), which label shift needs all
-        the same.
+        How `adapt` fits Φ_U. None is `Settings(correction="posthoc")`: on learned features, which leak, that
+        does better than the likelihood (`docs/decisions/split.md`), which label shift needs all the same.
     device : str
         "cpu", "cuda" ...
     random_state : int, optional
@@ -124,14 +107,10 @@ class SFBClassifier(FittedPredictor):
     search_ : list of dict or None
         What was tried, the best first: risk on held-out rows on which the first guess says nothing, accuracy
         where that guess is right and where it is wrong. None without a search.
-    correction_ : {"posthoc", "likelihood"}
-        How `adapt` corrects: as was better on stress domains; without a search post hoc, as the paper.
     scaling_ : Scaling or None
         How rows are brought to numbers that a named network learns from; None if they are such numbers.
     bounded_ : Bounded or None
         How Φ_U is kept from saying more than which class it points to; None without a search.
-    leak_slope_ : float
-        How much of what Φ_U says was taken out of the stable logits; zero without a search.
     preference_ : Preference or None
         With a frozen network: accuracies in own domains left out, by the learned split and along components.
     embedded_ : StableFeatureBoosting or None
@@ -170,7 +149,6 @@ class SFBClassifier(FittedPredictor):
         views: Sequence[Any] | None = None,
         plan: Plan = Plan(),  # noqa: B008, it never changes
         calibration: str | None = "nll",
-        flatten: bool | str = "auto",
         transport: str = "posterior",
         settings: Settings | None = None,
         device: str = "cpu",
@@ -187,7 +165,6 @@ class SFBClassifier(FittedPredictor):
         self.views = views
         self.plan = plan
         self.calibration = calibration
-        self.flatten = flatten
         self.transport = transport
         self.settings = settings
         self.device = device
@@ -249,8 +226,6 @@ class SFBClassifier(FittedPredictor):
             raise TypeError(
                 f"plan must be a sfboost.torch.Plan, got {type(self.plan).__name__}: pass Plan(steps=...)."
             )
-        if not isinstance(self.flatten, bool) and self.flatten != "auto":
-            raise ValueError(f"flatten must be True, False or 'auto', got {self.flatten!r}.")
         self.embedded_ = None
         self.__dict__.pop("verification_", None)  # of a former fit
         self._choices(self.settings)  # what is wrong in them is said before training
@@ -258,9 +233,9 @@ class SFBClassifier(FittedPredictor):
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
         searched = self._searches(rows)
         if searched and validation is None:
-            training, held, watched = rows, None, None
+            training, held = rows, None
         else:
-            training, held, watched = self._divide(rows, validation, seed)
+            training, held = self._divide(rows, validation, seed)
         penalised = not isinstance(make_stability_penalty(self.penalty), NoPenalty)
         check_training(training, penalised=penalised, batch_size=self.plan.batch_size)
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
@@ -278,19 +253,14 @@ class SFBClassifier(FittedPredictor):
             found = self._search(training, seed, identity, callback)
             if held is None:
                 labels, domain = training.y[found.rows], training.domain[found.rows]
-                self._calibrate(found.logits, found.unstable, labels, domain, float(found.network.stretch))
+                self._calibrate(found.logits, found.unstable, labels, domain)
                 self.first_guess_ = found.guess
                 return
         else:
-            self._learn(training, watched, seed, identity, callback)
-        parts = [part for part in (held, watched) if part is not None] or [training]
-        said = [self._outputs(part.x) for part in parts]
-        self._calibrate(
-            np.concatenate([logits for _, _, logits in said]),
-            np.concatenate([unstable for _, unstable, _ in said]),
-            np.concatenate([part.y for part in parts]),
-            np.concatenate([part.domain for part in parts]),
-        )
+            self._learn(training, seed, identity, callback)
+        told = training if held is None else held
+        _, unstable, logits = self._outputs(told.x)
+        self._calibrate(logits, unstable, told.y, told.domain)
         if self.backbone_ is not None and self.plan.components:
             self._prefer(self._embedded_rows(rows.x), rows)
 
@@ -304,7 +274,6 @@ class SFBClassifier(FittedPredictor):
             network=nn.Identity(),
             plan__components=False,
             plan__checkpoint=None,
-            plan__validation_domain=None,
             plan__verbose=0,
         )
 
@@ -336,9 +305,7 @@ class SFBClassifier(FittedPredictor):
         """Search, and keep the network that was found."""
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
-        progress = TrainingProgress(
-            0, "search", bar=self.plan.verbose == "auto", lines=self.plan.lines > 0
-        )
+        progress = TrainingProgress(0, "search", bar=self.plan.verbose == "auto", lines=self.plan.lines > 0)
         found = Search(
             self._scaled(training.x).to(device, dtype),
             np.searchsorted(self.classes_, training.y),
@@ -360,30 +327,21 @@ class SFBClassifier(FittedPredictor):
     def _goal(self) -> Goal:
         return Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)})
 
-    def _divide(self, rows: Rows, validation: Any, seed: int) -> tuple[Rows, Rows | None, Rows | None]:
-        """Rows to train on, rows held out, rows of the early-stopping domain."""
-        watched = None
-        if False:
-            here = rows.domain == self.plan.validation_domain
-            if not here.any():
-                raise ValueError(
-                    f"validation_domain={self.plan.validation_domain!r} has no rows; the domains are "
-                    f"{np.unique(rows.domain).tolist()}."
-                )
-            watched, rows = rows.take(np.flatnonzero(here)), rows.take(np.flatnonzero(~here))
-        if validation is not None:
-            X, y, domain = validation
-            return rows, read_rows(X, y, domain, self.dtype), watched
-        kept, held = hold_out(rows, self.plan.validation_fraction, seed)
-        return kept, held, watched
+    def _divide(self, rows: Rows, validation: Any, seed: int) -> tuple[Rows, Rows | None]:
+        """Rows to train on, and rows held out."""
+        if validation is None:
+            return hold_out(rows, self.plan.validation_fraction, seed)
+        X, y, domain = validation
+        return rows, read_rows(X, y, domain, self.dtype)
 
     def _identity(self, seed: int) -> dict[str, Any]:
         """Everything that decides the result, for the fingerprint of checkpoints."""
         named = self.get_params().items()
         own = {k: v for k, v in named if k not in _NOT_IDENTITY and not k.startswith("settings__")}
+        own["views"] = None if self.views is None else [name_of(view) for view in self.views]
         return {**own, "seed": seed, "torch": torch.__version__}
 
-    def _learn(self, training: Rows, watched: Rows | None, seed: int, identity: str, callback: Any) -> None:
+    def _learn(self, training: Rows, seed: int, identity: str, callback: Any) -> None:
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_ = None
         self.row_shape_ = training.shape()
@@ -419,7 +377,6 @@ class SFBClassifier(FittedPredictor):
                 self._goal(),
                 self.plan,
                 seed=seed_of(seed, 2),
-                monitor=None if watched is None else self._monitor(watched),
                 trainer_options={
                     "fingerprint": identity,
                     "callback": told,
@@ -463,81 +420,19 @@ class SFBClassifier(FittedPredictor):
         restore_networks(model)
         return model
 
-    def _monitor(self, watched: Rows) -> Callable[[], float]:
-        target = np.eye(len(self.classes_))[np.searchsorted(self.classes_, watched.y)]
-
-        def risk() -> float:
-            logits = torch.from_numpy(self._outputs(watched.x)[2])
-            return float(cross_entropy(logits, torch.from_numpy(target)))
-
-        return risk
-
     def _calibrate(
-        self,
-        logits: FloatArray,
-        unstable: FloatArray,
-        labels: npt.NDArray[Any],
-        domain: npt.NDArray[Any],
-        stretch: float = 1.0,
+        self, logits: FloatArray, unstable: FloatArray, labels: npt.NDArray[Any], domain: npt.NDArray[Any]
     ) -> None:
-        """Learn from held-out rows, of which networks like ours spoke; ours is `stretch` times as sure."""
+        """Learn how sure f_S may be, and what adaptations need to know, from held-out rows."""
         y = np.searchsorted(self.classes_, labels)
         if self.search_ is not None:
             self.bounded_ = Bounded.of(unstable, np.bincount(y, minlength=len(self.classes_)) / len(y), y)
             unstable = self.bounded_.apply(unstable)
-        self.leak_slope_, self.as_learned_, learned = 0.0, None, logits
-        if self.search_ is not None and self.flatten == "auto":
-            slope = find_leak_slope(logits, unstable, y, domain)
-            logits = without_leak(logits, unstable, slope)
-            self.leak_slope_ = slope * stretch  # all members read the same, which their mean keeps
         self.temperature_ = Temperature()
         if self.calibration is not None:
             self.temperature_ = fit_temperature(
                 logits, y, criterion=self.calibration, noise=self.search_ is not None, domain=domain
             )
         log_proba = self.temperature_.apply(logits)
-        if self.leak_slope_:
-            self.as_learned_ = np.exp(self.temperature_.apply(learned))
-        # Kept for leak correction and stress domains: scores, Φ_U, labels and domains of held-out rows.
         self.validation_ = (np.exp(log_proba), unstable, labels, domain)
-        self.leak_model_ = self._flattening(y, domain)
         self.training_ = self._learn_training(stable_evidence(y, log_proba, np.ones(len(y))))
-
-    def _flattening(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> LeakModel | None:
-        if isinstance(self.flatten, bool):
-            return self.leak_model() if self.flatten else None
-        names = np.unique(domain)
-        fewest = min(np.bincount(y[domain == name], minlength=len(self.classes_)).min() for name in names)
-        if self.split == "shared" or len(names) < 2 or fewest < _ENOUGH_TO_FLATTEN:
-            return None
-        proba, unstable = self.validation_[:2]
-        if self.search_ is not None and not (self._leaks(y, domain) and self._fills_cells(y, domain)):
-            return None  # what would be taken out is the noise of its measurement
-        try:
-            model = self.leak_model()
-            if self.search_ is not None:
-                gain = flattening_gain(proba, unstable, y, domain, model.n_cells)
-                return model if gain > 0 and verify(proba, unstable, y, domain).stable else None
-            return None if self._stress_cost(model, y) > _WORST_COST else model
-        except ValueError:  # the domains disagree, or a cell of Φ_U is almost empty
-            return None
-
-    def _fills_cells(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> bool:
-        """Whether each class has enough held-out rows wherever Φ_U points."""
-        guess = unstable_guess(self.validation_[1], y, domain)
-        cells = np.ravel_multi_index((y, guess), (len(self.classes_),) * 2)
-        return bool(np.bincount(cells, minlength=len(self.classes_) ** 2).min() >= _ENOUGH_TO_FLATTEN)
-
-    def _leaks(self, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> bool:
-        """Whether some domain shows, beyond sampling error, that f_S says something about Φ_U."""
-        proba, unstable, _, _ = self.validation_
-        leaks = training_leaks(TrainingRows(proba, y, domain.astype(object), unstable))
-        return any(leak.lower > 0.0 for leak in leaks)
-
-    def _stress_cost(self, model: LeakModel, y: npt.NDArray[np.intp]) -> float:
-        """Nats of log loss a row that flattening costs on stress domains of the held-out rows."""
-        proba, unstable, _, domain = self.validation_
-        domains = stress_domains(y, unstable_guess(unstable, y, domain))
-        candidates = {"as it is": lambda p, X: p, "flattened": model.flatten}
-        before, after = stress_test(candidates, proba, unstable, y, domains).log_loss.mean(axis=1)
-        return float(after - before)

@@ -15,7 +15,7 @@ import contextlib
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from torch import Tensor, nn
 
 from sfboost.notices import warn
 from sfboost.torch.objective import (
-    DomainOutput,
     LossParts,
     NetworkObjective,
     NoPenalty,
@@ -140,16 +139,14 @@ def trials(goal: Goal, plan: Plan) -> list[Trial]:
     """
     if goal.split == "shared":
         return [Trial(name="shared", phases=_two(plan, "joint", "both", "all"))]
-    made = [
-        Trial(name="stable", phases=_two(plan, "stable", "stable", "stable"), lowers="stable", anew="stable")
-    ]
+    stable = _two(plan, "stable", "stable", "stable")
+    made = [Trial(name="stable", phases=stable, lowers="stable", anew="stable")]
     if plan.unstable_steps:
         made.append(unstable_trial(goal, plan))
         if plan.balance:
             made.insert(0, _narrow(plan, "guess", "guess", "stable", penalised=False))
     if goal.split == "alternating":
-        again = _penalised(plan, "again", "both", "stable", detached=True)
-        made.append(Trial(name="again", phases=(again,)))
+        made.append(Trial(name="again", phases=(_phase(plan, "again", "both", "stable", detached=True),)))
     return made
 
 
@@ -160,48 +157,22 @@ def unstable_trial(goal: Goal, plan: Plan) -> Trial:
 
 def _two(plan: Plan, name: str, risks: str, trained: str) -> tuple[Phase, ...]:
     """First without, then with penalties."""
-    last = _penalised(plan, name, risks, trained)
+    last = _phase(plan, name, risks, trained)
     if not plan.pretrain_steps:
         return (last,)
-    first = Phase(
-        name="pretrain",
-        risks=risks,
-        trained=trained,
-        steps=plan.pretrain_steps,
-        learning_rate=plan.learning_rate,
-        weight_decay=plan.weight_decay,
-        penalised=False,
-    )
+    first = replace(last, name="pretrain", steps=plan.pretrain_steps, cosine=False, penalised=False)
     return (first, last)
 
 
-def _penalised(plan: Plan, name: str, risks: str, trained: str, *, detached: bool = False) -> Phase:
-    return Phase(
-        name=name,
-        risks=risks,
-        trained=trained,
-        steps=plan.steps,
-        learning_rate=plan.learning_rate,
-        weight_decay=plan.weight_decay,
-        cosine=plan.cosine,
-        detached=detached,
-    )
+def _phase(plan: Plan, name: str, risks: str, trained: str, **more: Any) -> Phase:
+    told = {"steps": plan.steps, "learning_rate": plan.learning_rate, "cosine": plan.cosine} | more
+    return Phase(name=name, risks=risks, trained=trained, weight_decay=plan.weight_decay, **told)
 
 
-def _narrow(
-    plan: Plan, name: str, risks: str, lowers: str, *, penalised: bool = True, free: bool = False
-) -> Trial:
+def _narrow(plan: Plan, name: str, risks: str, lowers: str, **more: Any) -> Trial:
     """Φ_U, briefly."""
-    phase = Phase(
-        name=name,
-        risks=risks,
-        trained="unstable",
-        steps=plan.unstable_steps,
-        learning_rate=plan.unstable_rate,
-        weight_decay=plan.weight_decay,
-        penalised=penalised,
-        free=free,
-    )
+    briefly = {"steps": plan.unstable_steps, "learning_rate": plan.unstable_rate, "cosine": False}
+    phase = _phase(plan, name, risks, "unstable", **briefly, **more)
     return Trial(name=name, phases=(phase,), lowers=lowers, anew="unstable", watched=False)
 
 
@@ -421,15 +392,9 @@ class Learner(Course):
             "stable": self.network.stable_parameters,
             "unstable": self.network.unstable_parameters,
         }[phase.trained]()
-        return Stage(
-            phase.name,
-            self._loss(phase),
-            parameters,
-            phase.steps,
-            phase.learning_rate,
-            phase.cosine,
-            phase.weight_decay,
-        )
+        rate = {"learning_rate": phase.learning_rate, "cosine": phase.cosine}
+        decay = phase.weight_decay
+        return Stage(phase.name, self._loss(phase), parameters, phase.steps, weight_decay=decay, **rate)
 
     def _loss(self, phase: Phase) -> Loss:
         """Return the loss of a batch; it runs no more of the network than the phase needs."""
@@ -441,38 +406,30 @@ class Learner(Course):
         outputs = self._outputs(phase.risks)
 
         def loss(batch: Batch) -> LossParts:
-            sizes, target = list(batch.sizes), batch.target
-            found = {name: part.to(target.dtype).split(sizes) for name, part in outputs(batch).items()}
-            domains = [
-                DomainOutput(target=rows, **{name: parts[e] for name, parts in found.items()})
-                for e, rows in enumerate(target.split(sizes))
-            ]
-            return objective(domains, parameters)
+            parts = [part.to(batch.target.dtype) for part in outputs(batch)]
+            return objective(
+                cut_by_domain(batch.sizes, parts[0], parts[1], batch.target, *parts[2:]), parameters
+            )
 
         return loss
 
-    def _outputs(self, risks: str) -> Callable[[Batch], dict[str, Tensor]]:
-        """Return what the network says of a batch, as fields of `DomainOutput`."""
+    def _outputs(self, risks: str) -> Callable[[Batch], Sequence[Tensor]]:
+        """Return what the network says of a batch: stable features and logits, unstable ones."""
         network = self.network
         frozen = self._frozen_stable() if risks == "joint" else None
 
-        def outputs(batch: Batch) -> dict[str, Tensor]:
+        def outputs(batch: Batch) -> Sequence[Tensor]:
             if risks == "both":
-                return dict(network(batch.x, batch.sizes)._asdict())
+                stable, unstable, stable_logits, unstable_logits = network(batch.x, batch.sizes)
+                return stable, stable_logits, unstable, unstable_logits
             if risks == "stable":
                 stable = network.stable_features(batch.x)
-                return {"stable_features": stable, "stable_logits": network.stable_logits(stable)}
+                return stable, network.stable_logits(stable)
             unstable = network.unstable_features(batch.x)
             logits = network.unstable_logits(unstable, batch.sizes)
             if frozen is None:  # the guess of Φ_U alone stands where f_S will
-                return {"stable_features": logits, "stable_logits": logits}
-            stable, stable_logits = frozen(batch)
-            return {
-                "stable_features": stable,
-                "stable_logits": stable_logits,
-                "unstable_features": unstable,
-                "unstable_logits": logits,
-            }
+                return logits, logits
+            return *frozen(batch), unstable, logits
 
         return outputs
 
@@ -487,10 +444,8 @@ class Learner(Course):
 
         if not isinstance(self.source, ArraySource):
             return lambda batch: compute(batch.x)
-        features, logits = compute(self.source.x)
-        return lambda batch: (
-            (features, logits) if batch.rows is None else (features[batch.rows], logits[batch.rows])
-        )
+        found = compute(self.source.x)
+        return lambda batch: found if batch.rows is None else (found[0][batch.rows], found[1][batch.rows])
 
     def give_up(self, trial: Trial, baseline: float, best: float) -> None:
         """Say that there is little in these features."""

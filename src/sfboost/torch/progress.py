@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import multiprocessing
 import threading
 import time
@@ -52,10 +51,6 @@ class TrainingProgress:
         Whether to draw a bar on the error output, if that is a terminal or (with ipywidgets) a notebook.
     lines : bool
         Whether to write a line in the log at each step.
-    limit : float
-        Seconds that all of it should take.
-    last : int
-        Steps that are taken however late it is.
 
     Examples
     --------
@@ -65,18 +60,8 @@ class TrainingProgress:
     90.0
     """
 
-    def __init__(
-        self,
-        total: int,
-        name: str,
-        *,
-        bar: bool = False,
-        lines: bool = False,
-        limit: float = math.inf,
-        last: int = 0,
-    ) -> None:
-        self.total, self.name, self.done = total, name, 0
-        self.lines, self.limit, self.last = lines, limit, last
+    def __init__(self, total: int, name: str, *, bar: bool = False, lines: bool = False) -> None:
+        self.total, self.name, self.done, self.lines = total, name, 0, lines
         # Bars of several processes or threads would be drawn over each other.
         alone = threading.current_thread() is threading.main_thread()
         self._wanted = bar and alone and multiprocessing.current_process().name == "MainProcess"
@@ -95,7 +80,7 @@ class TrainingProgress:
         """Count one step more."""
         self.done += 1
         self.total = max(self.total, self.done)
-        seconds = self.seconds()
+        seconds = time.monotonic() - self._start
         left = f"about {self.left(seconds):.0f} s left"
         if self.lines:
             _LOG.info("%s %2d of %d, %s: %s", self.name, self.done, self.total, left, what)
@@ -106,26 +91,9 @@ class TrainingProgress:
             task = self._bar.task_ids[0]
             self._bar.update(task, completed=self.done, total=self.total, what=what, left=left)
 
-    def expect(self, more: int) -> None:
-        """Take note of steps that were not foreseen, or that will not be taken."""
-        self.total += more
-
-    def late(self, more: int = 0) -> bool:
-        """Return whether the limit leaves no time for some steps more before the last ones."""
-        seconds = self.seconds()
-        return self._pace(seconds) * (more + self.last) > self.limit - seconds
-
-    def seconds(self) -> float:
-        """Return how long it has taken so far."""
-        return time.monotonic() - self._start
-
     def left(self, seconds: float) -> float:
         """Return how many seconds the rest will take, as far as one can tell after these."""
-        pace, rest = self._pace(seconds), max(self.total - self.done, 0)
-        return min(pace * rest, max(self.limit - seconds, pace * min(self.last, rest)))
-
-    def _pace(self, seconds: float) -> float:
-        return seconds / max(self.done, 1)
+        return seconds / max(self.done, 1) * max(self.total - self.done, 0)
 
 
 def _new_bar(name: str) -> Progress | None:

@@ -89,7 +89,7 @@ class Candidate:
 
 
 def first_candidates(views: Sequence[str]) -> list[Candidate]:
-    """Return every view, with all rows as they are and balanced, but the whole row as it is: the guess itself.
+    """Return every view with rows as they are and balanced; without the whole row as it is, the guess itself.
 
     Examples
     --------
@@ -301,7 +301,9 @@ class Search:
             network, held, path = self._build(Candidate(), k), self._source(fold.stop), []
             seen = self._source(named)
 
-            def look(network: SplitNetwork = network, held: Any = held, seen: Any = seen, path: Any = path) -> float:
+            def look(
+                network: SplitNetwork = network, held: Any = held, seen: Any = seen, path: Any = path
+            ) -> float:
                 risk = float(_losses(_unstable_logits(network, held), held.target).mean())
                 path.append((risk, guess_classes(network, seen)))
                 return risk
@@ -317,7 +319,9 @@ class Search:
             guesses.append(guess)
         rows = np.concatenate([fold.judge for fold in self.folds])
         differences = [difference_between_domains(self.y[rows], g[rows], self.domain[rows]) for g in guesses]
-        return guesses[_moment(differences, np.mean([[risk for risk, _ in p[: len(guesses)]] for p in paths], axis=0))]
+        return guesses[
+            _moment(differences, np.mean([[risk for risk, _ in p[: len(guesses)]] for p in paths], axis=0))
+        ]
 
     # -- candidates -------------------------------------------------------------------------------------
 
