@@ -8,11 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
-from sfboost.torch import SFBClassifier  # noqa: E402
-from sfboost.torch.bounded import Bounded  # noqa: E402
 from sfboost.torch.folds import stable_logits  # noqa: E402
 from sfboost.torch.leak_slope import find_leak_slope, without_leak  # noqa: E402
 from sfboost.torch.side_by_side import mean_network  # noqa: E402
+
+from sfboost.torch import SFBClassifier  # noqa: E402
+from sfboost.torch.bounded import Bounded  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
 STUDIES = Path(__file__).parents[2] / "studies"

@@ -8,18 +8,18 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the torch extra")
 
+from sfboost.torch.candidates import Candidate, variants  # noqa: E402
+from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
+from sfboost.torch.side_by_side import align_unstable  # noqa: E402
 from torch import nn  # noqa: E402
 
 import sfboost  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, members, plot_history, plot_search, search, trainer  # noqa: E402
-from sfboost.torch.candidates import Candidate, variants  # noqa: E402
-from sfboost.torch.folds import balancing_weights, make_folds  # noqa: E402
 from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.plan import Goal  # noqa: E402
 from sfboost.torch.progress import TrainingProgress  # noqa: E402
 from sfboost.torch.rows import ArraySource  # noqa: E402
 from sfboost.torch.search import Search  # noqa: E402
-from sfboost.torch.side_by_side import align_unstable  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
 

@@ -27,7 +27,7 @@ from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.objective import NoPenalty, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.predictor import FittedPredictor
-from sfboost.torch.progress import TrainingProgress, shown_log
+from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.rows import Rows, Scaling, check_training, fingerprint, hold_out, make_source, read_rows
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
 from sfboost.torch.search import Search, SearchResult
@@ -191,16 +191,14 @@ class SFBClassifier(FittedPredictor):
 
         Parameters
         ----------
-        X : array-like, tensor or Dataset
-            Rows of any shape that the network takes; or a ``torch.utils.data.Dataset`` of
-            (x, y, domain), which is read in minibatches and never as a whole.
+        X : array-like or tensor
+            Rows of any shape that the network takes.
         y : array-like of shape (n,)
             Labels of any type.
         sample_domain : array-like of shape (n,)
             The domain of each row.
         validation : tuple (X, y, sample_domain), optional
-            Labelled rows that are not trained on: for calibration, leak correction and stress domains,
-            instead of `validation_fraction`.
+            Labelled rows that are not trained on: for calibration, instead of `validation_fraction`.
         callback : callable, optional
             Called after every step with its line of the history: stage, step, and the parts of the loss.
 
@@ -208,18 +206,6 @@ class SFBClassifier(FittedPredictor):
         -------
         self
         """
-        with shown_log(self.plan.lines if isinstance(self.plan, Plan) else 0):
-            self._fit(X, y, sample_domain, validation, callback)
-        return self
-
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_domain: Any,
-        validation: Any,
-        callback: Callable[[dict[str, Any]], object] | None,
-    ) -> None:
         if self.split not in ("separate", "alternating", "shared"):
             raise ValueError(f"split must be 'separate', 'alternating' or 'shared', got {self.split!r}.")
         if not isinstance(self.plan, Plan):
@@ -231,7 +217,7 @@ class SFBClassifier(FittedPredictor):
         self._choices(self.settings)  # what is wrong in them is said before training
         rows = read_rows(X, y, sample_domain, self.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
-        searched = self._searches(rows)
+        searched = self._searches()
         if searched and validation is None:
             training, held = rows, None
         else:
@@ -239,11 +225,11 @@ class SFBClassifier(FittedPredictor):
         penalised = not isinstance(make_stability_penalty(self.penalty), NoPenalty)
         check_training(training, penalised=penalised, batch_size=self.plan.batch_size)
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
-        if not training.lazy and training.x.ndim == 2:
+        if training.x.ndim == 2:
             self.n_features_in_ = int(training.x.shape[1])
         identity = fingerprint(rows, self._identity(seed))
         # A network of the user's knows in which numbers its rows come.
-        own = isinstance(self.network, nn.Module) or training.lazy
+        own = isinstance(self.network, nn.Module)
         self.scaling_ = None if own else Scaling.of(training.x)
         self.search_: list[dict[str, Any]] | None = None
         self.architecture_: dict[str, Any] | None = None
@@ -255,7 +241,7 @@ class SFBClassifier(FittedPredictor):
                 labels, domain = training.y[found.rows], training.domain[found.rows]
                 self._calibrate(found.logits, found.unstable, labels, domain)
                 self.first_guess_ = found.guess
-                return
+                return self
         else:
             self._learn(training, seed, identity, callback)
         told = training if held is None else held
@@ -263,6 +249,7 @@ class SFBClassifier(FittedPredictor):
         self._calibrate(logits, unstable, told.y, told.domain)
         if self.backbone_ is not None and self.plan.components:
             self._prefer(self._embedded_rows(rows.x), rows)
+        return self
 
     def _prefer(self, features: FloatArray, rows: Rows) -> None:
         """Let components take the place of the learned split, if own domains clearly prefer them."""
@@ -274,7 +261,7 @@ class SFBClassifier(FittedPredictor):
             network=nn.Identity(),
             plan__components=False,
             plan__checkpoint=None,
-            plan__verbose=0,
+            plan__verbose=False,
         )
 
         def learn(inside: npt.NDArray[np.intp]) -> SFBClassifier:
@@ -287,16 +274,16 @@ class SFBClassifier(FittedPredictor):
         if self.preference_ is not None and self.preference_.components_win:
             self.embedded_, self.training_ = along, along.training_
 
-    def _searches(self, rows: Rows) -> bool:
+    def _searches(self) -> bool:
         """Whether settings are searched for: all that the search decides is left to it."""
         free = (self.split, self.n_stable, self.n_unstable) == (Goal.split, "auto", "auto")
         told = self.plan.changed(**{name: getattr(Plan(), name) for name in _NOT_TRAINING})
-        searches = bool(self.plan.budget != 0 and told == Plan() and free and not rows.lazy)
+        searches = bool(self.plan.budget != 0 and told == Plan() and free)
         if not searches and self.plan.budget not in (0, Plan.budget):
             warn(
                 f"Nothing is searched for, and budget={self.plan.budget!r} is not used: a split or a plan "
-                "that says how to train is trained as it says, and so are rows of a Dataset. To search, "
-                "leave split, n_stable, n_unstable and the rest of the plan at their defaults.",
+                "that says how to train is trained as it says. To search, leave split, n_stable, n_unstable "
+                "and the rest of the plan at their defaults.",
                 UserWarning,
             )
         return searches
@@ -305,7 +292,7 @@ class SFBClassifier(FittedPredictor):
         """Search, and keep the network that was found."""
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
-        progress = TrainingProgress(0, "search", bar=self.plan.verbose == "auto", lines=self.plan.lines > 0)
+        progress = TrainingProgress(0, "search", bar=self.plan.verbose)
         found = Search(
             self._scaled(training.x).to(device, dtype),
             np.searchsorted(self.classes_, training.y),
@@ -353,7 +340,7 @@ class SFBClassifier(FittedPredictor):
             self.backbone_ = backbone.to(device, dtype).eval().requires_grad_(False)
             training = Rows(self._through_backbone(training.x), training.y, training.domain)
             make_trunk = nn.Identity
-        elif not training.lazy:
+        else:
             training = Rows(self._scaled(training.x), training.y, training.domain)
         source = make_source(training, self.classes_, self.domains_, device, dtype)
         probe = source.batch(self.plan.batch_size and max(self.plan.batch_size, 2), 0, 0).x[:2]
@@ -364,7 +351,7 @@ class SFBClassifier(FittedPredictor):
             **self._split_sizes(),
         )
         steps = sum(phase.steps for trial in trials(self._goal(), self.plan) for phase in trial.phases)
-        with TrainingProgress(steps, "training", bar=self.plan.verbose == "auto") as progress:
+        with TrainingProgress(steps, "training", bar=self.plan.verbose) as progress:
 
             def told(line: dict[str, Any]) -> None:
                 progress.step(line["stage"])

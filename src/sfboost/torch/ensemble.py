@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,8 +22,6 @@ class Ensemble(nn.Module):
     members : sequence of SplitNetwork
     surest : int
         The domain whose head is taken, see `surest_domain`.
-    stretch : float
-        Factor of the stable logits, see `stretch_of_mean`.
 
     Examples
     --------
@@ -35,14 +32,12 @@ class Ensemble(nn.Module):
     """
 
     surest: Tensor
-    stretch: Tensor
 
-    def __init__(self, members: Sequence[SplitNetwork], surest: int = 0, stretch: float = 1.0) -> None:
+    def __init__(self, members: Sequence[SplitNetwork], surest: int = 0) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
         self.n_unstable = len(members[0].stable_head.weight)
         self.register_buffer("surest", torch.tensor(surest))
-        self.register_buffer("stretch", torch.tensor(stretch))
 
     def stable_features(self, x: Tensor) -> Tensor:
         """Return Φ_S of all members next to each other."""
@@ -66,7 +61,7 @@ class Ensemble(nn.Module):
         """Return the K logits of f_S."""
         parts = stable_features.chunk(len(self.members), dim=1)
         logits = [member.stable_logits(part) for member, part in zip(self.members, parts, strict=True)]
-        return self.stretch * torch.stack(logits).mean(0)
+        return torch.stack(logits).mean(0)
 
 
 def surest_domain(members: Sequence[SplitNetwork]) -> int:
@@ -82,39 +77,3 @@ def surest_domain(members: Sequence[SplitNetwork]) -> int:
     """
     sizes = [member.unstable_weight.detach().flatten(1).norm(dim=1) for member in members]
     return int(torch.stack(sizes).mean(0).argmax())
-
-
-def stretch_of_mean(logits: np.ndarray, held: Sequence[np.ndarray]) -> float:
-    """Return by how much the mean of members' logits must be stretched to be as sure as a member may be.
-
-    The mean errs less than a member, so what calibrates a member leaves it too timid: with independent errors
-    E[Y | z] is steeper in the mean by Var(z_member) / Var(z_mean). Only one member did not see a row, so
-    Var(z_mean) on new rows comes from covariances between that member and each of the others.
-
-    Parameters
-    ----------
-    logits : array of shape (members, n, K)
-        Of all rows.
-    held : sequence of int arrays
-        Rows that each member did not see.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> signal, errors = rng.normal(size=(4000, 1)), rng.normal(size=(4, 4000, 1))
-    >>> z = signal + errors  # a member has variance 2, their mean 1.25
-    >>> round(stretch_of_mean(z, np.split(np.arange(4000), 4)), 1)
-    1.6
-    """
-    n = len(logits)
-    if n == 1:
-        return 1.0
-    own, shared = [], []
-    for k, rows in enumerate(held):
-        z = logits[:, rows] - logits[:, rows].mean(axis=1, keepdims=True)
-        products = (z * z[k]).sum(axis=2).mean(axis=1)
-        own.append(products[k])
-        shared.append(np.delete(products, k).mean())
-    member = float(np.mean(own))
-    mean = member / n + (1 - 1 / n) * min(float(np.mean(shared)), member)
-    return float(np.clip(member / max(mean, 1e-12), 1.0, n))

@@ -33,7 +33,7 @@ from sfboost.torch.objective import (
     make_stability_penalty,
 )
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.rows import ArraySource, Batch, Source
+from sfboost.torch.rows import ArraySource, Batch
 from sfboost.torch.split_network import (
     SplitNetwork,
     chance_risk,
@@ -195,7 +195,11 @@ class Course(ABC):
     """
 
     def __init__(
-        self, networks: Sequence[SplitNetwork], sources: Sequence[Source], seeds: Sequence[int], plan: Plan
+        self,
+        networks: Sequence[SplitNetwork],
+        sources: Sequence[ArraySource],
+        seeds: Sequence[int],
+        plan: Plan,
     ) -> None:
         self.networks, self.sources, self.seeds, self.plan = networks, sources, seeds, plan
         self.restarts_of = np.zeros(len(networks), dtype=int)
@@ -295,7 +299,7 @@ class Learner(Course):
     ----------
     network : SplitNetwork
         Trained in place.
-    source : Source
+    source : ArraySource
         The labelled rows.
     goal : Goal
         What is learned.
@@ -326,7 +330,7 @@ class Learner(Course):
     def __init__(
         self,
         network: SplitNetwork,
-        source: Source,
+        source: ArraySource,
         goal: Goal,
         plan: Plan,
         *,
@@ -374,7 +378,6 @@ class Learner(Course):
             state=self.penalty,
             checkpoint=self._file(f"{trial.name}-{number}" if trial.lowers else trial.name),
             checkpoint_every=self.plan.checkpoint_every,
-            verbose=self.plan.lines,
             monitor=self.monitor if trial.watched else None,
             **self.options,
         )
@@ -434,7 +437,7 @@ class Learner(Course):
         return outputs
 
     def _frozen_stable(self) -> Callable[[Batch], tuple[Tensor, Tensor]]:
-        """f_S does not change any more: for rows in memory it is computed once."""
+        """f_S does not change any more: it is computed once."""
 
         def compute(x: Tensor) -> tuple[Tensor, Tensor]:
             self.network.trunk.eval()
@@ -442,8 +445,6 @@ class Learner(Course):
                 features = torch.cat([self.network.stable_features(part) for part in x.split(_CHUNK)])
                 return features, self.network.stable_logits(features)
 
-        if not isinstance(self.source, ArraySource):
-            return lambda batch: compute(batch.x)
         found = compute(self.source.x)
         return lambda batch: found if batch.rows is None else (found[0][batch.rows], found[1][batch.rows])
 

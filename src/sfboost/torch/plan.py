@@ -5,7 +5,6 @@ Both are values: frozen, equal if their fields are, shared without harm.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -46,7 +45,7 @@ class Plan:
     cosine : bool
         Let the rate of the penalised stage fall along a cosine.
     batch_size : int, optional
-        Rows per domain and step; None for all (needed for a Dataset).
+        Rows per domain and step; None for all.
     dropout : float
         Of the named networks.
     unstable_steps, unstable_learning_rate : int, float
@@ -75,10 +74,9 @@ class Plan:
         Folder to save to and to continue from after a kill. It stays out of saved models.
     checkpoint_every : int
         Steps between two saves to it.
-    verbose : "auto" or int
-        "auto" draws a bar with the time left, on the error output if that is a terminal or (with ipywidgets)
-        a notebook. A number writes lines in the log "sfboost.torch" (on the error output where no logging is
-        set up): the parts of the loss every so many steps, or, of a search, how far it is. 0 is silent.
+    verbose : bool
+        Whether to draw a bar with the time left, on the error output if that is a terminal or (with
+        ipywidgets) a notebook.
 
     Examples
     --------
@@ -108,7 +106,7 @@ class Plan:
     precision: str = "float32"
     checkpoint: str | Path | None = None
     checkpoint_every: int = 100
-    verbose: int | str = "auto"
+    verbose: bool = True
 
     def __repr__(self) -> str:
         """What differs from the default."""
@@ -119,21 +117,6 @@ class Plan:
     def unstable_rate(self) -> float:
         """The learning rate of Φ_U."""
         return self.unstable_learning_rate or self.learning_rate
-
-    @property
-    def lines(self) -> int:
-        """Steps between two lines in the log; 0 for none."""
-        if self.verbose == "auto":
-            return 0
-        try:
-            lines = operator.index(self.verbose)  # type: ignore[arg-type]
-        except TypeError:
-            lines = -1
-        if lines < 0:
-            raise ValueError(
-                f"verbose must be 'auto' or a number of steps (0: silent), got {self.verbose!r}."
-            )
-        return lines
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the fields by name, as scikit-learn asks for them."""

@@ -30,7 +30,7 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.bounded import Bounded
 from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Plan
-from sfboost.torch.rows import Scaling, chunks, number_type
+from sfboost.torch.rows import Scaling, number_type, read_x
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.verification import Verification, verify
 
@@ -162,7 +162,7 @@ class FittedPredictor(AdaptableClassifier):
         ----------
         X, y, sample_domain : as in `fit`, optional
             A clone of this model is fitted to them. None: the rows that were held out when it was fitted.
-        X_new : array-like, tensor or Dataset, optional
+        X_new : array-like or tensor, optional
             Unlabelled rows of the new domain.
         level : float
             Nominal false-alarm rate of each check.
@@ -193,7 +193,7 @@ class FittedPredictor(AdaptableClassifier):
         assert self.backbone_ is not None
         device, dtype = torch.device(self.device), self.dtype
         with torch.no_grad():
-            parts = (self._scaled(part).to(device) for part in chunks(x, _CHUNK, dtype))
+            parts = (self._scaled(part).to(device) for part in read_x(x, dtype).split(_CHUNK))
             return torch.cat([self.backbone_(part).cpu() for part in parts])
 
     def _scaled(self, x: Tensor) -> Tensor:
@@ -213,7 +213,7 @@ class FittedPredictor(AdaptableClassifier):
         collected: list[tuple[Tensor, Tensor, Tensor]] = []
         self.network_.eval()
         with torch.no_grad():
-            for part in chunks(X, _CHUNK, self.dtype):
+            for part in read_x(X, self.dtype).split(_CHUNK):
                 rows = self._scaled(part) if raw else part
                 stable, unstable = self.network_.features(rows.to(device))
                 collected.append((stable, unstable, self.network_.stable_logits(stable)))

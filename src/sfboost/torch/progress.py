@@ -1,41 +1,18 @@
-"""What training says of itself: a bar on a terminal, or lines in the log "sfboost.torch"."""
+"""How far training is: a bar on a terminal or in a notebook."""
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
-
-from sfboost.notices import heard_by
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_LOG = logging.getLogger("sfboost.torch")
 # Seconds of work that need no bar.
 _SHORT = 1.0
-
-
-@contextmanager
-def shown_log(lines: int) -> Iterator[None]:
-    """Show the log on the error output while training, if that is asked for and nobody has set up logging.
-
-    Examples
-    --------
-    >>> with shown_log(0):
-    ...     len(_LOG.handlers)
-    0
-    """
-    if not lines or _LOG.hasHandlers():
-        yield
-        return
-    with heard_by(logging.StreamHandler(), _LOG.name):
-        yield
 
 
 class TrainingProgress:
@@ -49,8 +26,6 @@ class TrainingProgress:
         Of the work.
     bar : bool
         Whether to draw a bar on the error output, if that is a terminal or (with ipywidgets) a notebook.
-    lines : bool
-        Whether to write a line in the log at each step.
 
     Examples
     --------
@@ -60,8 +35,8 @@ class TrainingProgress:
     90.0
     """
 
-    def __init__(self, total: int, name: str, *, bar: bool = False, lines: bool = False) -> None:
-        self.total, self.name, self.done, self.lines = total, name, 0, lines
+    def __init__(self, total: int, name: str, *, bar: bool = False) -> None:
+        self.total, self.name, self.done = total, name, 0
         # Bars of several processes or threads would be drawn over each other.
         alone = threading.current_thread() is threading.main_thread()
         self._wanted = bar and alone and multiprocessing.current_process().name == "MainProcess"
@@ -82,8 +57,6 @@ class TrainingProgress:
         self.total = max(self.total, self.done)
         seconds = time.monotonic() - self._start
         left = f"about {self.left(seconds):.0f} s left"
-        if self.lines:
-            _LOG.info("%s %2d of %d, %s: %s", self.name, self.done, self.total, left, what)
         if self._wanted and self._bar is None and seconds > _SHORT:
             self._bar = _new_bar(self.name)
             self._wanted = self._bar is not None

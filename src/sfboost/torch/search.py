@@ -28,7 +28,7 @@ import torch
 from scipy.ndimage import minimum_filter1d
 from torch import Tensor, nn
 
-from sfboost.torch.ensemble import Ensemble, stretch_of_mean, surest_domain
+from sfboost.torch.ensemble import Ensemble, surest_domain
 from sfboost.torch.learning import Learner, Trial, trials, unstable_trial
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.plan import Goal, Plan
@@ -465,12 +465,12 @@ class Search:
 
     def _found(self, best: _Tried, tried: Sequence[_Tried]) -> SearchResult:
         judged = [fold.judge for fold in self.folds]
-        every = np.array([_stable_logits(n, self.x).double().cpu().numpy() for n in best.networks])
-        network = Ensemble(best.networks, surest_domain(best.networks), stretch_of_mean(every, judged)).eval()
+        network = Ensemble(best.networks, surest_domain(best.networks)).eval()
+        judges = list(zip(best.networks, judged, strict=True))
+        logits = [self._stable_logits(member, rows)[0].double().cpu().numpy() for member, rows in judges]
         with torch.no_grad():
             unstable = [
-                network.said(member, self._source(rows).x).double().cpu().numpy()
-                for member, rows in zip(best.networks, judged, strict=True)
+                network.said(member, self._source(rows).x).double().cpu().numpy() for member, rows in judges
             ]
         rows = np.concatenate(judged)
         others = [one for one in tried if one is not best]
@@ -478,7 +478,7 @@ class Search:
             network=network,
             candidate=best.candidate,
             rows=self.order[rows],
-            logits=np.concatenate([said[rows] for said, rows in zip(every, judged, strict=True)]),
+            logits=np.concatenate(logits),
             unstable=np.concatenate(unstable),
             guess=self.guess[rows],
             table=[self._line(best, chosen=True), *(self._line(one, chosen=False) for one in others)],

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sfboost.torch.objective import DomainOutput, cut_by_domain
-from sfboost.torch.rows import Source
+from sfboost.torch.rows import ArraySource
 
 
 class Outputs(NamedTuple):
@@ -233,7 +233,7 @@ def reset_stable(network: SplitNetwork, seed: int) -> None:
         _reset([network.trunk, network.projection, network.stable_head])
 
 
-def chance_risk(source: Source) -> float:
+def chance_risk(source: ArraySource) -> float:
     """Return the mean over domains of the entropy of the labels: the risk of knowing the prior alone.
 
     Examples
@@ -343,7 +343,7 @@ def trunk_width(trunk: nn.Module, row: Tensor) -> int:
     return int(out.shape[1])
 
 
-def guess_classes(network: SplitNetwork, source: Source) -> np.ndarray:
+def guess_classes(network: SplitNetwork, source: ArraySource) -> np.ndarray:
     """Return Û of every row: the class that the unstable head of its own domain raises most above its share.
 
     Where all classes are equally frequent that is the likeliest one; a rare class is never the likeliest

@@ -7,7 +7,6 @@ state is as before.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +18,9 @@ from torch import Tensor, nn
 
 from sfboost.torch.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from sfboost.torch.objective import LossParts
-from sfboost.torch.rows import Batch, Source
+from sfboost.torch.rows import ArraySource, Batch
 
 Loss = Callable[[Batch], LossParts]
-
-_LOG = logging.getLogger(__name__)
 
 
 class TrainingDivergedError(FloatingPointError):
@@ -37,7 +34,7 @@ class Stage:
     Parameters
     ----------
     name : str
-        For the history and the progress lines.
+        For the history.
     loss : callable
         Maps a batch to `LossParts`.
     parameters : list of nn.Parameter
@@ -75,7 +72,7 @@ class StageRunner:
     ----------
     network : nn.Module
         Trained in place.
-    source : Source
+    source : ArraySource
         The rows.
     batch_size : int, optional
         Rows per domain and step; None for all.
@@ -93,8 +90,8 @@ class StageRunner:
         Returns the loss on rows that training does not see; the best weights of the last stage are kept.
     monitor_every, patience : int
         Steps between two looks; looks without improvement before a stage ends.
-    verbose : int
-        0: silent; n: a line every n steps.
+    callback : callable, optional
+        Called after every step with its line of the history.
 
     Examples
     --------
@@ -113,7 +110,7 @@ class StageRunner:
     """
 
     network: nn.Module
-    source: Source
+    source: ArraySource
     batch_size: int | None = None
     seed: int = 0
     state: nn.Module | None = None
@@ -123,7 +120,6 @@ class StageRunner:
     monitor: Callable[[], float] | None = None
     monitor_every: int = 5
     patience: int = 8
-    verbose: int = 0
     callback: Callable[[dict[str, Any]], object] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     _best: dict[str, Tensor] = field(default_factory=dict)
@@ -161,11 +157,6 @@ class StageRunner:
             parts = self._step(stage, optimizer, step)
             self.history.append({"stage": stage.name, "step": step + 1, **parts})
             stop = self._look(step, stage)
-            if self.verbose and ((step + 1) % self.verbose == 0 or step + 1 == stage.steps):
-                shown = "  ".join(
-                    f"{name} {value:.4g}" for name, value in self.history[-1].items() if name != "stage"
-                )
-                _LOG.info("[%s of %d] %s", stage.name, stage.steps, shown)
             if self.callback is not None:
                 self.callback(dict(self.history[-1]))
             done = stop or step + 1 == stage.steps

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2, norm
 
-from sfboost.diagnostics import DomainLeak, TrainingRows, training_leaks
 from sfboost.diagnostics.result import p_in_words
-from sfboost.leakage.stress import AGREEMENTS, unstable_guess
+from sfboost.leakage.stress import unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.rows import balancing_weights
 
@@ -35,10 +34,8 @@ class Verification:
         Log loss of f_S in each domain, and its standard error.
     misjudged, misjudged_error : arrays of shape (domains,)
         Log loss less the one that f_S itself expects: about zero in every domain if Pr[Y | X_S] is the same.
-    leaks : tuple of DomainLeak
-        How much of Φ_U f_S shows within a class, by domain.
     accuracy_right, accuracy_wrong : float
-        Accuracy of f_S, as it was learned, where the class Û that Φ_U suggests is the label, and where it is
+        Accuracy of f_S where the class Û that Φ_U suggests is the label, and where it is
         not; each class counts with its share. f_S names the class that it raises most above its share, as Û
         does: one that names the frequent class in every row would show nothing.
     gap_error : float
@@ -56,7 +53,6 @@ class Verification:
     risk_error: FloatArray
     misjudged: FloatArray
     misjudged_error: FloatArray
-    leaks: tuple[DomainLeak, ...]
     accuracy_right: float
     accuracy_wrong: float
     gap_error: float
@@ -132,21 +128,10 @@ class Verification:
             f"{100 * self.gap:.0f} ± {100 * self.gap_error:.0f} points: {shown} than {100 * _MOST:.0f}"
         )
 
-    def stress(self, agreement: float) -> float:
-        """Accuracy of f_S in a domain resampled to this agreement Pr[Û = Y]."""
-        return agreement * self.accuracy_right + (1.0 - agreement) * self.accuracy_wrong
-
     def __str__(self) -> str:
-        leaks = {leak.domain: leak for leak in self.leaks}
-        lines = [f"{'domain':<16} log loss            leak of Φ_U (beyond error)"]
-        for name, risk, error in zip(self.domains, self.risk, self.risk_error, strict=True):
-            leak = leaks.get(name)
-            shown = "not measured" if leak is None else f"{leak.size:.3f} ({leak.lower:.3f})"
-            lines.append(f"{name!s:<16.16} {risk:.3f} ± {error:.3f}       {shown}")
-        if math.isfinite(self.gap_error):
-            accuracies = "  ".join(f"{a:g}: {100 * self.stress(a):.0f}" for a in AGREEMENTS)
-            lines.append(f"accuracy (%) at agreement of Û and label  {accuracies}")
-        return "\n".join([*lines, self.reason])
+        parts = zip(self.domains, self.risk, self.risk_error, strict=True)
+        risks = [f"log loss in {name}: {risk:.3f} ± {error:.3f}" for name, risk, error in parts]
+        return "\n".join([*risks, self.reason])
 
 
 def verify(
@@ -155,7 +140,6 @@ def verify(
     y: npt.NDArray[np.intp],
     domain: npt.NDArray[Any],
     guess: npt.NDArray[np.intp] | None = None,
-    as_learned: FloatArray | None = None,
 ) -> Verification:
     """Look at f_S on labelled rows that it was not trained on.
 
@@ -170,9 +154,6 @@ def verify(
     domain : array of shape (n,)
     guess : integer array of shape (n,), optional
         Û; by default the class that Φ_U suggests.
-    as_learned : array of shape (n, K), optional
-        f_S before something was taken out of it, for what it loses where Û is wrong: what was taken out as
-        measured on these rows is not shown by them. By default `stable_proba`.
 
     Examples
     --------
@@ -189,7 +170,6 @@ def verify(
     log_proba = np.log(np.maximum(stable_proba, 1e-12))
     losses = -log_proba[np.arange(len(y)), y]
     surprise = losses + (stable_proba * log_proba).sum(axis=1)
-    leaks = training_leaks(TrainingRows(stable_proba, y, domain.astype(object), unstable)) or ()
     telling = np.isin(domain, [name for name in names if len(np.unique(y[domain == name])) > 1])
     suggested = y.copy()
     if telling.any():
@@ -199,8 +179,7 @@ def verify(
     guess = suggested if guess is None else guess
     shares = np.bincount(y, minlength=stable_proba.shape[1]) / len(y)
     gains = balancing_weights(y, suggested, domain) * (-np.log(shares[y]) - losses)
-    named = stable_proba if as_learned is None else as_learned
-    right = (named / np.maximum(shares, 1e-12))[telling].argmax(axis=1) == y[telling]
+    right = (stable_proba / np.maximum(shares, 1e-12))[telling].argmax(axis=1) == y[telling]
     accuracy, variance, wrong = _by_class(right, y[telling], (guess == y)[telling])
     (risk, risk_error), (misjudged, error) = (_means(values, domain) for values in (losses, surprise))
     return Verification(
@@ -209,7 +188,6 @@ def verify(
         risk_error=risk_error,
         misjudged=misjudged,
         misjudged_error=error,
-        leaks=tuple(leaks),
         accuracy_right=accuracy[0],
         accuracy_wrong=accuracy[1],
         gap_error=math.sqrt(variance),
