@@ -20,7 +20,6 @@ from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
-from sfboost.torch.bounded import Bounded
 from sfboost.torch.embedding import Preference, embedded, preference
 from sfboost.torch.learning import Learner, trials
 from sfboost.torch.networks import GivenTrunk, make_network
@@ -109,8 +108,6 @@ class SFBClassifier(FittedPredictor):
         where that guess is right and where it is wrong. None without a search.
     scaling_ : Scaling or None
         How rows are brought to numbers that a named network learns from; None if they are such numbers.
-    bounded_ : Bounded or None
-        How Φ_U is kept from saying more than which class it points to; None without a search.
     preference_ : Preference or None
         With a frozen network: accuracies in own domains left out, by the learned split and along components.
     embedded_ : StableFeatureBoosting or None
@@ -233,7 +230,7 @@ class SFBClassifier(FittedPredictor):
         self.scaling_ = None if own else Scaling.of(training.x)
         self.search_: list[dict[str, Any]] | None = None
         self.architecture_: dict[str, Any] | None = None
-        self.first_guess_ = self.bounded_ = None
+        self.first_guess_ = None
         self.preference_: Preference | None = None
         if searched:
             found = self._search(training, seed, identity, callback)
@@ -412,9 +409,6 @@ class SFBClassifier(FittedPredictor):
     ) -> None:
         """Learn how sure f_S may be, and what adaptations need to know, from held-out rows."""
         y = np.searchsorted(self.classes_, labels)
-        if self.search_ is not None:
-            self.bounded_ = Bounded.of(unstable, np.bincount(y, minlength=len(self.classes_)) / len(y), y)
-            unstable = self.bounded_.apply(unstable)
         self.temperature_ = Temperature()
         if self.calibration is not None:
             self.temperature_ = fit_temperature(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,13 +42,14 @@ class Ensemble(nn.Module):
 
     def stable_features(self, x: Tensor) -> Tensor:
         """Return Φ_S of all members next to each other."""
-        return torch.cat([member.stable_features(x) for member in self.members], dim=1)
+        members: Any = self.members
+        return torch.cat([member.stable_features(x) for member in members], dim=1)
 
     def unstable_features(self, x: Tensor) -> Tensor:
         """Return Φ_U(x)."""
         return torch.stack([self.said(member, x) for member in self.members]).mean(0)
 
-    def said(self, member: SplitNetwork, x: Tensor) -> Tensor:
+    def said(self, member: Any, x: Tensor) -> Tensor:
         """Return the logits of one member's unstable head."""
         head = int(self.surest)
         logits = member.unstable_features(x) @ member.unstable_weight[head].T + member.unstable_bias[head]
@@ -60,7 +62,8 @@ class Ensemble(nn.Module):
     def stable_logits(self, stable_features: Tensor) -> Tensor:
         """Return the K logits of f_S."""
         parts = stable_features.chunk(len(self.members), dim=1)
-        logits = [member.stable_logits(part) for member, part in zip(self.members, parts, strict=True)]
+        members: Any = self.members
+        logits = [member.stable_logits(part) for member, part in zip(members, parts, strict=True)]
         return torch.stack(logits).mean(0)
 
 

@@ -395,9 +395,8 @@ class Learner(Course):
             "stable": self.network.stable_parameters,
             "unstable": self.network.unstable_parameters,
         }[phase.trained]()
-        rate = {"learning_rate": phase.learning_rate, "cosine": phase.cosine}
-        decay = phase.weight_decay
-        return Stage(phase.name, self._loss(phase), parameters, phase.steps, weight_decay=decay, **rate)
+        loss, rate = self._loss(phase), phase.learning_rate
+        return Stage(phase.name, loss, parameters, phase.steps, rate, phase.cosine, phase.weight_decay)
 
     def _loss(self, phase: Phase) -> Loss:
         """Return the loss of a batch; it runs no more of the network than the phase needs."""

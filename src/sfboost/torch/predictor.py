@@ -27,7 +27,6 @@ from sfboost.calibration import Temperature
 from sfboost.change import DomainData
 from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows, diagnose, training_leaks
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.torch.bounded import Bounded
 from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Plan
 from sfboost.torch.rows import Scaling, number_type, read_x
@@ -51,7 +50,6 @@ class FittedPredictor(AdaptableClassifier):
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None
     scaling_: Scaling | None = None
-    bounded_: Bounded | None = None
     embedded_: StableFeatureBoosting | None = None
 
     def _learn_training(self, evidence: StableEvidence) -> Training:
@@ -220,7 +218,7 @@ class FittedPredictor(AdaptableClassifier):
         features, said, logits = (
             np.concatenate([t[k].double().cpu().numpy() for t in collected]) for k in range(3)
         )
-        return features, said if self.bounded_ is None else self.bounded_.apply(said), logits
+        return features, said, logits
 
     def transform(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return (Φ_S(X), Φ_U(X))."""

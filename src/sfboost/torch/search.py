@@ -196,7 +196,6 @@ class _Tried:
     candidate: Candidate
     networks: list[SplitNetwork] = field(default_factory=list)
     losses: list[np.ndarray] = field(default_factory=list)
-    right: list[np.ndarray] = field(default_factory=list)
     history: History = field(default_factory=list)
     left_out: float = math.nan
     seconds: float = 0.0
@@ -262,26 +261,25 @@ class Search:
 
     def run(self) -> SearchResult:
         """Search, and return the best."""
-        n_candidates = min(self.budget, len(self.first) + len(self._variants(self.first[0])))
+        n_folds, more = len(self.folds), len(self._variants(self.first[0]))
+        n_candidates = min(self.budget, len(self.first) + more)
         finalists = min(_FINALISTS, n_candidates) if self.left_out else 0
-        n_folds = len(self.folds)
-        steps = n_candidates * self.few + finalists * len(self.left_out) + 3 * n_folds - self.few
         with self.progress as progress:
-            progress.total = steps
+            progress.total = n_candidates * self.few + finalists * len(self.left_out) + 3 * n_folds - self.few
             self.guess = self._first_guess()
             self.weight = balancing_weights(self.y, self.guess, self.domain)
             tried = self._try(self.first)
-            best = min(tried, key=self._score)
-            tried += self._try(self._variants(best.candidate)[: self.budget - len(tried)])
+            best = min(tried, key=self._score).candidate
+            tried += self._try(self._variants(best)[: self.budget - len(tried)])
             tried.sort(key=self._score)
             for one in tried[:finalists]:
                 self._leave_out(one)
-            best = min(tried[: max(finalists, 1)], key=self._worse)
-            self._train(best, n_folds)
+            chosen = min(tried[: max(finalists, 1)], key=self._worse)
+            self._train(chosen, n_folds)
             for k in range(n_folds):
-                best.history += self._learn_unstable(best.networks[k], k)
+                chosen.history += self._learn_unstable(chosen.networks[k], k)
                 progress.step("unstable part")
-        return self._found(best, tried)
+        return self._found(chosen, tried)
 
     def _variants(self, best: Candidate) -> list[Candidate]:
         return variants(best, self.goal, dropout=isinstance(self.network, str) and self.network != "linear")
@@ -294,34 +292,38 @@ class Search:
         How long the networks are trained is found: after as many steps as make the guess right most unequally
         often in the training domains. Where they never differ beyond chance, after as many as make it best.
         """
-        trial = replace(trials(Goal(), self.plan)[0], name="first guess", watched=True)
-        paths: list[list[tuple[float, np.ndarray]]] = []
-        for k, fold in enumerate(self.folds):
-            named = fold.judge if len(self.folds) > 1 else np.arange(len(self.y))
-            network, held, path = self._build(Candidate(), k), self._source(fold.stop), []
-            seen = self._source(named)
-
-            def look(
-                network: SplitNetwork = network, held: Any = held, seen: Any = seen, path: Any = path
-            ) -> float:
-                risk = float(_losses(_unstable_logits(network, held), held.target).mean())
-                path.append((risk, guess_classes(network, seen)))
-                return risk
-
-            self._learn(network, trial, Goal(), fold.train, k, look)
-            paths.append(path)
+        paths = []
+        for k in range(len(self.folds)):
+            paths.append(self._guess_path(k))
             self.progress.step("first guess")
-        guesses = []
-        for moment in range(min(map(len, paths))):
+        judged, differences, risks, guesses = self._judged(len(self.folds)), [], [], []
+        for looks in zip(*paths, strict=False):  # until the first of the folds has stopped
             guess = np.zeros(len(self.y), dtype=int)
-            for fold, path in zip(self.folds, paths, strict=True):
-                guess[fold.judge if len(self.folds) > 1 else slice(None)] = path[moment][1]
+            for k, (_, named) in enumerate(looks):
+                guess[self._named(k)] = named
+            part = self.y[judged], guess[judged], self.domain[judged]
+            differences.append(difference_between_domains(*part))
+            risks.append(float(np.mean([risk for risk, _ in looks])))
             guesses.append(guess)
-        rows = np.concatenate([fold.judge for fold in self.folds])
-        differences = [difference_between_domains(self.y[rows], g[rows], self.domain[rows]) for g in guesses]
-        return guesses[
-            _moment(differences, np.mean([[risk for risk, _ in p[: len(guesses)]] for p in paths], axis=0))
-        ]
+        return guesses[_moment(differences, risks)]
+
+    def _guess_path(self, k: int) -> list[tuple[float, np.ndarray]]:
+        """Train Φ_U alone on one fold; return its risk and what it names at each look."""
+        network, path = self._build(Candidate(), k), list[tuple[float, np.ndarray]]()
+        held, seen = self._source(self.folds[k].stop), self._source(self._named(k))
+
+        def look() -> float:
+            risk = float(_losses(_unstable_logits(network, held), held.target).mean())
+            path.append((risk, guess_classes(network, seen)))
+            return risk
+
+        trial = replace(trials(Goal(), self.plan)[0], name="first guess", watched=True)
+        self._learn(network, trial, Goal(), self.folds[k].train, k, look)
+        return path
+
+    def _named(self, k: int) -> np.ndarray:
+        """Rows that fold k names a class for: all of them if there is one fold."""
+        return self.folds[k].judge if len(self.folds) > 1 else np.arange(len(self.y))
 
     # -- candidates -------------------------------------------------------------------------------------
 
@@ -348,7 +350,6 @@ class Search:
             tried.networks.append(network)
             tried.history += history
             tried.losses.append(_losses(logits, target).double().cpu().numpy())
-            tried.right.append((logits.argmax(1) == target.argmax(1)).cpu().numpy())
             tried.seconds += time.monotonic() - began
             self.progress.step(str(tried.candidate))
 
@@ -369,14 +370,15 @@ class Search:
 
     def _score(self, tried: _Tried) -> float:
         """Risk on held-out rows on which the guess says nothing."""
-        return float(np.average(np.concatenate(tried.losses), weights=self.weight[self._judged(tried)]))
+        weights = self.weight[self._judged(len(tried.losses))]
+        return float(np.average(np.concatenate(tried.losses), weights=weights))
 
     def _worse(self, tried: _Tried) -> float:
         """The worse of that risk and the one in domains left out, if there are."""
         return float(np.fmax(self._score(tried), tried.left_out))
 
-    def _judged(self, tried: _Tried) -> np.ndarray:
-        return np.concatenate([fold.judge for fold in self.folds[: len(tried.losses)]])
+    def _judged(self, n_folds: int) -> np.ndarray:
+        return np.concatenate([fold.judge for fold in self.folds[:n_folds]])
 
     # -- networks ---------------------------------------------------------------------------------------
 
@@ -486,15 +488,11 @@ class Search:
         )
 
     def _line(self, tried: _Tried, *, chosen: bool) -> dict[str, Any]:
-        rows = self._judged(tried)
-        right, agree = np.concatenate(tried.right), self.guess[rows] == self.y[rows]
         return {
             "candidate": str(tried.candidate),
             "chosen": chosen,
             "risk": self._score(tried),
             "risk_left_out": None if math.isnan(tried.left_out) else tried.left_out,
-            "accuracy_guess_right": float(right[agree].mean()) if agree.any() else math.nan,
-            "accuracy_guess_wrong": float(right[~agree].mean()) if not agree.all() else math.nan,
             "folds": len(tried.losses),
             "seconds": tried.seconds,
         }

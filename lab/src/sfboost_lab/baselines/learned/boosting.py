@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from sfboost.adaptation import StableEvidence
 from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.torch import SFBClassifier
+from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.rows import Scaling
 from sfboost.torch.split_network import SplitNetwork
@@ -54,7 +55,7 @@ _OURS: dict[str, dict[str, Any]] = {
 class StablePart(nn.Module):
     """Φ_S of a split network, as a module that maps rows to features."""
 
-    def __init__(self, network: SplitNetwork, scaling: Scaling | None = None) -> None:
+    def __init__(self, network: SplitNetwork | Ensemble, scaling: Scaling | None = None) -> None:
         super().__init__()
         self.network, self.scaling = network, scaling
 
@@ -87,9 +88,10 @@ class SplitPredictor:
     def head(self) -> LinearHead | None:
         """h_S with its temperature."""
         temperature = self.model.temperature_
-        if self.model.search_ is not None:
+        network = self.model.network_
+        if isinstance(network, Ensemble):
             return None
-        raw = head_of_layer(self.model.network_.stable_head)
+        raw = head_of_layer(network.stable_head)
         shift = 0.0 if temperature.bias is None else temperature.bias
         return LinearHead(raw.coef / temperature.temperature, raw.intercept / temperature.temperature + shift)
 
