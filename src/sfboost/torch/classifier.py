@@ -395,7 +395,7 @@ class SFBClassifier(FittedPredictor):
         return saved_state(self)
 
     def _with_own(self) -> AbstractContextManager[Any]:
-        return with_modules(**{name: getattr(self, name) for name in MODULES})
+        return with_modules(**{name: getattr(self, name) for name in (*MODULES, "views")})
 
     @classmethod
     def _from_saved_state(cls, state: dict[str, Any]) -> Self:

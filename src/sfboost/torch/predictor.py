@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -145,21 +144,11 @@ class FittedPredictor(AdaptableClassifier):
         why = self.verification_.reason
         return f"f_S is not shown to be stable, so that nothing says how good it is here: {why}"
 
-    def diagnose(
-        self,
-        X: Any = None,
-        y: Any = None,
-        sample_domain: Any = None,
-        X_new: Any = None,
-        *,
-        level: float = 0.05,
-    ) -> Diagnosis:
-        """Check each assumption of Theorem 4.4 on labelled training rows and, if given, on a new domain.
+    def diagnose(self, X_new: Any = None, *, level: float = 0.05) -> Diagnosis:
+        """Check each assumption of Theorem 4.4 on held-out training rows and, if given, on a new domain.
 
         Parameters
         ----------
-        X, y, sample_domain : as in `fit`, optional
-            A clone of this model is fitted to them. None: the rows that were held out when it was fitted.
         X_new : array-like or tensor, optional
             Unlabelled rows of the new domain.
         level : float
@@ -169,23 +158,19 @@ class FittedPredictor(AdaptableClassifier):
         -------
         Diagnosis
         """
-        model = self if X is None else clone(self).fit(X, y, sample_domain=sample_domain)
-        check_is_fitted(model, "network_")
-        if model.embedded_ is not None:
-            if X is None:
-                raise ValueError(
-                    "Components took the place of the learned split, and their rows are not kept: pass the "
-                    "labelled rows, diagnose(X, y, sample_domain, X_new)."
-                )
-            new = None if X_new is None else model._embedded_rows(X_new)
-            return model.embedded_.diagnose(model._embedded_rows(X), y, sample_domain, new, level=level)
-        proba, features, labels, domain = model._held_out()
+        check_is_fitted(self, "network_")
+        if self.embedded_ is not None:
+            raise ValueError(
+                "Components took the place of the learned split, and no rows are kept: pass what the frozen "
+                "network makes of labelled rows to model.embedded_.diagnose(features, y, sample_domain)."
+            )
+        proba, features, labels, domain = self._held_out()
         training, new = TrainingRows(proba, labels, domain.astype(object), numbers(features)), None
         if X_new is not None:
-            log_stable, unstable = model.stable_and_unstable(X_new)
-            new = NewRows(np.exp(log_stable), numbers(unstable), model.training_.recalibration)
-        found = diagnose(training, new, level=level, random_state=model.random_state or 0)
-        return found if X_new is None else replace(found, meanings=meanings_here(model, X_new, level))
+            log_stable, unstable = self.stable_and_unstable(X_new)
+            new = NewRows(np.exp(log_stable), numbers(unstable), self.training_.recalibration)
+        found = diagnose(training, new, level=level, random_state=self.random_state or 0)
+        return found if X_new is None else replace(found, meanings=meanings_here(self, X_new, level))
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None

@@ -19,10 +19,10 @@ from sfboost.persistence.archive import Tensors
 from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.search import Candidate, member_network
 from sfboost.torch.split_network import build_network
-from sfboost.torch.views import name_of, views_by_name
+from sfboost.torch.views import VIEWS, name_of, views_by_name
 
-#: Parameters of `SFBClassifier` that may be, or hold, modules of the user's.
-MODULES = ("network", "penalty", "independence", "views")
+#: Parameters of `SFBClassifier` that may be modules of the user's.
+MODULES = ("network", "penalty", "independence")
 _WEIGHTS = ("network_", "backbone_")
 # What stands in a file for a module of the user's; its class is never looked up.
 _OWN = "module of yours: "
@@ -31,8 +31,8 @@ _GIVEN: ContextVar[Mapping[str, Any]] = ContextVar("modules of the user", defaul
 
 @contextmanager
 def with_modules(**modules: Any) -> Iterator[None]:
-    """Give those who load within this the user's modules; what is none is left out."""
-    own = {name: value for name, value in modules.items() if isinstance(value, (nn.Module, list, tuple))}
+    """Give those who load within this the user's modules and views; names are left out."""
+    own = {name: value for name, value in modules.items() if not isinstance(value, str | None)}
     token = _GIVEN.set(own)
     try:
         yield
@@ -80,8 +80,7 @@ def saved_state(model: Any) -> dict[str, Any]:
         if isinstance(state[name], nn.Module):
             state[name] = f"{_OWN}{type(state[name]).__name__}"
     if state["views"] is not None:
-        own = [view if isinstance(view, str) else f"{_OWN}{name_of(view)}" for view in state["views"]]
-        state["views"] = own
+        state["views"] = [name_of(view) for view in state["views"]]
     for name in _WEIGHTS:
         if state[name] is not None:
             state[name] = Tensors(dict(state[name].state_dict()))
@@ -91,23 +90,18 @@ def saved_state(model: Any) -> dict[str, Any]:
 def _take_given(model: Any) -> None:
     """Put the caller's modules where the file names some."""
     for name in MODULES:
-        told = getattr(model, name)
-        own = [one for one in (told if isinstance(told, list) else [told]) if str(one).startswith(_OWN)]
-        if not own:
+        said = getattr(model, name)
+        if not isinstance(said, str) or not said.startswith(_OWN):
             continue
-        kinds, given = [one.removeprefix(_OWN) for one in own], _GIVEN.get().get(name)
+        kind, given = said.removeprefix(_OWN), _GIVEN.get().get(name)
         if given is not None:
             setattr(model, name, given)
         elif name == "network":
             raise SavedModelError(
-                f"its network is a module of yours, {shortened(kinds[0])}: pass one of that class to "
+                f"its network is a module of yours, {shortened(kind)}: pass one of that class to "
                 "sfboost.torch.load(path, network=...)"
             )
-        elif name == "views" and model.architecture_["candidate"]["view"] in kinds:
-            raise SavedModelError(
-                f"its stable part sees rows by a view of yours, {shortened(kinds[0])}: pass the list that it "
-                "was fitted with to sfboost.torch.load(path, views=[...])"
-            )
+    model.views = _GIVEN.get().get("views", model.views)
 
 
 def restore_networks(model: Any) -> None:
@@ -141,20 +135,19 @@ def _trained(model: Any, row: Tensor) -> nn.Module:
 def _searched(model: Any, row: Tensor) -> nn.Module:
     """The networks that a search found."""
     candidate = Candidate(**model.architecture_["candidate"])
-    views = views_by_name(_usable(model), model.row_shape_)
+    given = [view for view in model.views or () if not isinstance(view, str)]
+    views = VIEWS | views_by_name(given, model.row_shape_)
+    if candidate.view not in views:
+        raise SavedModelError(
+            f"its stable part sees rows by a view of yours, {shortened(candidate.view)}: pass the list that "
+            "it was fitted with to sfboost.torch.load(path, views=[...])"
+        )
     sizes = {"n_classes": len(model.classes_), "n_domains": len(model.domains_), "seed": 0}
     members = [
         member_network(candidate, model.network, views[candidate.view], row, **sizes)
         for _ in range(model.architecture_["members"])
     ]
     return Ensemble(members)
-
-
-def _usable(model: Any) -> Any:
-    """Views but those of the user's that were not given, and are not needed."""
-    if model.views is None:
-        return None
-    return [view for view in model.views if not str(view).startswith(_OWN)]
 
 
 def _fill(network: nn.Module, tensors: dict[str, Any], dtype: torch.dtype) -> None:

@@ -216,8 +216,7 @@ class StageRunner:
         if meta["fingerprint"] != self.fingerprint:
             raise ValueError(
                 f"The checkpoint {self.checkpoint} is of another run (other data or parameters). "
-                "Delete it to train "
-                "from the start, or name another file."
+                "Delete it to train from the start, or name another file."
             )
         self.network.load_state_dict(_under("network.", tensors))
         self._best = _under("best.", tensors)
