@@ -334,11 +334,3 @@ def test_a_learned_model_is_diagnosed_on_the_rows_that_it_held_out(learned):
     assert (meaning.name, meaning.verdict) == ("Φ_U[0]", "changed")
     alone = {result.check for result in learned.diagnose()}
     assert alone < {result.check for result in found}
-
-
-def test_a_model_that_is_not_fitted_is_diagnosed_on_rows_that_are_given():
-    X, y, d = _training(400)
-    model = fast()
-    found = model.diagnose(X, y, d, X[:200])
-    assert not hasattr(model, "network_")
-    assert found.results

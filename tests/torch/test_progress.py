@@ -53,6 +53,7 @@ def test_on_a_terminal_a_bar_tells_what_is_done_and_how_long_the_rest_will_take(
     assert printed.count("printed") == 2  # and it stays where the program writes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("bar", "terminal"), [(True, False), (False, True)])
 def test_nothing_is_drawn_for_nobody_or_against_the_users_will(bar, terminal):
     told, printed = _run(bar, terminal=terminal)

@@ -263,19 +263,21 @@ class Search:
         """Search, and return the best."""
         n_folds, more = len(self.folds), len(self._variants(self.first[0]))
         n_candidates = min(self.budget, len(self.first) + more)
-        finalists = min(_FINALISTS, n_candidates) if self.left_out else 0
+        finalists = min(_FINALISTS, n_candidates)
+        each = n_folds - self.few + len(self.left_out)
         with self.progress as progress:
-            progress.total = n_candidates * self.few + finalists * len(self.left_out) + 3 * n_folds - self.few
+            progress.total = n_candidates * self.few + finalists * each + 2 * n_folds
             self.guess = self._first_guess()
             self.weight = balancing_weights(self.y, self.guess, self.domain)
-            tried = self._try(self.first)
+            tried: list[_Tried] = []
+            self._try(self.first, tried)
             best = min(tried, key=self._score).candidate
-            tried += self._try(self._variants(best)[: self.budget - len(tried)])
+            self._try(self._variants(best)[: self.budget - len(self.first)], tried)
             tried.sort(key=self._score)
             for one in tried[:finalists]:
+                self._train(one, n_folds)
                 self._leave_out(one)
-            chosen = min(tried[: max(finalists, 1)], key=self._worse)
-            self._train(chosen, n_folds)
+            chosen = min(tried[:finalists], key=self._worse)
             for k in range(n_folds):
                 chosen.history += self._learn_unstable(chosen.networks[k], k)
                 progress.step("unstable part")
@@ -327,19 +329,17 @@ class Search:
 
     # -- candidates -------------------------------------------------------------------------------------
 
-    def _try(self, candidates: Sequence[Candidate]) -> list[_Tried]:
-        made = []
+    def _try(self, candidates: Sequence[Candidate], tried: list[_Tried]) -> None:
+        """Train candidates on the first folds, and add them to those that were tried."""
         for candidate in candidates:
-            tried = _Tried(candidate)
+            one = _Tried(candidate)
             try:
-                self._train(tried, self.few)
+                self._train(one, self.few)
+                tried.append(one)
             except TrainingDivergedError:  # an answer about this candidate, unless there is no other
-                if len(self.first) == 1 and candidate is self.first[0]:
+                if not tried and candidate is candidates[-1]:
                     raise
-                self.progress.total -= self.few - len(tried.networks)
-                continue
-            made.append(tried)
-        return made
+                self.progress.total -= self.few - len(one.networks)
 
     def _train(self, tried: _Tried, n_folds: int) -> None:
         """Train f_S on so many folds, and let each be judged."""
