@@ -20,7 +20,7 @@ from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
-from sfboost.torch.embedding import Preference, embedded, preference
+from sfboost.torch.embedding import embedded, preference
 from sfboost.torch.learning import Learner, trials
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.objective import NoPenalty, make_stability_penalty
@@ -33,18 +33,9 @@ from sfboost.torch.search import Search, SearchResult
 from sfboost.torch.split_network import build_network, seed_of
 from sfboost.torch.views import name_of, views_by_name
 
-# What does not change the result: a checkpoint may be continued with other values of these.
-_NOT_IDENTITY = (
-    "plan",
-    "plan__budget",
-    "plan__checkpoint",
-    "plan__checkpoint_every",
-    "plan__components",
-    "plan__verbose",
-    "device",
-    "transport",
-    "settings",
-)
+# Fields of a plan that do not change the result: a checkpoint may be continued with other values of these.
+_NOT_RESULT = ("budget", "checkpoint", "checkpoint_every", "components", "verbose")
+_NOT_IDENTITY = {"plan", "device", "transport", "settings", *(f"plan__{name}" for name in _NOT_RESULT)}
 # Fields of a plan that say nothing about training.
 _NOT_TRAINING = ("budget", "checkpoint", "checkpoint_every", "verbose", "precision")
 
@@ -209,16 +200,15 @@ class SFBClassifier(FittedPredictor):
             raise TypeError(
                 f"plan must be a sfboost.torch.Plan, got {type(self.plan).__name__}: pass Plan(steps=...)."
             )
-        self.embedded_ = None
         self.__dict__.pop("verification_", None)  # of a former fit
+        self.embedded_ = self.preference_ = self.search_ = self.architecture_ = self.first_guess_ = None
         self._choices(self.settings)  # what is wrong in them is said before training
         rows = read_rows(X, y, sample_domain, self.dtype)
         seed = int(np.random.SeedSequence(self.random_state).generate_state(1)[0])
         searched = self._searches()
-        if searched and validation is None:
-            training, held = rows, None
-        else:
-            training, held = self._divide(rows, validation, seed)
+        training, held = (rows, None) if searched else hold_out(rows, self.plan.validation_fraction, seed)
+        if validation is not None:
+            training, held = rows, read_rows(*validation, dtype=self.dtype)
         penalised = not isinstance(make_stability_penalty(self.penalty), NoPenalty)
         check_training(training, penalised=penalised, batch_size=self.plan.batch_size)
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
@@ -226,12 +216,7 @@ class SFBClassifier(FittedPredictor):
             self.n_features_in_ = int(training.x.shape[1])
         identity = fingerprint(rows, self._identity(seed))
         # A network of the user's knows in which numbers its rows come.
-        own = isinstance(self.network, nn.Module)
-        self.scaling_ = None if own else Scaling.of(training.x)
-        self.search_: list[dict[str, Any]] | None = None
-        self.architecture_: dict[str, Any] | None = None
-        self.first_guess_ = None
-        self.preference_: Preference | None = None
+        self.scaling_ = None if isinstance(self.network, nn.Module) else Scaling.of(training.x)
         if searched:
             found = self._search(training, seed, identity, callback)
             if held is None:
@@ -255,10 +240,7 @@ class SFBClassifier(FittedPredictor):
         if along is None:
             return
         alone = clone(self).set_params(
-            network=nn.Identity(),
-            plan__components=False,
-            plan__checkpoint=None,
-            plan__verbose=False,
+            network=nn.Identity(), plan__components=False, plan__checkpoint=None, plan__verbose=False
         )
 
         def learn(inside: npt.NDArray[np.intp]) -> SFBClassifier:
@@ -311,13 +293,6 @@ class SFBClassifier(FittedPredictor):
     def _goal(self) -> Goal:
         return Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)})
 
-    def _divide(self, rows: Rows, validation: Any, seed: int) -> tuple[Rows, Rows | None]:
-        """Rows to train on, and rows held out."""
-        if validation is None:
-            return hold_out(rows, self.plan.validation_fraction, seed)
-        X, y, domain = validation
-        return rows, read_rows(X, y, domain, self.dtype)
-
     def _identity(self, seed: int) -> dict[str, Any]:
         """Everything that decides the result, for the fingerprint of checkpoints."""
         named = self.get_params().items()
@@ -327,8 +302,7 @@ class SFBClassifier(FittedPredictor):
 
     def _learn(self, training: Rows, seed: int, identity: str, callback: Any) -> None:
         device, dtype = torch.device(self.device), self.dtype
-        self.backbone_ = None
-        self.row_shape_ = training.shape()
+        self.backbone_, self.row_shape_ = None, training.shape()
         make_trunk = self._trunk_maker(self.row_shape_)
         if self.plan.freeze_trunk:
             with torch.random.fork_rng(devices=[]):
@@ -341,12 +315,7 @@ class SFBClassifier(FittedPredictor):
             training = Rows(self._scaled(training.x), training.y, training.domain)
         source = make_source(training, self.classes_, self.domains_, device, dtype)
         probe = source.batch(self.plan.batch_size and max(self.plan.batch_size, 2), 0, 0).x[:2]
-        self.network_ = build_network(
-            make_trunk,
-            probe,
-            seed=seed_of(seed, 0),
-            **self._split_sizes(),
-        )
+        self.network_ = build_network(make_trunk, probe, seed=seed_of(seed, 0), **self._split_sizes())
         steps = sum(phase.steps for trial in trials(self._goal(), self.plan) for phase in trial.phases)
         with TrainingProgress(steps, "training", bar=self.plan.verbose) as progress:
 
@@ -361,29 +330,22 @@ class SFBClassifier(FittedPredictor):
                 self._goal(),
                 self.plan,
                 seed=seed_of(seed, 2),
-                trainer_options={
-                    "fingerprint": identity,
-                    "callback": told,
-                },
+                trainer_options={"fingerprint": identity, "callback": told},
             )
             learner.learn()
         self.history_, self.restarts_ = learner.history, learner.restarts
 
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
+        n_classes = len(self.classes_)
+        narrow = None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
         return {
             "split": self.split,
-            "n_classes": len(self.classes_),
+            "n_classes": n_classes,
             "n_domains": len(self.domains_),
             "n_stable": None if self.n_stable == "auto" else self.n_stable,
-            "n_unstable": self._unstable_width(),
+            "n_unstable": narrow if self.n_unstable == "auto" else self.n_unstable,
         }
-
-    def _unstable_width(self) -> int | None:
-        if self.n_unstable != "auto":
-            return self.n_unstable  # type: ignore[return-value]
-        n_classes = len(self.classes_)
-        return None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
 
     def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
         network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network

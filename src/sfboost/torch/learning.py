@@ -41,7 +41,7 @@ from sfboost.torch.split_network import (
     guess_classes,
     reset_stable,
     reset_unstable,
-    restart_seed,
+    seed_of,
 )
 from sfboost.torch.trainer import Loss, Stage, StageRunner
 
@@ -250,7 +250,7 @@ class Course(ABC):
         for number in range(self.plan.max_restarts + 1):
             for i in todo if number else ():
                 self.networks[i].load_state_dict(fresh[i])
-                _RESETS[trial.anew](self.networks[i], restart_seed(self.seeds[i], number))
+                _RESETS[trial.anew](self.networks[i], seed_of(self.seeds[i], 1, number))
                 restarts[i] = number
             risks = dict(zip(todo, self.attempt(trial, number, todo), strict=True))
             for i, risk in risks.items():

@@ -26,6 +26,7 @@ from sfboost.calibration import Temperature
 from sfboost.change import DomainData
 from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows, diagnose, training_leaks
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.torch.embedding import Preference
 from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Plan
 from sfboost.torch.rows import Scaling, number_type, read_x
@@ -50,6 +51,9 @@ class FittedPredictor(AdaptableClassifier):
     first_guess_: npt.NDArray[np.intp] | None = None
     scaling_: Scaling | None = None
     embedded_: StableFeatureBoosting | None = None
+    preference_: Preference | None = None
+    search_: list[dict[str, Any]] | None = None
+    architecture_: dict[str, Any] | None = None
 
     def _learn_training(self, evidence: StableEvidence) -> Training:
         """What adaptations need to know, on held-out rows."""

@@ -182,17 +182,6 @@ def seed_of(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def restart_seed(seed: int, attempt: int) -> int:
-    """Return the seed of the unstable part's new weights at a restart.
-
-    Examples
-    --------
-    >>> restart_seed(0, 1) != restart_seed(0, 2)
-    True
-    """
-    return seed_of(seed, 1, attempt)
-
-
 def _reset(modules: list[nn.Module]) -> None:
     for module in modules:
         # Children first: a network that has its own rule overrules that of its layers.

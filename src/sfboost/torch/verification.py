@@ -180,7 +180,8 @@ def verify(
     shares = np.bincount(y, minlength=stable_proba.shape[1]) / len(y)
     gains = balancing_weights(y, suggested, domain) * (-np.log(shares[y]) - losses)
     right = (stable_proba / np.maximum(shares, 1e-12))[telling].argmax(axis=1) == y[telling]
-    accuracy, variance, wrong = _by_class(right, y[telling], (guess == y)[telling])
+    agree = (guess == y)[telling]
+    accuracy, variance = _by_class(right, y[telling], agree)
     (risk, risk_error), (misjudged, error) = (_means(values, domain) for values in (losses, surprise))
     return Verification(
         domains=tuple(names.tolist()),
@@ -191,7 +192,7 @@ def verify(
         accuracy_right=accuracy[0],
         accuracy_wrong=accuracy[1],
         gap_error=math.sqrt(variance),
-        n_wrong=wrong,
+        n_wrong=int((~agree).sum()),
         p_alike=_p_alike(y[telling], suggested[telling], domain[telling]),
         gain=float(gains.mean()),
         gain_error=float(gains.std() / math.sqrt(len(y))),
@@ -205,39 +206,42 @@ def _means(values: FloatArray, domain: npt.NDArray[Any]) -> tuple[FloatArray, Fl
     return np.array([part.mean() for part in parts]), np.array(errors)
 
 
+def _share(rows: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """How often rows are true, and the variance of that.
+
+    With one row more of each kind: a share of 0 or 1 in few rows is not known without error.
+    """
+    p = (rows.sum() + 1) / (len(rows) + 2)
+    return float(rows.mean()), float(p * (1 - p) / len(rows))
+
+
 def _p_alike(y: npt.NDArray[np.intp], guess: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> float:
     """Chi-square test that a guess is right equally often in all domains, with classes at their shares."""
-    means, variances = [], []
-    shares = np.bincount(y) / len(y)
-    for name in np.unique(domain):
-        mean = variance = whole = 0.0
-        for label in np.unique(y[domain == name]):
-            rows, share = (guess == y)[(domain == name) & (y == label)], shares[label]
-            p = (rows.sum() + 1) / (len(rows) + 2)
-            mean, variance = mean + share * float(rows.mean()), variance + share**2 * p * (1 - p) / len(rows)
-            whole += share
-        means.append(mean / whole)
-        variances.append(variance / whole**2)
-    if len(means) < 2:
+    names, shares = np.unique(domain), np.bincount(y) / len(y)
+    if len(names) < 2:
         return 1.0
-    weight = 1.0 / np.array(variances)
-    distance = weight @ (np.array(means) - np.average(means, weights=weight)) ** 2
-    return float(chi2.sf(distance, len(means) - 1))
+    found = []
+    for name in names:
+        labels = np.unique(y[domain == name])
+        weight = shares[labels] / shares[labels].sum()
+        parts = np.array([_share((guess == y)[(domain == name) & (y == label)]) for label in labels])
+        found.append((weight @ parts[:, 0], weight**2 @ parts[:, 1]))
+    means, variances = np.array(found).T
+    distance = (means - np.average(means, weights=1.0 / variances)) ** 2 @ (1.0 / variances)
+    return float(chi2.sf(distance, len(names) - 1))
 
 
 def _by_class(
     right: npt.NDArray[np.bool_], y: npt.NDArray[np.intp], agree: npt.NDArray[np.bool_]
-) -> tuple[list[float], float, int]:
+) -> tuple[list[float], float]:
     """Accuracy where Û agrees and where not, with classes at their shares; variance of the difference."""
     accuracy, variance = [0.0, 0.0], 0.0
     for label, count in zip(*np.unique(y, return_counts=True), strict=True):
-        share = count / len(y)
         for k, cell in enumerate((agree, ~agree)):
             rows = right[cell & (y == label)]
             if len(rows) < _FEWEST:
-                return [math.nan, math.nan], math.inf, int((~agree).sum())
-            accuracy[k] += share * float(rows.mean())
-            # With one row more of each kind: a share of 0 or 1 in few rows is not known without error.
-            p = (rows.sum() + 1) / (len(rows) + 2)
-            variance += share**2 * p * (1 - p) / len(rows)
-    return accuracy, variance, int((~agree).sum())
+                return [math.nan, math.nan], math.inf
+            mean, error = _share(rows)
+            accuracy[k] += count / len(y) * mean
+            variance += (count / len(y)) ** 2 * error
+    return accuracy, variance
