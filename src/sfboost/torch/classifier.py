@@ -208,7 +208,8 @@ class SFBClassifier(FittedPredictor):
         searched = self._searches()
         training, held = (rows, None) if searched else hold_out(rows, self.plan.validation_fraction, seed)
         if validation is not None:
-            training, held = rows, read_rows(*validation, dtype=self.dtype)
+            X_held, y_held, domain_held = validation
+            training, held = rows, read_rows(X_held, y_held, domain_held, self.dtype)
         penalised = not isinstance(make_stability_penalty(self.penalty), NoPenalty)
         check_training(training, penalised=penalised, batch_size=self.plan.batch_size)
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)

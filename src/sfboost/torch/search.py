@@ -279,7 +279,7 @@ class Search:
                 self._leave_out(one)
             chosen = min(tried[:finalists], key=self._worse)
             for k in range(n_folds):
-                chosen.history += self._learn_unstable(chosen.networks[k], k)
+                chosen.history += self._learn_unstable(chosen, k)
                 progress.step("unstable part")
         return self._found(chosen, tried)
 
@@ -416,10 +416,11 @@ class Search:
         name = f"{folder}/{candidate}" if folder else str(candidate)
         return network, self._learn(network, trial, goal, train, k, look, name, candidate.balance)
 
-    def _learn_unstable(self, network: SplitNetwork, k: int) -> History:
+    def _learn_unstable(self, tried: _Tried, k: int) -> History:
         """Train Φ_U beside f_S, stopped by the joint risk."""
-        held = self._source(self.folds[k].stop)
-        log_prior = held.log_prior()[torch.from_numpy(self.domain[self.folds[k].stop])].to(held.target)
+        network, fold = tried.networks[k], self.folds[k]
+        held = self._source(fold.stop)
+        log_prior = held.log_prior()[torch.from_numpy(self.domain[fold.stop])].to(held.target)
         known = _stable_logits(network, held.x).log_softmax(1) - log_prior
 
         def look() -> float:
@@ -428,7 +429,7 @@ class Search:
 
         plan = self.plan.changed(unstable_steps=_LONGER * self.plan.unstable_steps)
         trial = replace(unstable_trial(self.goal, plan), watched=True)
-        return self._learn(network, trial, self.goal, self.folds[k].train, k, look, "unstable")
+        return self._learn(network, trial, self.goal, fold.train, k, look, f"{tried.candidate}, unstable")
 
     def _learn(
         self,

@@ -173,7 +173,8 @@ class SFB(Method):
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         held = None if validation is None else (validation.X, validation.y, validation.domain)
         told = grouped({**options, "budget": 0, "verbose": False})
-        del told["flatten"]  # records name it; the adapter "sfb-flat" does it
+        if told.pop("flatten"):  # records name it
+            raise ValueError('flatten=True is the adapter "sfb-flat" on a model of this trainer.')
         told["penalty"] = make(PENALTIES, told["penalty"])
         told["independence"] = make(INDEPENDENCE, told["independence"])
         model = SFBClassifier(**told, random_state=seed)
