@@ -222,6 +222,8 @@ BAD = [
     ({"independence": "magic"}, (X0, Y0, D0), "No independence penalty 'magic'"),
     ({"split": "halves"}, (X0, Y0, D0), "'alternating' or 'shared'"),
     ({"plan__precision": "float8"}, (X0, Y0, D0), "No precision 'float8'"),
+    ({"plan__budget": "90 s"}, (X0, Y0, D0), "budget must be a number of candidates"),
+    ({"plan__budget": -1}, (X0, Y0, D0), "budget must be a number of candidates"),
     ({"plan__validation_fraction": 1.5}, (X0, Y0, D0), "validation_fraction"),
     ({}, (np.where(X0 > 0, np.nan, X0), Y0, D0), "NaN"),
     ({}, (X0[:-1], Y0, D0), "same number of rows"),

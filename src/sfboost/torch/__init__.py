@@ -1,8 +1,9 @@
 """Learning stable and complementary features with PyTorch (the ``torch`` extra).
 
-Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
-`networks` · `split_network`, `objective`, `batches` · `building`, `trainer` · `stages`, `course` ·
-`learning` · `views`, `candidates`, `folds`, `side_by_side`, `progress` · `members`, `first_guess`,
+From bottom to top: `rows` (what a user passes, and batches of it) · `networks`, `split_network` (Φ and its
+heads) · `objective` (Eq. 5.1 and its penalties) · `plan` · `trainer`, `checkpoint`, `progress` · `learning` (the
+stages of one network) · `views`, `ensemble`, `search` (settings that find themselves) · `verification`,
+`embedding`, `predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations

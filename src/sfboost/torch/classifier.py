@@ -50,8 +50,7 @@ class SFBClassifier(FittedPredictor):
     ----------
     network : str or nn.Module
         A name from `sfboost.torch.networks.NETWORKS`, or a module that maps a batch to (n, width). A
-        module is copied and trained from the weights it has. "auto" is searched for; without a search it
-        is "mlp".
+        module is copied and trained from the weights it has. "auto" is "narrow" in a search, else "mlp".
     split : {"separate", "alternating", "shared"}
         "separate": a stable network first, then a narrow second network for Φ_U with f_S frozen.
         "alternating": the same, Φ_U without the independence penalty, then f_S again under both penalties.
@@ -60,10 +59,13 @@ class SFBClassifier(FittedPredictor):
         Sizes of Φ_S and Φ_U. None is the whole trunk ("separate") or halves of it ("shared"). "auto" is
         None except for the Φ_U of "separate", which is narrow: 1 for two classes, else K.
     penalty, independence : str or nn.Module
-        The stability and the independence penalty, see `sfboost.torch.objective` and
-        `sfboost.torch.independence`.
+        The stability and the independence penalty, see `sfboost.torch.objective`.
     penalty_weight, independence_weight : float
         λ_S and λ_C.
+    views : list, optional
+        What of a row f_S may see, for the search to choose from beside the whole row: names (see
+        `sfboost.torch.views.VIEWS`), functions or modules that map a batch to a batch. None is "grey" for
+        pictures with more than one channel.
     plan : Plan
         Steps, rates, batches, restarts, held-out rows; its fields are parameters too, as ``plan__steps``.
         The default one, with the default `split`, `n_stable` and `n_unstable`, searches for what suits the
@@ -83,7 +85,7 @@ class SFBClassifier(FittedPredictor):
     Attributes
     ----------
     classes_, domains_ : arrays
-    network_ : SplitNetwork
+    network_ : SplitNetwork or Ensemble
     history_ : list of dict
         One entry per step: stage, step, total, stable, joint, penalty, independence.
     temperature_ : Temperature
@@ -95,8 +97,8 @@ class SFBClassifier(FittedPredictor):
         What adaptations need to know, from held-out rows: how much f_S beats the class balance, how far it is
         from the labels, the class shares, the leak, and a labelled head on Φ_U for each domain. Numbers only.
     search_ : list of dict or None
-        What was tried, the best first: risk on held-out rows on which the first guess says nothing, accuracy
-        where that guess is right and where it is wrong. None without a search.
+        What was tried, the chosen one first: the risk on held-out rows on which the first guess says nothing,
+        and in domains left out. None without a search.
     scaling_ : Scaling or None
         How rows are brought to numbers that a named network learns from; None if they are such numbers.
     preference_ : Preference or None
@@ -256,6 +258,10 @@ class SFBClassifier(FittedPredictor):
 
     def _searches(self) -> bool:
         """Whether settings are searched for: all that the search decides is left to it."""
+        if not isinstance(self.plan.budget, int) or self.plan.budget < 0:
+            raise ValueError(
+                f"budget must be a number of candidates (0: no search), got {self.plan.budget!r}."
+            )
         free = (self.split, self.n_stable, self.n_unstable) == (Goal.split, "auto", "auto")
         told = self.plan.changed(**{name: getattr(Plan(), name) for name in _NOT_TRAINING})
         searches = bool(self.plan.budget != 0 and told == Plan() and free)

@@ -221,7 +221,10 @@ class Course(ABC):
             if trial.name == "guess":
                 self._balance(trial)
                 continue
-            restarts = self._restarted(trial) if trial.lowers else self._once(trial)
+            if trial.lowers:
+                restarts = self._restarted(trial)
+            else:
+                self.attempt(trial, 0, range(len(self.networks)))
             if trial.name == "stable":
                 for source in self.sources:
                     source.balance(None)
@@ -235,10 +238,6 @@ class Course(ABC):
         for network, source, state in zip(self.networks, self.sources, start, strict=True):
             source.balance(guess_classes(network, source))
             network.load_state_dict(state)
-
-    def _once(self, trial: Trial) -> np.ndarray:
-        self.attempt(trial, 0, range(len(self.networks)))
-        return np.zeros(len(self.networks), dtype=int)
 
     def _restarted(self, trial: Trial) -> np.ndarray:
         """Train all, then those again whose risk is not below the baseline; the best attempt is kept."""
@@ -340,10 +339,7 @@ class Learner(Course):
         trainer_options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__([network], [source], [seed], plan)
-        self.network = network
-        self.source = source
-        self.goal = goal
-        self.seed = seed
+        self.network, self.source, self.goal, self.seed = network, source, goal, seed
         self.monitor, self.quiet = monitor, quiet
         self.options = trainer_options or {}
         self.history: list[dict[str, Any]] = []
@@ -362,21 +358,20 @@ class Learner(Course):
         return int(self.restarts_of[0])
 
     def _small(self) -> bool:
-        return self._rows_per_step() * self.network.n_stable < _ONE_THREAD_BELOW
-
-    def _rows_per_step(self) -> int:
-        sizes = self.source.sizes
-        return sum(sizes) if self.plan.batch_size is None else self.plan.batch_size * len(sizes)
+        sizes, of_domain = self.source.sizes, self.plan.batch_size
+        n_rows = sum(sizes) if of_domain is None else of_domain * len(sizes)
+        return n_rows * self.network.n_stable < _ONE_THREAD_BELOW
 
     def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
         """Train through the phases; the file of a checkpoint is named by the trial and its attempt."""
+        name, folder = f"{trial.name}-{number}" if trial.lowers else trial.name, self.plan.checkpoint
         trainer = StageRunner(
             self.network,
             self.source,
             batch_size=self.plan.batch_size,
             seed=self.seed,
             state=self.penalty,
-            checkpoint=self._file(f"{trial.name}-{number}" if trial.lowers else trial.name),
+            checkpoint=None if folder is None else Path(folder) / f"{name}.safetensors",
             checkpoint_every=self.plan.checkpoint_every,
             monitor=self.monitor if trial.watched else None,
             **self.options,
@@ -385,16 +380,10 @@ class Learner(Course):
         self.history.extend(trainer.history)
         return [final_risk([row[trial.lowers or "total"] for row in trainer.history])]
 
-    def _file(self, name: str) -> Path | None:
-        folder = self.plan.checkpoint
-        return None if folder is None else Path(folder) / f"{name}.safetensors"
-
     def _stage(self, phase: Phase) -> Stage:
-        parameters = {
-            "all": lambda: [p for p in self.network.parameters() if p.requires_grad],
-            "stable": self.network.stable_parameters,
-            "unstable": self.network.unstable_parameters,
-        }[phase.trained]()
+        every = {"stable": self.network.stable_parameters, "unstable": self.network.unstable_parameters}
+        found = every.get(phase.trained, self.network.parameters)()
+        parameters = [parameter for parameter in found if parameter.requires_grad]
         loss, rate = self._loss(phase), phase.learning_rate
         return Stage(phase.name, loss, parameters, phase.steps, rate, phase.cosine, phase.weight_decay)
 
