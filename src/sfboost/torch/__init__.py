@@ -1,8 +1,8 @@
 """Learning stable and complementary features with PyTorch (the ``torch`` extra).
 
 From bottom to top: `rows` (what a user passes, and batches of it) · `networks`, `split_network` (Φ and its
-heads) · `objective` (Eq. 5.1 and its penalties) · `plan` · `trainer`, `checkpoint`, `progress` · `learning` (the
-stages of one network) · `views`, `ensemble`, `search` (settings that find themselves) · `verification`,
+heads) · `objective` (Eq. 5.1 and its penalties) · `plan` · `trainer`, `checkpoint`, `progress` · `learning`
+(the stages of one network) · `views`, `ensemble`, `search` (settings that find themselves) · `verification`,
 `embedding`, `predictor`, `saved` · `classifier`.
 """
 
