@@ -42,7 +42,6 @@ TITLES = {
     "irm": "IRM",
     "stable": "stable",
     "answer": "answer",
-    "without guard": "without guard",
     "ORACLE": "labelled (ORACLE)",
 }
 ERM = Plan(balance=False, steps=100, unstable_steps=0, learning_rate=0.01, budget=0)
@@ -83,7 +82,6 @@ def run(family: str, seed: int) -> dict[str, Any]:
     models |= {
         "stable": model,
         "answer": adapted,
-        "without guard": model.adapt(X_new, answer="paper"),
         "ORACLE": model.adapt(X_new, y=y_new, answer="paper"),
     }
     return {

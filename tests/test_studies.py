@@ -56,12 +56,8 @@ def test_the_page_shows_what_the_study_recorded(name, page, count):
 
 LEARNED = [
     ("learn_digits", "table", "learning.md", {"images": "colored_digits", "rows": None}),
-    ("learn_digits", "drawn_again", "learning.md", {"images": "colored_digits"}),
     ("learn_digits", "table", "learning.md", {"images": "colored_mnist", "rows": None}),
-    ("learn_digits", "table", "learning.md", {"images": "colored_mnist", "rows": 5000}),
-    ("learn_digits", "table", "learning.md", {"images": "colored_mnist", "rows": 1000}),
     ("learn_families", "table", "learning.md", {}),
-    ("learn_strangers", "shown", "learning.md", {}),
     ("learn_pacs", "table", "adaptation.md", {}),
 ]
 

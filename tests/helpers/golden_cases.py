@@ -218,7 +218,7 @@ def change():
 
 
 def network():
-    """`SFBClassifier`, tiny: each answer, flattened and leak-corrected."""
+    """`SFBClassifier`, tiny: each answer."""
     import torch
 
     from sfboost.torch import Plan, SFBClassifier
@@ -232,19 +232,15 @@ def network():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        for flatten in (False, True):
-            model = SFBClassifier("small", plan=plan, flatten=flatten)
-            model.fit(X, y, sample_domain=domain, validation=held_out)
-            name = "flattened" if flatten else "as it is"
-            found[f"{name}, stable"] = {
-                "probabilities": model.predict_proba(X_new[:SHOWN]),
-                "loss": model.history_[-1]["total"],
-                "temperature": model.temperature_.temperature,
-            }
-            for answer in ANSWERS:
-                found[f"{name}, {answer}"] = answer_of(model.adapt(X_new, answer=answer), X_new)
-        corrected = model.correct_leak(X_new, force=True)
-        found["leak-corrected"] = {"probabilities": corrected.predict_proba(X_new[:SHOWN])}
+        model = SFBClassifier("small", plan=plan)
+        model.fit(X, y, sample_domain=domain, validation=held_out)
+        found["stable"] = {
+            "probabilities": model.predict_proba(X_new[:SHOWN]),
+            "loss": model.history_[-1]["total"],
+            "temperature": model.temperature_.temperature,
+        }
+        for answer in ANSWERS:
+            found[answer] = answer_of(model.adapt(X_new, answer=answer), X_new)
     finally:
         torch.set_num_threads(threads)
     return found

@@ -7,16 +7,13 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 from torch import nn  # noqa: E402
 
 from sfboost.torch.efficientnet import load_weights, read_state_dict  # noqa: E402
-from sfboost.torch.networks import NETWORKS, ByteDropout, SmallCNN, make_network  # noqa: E402
-
-F = torch.nn.functional
+from sfboost.torch.networks import NETWORKS, ByteDropout, make_network  # noqa: E402
 
 
 @pytest.mark.parametrize("name", [n for n in NETWORKS if n != "efficientnet-lite0"])
 def test_every_named_network_maps_rows_to_features(name):
-    shape = (3, 32, 32) if name == "cnn" else (7,)
-    net = make_network(name, shape).eval()
-    assert net(torch.zeros(2, *shape)).shape == (2, net.n_features)
+    net = make_network(name, (7,)).eval()
+    assert net(torch.zeros(2, 7)).shape == (2, net.n_features)
 
 
 def test_the_named_mlps_are_those_of_the_tables():
@@ -38,8 +35,8 @@ def test_dropout_keeps_the_mean_and_does_nothing_in_evaluation():
 
 def test_weights_that_do_not_fit_are_refused_with_their_names(tmp_path):
     torch.save({"other": torch.zeros(1)}, tmp_path / "w.pt")
-    with pytest.raises(ValueError, match=r"convolutions\.0\.weight"):
-        load_weights(SmallCNN(3), tmp_path / "w.pt")
+    with pytest.raises(ValueError, match="weight"):
+        load_weights(nn.Linear(3, 1), tmp_path / "w.pt")
     with pytest.raises(FileNotFoundError, match="no weights file"):
         read_state_dict(tmp_path / "none.pt")
     torch.save([1, 2], tmp_path / "list.pt")
@@ -67,4 +64,4 @@ def test_an_unknown_name_and_a_wrong_shape_are_explained():
     with pytest.raises(ValueError, match="mlp3"):
         make_network("vgg", (2,))
     with pytest.raises(ValueError, match=r"channels, height, width"):
-        make_network("cnn", (2,))
+        make_network("efficientnet-lite0", (2,))

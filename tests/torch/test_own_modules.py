@@ -1,6 +1,4 @@
-"""A network, a penalty and a data set of one's own: trained, watched, saved and loaded."""
-
-import logging
+"""A network, a penalty and a view of one's own: trained, watched, saved and loaded."""
 
 import numpy as np
 import pytest
@@ -12,9 +10,8 @@ from torch import nn  # noqa: E402
 import sfboost  # noqa: E402
 import sfboost.torch  # noqa: E402
 from sfboost import SavedModelError  # noqa: E402
-from sfboost.torch import Plan, SFBClassifier, members  # noqa: E402
+from sfboost.torch import Plan, SFBClassifier, search  # noqa: E402
 from sfboost.torch.networks import GivenTrunk  # noqa: E402
-from sfboost.torch.progress import shown_log  # noqa: E402
 from sfboost.torch.split_network import (  # noqa: E402
     SplitNetwork,
     reset_stable,
@@ -74,13 +71,39 @@ def test_it_comes_back_with_the_class_that_the_caller_gives(rows, tmp_path, plan
     np.testing.assert_array_equal(adapted.predict_proba(X), model.adapt(X, answer="paper").predict_proba(X))
 
 
-def test_a_searched_model_of_a_module_comes_back(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(members, "_PLAN", members._PLAN.changed(steps=10, unstable_steps=10, min_gain=-9.0))
+def first_column(x):
+    return x * torch.tensor([1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("view", [first_column, nn.Tanh()], ids=["function", "module"])
+def test_a_searched_model_of_a_module_and_a_view_of_ones_own_comes_back(rows, tmp_path, monkeypatch, view):
+    monkeypatch.setattr(search, "_PLAN", search._PLAN.changed(steps=10, unstable_steps=1, min_gain=-9.0))
+    monkeypatch.setattr(search, "first_candidates", lambda names: [search.Candidate(view=names[1])])
     X, y, domain = (part[70:130] for part in rows)
-    model = SFBClassifier(Trunk(), plan=Plan(budget=1, precision="float32")).fit(X, y, sample_domain=domain)
+    model = SFBClassifier(Trunk(), views=[view], plan=Plan(budget=1)).fit(X, y, sample_domain=domain)
     model.save(tmp_path / "own.sfb")
-    loaded = sfboost.torch.load(tmp_path / "own.sfb", network=Trunk())
+    loaded = sfboost.torch.load(tmp_path / "own.sfb", network=Trunk(), views=[view])
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    changed = X * np.float32([1, 5, 5])
+    same = np.array_equal(model.predict_proba(changed), model.predict_proba(X))
+    assert same == (view is first_column)  # f_S sees what the view shows
+    with pytest.raises(SavedModelError, match=r"by a view of yours.*views="):
+        sfboost.torch.load(tmp_path / "own.sfb", network=Trunk())
+
+
+@pytest.mark.parametrize(
+    ("views", "error", "message"),
+    [
+        (["gray"], ValueError, "No view 'gray'"),
+        ("grey", TypeError, "must be a list"),
+        ([3], TypeError, "got int"),
+        (["grey"], ValueError, "needs pictures"),
+    ],
+)
+def test_what_no_view_can_be_is_told(rows, views, error, message):
+    X, y, domain = rows
+    with pytest.raises(error, match=message):
+        SFBClassifier(views=views).fit(X, y, sample_domain=domain)
 
 
 def test_nothing_of_the_class_is_looked_up(rows, tmp_path):
@@ -102,42 +125,11 @@ def test_a_restart_begins_with_the_weights_that_the_module_came_with():
     assert not torch.equal(network.stable_head.weight, head)
 
 
-def test_the_trunk_has_a_rate_of_its_own(rows):
-    def moved(**plan):
-        trunk = Trunk()
-        model = fitted(rows, trunk, learning_rate=0.01, **plan)
-        change = (model.network_.trunk.module.layer.weight - trunk.layer.weight).detach()
-        return float(change.abs().max()), model
-
-    torch.manual_seed(0)
-    fast, _ = moved()
-    slow, model = moved(trunk_learning_rate=1e-5)
-    # Adam moves a weight by about its rate at each of the four steps.
-    assert fast > 0.02
-    assert 0 < slow < 1e-4
-    assert np.ptp([row["stable"] for row in model.history_ if row["stage"] == "stable"]) > 0
-
-
 def test_a_callback_gets_every_line_of_the_history(rows):
     X, y, domain = rows
     seen = []
     model = SFBClassifier(Trunk(), plan=QUICK).fit(X, y, sample_domain=domain, callback=seen.append)
     assert seen == model.history_
-
-
-def test_what_is_said_goes_to_the_log_and_logging_is_left_as_it_was(rows, capsys):
-    logger = logging.getLogger("sfboost.torch")
-    others, root = logger.handlers[:], logging.getLogger()
-    kept, root.handlers = root.handlers, []
-    try:
-        with shown_log(1):
-            fitted(rows, verbose=2)
-    finally:
-        root.handlers = kept
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "stable of 4" in err
-    assert (logger.handlers, logger.level) == (others, logging.NOTSET)
 
 
 def test_a_warning_points_at_the_line_that_called_fit(rows):

@@ -67,8 +67,8 @@ def test_a_grid_search_goes_over_the_steps_and_fits_with_the_best():
 
 
 def test_what_is_shown_of_a_plan_makes_it_again():
-    plan = Plan(steps=3, validation_domain="north", gamma=0.5, cosine=True)
-    assert repr(plan) == "Plan(steps=3, cosine=True, gamma=0.5, validation_domain='north')"
+    plan = Plan(steps=3, checkpoint="here", cosine=True)
+    assert repr(plan) == "Plan(steps=3, cosine=True, checkpoint='here')"
     assert eval(repr(plan)) == plan
     assert "plan=Plan(steps=3)" in repr(SFBClassifier(plan=Plan(steps=3)))
     assert "plan" not in repr(SFBClassifier(plan=Plan(steps=Plan.steps)))

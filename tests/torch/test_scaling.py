@@ -37,6 +37,7 @@ def test_pictures_of_0_to_255_are_learned_from_as_pictures_of_usual_numbers(kind
     np.testing.assert_allclose(one.predict_proba(large), two.predict_proba(usual), atol=0.01)
 
 
+@pytest.mark.long
 def test_the_search_learns_from_large_numbers_too():
     X, y, domain = _rows(800)
     model = SFBClassifier(plan=Plan(budget=1)).fit((255 * X).astype(np.uint8), y, sample_domain=domain)

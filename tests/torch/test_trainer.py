@@ -26,7 +26,7 @@ from sfboost.torch.objective import (  # noqa: E402
     joint_logits,
 )
 from sfboost.torch.plan import Goal  # noqa: E402
-from sfboost.torch.rows import ArraySource, DatasetSource, domain_rows  # noqa: E402
+from sfboost.torch.rows import ArraySource, domain_rows  # noqa: E402
 from sfboost.torch.split_network import build_network  # noqa: E402
 from sfboost.torch.trainer import Stage, StageRunner, TrainingDivergedError  # noqa: E402
 from sfboost_lab.baselines.learned.penalties import GroupDRO  # noqa: E402
@@ -80,7 +80,7 @@ def test_domains_weigh_the_same_whatever_their_size():
     assert parts.stable.item() == pytest.approx(sum(softplus) / 2, rel=1e-6)
 
 
-def test_gamma_weighs_the_risks_and_rescaling_divides_the_whole_loss():
+def test_rescaling_divides_the_whole_loss():
     domain = DomainOutput(*(torch.randn(6, 2, generator=torch.Generator().manual_seed(i)) for i in range(2)),
                           torch.eye(2).repeat(3, 1), torch.ones(6, 1), torch.ones(6, 2))  # fmt: skip
     prior = torch.full((1, 2), 0.5).log()
@@ -93,8 +93,6 @@ def test_gamma_weighs_the_risks_and_rescaling_divides_the_whole_loss():
     assert plain.total.item() == pytest.approx((plain.stable + plain.joint).item() + 150.0)
     small = NetworkObjective(prior, Three(), NoPenalty(), penalty_weight=50.0, rescale=True)([domain])
     assert small.total.item() == pytest.approx(plain.total.item() / 50.0)
-    mixed = NetworkObjective(prior, NoPenalty(), NoPenalty(), gamma=0.9)([domain])
-    assert mixed.total.item() == pytest.approx((0.9 * plain.stable + 0.1 * plain.joint).item())
 
 
 def test_a_detached_joint_risk_does_not_move_the_stable_logits():
@@ -165,28 +163,6 @@ def test_each_pass_over_a_domain_sees_every_row_once_in_another_order():
     assert torch.equal(domain_rows(5, 1, 3, 4, 10), domain_rows(5, 1, 3, 4, 10))
 
 
-def test_a_dataset_is_read_only_where_a_batch_needs_it():
-    asked = []
-
-    class Rows(torch.utils.data.Dataset):
-        def __len__(self):
-            return 1000
-
-        def __getitem__(self, i):
-            asked.append(i)
-            return torch.tensor([float(i)]), i % 2, i // 500
-
-    labels, domains = np.arange(1000) % 2, np.arange(1000) // 500
-    source = DatasetSource(Rows(), labels, domains, 2, 2, torch.device("cpu"), torch.float32)
-    batch = source.batch(8, 0, 0)
-    assert len(asked) == 16
-    assert batch.x.flatten().tolist() == [float(i) for i in asked]
-    assert (batch.x[:8] < 500).all()
-    assert (batch.target.argmax(1).numpy() == np.array(asked) % 2).all()
-    with pytest.raises(ValueError, match="batch_size"):
-        source.batch(None, 0, 0)
-
-
 @pytest.mark.parametrize("split", ["shared", "separate"])
 @pytest.mark.parametrize("batch_size", [None, 8])
 def test_training_again_from_the_same_seed_gives_the_same_bits(split, batch_size):
@@ -205,7 +181,7 @@ class _Killed(BaseException):
 
 
 @pytest.mark.parametrize("split", ["shared", "separate"])
-@pytest.mark.parametrize("at", [3, 7, 12, 20, 27])
+@pytest.mark.parametrize("at", [3, 12, 20])
 def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
     plan = Plan(
         pretrain_steps=6,
@@ -332,7 +308,7 @@ def test_a_loss_that_is_not_a_number_names_step_and_part_and_keeps_the_last_good
     assert meta["position"] == [0, 6]
 
 
-def test_early_stopping_keeps_the_best_weights_of_the_watched_domain():
+def test_early_stopping_keeps_the_best_weights():
     network = torch.nn.Linear(3, 1)
     values = iter([5.0, 2.0, 3.0, 4.0, 6.0])
     seen = []
@@ -367,17 +343,3 @@ def test_training_leaves_the_random_state_the_threads_and_the_type_as_they_were(
     assert torch.equal(torch.get_rng_state(), before[0])
     assert (torch.get_num_threads(), torch.get_default_dtype()) == before[1:3]
     assert repr(np.random.get_state()) == before[3]
-
-
-def test_progress_lines_show_the_parts_of_the_loss(caplog):
-    with caplog.at_level("INFO", logger="sfboost.torch"):
-        Learner(
-            _network(),
-            _source(),
-            Goal(),
-            Plan(steps=4, unstable_steps=0, min_gain=-9.0, verbose=2),
-            seed=0,
-        ).learn()
-    lines = caplog.messages
-    assert len(lines) == 2
-    assert all(word in lines[0] for word in ("stable of 4", "step 2", "total", "penalty", "independence"))

@@ -32,19 +32,7 @@ def test_accuracies_are_those_of_the_rows_where_the_unstable_feature_is_right_an
         for right in (True, False)
     ]
     np.testing.assert_allclose([found.accuracy_right, found.accuracy_wrong], by_class, atol=0.005)
-    assert found.stress(0.5) == pytest.approx(np.mean(by_class), abs=0.005)
     assert found.stable
-    assert [leak.lower for leak in found.leaks] == [0.0, 0.0]
-
-
-def test_what_was_taken_out_of_f_s_is_not_taken_for_shown():
-    """Where the slope was found and where it is judged are the same rows."""
-    y, domain, colour, shape = _rows()
-    found = verify(_proba(shape), colour[:, None].astype(float), y, domain, as_learned=_proba(colour))
-    assert found.accuracy_right == 1.0
-    assert found.accuracy_wrong == 0.0
-    assert not found.stable
-    np.testing.assert_array_equal(found.risk, verify(_proba(shape), colour[:, None] * 1.0, y, domain).risk)
 
 
 def test_the_risk_is_given_by_domain():
@@ -55,7 +43,7 @@ def test_the_risk_is_given_by_domain():
     np.testing.assert_allclose(found.risk, [losses[domain == name].mean() for name in "ab"])
     assert not found.stable
     assert "not the same in all domains" in found.reason
-    assert "0.9: " in str(found)
+    assert str(found).endswith(found.reason)
 
 
 def test_an_f_s_that_never_names_a_rare_class_does_not_hide_what_it_reads():
@@ -99,7 +87,7 @@ def test_an_f_s_that_reads_the_unstable_feature_is_kept_with_that_reason_and_not
         learning_rate=0.03,
         validation_fraction=0.5,
     )
-    model = SFBClassifier("linear", penalty="none", plan=plan, flatten=False)
+    model = SFBClassifier("linear", penalty="none", plan=plan)
     model.fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat([0, 1], 500))
     assert model.score(X, y) < 0.4
     with pytest.warns(AdaptationRefused):
@@ -122,7 +110,7 @@ def test_a_network_is_verified_once_after_each_fit_and_anew_from_a_file(tmp_path
     y, domain, colour, shape = _rows(400)
     X = np.column_stack([shape, colour]) * 2.0 - 1.0
     plan = Plan(steps=2, unstable_steps=2, min_gain=-9.0, validation_fraction=0.5)
-    model = SFBClassifier("linear", plan=plan, flatten=False).fit(X, y, sample_domain=domain)
+    model = SFBClassifier("linear", plan=plan).fit(X, y, sample_domain=domain)
     monkeypatch.setattr("sfboost.torch.predictor.verify", counting)
     for _ in "ab":
         with pytest.warns(AdaptationRefused):

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
-from sfboost.adaptation import Settings
+from sfboost.adaptation import Settings, Training, adapt
 from sfboost_lab.baselines.flattened import FlattenedSFB
 from sfboost_lab.baselines.learned.boosting import SFB
 from sfboost_lab.experiments import Group, Run, Session
@@ -69,16 +69,15 @@ def test_baselines_that_train_at_once_are_those_that_train_alone(tmp_path):
 
 @pytest.mark.long
 def test_flattening_takes_the_leak_out_before_adapting():
-    """The adapter on a plain model equals the plain adapter on a model that was fitted with flattening."""
     run = Run("ac", "sfb", 0, "test")
     rows = experiment.rows_of(run)
-    options = {"steps": 200, "unstable_steps": 200}
-    plain = SFB.preset("ac", **options).fit(rows.train, validation=rows.pool, seed=3)
-    flat = SFB.preset("ac", flatten=True, **options).fit(rows.train, validation=rows.pool, seed=3)
+    plain = SFB.preset("ac", steps=200, unstable_steps=200)
+    plain = plain.fit(rows.train, validation=rows.pool, seed=3)
     X = rows.places[0].X
-    adapter = FlattenedSFB(correction="posthoc", rounds=2)
-    expected = flat.model.adapt(
-        X, answer="checked", settings=Settings(correction="posthoc", rounds=2)
-    ).predict_proba(X)
-    np.testing.assert_allclose(adapter.adapt(plain, X).predict_proba(X), expected, atol=1e-10)
-    assert not np.allclose(plain.predict_proba(X), flat.predict_proba(X), atol=1e-6)
+    stable, unstable = plain.stable_and_unstable(X)
+    flat = plain.leak_model().flatten(np.exp(stable), unstable)
+    settings, known = Settings(correction="posthoc", rounds=2), Training(evidence=plain.evidence_)
+    expected = adapt(flat, unstable, settings=settings, training=known).predict_proba(flat, unstable)
+    found = FlattenedSFB(correction="posthoc", rounds=2).adapt(plain, X).predict_proba(X)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert not np.allclose(flat, np.exp(stable), atol=1e-6)

@@ -80,9 +80,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _parts(self, X: Any) -> tuple[FloatArray, Any]:
         """f_S and X_U of rows, as the adaptation knows them."""
-        # A network's leak correction has learned the score as it is before flattening.
-        raw = {"flattened": False} if isinstance(self.adaptation, LeakAdaptation) else {}
-        log_stable, unstable = self.model.stable_and_unstable(X, **raw)
+        log_stable, unstable = self.model.stable_and_unstable(X)
         return np.exp(log_stable), unstable
 
     def fit(self, X: Any, y: Any = None, **more: Any) -> AdaptedClassifier:

@@ -1,4 +1,4 @@
-"""Leak correction (`SFBClassifier.correct_leak`): ours, not the paper's.
+"""Leak correction: ours, not the paper's.
 
 The paper's correction assumes that X_S and X_U are independent given Y. A learned f_S always leaks a little
 of the unstable features, and the correction multiplies the leak by 1/s. Here the law of the stable score T

@@ -28,7 +28,6 @@ TYPES: dict[str, str] = {
     "BestAnswer": "sfboost.answers",
     "BlindDomain": "sfboost.change.reference",
     "BoostedAnswer": "sfboost.answers.candidates",
-    "Bounded": "sfboost.torch.bounded",
     "BSpline": "scipy.interpolate",
     "Case": "sfboost.answers",
     "Cells": "sfboost.leakage.cells",

@@ -1,9 +1,9 @@
 """Learning stable and complementary features with PyTorch (the ``torch`` extra).
 
-Layering, lowest first: `outputs`, `fused`, `plan`, `precision`, `checkpoint` · `penalties`, `independence`,
-`networks` · `split_network`, `objective`, `batches` · `building`, `trainer` · `stages`, `course` ·
-`learning` · `views`, `candidates`, `folds`, `side_by_side`, `progress` · `members`, `first_guess`,
-`search` · `inputs`, `verification`, `predictor`, `saved` · `classifier`, `drawing`.
+From bottom to top: `rows` (what a user passes, and batches of it) · `networks`, `split_network` (Φ and its
+heads) · `objective` (Eq. 5.1 and its penalties) · `plan` · `trainer`, `checkpoint`, `progress` · `learning`
+(the stages of one network) · `views`, `ensemble`, `search` (settings that find themselves) · `verification`,
+`embedding`, `predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ except ImportError as error:
     ) from error
 
 from sfboost.torch.classifier import SFBClassifier
-from sfboost.torch.drawing import plot_history, plot_search
 from sfboost.torch.plan import Plan
 from sfboost.torch.saved import load
 from sfboost.torch.trainer import TrainingDivergedError
 
-__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError", "load", "plot_history", "plot_search"]
+__all__ = ["Plan", "SFBClassifier", "TrainingDivergedError", "load"]

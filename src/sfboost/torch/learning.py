@@ -15,7 +15,7 @@ import contextlib
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from torch import Tensor, nn
 
 from sfboost.notices import warn
 from sfboost.torch.objective import (
-    DomainOutput,
     LossParts,
     NetworkObjective,
     NoPenalty,
@@ -34,7 +33,7 @@ from sfboost.torch.objective import (
     make_stability_penalty,
 )
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.rows import ArraySource, Batch, Source
+from sfboost.torch.rows import ArraySource, Batch
 from sfboost.torch.split_network import (
     SplitNetwork,
     chance_risk,
@@ -42,7 +41,7 @@ from sfboost.torch.split_network import (
     guess_classes,
     reset_stable,
     reset_unstable,
-    restart_seed,
+    seed_of,
 )
 from sfboost.torch.trainer import Loss, Stage, StageRunner
 
@@ -102,8 +101,7 @@ class Phase:
             independence if self.penalised else nothing,
             *weights,
             risks="stable" if self.risks == "guess" else self.risks,
-            gamma=plan.gamma if self.risks == "both" else None,
-            detach_stable=plan.detach_stable or self.detached,
+            detach_stable=self.detached,
             rescale=plan.rescale,
         )
 
@@ -121,7 +119,7 @@ class Trial:
     anew : {"stable", "unstable"}
         Whose weights are then drawn anew.
     watched : bool
-        Whether the early-stopping domain may end a phase.
+        Whether rows that are not trained on may end a phase.
     """
 
     name: str
@@ -141,16 +139,14 @@ def trials(goal: Goal, plan: Plan) -> list[Trial]:
     """
     if goal.split == "shared":
         return [Trial(name="shared", phases=_two(plan, "joint", "both", "all"))]
-    made = [
-        Trial(name="stable", phases=_two(plan, "stable", "stable", "stable"), lowers="stable", anew="stable")
-    ]
+    stable = _two(plan, "stable", "stable", "stable")
+    made = [Trial(name="stable", phases=stable, lowers="stable", anew="stable")]
     if plan.unstable_steps:
         made.append(unstable_trial(goal, plan))
         if plan.balance:
             made.insert(0, _narrow(plan, "guess", "guess", "stable", penalised=False))
     if goal.split == "alternating":
-        again = _penalised(plan, "again", "both", "stable", detached=True)
-        made.append(Trial(name="again", phases=(again,)))
+        made.append(Trial(name="again", phases=(_phase(plan, "again", "both", "stable", detached=True),)))
     return made
 
 
@@ -161,48 +157,22 @@ def unstable_trial(goal: Goal, plan: Plan) -> Trial:
 
 def _two(plan: Plan, name: str, risks: str, trained: str) -> tuple[Phase, ...]:
     """First without, then with penalties."""
-    last = _penalised(plan, name, risks, trained)
+    last = _phase(plan, name, risks, trained)
     if not plan.pretrain_steps:
         return (last,)
-    first = Phase(
-        name="pretrain",
-        risks=risks,
-        trained=trained,
-        steps=plan.pretrain_steps,
-        learning_rate=plan.learning_rate,
-        weight_decay=plan.weight_decay,
-        penalised=False,
-    )
+    first = replace(last, name="pretrain", steps=plan.pretrain_steps, cosine=False, penalised=False)
     return (first, last)
 
 
-def _penalised(plan: Plan, name: str, risks: str, trained: str, *, detached: bool = False) -> Phase:
-    return Phase(
-        name=name,
-        risks=risks,
-        trained=trained,
-        steps=plan.steps,
-        learning_rate=plan.learning_rate,
-        weight_decay=plan.weight_decay,
-        cosine=plan.cosine,
-        detached=detached,
-    )
+def _phase(plan: Plan, name: str, risks: str, trained: str, **more: Any) -> Phase:
+    told = {"steps": plan.steps, "learning_rate": plan.learning_rate, "cosine": plan.cosine} | more
+    return Phase(name=name, risks=risks, trained=trained, weight_decay=plan.weight_decay, **told)
 
 
-def _narrow(
-    plan: Plan, name: str, risks: str, lowers: str, *, penalised: bool = True, free: bool = False
-) -> Trial:
+def _narrow(plan: Plan, name: str, risks: str, lowers: str, **more: Any) -> Trial:
     """Φ_U, briefly."""
-    phase = Phase(
-        name=name,
-        risks=risks,
-        trained="unstable",
-        steps=plan.unstable_steps,
-        learning_rate=plan.unstable_rate,
-        weight_decay=plan.weight_decay,
-        penalised=penalised,
-        free=free,
-    )
+    briefly = {"steps": plan.unstable_steps, "learning_rate": plan.unstable_rate, "cosine": False}
+    phase = _phase(plan, name, risks, "unstable", **briefly, **more)
     return Trial(name=name, phases=(phase,), lowers=lowers, anew="unstable", watched=False)
 
 
@@ -225,7 +195,11 @@ class Course(ABC):
     """
 
     def __init__(
-        self, networks: Sequence[SplitNetwork], sources: Sequence[Source], seeds: Sequence[int], plan: Plan
+        self,
+        networks: Sequence[SplitNetwork],
+        sources: Sequence[ArraySource],
+        seeds: Sequence[int],
+        plan: Plan,
     ) -> None:
         self.networks, self.sources, self.seeds, self.plan = networks, sources, seeds, plan
         self.restarts_of = np.zeros(len(networks), dtype=int)
@@ -247,7 +221,10 @@ class Course(ABC):
             if trial.name == "guess":
                 self._balance(trial)
                 continue
-            restarts = self._restarted(trial) if trial.lowers else self._once(trial)
+            if trial.lowers:
+                restarts = self._restarted(trial)
+            else:
+                self.attempt(trial, 0, range(len(self.networks)))
             if trial.name == "stable":
                 for source in self.sources:
                     source.balance(None)
@@ -262,10 +239,6 @@ class Course(ABC):
             source.balance(guess_classes(network, source))
             network.load_state_dict(state)
 
-    def _once(self, trial: Trial) -> np.ndarray:
-        self.attempt(trial, 0, range(len(self.networks)))
-        return np.zeros(len(self.networks), dtype=int)
-
     def _restarted(self, trial: Trial) -> np.ndarray:
         """Train all, then those again whose risk is not below the baseline; the best attempt is kept."""
         without = self.stable_risks() if trial.lowers == "joint" else list(map(chance_risk, self.sources))
@@ -276,7 +249,7 @@ class Course(ABC):
         for number in range(self.plan.max_restarts + 1):
             for i in todo if number else ():
                 self.networks[i].load_state_dict(fresh[i])
-                _RESETS[trial.anew](self.networks[i], restart_seed(self.seeds[i], number))
+                _RESETS[trial.anew](self.networks[i], seed_of(self.seeds[i], 1, number))
                 restarts[i] = number
             risks = dict(zip(todo, self.attempt(trial, number, todo), strict=True))
             for i, risk in risks.items():
@@ -325,7 +298,7 @@ class Learner(Course):
     ----------
     network : SplitNetwork
         Trained in place.
-    source : Source
+    source : ArraySource
         The labelled rows.
     goal : Goal
         What is learned.
@@ -336,7 +309,9 @@ class Learner(Course):
     trainer_options : dict
         Passed on to `StageRunner`: fingerprint, autocast, callback.
     monitor : callable, optional
-        Loss on the early-stopping domain.
+        Loss on rows that are not trained on, which stop a stage.
+    quiet : bool
+        Whether to say nothing where no attempt helps: to a search that is an answer.
 
     Examples
     --------
@@ -354,20 +329,18 @@ class Learner(Course):
     def __init__(
         self,
         network: SplitNetwork,
-        source: Source,
+        source: ArraySource,
         goal: Goal,
         plan: Plan,
         *,
         seed: int,
         monitor: Callable[[], float] | None = None,
+        quiet: bool = False,
         trainer_options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__([network], [source], [seed], plan)
-        self.network = network
-        self.source = source
-        self.goal = goal
-        self.seed = seed
-        self.monitor = monitor
+        self.network, self.source, self.goal, self.seed = network, source, goal, seed
+        self.monitor, self.quiet = monitor, quiet
         self.options = trainer_options or {}
         self.history: list[dict[str, Any]] = []
         # A copy: a penalty with buffers must not remember a former fit.
@@ -385,60 +358,34 @@ class Learner(Course):
         return int(self.restarts_of[0])
 
     def _small(self) -> bool:
-        return self._rows_per_step() * self.network.n_stable < _ONE_THREAD_BELOW
-
-    def _rows_per_step(self) -> int:
-        sizes = self.source.sizes
-        return sum(sizes) if self.plan.batch_size is None else self.plan.batch_size * len(sizes)
+        sizes, of_domain = self.source.sizes, self.plan.batch_size
+        n_rows = sum(sizes) if of_domain is None else of_domain * len(sizes)
+        return n_rows * self.network.n_stable < _ONE_THREAD_BELOW
 
     def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
         """Train through the phases; the file of a checkpoint is named by the trial and its attempt."""
+        name, folder = f"{trial.name}-{number}" if trial.lowers else trial.name, self.plan.checkpoint
         trainer = StageRunner(
             self.network,
             self.source,
             batch_size=self.plan.batch_size,
             seed=self.seed,
             state=self.penalty,
-            checkpoint=self._file(f"{trial.name}-{number}" if trial.lowers else trial.name),
+            checkpoint=None if folder is None else Path(folder) / f"{name}.safetensors",
             checkpoint_every=self.plan.checkpoint_every,
-            verbose=self.plan.lines,
             monitor=self.monitor if trial.watched else None,
-            monitor_every=self.plan.monitor_every,
-            patience=self.plan.patience,
             **self.options,
         )
         trainer.run([self._stage(phase) for phase in trial.phases])
         self.history.extend(trainer.history)
         return [final_risk([row[trial.lowers or "total"] for row in trainer.history])]
 
-    def _file(self, name: str) -> Path | None:
-        folder = self.plan.checkpoint
-        return None if folder is None else Path(folder) / f"{name}.safetensors"
-
     def _stage(self, phase: Phase) -> Stage:
-        parameters = {
-            "all": lambda: [p for p in self.network.parameters() if p.requires_grad],
-            "stable": self.network.stable_parameters,
-            "unstable": self.network.unstable_parameters,
-        }[phase.trained]()
-        slow, rate = [], self.plan.trunk_learning_rate
-        if rate is not None:
-            trunks = [
-                trunk for trunk in (self.network.trunk, self.network.unstable_trunk) if trunk is not None
-            ]
-            inside = {id(parameter) for trunk in trunks for parameter in trunk.parameters()}
-            slow = [parameter for parameter in parameters if id(parameter) in inside]
-        return Stage(
-            phase.name,
-            self._loss(phase),
-            parameters,
-            phase.steps,
-            phase.learning_rate,
-            phase.cosine,
-            phase.weight_decay,
-            slow,
-            rate or 0.0,
-        )
+        every = {"stable": self.network.stable_parameters, "unstable": self.network.unstable_parameters}
+        found = every.get(phase.trained, self.network.parameters)()
+        parameters = [parameter for parameter in found if parameter.requires_grad]
+        loss, rate = self._loss(phase), phase.learning_rate
+        return Stage(phase.name, loss, parameters, phase.steps, rate, phase.cosine, phase.weight_decay)
 
     def _loss(self, phase: Phase) -> Loss:
         """Return the loss of a batch; it runs no more of the network than the phase needs."""
@@ -450,43 +397,35 @@ class Learner(Course):
         outputs = self._outputs(phase.risks)
 
         def loss(batch: Batch) -> LossParts:
-            sizes, target = list(batch.sizes), batch.target
-            found = {name: part.to(target.dtype).split(sizes) for name, part in outputs(batch).items()}
-            domains = [
-                DomainOutput(target=rows, **{name: parts[e] for name, parts in found.items()})
-                for e, rows in enumerate(target.split(sizes))
-            ]
-            return objective(domains, parameters)
+            parts = [part.to(batch.target.dtype) for part in outputs(batch)]
+            return objective(
+                cut_by_domain(batch.sizes, parts[0], parts[1], batch.target, *parts[2:]), parameters
+            )
 
         return loss
 
-    def _outputs(self, risks: str) -> Callable[[Batch], dict[str, Tensor]]:
-        """Return what the network says of a batch, as fields of `DomainOutput`."""
+    def _outputs(self, risks: str) -> Callable[[Batch], Sequence[Tensor]]:
+        """Return what the network says of a batch: stable features and logits, unstable ones."""
         network = self.network
         frozen = self._frozen_stable() if risks == "joint" else None
 
-        def outputs(batch: Batch) -> dict[str, Tensor]:
+        def outputs(batch: Batch) -> Sequence[Tensor]:
             if risks == "both":
-                return dict(network(batch.x, batch.sizes)._asdict())
+                stable, unstable, stable_logits, unstable_logits = network(batch.x, batch.sizes)
+                return stable, stable_logits, unstable, unstable_logits
             if risks == "stable":
                 stable = network.stable_features(batch.x)
-                return {"stable_features": stable, "stable_logits": network.stable_logits(stable)}
+                return stable, network.stable_logits(stable)
             unstable = network.unstable_features(batch.x)
             logits = network.unstable_logits(unstable, batch.sizes)
             if frozen is None:  # the guess of Φ_U alone stands where f_S will
-                return {"stable_features": logits, "stable_logits": logits}
-            stable, stable_logits = frozen(batch)
-            return {
-                "stable_features": stable,
-                "stable_logits": stable_logits,
-                "unstable_features": unstable,
-                "unstable_logits": logits,
-            }
+                return logits, logits
+            return *frozen(batch), unstable, logits
 
         return outputs
 
     def _frozen_stable(self) -> Callable[[Batch], tuple[Tensor, Tensor]]:
-        """f_S does not change any more: for rows in memory it is computed once."""
+        """f_S does not change any more: it is computed once."""
 
         def compute(x: Tensor) -> tuple[Tensor, Tensor]:
             self.network.trunk.eval()
@@ -494,15 +433,13 @@ class Learner(Course):
                 features = torch.cat([self.network.stable_features(part) for part in x.split(_CHUNK)])
                 return features, self.network.stable_logits(features)
 
-        if not isinstance(self.source, ArraySource):
-            return lambda batch: compute(batch.x)
-        features, logits = compute(self.source.x)
-        return lambda batch: (
-            (features, logits) if batch.rows is None else (features[batch.rows], logits[batch.rows])
-        )
+        found = compute(self.source.x)
+        return lambda batch: found if batch.rows is None else (found[0][batch.rows], found[1][batch.rows])
 
     def give_up(self, trial: Trial, baseline: float, best: float) -> None:
         """Say that there is little in these features."""
+        if self.quiet:
+            return
         warn(
             f"In {self.plan.max_restarts + 1} starts the {trial.name} part never lowered the risk by "
             f"{100 * self.plan.min_gain:g} % ({baseline:.4g} without it, {best:.4g} with it): there is "

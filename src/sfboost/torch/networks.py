@@ -9,7 +9,6 @@ split into Φ_S and Φ_U and the heads. The named ones here are those of the pap
 ``"narrow"``         two hidden layers of 100 units (where rows are few)
 ``"mlp"``            two hidden layers of 390 units (ColoredMNIST as the paper says)
 ``"mlp3"``           three hidden layers of 390 units (ColoredMNIST as the code did)
-``"cnn"``            two convolutions, for small images
 ``"efficientnet-lite0"`` EfficientNet-Lite0 with ImageNet weights, from the ``vision`` extra
 ==================== ==================================================================
 """
@@ -154,75 +153,18 @@ class Flat(nn.Flatten):
         self.n_features = n_inputs
 
 
-class FirstHalf(nn.Module):
-    """The first half of the features, which `SplitNetwork` takes for Φ_S if one trunk has both parts.
-
-    Examples
-    --------
-    >>> FirstHalf()(torch.zeros(3, 5)).shape
-    torch.Size([3, 3])
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (n, width of the first half)."""
-        return x[:, : x.shape[1] - x.shape[1] // 2]
-
-
-class SmallCNN(nn.Module):
-    """Two convolutions with ReLU and pooling, then one linear layer: for images from 8 x 8 on.
-
-    Parameters
-    ----------
-    n_channels : int
-        Channels of the image.
-    n_features : int
-        Width of the features.
-    dropout : float
-        Share of features dropped.
-
-    Examples
-    --------
-    >>> import torch
-    >>> SmallCNN(2)(torch.zeros(3, 2, 14, 14)).shape
-    torch.Size([3, 64])
-    """
-
-    def __init__(self, n_channels: int, *, n_features: int = 64, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.convolutions = nn.Sequential(
-            nn.Conv2d(n_channels, 16, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(16, 32, 3, padding=1),
-            nn.ReLU(),
-            nn.AdaptiveAvgPool2d(4),
-        )
-        self.linear = nn.Linear(32 * 16, n_features)
-        self.dropout = ByteDropout(dropout)
-        self.n_features = n_features
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the features of a batch of images (n, channels, height, width)."""
-        return self.dropout(self.linear(self.convolutions(x).flatten(1)).relu())
-
-
 def _flat(shape: Sequence[int]) -> int:
     return int(torch.Size(shape).numel())
-
-
-def _channels(shape: Sequence[int], name: str) -> int:
-    if len(shape) != 3:
-        raise ValueError(
-            f"The network {name!r} needs images of shape (channels, height, width), got rows of shape "
-            f"{tuple(shape)}. Reshape X, or use network='mlp'."
-        )
-    return int(shape[0])
 
 
 def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
     from sfboost.torch.efficientnet import EfficientNetLite0
 
-    _channels(shape, "efficientnet-lite0")
+    if len(shape) != 3:
+        raise ValueError(
+            "The network 'efficientnet-lite0' needs images of shape (channels, height, width), got rows of "
+            f"shape {tuple(shape)}. Reshape X, or use network='mlp'."
+        )
     return EfficientNetLite0(dropout=dropout)
 
 
@@ -232,7 +174,6 @@ NETWORKS: dict[str, Callable[[Sequence[int], float], nn.Module]] = {
     "narrow": lambda shape, dropout: MLP(_flat(shape), (100, 100), dropout=dropout),
     "mlp": lambda shape, dropout: MLP(_flat(shape), (390, 390), dropout=dropout),
     "mlp3": lambda shape, dropout: MLP(_flat(shape), (390, 390, 390), dropout=dropout),
-    "cnn": lambda shape, dropout: SmallCNN(_channels(shape, "cnn"), dropout=dropout),
     "efficientnet-lite0": _efficientnet,
 }
 """Every network that can be asked for by name."""

@@ -289,8 +289,6 @@ class NetworkObjective:
         λ_S and λ_C.
     risks : {"both", "stable", "joint"}
         Which risks count: both (Eq. 5.1), or one stage of ``split="separate"``.
-    gamma : float, optional
-        γ·stable + (1 − γ)·joint risk instead of their sum.
     detach_stable : bool
         Keep the joint risk from changing f_S.
     rescale : bool
@@ -312,24 +310,21 @@ class NetworkObjective:
     penalty_weight: float | Tensor = 1.0
     independence_weight: float | Tensor = 1.0
     risks: str = "both"
-    gamma: float | None = None
     detach_stable: bool = False
     rescale: bool = False
 
     def __call__(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> LossParts:
         """Return the loss and its parts."""
         zero = domains[0].stable_logits.new_zeros(())
-        stable = joint = penalty = independence = zero
-        total = zero
-        stable_share, joint_share = (1.0, 1.0) if self.gamma is None else (self.gamma, 1.0 - self.gamma)
+        stable = joint = penalty = independence = total = zero
         if self.risks != "joint":
             stable = torch.stack([domain.risk for domain in domains]).mean()
             penalty = self.penalty(domains, parameters)
-            total = total + stable_share * stable + self.penalty_weight * penalty
+            total = total + stable + self.penalty_weight * penalty
         if self.risks != "stable":
             joint = self._joint_risk(domains)
             independence = self.independence(domains, parameters)
-            total = total + joint_share * joint + self.independence_weight * independence
+            total = total + joint + self.independence_weight * independence
         if self.rescale and self.risks != "joint":
             total = total / torch.as_tensor(self.penalty_weight).clamp_min(1.0).to(total)
         return LossParts(total, stable, joint, penalty, independence)

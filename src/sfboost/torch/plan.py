@@ -5,7 +5,6 @@ Both are values: frozen, equal if their fields are, shared without harm.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -46,7 +45,7 @@ class Plan:
     cosine : bool
         Let the rate of the penalised stage fall along a cosine.
     batch_size : int, optional
-        Rows per domain and step; None for all (needed for a Dataset).
+        Rows per domain and step; None for all.
     dropout : float
         Of the named networks.
     unstable_steps, unstable_learning_rate : int, float
@@ -56,10 +55,6 @@ class Plan:
         guess Û (the class that Φ_U, trained briefly, finds most likely) within each domain.
     max_restarts, min_gain : int, float
         A stage is started again while it does not lower the risk by this share.
-    gamma : float, optional
-        γ·stable + (1 − γ)·joint risk; equal weight 1 by default.
-    detach_stable : bool
-        With "shared": keep the joint risk from changing f_S.
     rescale : bool
         Divide the loss by the penalty's weight where that is above 1.
     freeze_trunk : bool
@@ -69,30 +64,19 @@ class Plan:
         (`StableFeatureBoosting(unstable_features="components")`) may take the place of the learned split.
         They do where own domains, each left out, clearly prefer them; if f_S is shown to be stable, every
         one of them must.
-    trunk_learning_rate : float, optional
-        Adam's rate for the network itself, where what stands on it has `learning_rate`: a small one
-        fine-tunes a pretrained network. None is one rate for all.
     validation_fraction : float
         Share of rows held out of training to calibrate f_S; 0 calibrates on the training rows.
-    validation_domain : str or int, optional
-        Domain that is not trained on: training stops early by its stable risk, and f_S is calibrated on
-        it too.
-    monitor_every, patience : int
-        Steps between two looks at that domain; looks without improvement before a stage ends.
-    budget : "auto", float or str
-        How much is searched for settings, where nothing else of the plan is told: all there is to try, so
-        many candidates, or about "90 s" (at least one candidate; the result depends on the machine). 0: no
-        search.
+    budget : int
+        Candidates that the search tries at most, where nothing else of the plan is told. 0: no search.
     precision : {"float32", "float64"}
         Type of the numbers.
     checkpoint : path, optional
         Folder to save to and to continue from after a kill. It stays out of saved models.
     checkpoint_every : int
         Steps between two saves to it.
-    verbose : "auto" or int
-        "auto" draws a bar with the time left, on the error output if that is a terminal or (with ipywidgets)
-        a notebook. A number writes lines in the log "sfboost.torch" (on the error output where no logging is
-        set up): the parts of the loss every so many steps, or, of a search, how far it is. 0 is silent.
+    verbose : bool
+        Whether to draw a bar with the time left, on the error output if that is a terminal or (with
+        ipywidgets) a notebook.
 
     Examples
     --------
@@ -114,21 +98,15 @@ class Plan:
     balance: bool = True
     max_restarts: int = 4
     min_gain: float = 0.02
-    gamma: float | None = None
-    detach_stable: bool = False
     rescale: bool = True
     freeze_trunk: bool = False
     components: bool = True
-    trunk_learning_rate: float | None = None
     validation_fraction: float = 0.1
-    validation_domain: str | int | None = None
-    monitor_every: int = 10
-    patience: int = 10
-    budget: float | str = "auto"
+    budget: int = 8
     precision: str = "float32"
     checkpoint: str | Path | None = None
     checkpoint_every: int = 100
-    verbose: int | str = "auto"
+    verbose: bool = True
 
     def __repr__(self) -> str:
         """What differs from the default."""
@@ -139,21 +117,6 @@ class Plan:
     def unstable_rate(self) -> float:
         """The learning rate of Φ_U."""
         return self.unstable_learning_rate or self.learning_rate
-
-    @property
-    def lines(self) -> int:
-        """Steps between two lines in the log; 0 for none."""
-        if self.verbose == "auto":
-            return 0
-        try:
-            lines = operator.index(self.verbose)  # type: ignore[arg-type]
-        except TypeError:
-            lines = -1
-        if lines < 0:
-            raise ValueError(
-                f"verbose must be 'auto' or a number of steps (0: silent), got {self.verbose!r}."
-            )
-        return lines
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the fields by name, as scikit-learn asks for them."""

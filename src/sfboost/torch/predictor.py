@@ -10,16 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from sfboost.adaptation import Settings, StableEvidence, Training
 from sfboost.adaptation.checks import check_weight
-from sfboost.adaptation.decision import unwarned
-from sfboost.adaptation.engine import adapt
 from sfboost.boosting.adaptable import AdaptableClassifier, Parts
-from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.arrays import experience_of, rows_of
 from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import know_training, meanings_here, numbers
@@ -28,54 +24,15 @@ from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature
 from sfboost.change import DomainData
 from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows, diagnose, training_leaks
-from sfboost.leakage.model import LeakModel, fit_leak_model
-from sfboost.leakage.stress import Adapter, StressTable, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.torch.bounded import Bounded
-from sfboost.torch.leak_slope import without_leak
+from sfboost.torch.embedding import Preference
+from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Plan
-from sfboost.torch.rows import Scaling, chunks, number_type
+from sfboost.torch.rows import Scaling, number_type, read_x
 from sfboost.torch.split_network import SplitNetwork
 from sfboost.torch.verification import Verification, verify
 
 _CHUNK = 4096
-# Rows of a stress domain at most.
-_STRESSED = 5000
-
-
-def _corrected(name: str) -> Adapter:
-    """Adapt by one correction, however few the rows."""
-
-    def said(proba: FloatArray, features: FloatArray) -> FloatArray:
-        settings = Settings(correction=name)
-        return adapt(proba, features, settings=settings, answer="paper").predict_proba(proba, features)
-
-    return said
-
-
-def _unadapted(proba: FloatArray, features: FloatArray) -> FloatArray:
-    return proba
-
-
-def best_correction(table: StressTable) -> str:
-    """The correction with the lowest log loss, which in each stress domain is at most that of f_S.
-
-    Few rows of a rare class make any correction many times worse than f_S in some domain, by chance. Where it
-    is worse f_S is the answer, so that how much worse says nothing.
-
-    Parameters
-    ----------
-    table : StressTable
-        Of f_S itself, which comes first, and of the corrections.
-
-    Examples
-    --------
-    >>> names, losses = ("stable", "posthoc", "likelihood"), [[0.3, 0.3], [0.25, 0.7], [0.2, 0.9]]
-    >>> best_correction(StressTable(names, (0.1, 0.5), np.empty((3, 2)), np.array(losses)))
-    'likelihood'
-    """
-    losses = np.minimum(table.log_loss[1:], table.log_loss[0])
-    return table.names[1 + int(losses.mean(axis=1).argmin())]
 
 
 class FittedPredictor(AdaptableClassifier):
@@ -85,25 +42,21 @@ class FittedPredictor(AdaptableClassifier):
     network: str | nn.Module
     row_shape_: tuple[int, ...]
     classes_: npt.NDArray[Any]
-    network_: SplitNetwork
+    network_: SplitNetwork | Ensemble
     backbone_: nn.Module | None
     plan: Plan
     temperature_: Temperature
-    leak_model_: LeakModel | None
     validation_: tuple[FloatArray, FloatArray, npt.NDArray[Any], npt.NDArray[Any]]
     first_guess_: npt.NDArray[np.intp] | None = None
     scaling_: Scaling | None = None
-    bounded_: Bounded | None = None
-    leak_slope_: float = 0.0
-    as_learned_: FloatArray | None = None
     embedded_: StableFeatureBoosting | None = None
+    preference_: Preference | None = None
     search_: list[dict[str, Any]] | None = None
-    correction_: str = "posthoc"
+    architecture_: dict[str, Any] | None = None
 
     def _learn_training(self, evidence: StableEvidence) -> Training:
-        """What adaptations need to know, of f_S as adapted with (flattened if it is), on held-out rows."""
+        """What adaptations need to know, on held-out rows."""
         proba, features, y, domain = self._held_out()
-        self.correction_ = self._find_correction(proba, features, y, domain)
         choices = self._choices(self.settings)
         held_out = TrainingRows(proba, y, domain.astype(object), numbers(features))
         heads = tuple(
@@ -122,25 +75,6 @@ class FittedPredictor(AdaptableClassifier):
         weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
         experience = experience_of(proba, features, y, held_out.domain, weight, choices, names)
         return replace(training, experience=experience)
-
-    def _find_correction(
-        self, proba: FloatArray, features: FloatArray, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]
-    ) -> str:
-        """After a search, the correction that is better on stress domains; else the paper's.
-
-        Behind a weak f_S the head of the post-hoc correction is a line, since Pr[Ŷ | Φ_U] hardly moves. That
-        of the likelihood is logistic in Pr[Y | Φ_U], and steep where Φ_U shows something of f_S.
-        """
-        if self.search_ is None:
-            return "posthoc"
-        ways = {"stable": _unadapted} | {name: _corrected(name) for name in ("posthoc", "likelihood")}
-        try:
-            domains = stress_domains(y, unstable_guess(features, y, domain), n_rows=_STRESSED)
-            with unwarned():
-                table = stress_test(ways, proba, features, y, domains)
-        except ValueError:  # a domain of one class, or no row in which Φ_U is wrong
-            return "posthoc"
-        return best_correction(table)
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None where none has played."""
@@ -187,19 +121,17 @@ class FittedPredictor(AdaptableClassifier):
 
     @cached_property
     def verification_(self) -> Verification:
-        """Whether the learned f_S, as adapted with, is shown to be stable on rows that it was not trained on.
+        """Whether the learned f_S is shown to be stable on rows that it was not trained on.
 
         Where components took its place, `preference_` says why. It is found when it is first asked for, and
         kept; files have the rows that it is found from.
         """
         check_is_fitted(self, "network_")
-        return verify(*self._held_out(), guess=self.first_guess_, as_learned=self.as_learned_)
+        return verify(*self._held_out(), guess=self.first_guess_)
 
     def _held_out(self) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp], npt.NDArray[Any]]:
-        """f_S as adapted with, Φ_U, class positions and domains of the rows that it was calibrated on."""
+        """f_S, Φ_U, class positions and domains of the rows that it was calibrated on."""
         proba, features, labels, domain = self.validation_
-        if self.leak_model_ is not None:
-            proba = self.leak_model_.flatten(proba, features)
         return proba, features, np.searchsorted(self.classes_, labels), domain
 
     def _doubt(self) -> str | None:
@@ -215,22 +147,12 @@ class FittedPredictor(AdaptableClassifier):
         why = self.verification_.reason
         return f"f_S is not shown to be stable, so that nothing says how good it is here: {why}"
 
-    def diagnose(
-        self,
-        X: Any = None,
-        y: Any = None,
-        sample_domain: Any = None,
-        X_new: Any = None,
-        *,
-        level: float = 0.05,
-    ) -> Diagnosis:
-        """Check each assumption of Theorem 4.4 on labelled training rows and, if given, on a new domain.
+    def diagnose(self, X_new: Any = None, *, level: float = 0.05) -> Diagnosis:
+        """Check each assumption of Theorem 4.4 on held-out training rows and, if given, on a new domain.
 
         Parameters
         ----------
-        X, y, sample_domain : as in `fit`, optional
-            A clone of this model is fitted to them. None: the rows that were held out when it was fitted.
-        X_new : array-like, tensor or Dataset, optional
+        X_new : array-like or tensor, optional
             Unlabelled rows of the new domain.
         level : float
             Nominal false-alarm rate of each check.
@@ -239,29 +161,25 @@ class FittedPredictor(AdaptableClassifier):
         -------
         Diagnosis
         """
-        model = self if X is None else clone(self).fit(X, y, sample_domain=sample_domain)
-        check_is_fitted(model, "network_")
-        if model.embedded_ is not None:
-            if X is None:
-                raise ValueError(
-                    "Components took the place of the learned split, and their rows are not kept: pass the "
-                    "labelled rows, diagnose(X, y, sample_domain, X_new)."
-                )
-            new = None if X_new is None else model._embedded_rows(X_new)
-            return model.embedded_.diagnose(model._embedded_rows(X), y, sample_domain, new, level=level)
-        proba, features, labels, domain = model._held_out()
+        check_is_fitted(self, "network_")
+        if self.embedded_ is not None:
+            raise ValueError(
+                "Components took the place of the learned split, and no rows are kept: pass what the frozen "
+                "network makes of labelled rows to model.embedded_.diagnose(features, y, sample_domain)."
+            )
+        proba, features, labels, domain = self._held_out()
         training, new = TrainingRows(proba, labels, domain.astype(object), numbers(features)), None
         if X_new is not None:
-            log_stable, unstable = model.stable_and_unstable(X_new)
-            new = NewRows(np.exp(log_stable), numbers(unstable), model.training_.recalibration)
-        found = diagnose(training, new, level=level, random_state=model.random_state or 0)
-        return found if X_new is None else replace(found, meanings=meanings_here(model, X_new, level))
+            log_stable, unstable = self.stable_and_unstable(X_new)
+            new = NewRows(np.exp(log_stable), numbers(unstable), self.training_.recalibration)
+        found = diagnose(training, new, level=level, random_state=self.random_state or 0)
+        return found if X_new is None else replace(found, meanings=meanings_here(self, X_new, level))
 
     def _through_backbone(self, x: Any) -> Tensor:
         assert self.backbone_ is not None
         device, dtype = torch.device(self.device), self.dtype
         with torch.no_grad():
-            parts = (self._scaled(part).to(device) for part in chunks(x, _CHUNK, dtype))
+            parts = (self._scaled(part).to(device) for part in read_x(x, dtype).split(_CHUNK))
             return torch.cat([self.backbone_(part).cpu() for part in parts])
 
     def _scaled(self, x: Tensor) -> Tensor:
@@ -281,14 +199,14 @@ class FittedPredictor(AdaptableClassifier):
         collected: list[tuple[Tensor, Tensor, Tensor]] = []
         self.network_.eval()
         with torch.no_grad():
-            for part in chunks(X, _CHUNK, self.dtype):
+            for part in read_x(X, self.dtype).split(_CHUNK):
                 rows = self._scaled(part) if raw else part
                 stable, unstable = self.network_.features(rows.to(device))
                 collected.append((stable, unstable, self.network_.stable_logits(stable)))
         features, said, logits = (
             np.concatenate([t[k].double().cpu().numpy() for t in collected]) for k in range(3)
         )
-        return features, said if self.bounded_ is None else self.bounded_.apply(said), logits
+        return features, said, logits
 
     def transform(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return (Φ_S(X), Φ_U(X))."""
@@ -296,22 +214,13 @@ class FittedPredictor(AdaptableClassifier):
         stable, unstable, _ = self._outputs(X)
         return stable, unstable
 
-    def stable_and_unstable(self, X: Any, *, flattened: bool = True) -> tuple[FloatArray, FloatArray]:
-        """Return calibrated log f_S of shape (n, K), and Φ_U: what `sfboost.adapt` takes.
-
-        `flattened=False` leaves in f_S what the model, if it flattens, takes out of it.
-        """
+    def stable_and_unstable(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return calibrated log f_S of shape (n, K), and Φ_U: what `sfboost.adapt` takes."""
         check_is_fitted(self, "network_")
         if self.embedded_ is not None:
             return self.embedded_.stable_and_unstable(self._embedded_rows(X))
-        return self._learned_parts(X, flattened)
-
-    def _learned_parts(self, X: Any, flattened: bool) -> tuple[FloatArray, FloatArray]:
         _, unstable, logits = self._outputs(X)
-        log_proba = self.temperature_.apply(without_leak(logits, unstable, self.leak_slope_))
-        if self.leak_model_ is None or not flattened:
-            return log_proba, unstable
-        return np.log(self.leak_model_.flatten(np.exp(log_proba), unstable)), unstable
+        return self.temperature_.apply(logits), unstable
 
     @property
     def unstable_names_(self) -> tuple[str, ...]:
@@ -321,35 +230,9 @@ class FittedPredictor(AdaptableClassifier):
         return tuple(f"Φ_U[{j}]" for j in range(self.network_.n_unstable))
 
     def _choices(self, settings: Settings | None) -> Settings:
-        """Unless told otherwise the correction that was found, or the one that label shift has."""
+        """Unless told otherwise the paper's correction, or the one that label shift has."""
         if self.embedded_ is not None:
             return self.embedded_._choices(settings)
         if settings is None:
-            settings = Settings(correction=None if self.transport == "likelihood" else self.correction_)
+            settings = Settings(correction=None if self.transport == "likelihood" else "posthoc")
         return super()._choices(settings)
-
-    def correct_leak(self, X: Any, *, force: bool = False, **options: Any) -> AdaptedClassifier:
-        """Adapt by the leak model: pseudo-labels err as measured on the labelled training domains.
-
-        Ours, not the paper's (`sfboost.leakage.model`). There is no guard, since the leak is corrected, and
-        the training domains must agree about it.
-
-        Parameters
-        ----------
-        X : array-like, tensor or Dataset
-            Rows of the new domain.
-        force : bool
-            Adapt even where the training domains disagree.
-        **options
-            For `sfboost.leakage.model.fit_leak_model`.
-        """
-        # The leak model knows the score as it was before flattening.
-        stable, unstable = self._learned_parts(X, flattened=False)
-        model = self.leak_model(force=force, **options)
-        return AdaptedClassifier(copy(self), model.adapt(np.exp(stable), unstable))
-
-    def leak_model(self, **options: Any) -> LeakModel:
-        """Learn P(f_S | Y, Φ_U) on the held-out training rows; see `fit_leak_model`."""
-        check_is_fitted(self, "network_")
-        proba, unstable, y, domain = self.validation_
-        return fit_leak_model(proba, unstable, y, domain, **options)

@@ -1,42 +1,18 @@
-"""What training says of itself: a bar on a terminal, or lines in the log "sfboost.torch"."""
+"""How far training is: a bar on a terminal or in a notebook."""
 
 from __future__ import annotations
 
-import logging
-import math
 import multiprocessing
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
-
-from sfboost.notices import heard_by
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_LOG = logging.getLogger("sfboost.torch")
 # Seconds of work that need no bar.
 _SHORT = 1.0
-
-
-@contextmanager
-def shown_log(lines: int) -> Iterator[None]:
-    """Show the log on the error output while training, if that is asked for and nobody has set up logging.
-
-    Examples
-    --------
-    >>> with shown_log(0):
-    ...     len(_LOG.handlers)
-    0
-    """
-    if not lines or _LOG.hasHandlers():
-        yield
-        return
-    with heard_by(logging.StreamHandler(), _LOG.name):
-        yield
 
 
 class TrainingProgress:
@@ -50,12 +26,6 @@ class TrainingProgress:
         Of the work.
     bar : bool
         Whether to draw a bar on the error output, if that is a terminal or (with ipywidgets) a notebook.
-    lines : bool
-        Whether to write a line in the log at each step.
-    limit : float
-        Seconds that all of it should take.
-    last : int
-        Steps that are taken however late it is.
 
     Examples
     --------
@@ -65,18 +35,8 @@ class TrainingProgress:
     90.0
     """
 
-    def __init__(
-        self,
-        total: int,
-        name: str,
-        *,
-        bar: bool = False,
-        lines: bool = False,
-        limit: float = math.inf,
-        last: int = 0,
-    ) -> None:
+    def __init__(self, total: int, name: str, *, bar: bool = False) -> None:
         self.total, self.name, self.done = total, name, 0
-        self.lines, self.limit, self.last = lines, limit, last
         # Bars of several processes or threads would be drawn over each other.
         alone = threading.current_thread() is threading.main_thread()
         self._wanted = bar and alone and multiprocessing.current_process().name == "MainProcess"
@@ -95,10 +55,8 @@ class TrainingProgress:
         """Count one step more."""
         self.done += 1
         self.total = max(self.total, self.done)
-        seconds = self.seconds()
+        seconds = time.monotonic() - self._start
         left = f"about {self.left(seconds):.0f} s left"
-        if self.lines:
-            _LOG.info("%s %2d of %d, %s: %s", self.name, self.done, self.total, left, what)
         if self._wanted and self._bar is None and seconds > _SHORT:
             self._bar = _new_bar(self.name)
             self._wanted = self._bar is not None
@@ -106,26 +64,9 @@ class TrainingProgress:
             task = self._bar.task_ids[0]
             self._bar.update(task, completed=self.done, total=self.total, what=what, left=left)
 
-    def expect(self, more: int) -> None:
-        """Take note of steps that were not foreseen, or that will not be taken."""
-        self.total += more
-
-    def late(self, more: int = 0) -> bool:
-        """Return whether the limit leaves no time for some steps more before the last ones."""
-        seconds = self.seconds()
-        return self._pace(seconds) * (more + self.last) > self.limit - seconds
-
-    def seconds(self) -> float:
-        """Return how long it has taken so far."""
-        return time.monotonic() - self._start
-
     def left(self, seconds: float) -> float:
         """Return how many seconds the rest will take, as far as one can tell after these."""
-        pace, rest = self._pace(seconds), max(self.total - self.done, 0)
-        return min(pace * rest, max(self.limit - seconds, pace * min(self.last, rest)))
-
-    def _pace(self, seconds: float) -> float:
-        return seconds / max(self.done, 1)
+        return seconds / max(self.done, 1) * max(self.total - self.done, 0)
 
 
 def _new_bar(name: str) -> Progress | None:

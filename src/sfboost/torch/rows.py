@@ -17,7 +17,6 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 from torch import Tensor
-from torch.utils.data import Dataset, default_collate
 
 from sfboost.registry import unknown
 
@@ -77,15 +76,65 @@ def epoch_order(seed: int, domain: int, epoch: int, n_rows: int) -> Tensor:
     return torch.randperm(n_rows, generator=generator)
 
 
-class _RowSource:
-    """What both kinds of source share: labels, domains and the choice of rows."""
+# A pair (label, guess) of few rows is not weighted up without end.
+_LARGEST_WEIGHT = 20.0
 
-    def __init__(self, labels: np.ndarray, domains: np.ndarray, n_classes: int, n_domains: int) -> None:
-        self.labels = labels
-        self.domain_rows = [np.flatnonzero(domains == e) for e in range(n_domains)]
+
+def balancing_weights(y: np.ndarray, guess: np.ndarray, domain: np.ndarray) -> np.ndarray:
+    """Weights under which label and guess are independent within each domain, with mean one.
+
+    The risk with these weights is the risk in a domain where the guess says nothing: what reads the same
+    feature as the guess is punished there, what does not is not.
+
+    Examples
+    --------
+    >>> y, guess = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 1, 0])
+    >>> balancing_weights(y, guess, np.zeros(6)).tolist()
+    [0.75, 0.75, 1.5, 0.75, 0.75, 1.5]
+    """
+    weight = np.ones(len(y))
+    for name in np.unique(domain):
+        here = domain == name
+        for label in np.unique(y[here]):
+            for value in np.unique(guess[here]):
+                pair = here & (y == label) & (guess == value)
+                if pair.any():
+                    wanted = (y[here] == label).mean() * (guess[here] == value).mean() * here.sum()
+                    weight[pair] = min(wanted / pair.sum(), _LARGEST_WEIGHT)
+    return np.asarray(weight / weight.mean())
+
+
+class ArraySource:
+    """Labelled rows of all domains, one domain after the other, served in batches.
+
+    Parameters
+    ----------
+    x : Tensor
+        Rows, on the device they are trained on. Not changed.
+    labels, domains : ndarray of int
+        Class and domain of each row, counted from zero.
+    n_classes, n_domains : int
+        How many there are.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> source = ArraySource(torch.arange(4.0)[:, None], np.array([0, 1, 0, 1]), np.array([1, 0, 0, 1]), 2, 2)
+    >>> source.batch(None, 0, 0).x.flatten().tolist()
+    [1.0, 2.0, 0.0, 3.0]
+    """
+
+    def __init__(
+        self, x: Tensor, labels: np.ndarray, domains: np.ndarray, n_classes: int, n_domains: int
+    ) -> None:
+        order = np.argsort(domains, kind="stable")
+        self.labels, self.n_classes = labels[order], n_classes
+        self.domain_rows = [np.flatnonzero(domains[order] == e) for e in range(n_domains)]
         self.sizes = tuple(len(rows) for rows in self.domain_rows)
-        self.n_classes = n_classes
         self.strata: list[list[tuple[np.ndarray, float]]] | None = None
+        self.x = x[torch.from_numpy(order).to(x.device)]
+        one_hot = torch.from_numpy(np.eye(n_classes)[self.labels])
+        self.target = one_hot.to(x.device, x.dtype if x.is_floating_point() else torch.float32)
 
     def log_prior(self) -> Tensor:
         """Log of the label frequencies of each domain, of shape (domains, K)."""
@@ -145,38 +194,6 @@ class _RowSource:
             chosen.append(torch.from_numpy(rows)[picked])
         return torch.cat(chosen), tuple(len(rows) for rows in chosen)
 
-
-class ArraySource(_RowSource):
-    """Rows that are in memory.
-
-    Parameters
-    ----------
-    x : Tensor
-        Rows, on the device they are trained on. Not changed.
-    labels, domains : ndarray of int
-        Class and domain of each row, counted from zero.
-    n_classes, n_domains : int
-        How many there are.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> source = ArraySource(torch.arange(4.0)[:, None], np.array([0, 1, 0, 1]), np.array([1, 0, 0, 1]), 2, 2)
-    >>> source.batch(None, 0, 0).x.flatten().tolist()
-    [1.0, 2.0, 0.0, 3.0]
-    """
-
-    def __init__(
-        self, x: Tensor, labels: np.ndarray, domains: np.ndarray, n_classes: int, n_domains: int
-    ) -> None:
-        order = np.argsort(domains, kind="stable")
-        super().__init__(labels[order], domains[order], n_classes, n_domains)
-        self.x = x[torch.from_numpy(order).to(x.device)]
-        one_hot = np.eye(n_classes)[self.labels]
-        self.target = torch.from_numpy(one_hot).to(
-            x.device, x.dtype if x.is_floating_point() else torch.float32
-        )
-
     def batch(self, batch_size: int | None, seed: int, step: int) -> Batch:
         """Return the rows of a step (all of them for ``batch_size=None``)."""
         chosen = self.batch_rows(batch_size, seed, step)
@@ -191,118 +208,21 @@ class ArraySource(_RowSource):
         return self.x[torch.from_numpy(positions).to(self.x.device)]
 
 
-class DatasetSource(_RowSource):
-    """Rows of a ``torch.utils.data.Dataset`` of (x, y, domain), read when a batch needs them and not kept.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        With ``__len__`` and ``__getitem__``.
-    labels, domains : ndarray of int
-        Class and domain of each row, counted from zero.
-    n_classes, n_domains : int
-        How many there are.
-    device, dtype
-        Where the rows go.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> rows = [(torch.tensor([float(i)]), i % 2, 0) for i in range(4)]
-    >>> y, d, cpu = np.arange(4) % 2, np.zeros(4, int), torch.device("cpu")
-    >>> source = DatasetSource(rows, y, d, 2, 1, cpu, torch.float32)
-    >>> source.batch(2, 0, 0).x.shape
-    torch.Size([2, 1])
-    """
-
-    def __init__(
-        self,
-        dataset: Any,
-        labels: np.ndarray,
-        domains: np.ndarray,
-        n_classes: int,
-        n_domains: int,
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> None:
-        super().__init__(labels, domains, n_classes, n_domains)
-        self.dataset = dataset
-        self.device, self.dtype = device, dtype
-
-    def batch(self, batch_size: int | None, seed: int, step: int) -> Batch:
-        """Read the rows of a step."""
-        chosen = self.batch_rows(batch_size, seed, step)
-        if chosen is None or batch_size is None:
-            raise ValueError("A Dataset is read in minibatches: pass batch_size (rows per domain and step).")
-        rows, sizes = chosen
-        target = torch.eye(self.n_classes, dtype=self.dtype)[torch.from_numpy(self.labels)[rows]]
-        return Batch(self.rows(rows.numpy()), target.to(self.device), sizes, rows)
-
-    def rows(self, positions: np.ndarray) -> Tensor:
-        """Read x of some rows."""
-        x = default_collate([torch.as_tensor(self.dataset[int(i)][0]) for i in positions])
-        return x.to(self.device, self.dtype)
-
-
-Source = ArraySource | DatasetSource
-
-
-def scan_dataset(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Read labels and domains of a dataset row by row, keeping no x.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Its items are (x, y, domain).
-
-    Returns
-    -------
-    y, domain : ndarray
-
-    Examples
-    --------
-    >>> y, d = scan_dataset([([0.0], "a", "north"), ([1.0], "b", "south")])
-    >>> d.tolist()
-    ['north', 'south']
-    """
-    labels: list[Any] = []
-    domains: list[Any] = []
-    for i in range(len(dataset)):
-        item: Sequence[Any] = dataset[i]
-        if len(item) != 3:
-            raise ValueError(f"Item {i} of the dataset has {len(item)} parts; (x, y, domain) is needed.")
-        labels.append(_plain(item[1]))
-        domains.append(_plain(item[2]))
-    return np.asarray(labels), np.asarray(domains)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) else value
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Labelled rows: a tensor or a dataset, with labels and domains as they were given."""
+    """Labelled rows, with labels and domains as they were given."""
 
-    x: Tensor | Any
+    x: Tensor
     y: npt.NDArray[Any]
     domain: npt.NDArray[Any]
 
-    @property
-    def lazy(self) -> bool:
-        """Whether x is read row by row."""
-        return not isinstance(self.x, Tensor)
-
     def shape(self) -> tuple[int, ...]:
         """Shape of one row of x."""
-        return tuple(self.x[0][0].shape) if self.lazy else tuple(self.x.shape[1:])
+        return tuple(self.x.shape[1:])
 
     def take(self, rows: npt.NDArray[np.intp]) -> Rows:
         """Return some of the rows, in this order."""
-        if isinstance(self.x, Tensor):
-            return Rows(self.x[torch.from_numpy(rows)], self.y[rows], self.domain[rows])
-        x = torch.utils.data.Subset(self.x, rows.tolist())
-        return Rows(x, self.y[rows], self.domain[rows])
+        return Rows(self.x[torch.from_numpy(rows)], self.y[rows], self.domain[rows])
 
 
 def number_type(precision: str) -> torch.dtype:
@@ -336,20 +256,15 @@ def read_x(X: Any, dtype: torch.dtype) -> Tensor:
 
 
 def read_rows(X: Any, y: Any, domain: Any, dtype: torch.dtype) -> Rows:
-    """Check labelled rows; a ``Dataset`` of (x, y, domain) brings its own labels.
+    """Check labelled rows.
 
     Examples
     --------
     >>> read_rows([[1.0], [2.0]], ["a", "b"], None, torch.float32).domain
     array([0, 0])
     """
-    if isinstance(X, Dataset):
-        if y is not None or domain is not None:
-            raise ValueError("A Dataset of (x, y, domain) brings its labels and domains: pass it alone.")
-        labels, domains = scan_dataset(X)
-        return Rows(X, labels, domains)
     if y is None:
-        raise ValueError("fit needs labels: pass y, or a Dataset of (x, y, domain).")
+        raise ValueError("fit needs labels: pass y.")
     x = read_x(X, dtype)
     labels = column_or_1d(y.detach().cpu().numpy() if isinstance(y, Tensor) else y, warn=True)
     check_classification_targets(labels)
@@ -399,7 +314,7 @@ def check_training(rows: Rows, *, penalised: bool, batch_size: int | None) -> No
 
 def make_source(
     rows: Rows, classes: npt.NDArray[Any], domains: npt.NDArray[Any], device: torch.device, dtype: torch.dtype
-) -> Source:
+) -> ArraySource:
     """Serve labelled rows in batches.
 
     Examples
@@ -409,8 +324,6 @@ def make_source(
     (2,)
     """
     y, d = np.searchsorted(classes, rows.y), np.searchsorted(domains, rows.domain)
-    if rows.lazy:
-        return DatasetSource(rows.x, y, d, len(classes), len(domains), device, dtype)
     return ArraySource(rows.x.to(device, dtype), y, d, len(classes), len(domains))
 
 
@@ -437,23 +350,6 @@ def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]
     return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
 
 
-def chunks(X: Any, size: int, dtype: torch.dtype) -> list[Tensor] | Any:
-    """Yield x in pieces, from an array, a tensor or a Dataset whose items are x or begin with x.
-
-    Examples
-    --------
-    >>> [len(part) for part in chunks([[1.0], [2.0], [3.0]], 2, torch.float32)]
-    [2, 1]
-    """
-    if not isinstance(X, Dataset):
-        yield from read_x(X, dtype).split(size)
-        return
-    for start in range(0, len(X), size):  # type: ignore[arg-type]
-        items = [X[i] for i in range(start, min(start + size, len(X)))]  # type: ignore[arg-type]
-        rows = [item[0] if isinstance(item, (tuple, list)) else item for item in items]
-        yield default_collate([torch.as_tensor(row) for row in rows]).to(dtype)
-
-
 def fingerprint(rows: Rows, parameters: dict[str, Any]) -> str:
     """Name a run by its data and parameters, so that a checkpoint of another run is not continued.
 
@@ -466,8 +362,7 @@ def fingerprint(rows: Rows, parameters: dict[str, Any]) -> str:
     text = hashlib.sha256(repr(sorted(parameters.items(), key=lambda item: item[0])).encode())
     for values in (rows.y, rows.domain):
         text.update(np.asarray(values).astype(str).tobytes())
-    if not rows.lazy:
-        text.update(repr((tuple(rows.x.shape), float(rows.x.double().sum()))).encode())
+    text.update(repr((tuple(rows.x.shape), float(rows.x.double().sum()))).encode())
     return text.hexdigest()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -10,13 +10,16 @@ from reprlib import repr as shortened
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import sfboost.persistence
 from sfboost.notices import warn
 from sfboost.persistence import SavedModelError, SavedModelWarning
 from sfboost.persistence.archive import Tensors
+from sfboost.torch.ensemble import Ensemble
+from sfboost.torch.search import Candidate, member_network
 from sfboost.torch.split_network import build_network
+from sfboost.torch.views import VIEWS, name_of, views_by_name
 
 #: Parameters of `SFBClassifier` that may be modules of the user's.
 MODULES = ("network", "penalty", "independence")
@@ -28,8 +31,8 @@ _GIVEN: ContextVar[Mapping[str, Any]] = ContextVar("modules of the user", defaul
 
 @contextmanager
 def with_modules(**modules: Any) -> Iterator[None]:
-    """Give those who load within this the user's modules; what is none is left out."""
-    own = {name: value for name, value in modules.items() if isinstance(value, nn.Module)}
+    """Give those who load within this the user's modules and views; names are left out."""
+    own = {name: value for name, value in modules.items() if not isinstance(value, str | None)}
     token = _GIVEN.set(own)
     try:
         yield
@@ -43,6 +46,7 @@ def load(
     network: nn.Module | None = None,
     penalty: nn.Module | None = None,
     independence: nn.Module | None = None,
+    views: Sequence[Any] | None = None,
     trusted: Collection[Any] = (),
 ) -> Any:
     """Load a model whose network is a module of one's own, as `sfboost.load` loads all others.
@@ -54,10 +58,12 @@ def load(
         Of the class that was trained, with any weights: those of the file take their place in a copy.
     penalty, independence : nn.Module, optional
         Only needed to fit again.
+    views : list, optional
+        As it was passed, where the chosen view is a function or a module of one's own.
     trusted : list of types or of their full names
         As in `sfboost.load`.
     """
-    with with_modules(network=network, penalty=penalty, independence=independence):
+    with with_modules(network=network, penalty=penalty, independence=independence, views=views):
         return sfboost.persistence.load(path, trusted=trusted)
 
 
@@ -73,6 +79,8 @@ def saved_state(model: Any) -> dict[str, Any]:
     for name in MODULES:
         if isinstance(state[name], nn.Module):
             state[name] = f"{_OWN}{type(state[name]).__name__}"
+    if state["views"] is not None:
+        state["views"] = [name_of(view) for view in state["views"]]
     for name in _WEIGHTS:
         if state[name] is not None:
             state[name] = Tensors(dict(state[name].state_dict()))
@@ -93,6 +101,7 @@ def _take_given(model: Any) -> None:
                 f"its network is a module of yours, {shortened(kind)}: pass one of that class to "
                 "sfboost.torch.load(path, network=...)"
             )
+    model.views = _GIVEN.get().get("views", model.views)
 
 
 def restore_networks(model: Any) -> None:
@@ -105,17 +114,40 @@ def restore_networks(model: Any) -> None:
     _take_given(model)
     device, dtype = _use_device(model), model.dtype
     weights = {name: getattr(model, name) for name in _WEIGHTS}
-    make_trunk = model._trunk_maker(model.row_shape_)
     with torch.device("meta"):
         row = torch.zeros(2, *model.row_shape_, dtype=dtype)
-        if model.plan.freeze_trunk:
-            model.backbone_ = make_trunk().to(row.device, dtype).eval().requires_grad_(False)
-            row, make_trunk = model.backbone_(row), nn.Identity
-        model.network_ = build_network(make_trunk, row, seed=0, **model._split_sizes())
+        model.network_ = _searched(model, row) if model.architecture_ else _trained(model, row)
     for name, tensors in weights.items():
         if tensors is not None:
             _fill(getattr(model, name), tensors.tensors, dtype)
             getattr(model, name).to(device)
+
+
+def _trained(model: Any, row: Tensor) -> nn.Module:
+    """The network of a plan, and the frozen one below it if there is one."""
+    make_trunk = model._trunk_maker(model.row_shape_)
+    if model.plan.freeze_trunk:
+        model.backbone_ = make_trunk().to(row.device, row.dtype).eval().requires_grad_(False)
+        row, make_trunk = model.backbone_(row), nn.Identity
+    return build_network(make_trunk, row, seed=0, **model._split_sizes())
+
+
+def _searched(model: Any, row: Tensor) -> nn.Module:
+    """The networks that a search found."""
+    candidate = Candidate(**model.architecture_["candidate"])
+    given = [view for view in model.views or () if not isinstance(view, str)]
+    views = VIEWS | views_by_name(given, model.row_shape_)
+    if candidate.view not in views:
+        raise SavedModelError(
+            f"its stable part sees rows by a view of yours, {shortened(candidate.view)}: pass the list that "
+            "it was fitted with to sfboost.torch.load(path, views=[...])"
+        )
+    sizes = {"n_classes": len(model.classes_), "n_domains": len(model.domains_), "seed": 0}
+    members = [
+        member_network(candidate, model.network, views[candidate.view], row, **sizes)
+        for _ in range(model.architecture_["members"])
+    ]
+    return Ensemble(members)
 
 
 def _fill(network: nn.Module, tensors: dict[str, Any], dtype: torch.dtype) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sfboost.torch.objective import DomainOutput, cut_by_domain
-from sfboost.torch.rows import Source
+from sfboost.torch.rows import ArraySource
 
 
 class Outputs(NamedTuple):
@@ -182,17 +182,6 @@ def seed_of(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def restart_seed(seed: int, attempt: int) -> int:
-    """Return the seed of the unstable part's new weights at a restart.
-
-    Examples
-    --------
-    >>> restart_seed(0, 1) != restart_seed(0, 2)
-    True
-    """
-    return seed_of(seed, 1, attempt)
-
-
 def _reset(modules: list[nn.Module]) -> None:
     for module in modules:
         # Children first: a network that has its own rule overrules that of its layers.
@@ -233,7 +222,7 @@ def reset_stable(network: SplitNetwork, seed: int) -> None:
         _reset([network.trunk, network.projection, network.stable_head])
 
 
-def chance_risk(source: Source) -> float:
+def chance_risk(source: ArraySource) -> float:
     """Return the mean over domains of the entropy of the labels: the risk of knowing the prior alone.
 
     Examples
@@ -343,7 +332,7 @@ def trunk_width(trunk: nn.Module, row: Tensor) -> int:
     return int(out.shape[1])
 
 
-def guess_classes(network: SplitNetwork, source: Source) -> np.ndarray:
+def guess_classes(network: SplitNetwork, source: ArraySource) -> np.ndarray:
     """Return Û of every row: the class that the unstable head of its own domain raises most above its share.
 
     Where all classes are equally frequent that is the likeliest one; a rare class is never the likeliest

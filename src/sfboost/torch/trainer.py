@@ -7,7 +7,6 @@ state is as before.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,11 +18,9 @@ from torch import Tensor, nn
 
 from sfboost.torch.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from sfboost.torch.objective import LossParts
-from sfboost.torch.rows import Batch, Source
+from sfboost.torch.rows import ArraySource, Batch
 
 Loss = Callable[[Batch], LossParts]
-
-_LOG = logging.getLogger(__name__)
 
 
 class TrainingDivergedError(FloatingPointError):
@@ -37,7 +34,7 @@ class Stage:
     Parameters
     ----------
     name : str
-        For the history and the progress lines.
+        For the history.
     loss : callable
         Maps a batch to `LossParts`.
     parameters : list of nn.Parameter
@@ -50,9 +47,6 @@ class Stage:
         Let the rate fall to zero along a cosine.
     weight_decay : float
         Adam's (added to the gradient).
-    slow : sequence of nn.Parameter
-        Those of the parameters whose rate is `slow_rate` in place of the learning rate.
-    slow_rate : float
     """
 
     name: str
@@ -62,18 +56,6 @@ class Stage:
     learning_rate: float
     cosine: bool = False
     weight_decay: float = 0.0
-    slow: Sequence[nn.Parameter] = ()
-    slow_rate: float = 0.0
-
-    def groups(self) -> list[dict[str, Any]]:
-        """Return the parameters as Adam takes them, by their rate."""
-        slow = {id(parameter) for parameter in self.slow}
-        fast = [parameter for parameter in self.parameters if id(parameter) not in slow]
-        made = [{"params": fast, "factor": 1.0}] if fast else []
-        if slow:
-            factor = self.slow_rate / self.learning_rate
-            made.append({"params": [p for p in self.parameters if id(p) in slow], "factor": factor})
-        return made
 
     def rate(self, step: int) -> float:
         """Return the learning rate of a step, counted from zero."""
@@ -90,7 +72,7 @@ class StageRunner:
     ----------
     network : nn.Module
         Trained in place.
-    source : Source
+    source : ArraySource
         The rows.
     batch_size : int, optional
         Rows per domain and step; None for all.
@@ -105,11 +87,11 @@ class StageRunner:
     fingerprint : str
         What the run is; a checkpoint of another run is refused.
     monitor : callable, optional
-        Returns the loss on the early-stopping domain; the best weights of the last stage are kept.
+        Returns the loss on rows that training does not see; the best weights of the last stage are kept.
     monitor_every, patience : int
         Steps between two looks; looks without improvement before a stage ends.
-    verbose : int
-        0: silent; n: a line every n steps.
+    callback : callable, optional
+        Called after every step with its line of the history.
 
     Examples
     --------
@@ -128,7 +110,7 @@ class StageRunner:
     """
 
     network: nn.Module
-    source: Source
+    source: ArraySource
     batch_size: int | None = None
     seed: int = 0
     state: nn.Module | None = None
@@ -136,9 +118,8 @@ class StageRunner:
     checkpoint_every: int = 100
     fingerprint: str = ""
     monitor: Callable[[], float] | None = None
-    monitor_every: int = 10
-    patience: int = 10
-    verbose: int = 0
+    monitor_every: int = 5
+    patience: int = 8
     callback: Callable[[dict[str, Any]], object] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     _best: dict[str, Tensor] = field(default_factory=dict)
@@ -155,7 +136,7 @@ class StageRunner:
                 if index < position[0]:
                     continue
                 optimizer = torch.optim.Adam(
-                    stage.groups(), lr=stage.learning_rate, weight_decay=stage.weight_decay
+                    list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.weight_decay
                 )
                 start = 0
                 if saved is not None:
@@ -172,15 +153,10 @@ class StageRunner:
         self.network.train()
         for step in range(start, stage.steps):
             for group in optimizer.param_groups:
-                group["lr"] = stage.rate(step) * group["factor"]
+                group["lr"] = stage.rate(step)
             parts = self._step(stage, optimizer, step)
             self.history.append({"stage": stage.name, "step": step + 1, **parts})
             stop = self._look(step, stage)
-            if self.verbose and ((step + 1) % self.verbose == 0 or step + 1 == stage.steps):
-                shown = "  ".join(
-                    f"{name} {value:.4g}" for name, value in self.history[-1].items() if name != "stage"
-                )
-                _LOG.info("[%s of %d] %s", stage.name, stage.steps, shown)
             if self.callback is not None:
                 self.callback(dict(self.history[-1]))
             done = stop or step + 1 == stage.steps
@@ -201,7 +177,7 @@ class StageRunner:
         return parts
 
     def _look(self, step: int, stage: Stage) -> bool:
-        """Evaluate on the early-stopping domain, remember the best, say whether to stop."""
+        """Evaluate on the rows that stop training, remember the best, say whether to stop."""
         if self.monitor is None or ((step + 1) % self.monitor_every and step + 1 != stage.steps):
             return False
         self.network.eval()
@@ -240,8 +216,7 @@ class StageRunner:
         if meta["fingerprint"] != self.fingerprint:
             raise ValueError(
                 f"The checkpoint {self.checkpoint} is of another run (other data or parameters). "
-                "Delete it to train "
-                "from the start, or name another file."
+                "Delete it to train from the start, or name another file."
             )
         self.network.load_state_dict(_under("network.", tensors))
         self._best = _under("best.", tensors)

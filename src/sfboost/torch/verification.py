@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2, norm
 
-from sfboost.diagnostics import DomainLeak, TrainingRows, training_leaks
 from sfboost.diagnostics.result import p_in_words
-from sfboost.leakage.stress import AGREEMENTS, unstable_guess
+from sfboost.leakage.stress import unstable_guess
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.torch.folds import balancing_weights
+from sfboost.torch.rows import balancing_weights
 
 # A domain where the unstable features mean the opposite may cost f_S at most so much accuracy.
 _MOST = 0.2
@@ -35,10 +34,8 @@ class Verification:
         Log loss of f_S in each domain, and its standard error.
     misjudged, misjudged_error : arrays of shape (domains,)
         Log loss less the one that f_S itself expects: about zero in every domain if Pr[Y | X_S] is the same.
-    leaks : tuple of DomainLeak
-        How much of Φ_U f_S shows within a class, by domain.
     accuracy_right, accuracy_wrong : float
-        Accuracy of f_S, as it was learned, where the class Û that Φ_U suggests is the label, and where it is
+        Accuracy of f_S where the class Û that Φ_U suggests is the label, and where it is
         not; each class counts with its share. f_S names the class that it raises most above its share, as Û
         does: one that names the frequent class in every row would show nothing.
     gap_error : float
@@ -56,7 +53,6 @@ class Verification:
     risk_error: FloatArray
     misjudged: FloatArray
     misjudged_error: FloatArray
-    leaks: tuple[DomainLeak, ...]
     accuracy_right: float
     accuracy_wrong: float
     gap_error: float
@@ -132,21 +128,10 @@ class Verification:
             f"{100 * self.gap:.0f} ± {100 * self.gap_error:.0f} points: {shown} than {100 * _MOST:.0f}"
         )
 
-    def stress(self, agreement: float) -> float:
-        """Accuracy of f_S in a domain resampled to this agreement Pr[Û = Y]."""
-        return agreement * self.accuracy_right + (1.0 - agreement) * self.accuracy_wrong
-
     def __str__(self) -> str:
-        leaks = {leak.domain: leak for leak in self.leaks}
-        lines = [f"{'domain':<16} log loss            leak of Φ_U (beyond error)"]
-        for name, risk, error in zip(self.domains, self.risk, self.risk_error, strict=True):
-            leak = leaks.get(name)
-            shown = "not measured" if leak is None else f"{leak.size:.3f} ({leak.lower:.3f})"
-            lines.append(f"{name!s:<16.16} {risk:.3f} ± {error:.3f}       {shown}")
-        if math.isfinite(self.gap_error):
-            accuracies = "  ".join(f"{a:g}: {100 * self.stress(a):.0f}" for a in AGREEMENTS)
-            lines.append(f"accuracy (%) at agreement of Û and label  {accuracies}")
-        return "\n".join([*lines, self.reason])
+        parts = zip(self.domains, self.risk, self.risk_error, strict=True)
+        risks = [f"log loss in {name}: {risk:.3f} ± {error:.3f}" for name, risk, error in parts]
+        return "\n".join([*risks, self.reason])
 
 
 def verify(
@@ -155,7 +140,6 @@ def verify(
     y: npt.NDArray[np.intp],
     domain: npt.NDArray[Any],
     guess: npt.NDArray[np.intp] | None = None,
-    as_learned: FloatArray | None = None,
 ) -> Verification:
     """Look at f_S on labelled rows that it was not trained on.
 
@@ -170,9 +154,6 @@ def verify(
     domain : array of shape (n,)
     guess : integer array of shape (n,), optional
         Û; by default the class that Φ_U suggests.
-    as_learned : array of shape (n, K), optional
-        f_S before something was taken out of it, for what it loses where Û is wrong: what was taken out as
-        measured on these rows is not shown by them. By default `stable_proba`.
 
     Examples
     --------
@@ -189,7 +170,6 @@ def verify(
     log_proba = np.log(np.maximum(stable_proba, 1e-12))
     losses = -log_proba[np.arange(len(y)), y]
     surprise = losses + (stable_proba * log_proba).sum(axis=1)
-    leaks = training_leaks(TrainingRows(stable_proba, y, domain.astype(object), unstable)) or ()
     telling = np.isin(domain, [name for name in names if len(np.unique(y[domain == name])) > 1])
     suggested = y.copy()
     if telling.any():
@@ -199,9 +179,9 @@ def verify(
     guess = suggested if guess is None else guess
     shares = np.bincount(y, minlength=stable_proba.shape[1]) / len(y)
     gains = balancing_weights(y, suggested, domain) * (-np.log(shares[y]) - losses)
-    named = stable_proba if as_learned is None else as_learned
-    right = (named / np.maximum(shares, 1e-12))[telling].argmax(axis=1) == y[telling]
-    accuracy, variance, wrong = _by_class(right, y[telling], (guess == y)[telling])
+    right = (stable_proba / np.maximum(shares, 1e-12))[telling].argmax(axis=1) == y[telling]
+    agree = (guess == y)[telling]
+    accuracy, variance = _by_class(right, y[telling], agree)
     (risk, risk_error), (misjudged, error) = (_means(values, domain) for values in (losses, surprise))
     return Verification(
         domains=tuple(names.tolist()),
@@ -209,11 +189,10 @@ def verify(
         risk_error=risk_error,
         misjudged=misjudged,
         misjudged_error=error,
-        leaks=tuple(leaks),
         accuracy_right=accuracy[0],
         accuracy_wrong=accuracy[1],
         gap_error=math.sqrt(variance),
-        n_wrong=wrong,
+        n_wrong=int((~agree).sum()),
         p_alike=_p_alike(y[telling], suggested[telling], domain[telling]),
         gain=float(gains.mean()),
         gain_error=float(gains.std() / math.sqrt(len(y))),
@@ -227,39 +206,42 @@ def _means(values: FloatArray, domain: npt.NDArray[Any]) -> tuple[FloatArray, Fl
     return np.array([part.mean() for part in parts]), np.array(errors)
 
 
+def _share(rows: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """How often rows are true, and the variance of that.
+
+    With one row more of each kind: a share of 0 or 1 in few rows is not known without error.
+    """
+    p = (rows.sum() + 1) / (len(rows) + 2)
+    return float(rows.mean()), float(p * (1 - p) / len(rows))
+
+
 def _p_alike(y: npt.NDArray[np.intp], guess: npt.NDArray[np.intp], domain: npt.NDArray[Any]) -> float:
     """Chi-square test that a guess is right equally often in all domains, with classes at their shares."""
-    means, variances = [], []
-    shares = np.bincount(y) / len(y)
-    for name in np.unique(domain):
-        mean = variance = whole = 0.0
-        for label in np.unique(y[domain == name]):
-            rows, share = (guess == y)[(domain == name) & (y == label)], shares[label]
-            p = (rows.sum() + 1) / (len(rows) + 2)
-            mean, variance = mean + share * float(rows.mean()), variance + share**2 * p * (1 - p) / len(rows)
-            whole += share
-        means.append(mean / whole)
-        variances.append(variance / whole**2)
-    if len(means) < 2:
+    names, shares = np.unique(domain), np.bincount(y) / len(y)
+    if len(names) < 2:
         return 1.0
-    weight = 1.0 / np.array(variances)
-    distance = weight @ (np.array(means) - np.average(means, weights=weight)) ** 2
-    return float(chi2.sf(distance, len(means) - 1))
+    found = []
+    for name in names:
+        labels = np.unique(y[domain == name])
+        weight = shares[labels] / shares[labels].sum()
+        parts = np.array([_share((guess == y)[(domain == name) & (y == label)]) for label in labels])
+        found.append((weight @ parts[:, 0], weight**2 @ parts[:, 1]))
+    means, variances = np.array(found).T
+    distance = (means - np.average(means, weights=1.0 / variances)) ** 2 @ (1.0 / variances)
+    return float(chi2.sf(distance, len(names) - 1))
 
 
 def _by_class(
     right: npt.NDArray[np.bool_], y: npt.NDArray[np.intp], agree: npt.NDArray[np.bool_]
-) -> tuple[list[float], float, int]:
+) -> tuple[list[float], float]:
     """Accuracy where Û agrees and where not, with classes at their shares; variance of the difference."""
     accuracy, variance = [0.0, 0.0], 0.0
     for label, count in zip(*np.unique(y, return_counts=True), strict=True):
-        share = count / len(y)
         for k, cell in enumerate((agree, ~agree)):
             rows = right[cell & (y == label)]
             if len(rows) < _FEWEST:
-                return [math.nan, math.nan], math.inf, int((~agree).sum())
-            accuracy[k] += share * float(rows.mean())
-            # With one row more of each kind: a share of 0 or 1 in few rows is not known without error.
-            p = (rows.sum() + 1) / (len(rows) + 2)
-            variance += share**2 * p * (1 - p) / len(rows)
-    return accuracy, variance, int((~agree).sum())
+                return [math.nan, math.nan], math.inf
+            mean, error = _share(rows)
+            accuracy[k] += count / len(y) * mean
+            variance += (count / len(y)) ** 2 * error
+    return accuracy, variance

@@ -1,4 +1,4 @@
-"""Our adapter on an f_S without its leak: what `SFBClassifier(flatten=True)` does, on a trained model."""
+"""Our adapter on an f_S without its leak, as measured on held-out training rows."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts
-from sfboost.torch.rows import Batch, Source, check_training, make_source, number_type, read_rows
+from sfboost.torch.rows import ArraySource, Batch, check_training, make_source, number_type, read_rows
 from sfboost.torch.split_network import seed_of, trunk_width
 from sfboost.torch.trainer import Stage, StageRunner
 from sfboost_lab.baselines.contract import LabelledRows, LinearHead, Method
@@ -45,7 +45,7 @@ class ACTIRProblem:
     """Labelled rows made ready for training: the source of batches and an untrained network."""
 
     classes: npt.NDArray[Any]
-    source: Source
+    source: ArraySource
     network: ACTIRNetwork
 
 

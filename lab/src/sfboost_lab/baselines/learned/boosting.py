@@ -11,8 +11,9 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from sfboost.adaptation import StableEvidence
-from sfboost.leakage.model import LeakModel
+from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.torch import SFBClassifier
+from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.rows import Scaling
 from sfboost.torch.split_network import SplitNetwork
@@ -54,7 +55,7 @@ _OURS: dict[str, dict[str, Any]] = {
 class StablePart(nn.Module):
     """Φ_S of a split network, as a module that maps rows to features."""
 
-    def __init__(self, network: SplitNetwork, scaling: Scaling | None = None) -> None:
+    def __init__(self, network: SplitNetwork | Ensemble, scaling: Scaling | None = None) -> None:
         super().__init__()
         self.network, self.scaling = network, scaling
 
@@ -67,8 +68,8 @@ class StablePart(nn.Module):
 class SplitPredictor:
     """A fitted `SFBClassifier`: f_S predicts, Φ_U waits for an adapter.
 
-    `features` and `head` are those of f_S (temperature included). Where something of Φ_U was taken out of
-    f_S, or labels are taken to be noisy, it is no linear function of its features and there is no head.
+    `features` and `head` are those of f_S (temperature included). A search takes labels to be noisy, and its
+    f_S is no linear function of its features: there is no head.
     """
 
     model: SFBClassifier
@@ -87,9 +88,10 @@ class SplitPredictor:
     def head(self) -> LinearHead | None:
         """h_S with its temperature."""
         temperature = self.model.temperature_
-        if self.model.leak_model_ is not None or self.model.leak_slope_ or temperature.noise is not None:
+        network = self.model.network_
+        if isinstance(network, Ensemble):
             return None
-        raw = head_of_layer(self.model.network_.stable_head)
+        raw = head_of_layer(network.stable_head)
         shift = 0.0 if temperature.bias is None else temperature.bias
         return LinearHead(raw.coef / temperature.temperature, raw.intercept / temperature.temperature + shift)
 
@@ -104,7 +106,7 @@ class SplitPredictor:
 
     @functools.cached_property
     def _leak_model(self) -> LeakModel:
-        return self.model.leak_model()
+        return fit_leak_model(*self.model.validation_)
 
     def features(self, X: Any) -> Floats:
         """Return Φ_S."""
@@ -170,7 +172,9 @@ class SFB(Method):
         """Learn the features, then calibrate f_S."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         held = None if validation is None else (validation.X, validation.y, validation.domain)
-        told = grouped({**options, "budget": 0, "verbose": 0})
+        told = grouped({**options, "budget": 0, "verbose": False})
+        if told.pop("flatten"):  # records name it
+            raise ValueError('flatten=True is the adapter "sfb-flat" on a model of this trainer.')
         told["penalty"] = make(PENALTIES, told["penalty"])
         told["independence"] = make(INDEPENDENCE, told["independence"])
         model = SFBClassifier(**told, random_state=seed)
@@ -184,19 +188,19 @@ class SFBSearched(Method):
     Examples
     --------
     >>> SFBSearched().budget
-    'auto'
+    8
     """
 
     name: ClassVar[str] = "sfb-searched"
     title: ClassVar[str] = "SFB features (searched)"
 
-    budget: float | str = Plan.budget
+    budget: int = Plan.budget
 
     def fit(
         self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
     ) -> SplitPredictor:
         """Search, learn and calibrate on the training domains alone."""
-        model = SFBClassifier(plan=Plan(budget=self.budget, verbose=0), random_state=seed)
+        model = SFBClassifier(plan=Plan(budget=self.budget, verbose=False), random_state=seed)
         return SplitPredictor(model.fit(train.X, train.y, sample_domain=train.domain))
 
 

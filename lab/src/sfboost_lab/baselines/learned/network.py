@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import make_network
 from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.rows import Source, check_training, chunks, make_source, number_type, read_rows
+from sfboost.torch.rows import ArraySource, check_training, make_source, number_type, read_rows, read_x
 from sfboost.torch.split_network import SplitNetwork, seed_of, trunk_width
 from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead
 from sfboost_lab.baselines.learned.fused import FusedMLP, choose_path, free_buffers
@@ -77,7 +77,7 @@ def run_body(body: nn.Module, X: Any) -> Floats:
     """
     parameter = next(body.parameters(), torch.zeros(()))
     with torch.no_grad():
-        parts = [body(part.to(parameter.device)) for part in chunks(X, _CHUNK, parameter.dtype)]
+        parts = [body(part.to(parameter.device)) for part in read_x(X, parameter.dtype).split(_CHUNK)]
     return torch.cat(parts).double().cpu().numpy()
 
 
@@ -86,7 +86,7 @@ class NetworkProblem:
     """Labelled rows made ready for training: the source of batches and an untrained network."""
 
     classes: npt.NDArray[Any]
-    source: Source
+    source: ArraySource
     network: SplitNetwork
 
 
