@@ -22,8 +22,8 @@ from sfboost_lab.datasets.local_files import fetch_all
 from sfboost_lab.datasets.sources import MissingDataError
 from sfboost_lab.experiments.engines import ENGINES, SweepEngine, make_engine
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.page import write_page, write_tables
 from sfboost_lab.experiments.registry import EXPERIMENTS
+from sfboost_lab.experiments.rendering import write_page, write_tables
 from sfboost_lab.experiments.store import Contents, FolderInUseError, Store, Tail
 from sfboost_lab.experiments.sweep import Progress, sweep
 

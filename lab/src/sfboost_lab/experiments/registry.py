@@ -22,9 +22,6 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "corrections": _HERE + "corrections:EXPERIMENT",
         "sample-size": _HERE + "sample_size:EXPERIMENT",
         "selection": _HERE + "selection:EXPERIMENT",
-        "shifts": _HERE + "shifts.suite:EXPERIMENT",
-        "shifts-skada": _HERE + "shifts.suite:SKADA",
-        "shifts-pacs": _HERE + "shifts.suite:PACS",
     },
 )
 """Every experiment by name."""
