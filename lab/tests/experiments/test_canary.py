@@ -70,16 +70,6 @@ def test_a_run_that_fails_now_or_lost_a_place_is_stale(tmp_path):
     assert compare(records, {name: elsewhere}).stale
 
 
-def test_a_run_whose_package_is_missing_here_is_not_repeated():
-    run = Run("ac", "erm", seed=0, protocol="doc", adapter="skada-coral")
-    before = Record(run, Measured({"test": {"accuracy": 0.7}}), 1.0)
-    sentence = "Traceback\nImportError: This comparison needs skada: pip install skada.\n"
-    outcome = compare({run.id: before}, {run.id: Record(run, None, 1.0, error=sentence)})
-    assert (outcome.runs, outcome.stale, outcome.not_repeated) == (0, False, ("erm, skada-coral",))
-    ours = "Traceback\nImportError: cannot import name 'gone' from 'sfboost_lab'\n"
-    assert compare({run.id: before}, {run.id: Record(run, None, 1.0, error=ours)}).stale
-
-
 def test_the_sample_has_every_kind_before_it_repeats_one():
     groups = planned_groups("corrections")
     records = {run.id: Record(run, None, 1.0) for group in groups for run in group.runs}

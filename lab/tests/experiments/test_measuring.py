@@ -16,7 +16,7 @@ from sfboost_lab.experiments.cache import Cache
 from sfboost_lab.experiments.measured_domains import Place, RunRows, labelled
 from sfboost_lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost_lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
-from sfboost_lab.experiments.small_nets import fit_small
+from sfboost_lab.experiments.networks import fit_small
 
 #: Enough to beat chance, so that no stage is started again.
 SHORT = {"steps": 30, "unstable_steps": 30, "learning_rate": 0.05, "batch_size": 256}
@@ -124,7 +124,7 @@ def test_the_scale_of_unstable_features_matters_only_if_they_are_taken_as_they_c
 
 
 def test_without_calibration_the_logits_are_the_networks_own(trained):
-    from sfboost_lab.experiments.small_nets import outputs
+    from sfboost_lab.experiments.networks import outputs
 
     predictor, rows = trained
     logits = outputs(predictor.network, rows.train.X)[2]

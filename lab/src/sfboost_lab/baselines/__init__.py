@@ -14,7 +14,6 @@ from sfboost_lab.baselines.contract import (
     Predictor,
     TestAccess,
     Trainer,
-    most_access,
 )
 from sfboost_lab.baselines.harness import Cached, Outcome, run
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
@@ -32,6 +31,5 @@ __all__ = [
     "Predictor",
     "TestAccess",
     "Trainer",
-    "most_access",
     "run",
 ]

@@ -37,7 +37,6 @@ class FineTune(HeadAdapter):
     name: ClassVar[str] = "fine-tune"
     title: ClassVar[str] = "fine-tuning (labels)"
     test_access: ClassVar[TestAccess] = "labelled"
-    oracle: ClassVar[bool] = True
 
     n_labels: int | None = 10
     learning_rate: float = 1e-2

@@ -6,7 +6,7 @@ With labelled access half of the rows are handed over with their labels, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,6 @@ from sfboost_lab.baselines.contract import (
     Predictor,
     TestAccess,
     Trainer,
-    most_access,
 )
 
 _LEAST_PROBABILITY = 1e-12
@@ -39,9 +38,7 @@ class Outcome:
     dataset, domain : str
     seed : int
     test_access : {"none", "unlabelled", "labelled"}
-        The most that either of them saw of the test domain.
-    oracle : bool
-        Labels or knowledge were used that nobody has in practice: to be marked ORACLE.
+        What the adapter saw of the test domain.
     accuracy, log_loss : float
         On the scored rows.
     n_rows : int
@@ -56,11 +53,15 @@ class Outcome:
     domain: str
     seed: int
     test_access: TestAccess
-    oracle: bool
     accuracy: float
     log_loss: float
     n_rows: int
     decision: str = ""
+
+    @property
+    def oracle(self) -> bool:
+        """Whether labels of the test domain were used: to be marked ORACLE."""
+        return self.test_access == "labelled"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +118,8 @@ def domain_rows(domain: Domain, access: TestAccess, seed: int) -> DomainRows:
     return DomainRows(seen, scored)
 
 
-def fit(trainer: Trainer, dataset: Dataset, test: DomainRows | None = None, *, seed: int = 0) -> Predictor:
-    """Train on the training domains; the test domain goes in only as far as `test_access` says.
-
-    Parameters
-    ----------
-    trainer : Trainer
-    dataset : Dataset
-    test : DomainRows, optional
-        Needed by trainers that see the test domain.
-    seed : int
+def fit(trainer: Trainer, dataset: Dataset, *, seed: int = 0) -> Predictor:
+    """Train on the training domains.
 
     Examples
     --------
@@ -138,12 +131,7 @@ def fit(trainer: Trainer, dataset: Dataset, test: DomainRows | None = None, *, s
     train = rows_of(dataset, dataset.train)
     if train is None:
         raise ValueError(f"{dataset.name!r} has no training domains; give it roles with `with_roles`.")
-    shown: Any = None
-    if trainer.test_access != "none":
-        if test is None:
-            raise ValueError(f"{trainer.title} learns from the test domain: pass its rows as `test`.")
-        shown = test.seen if trainer.test_access == "labelled" else test.scored.X
-    return trainer.fit(train, validation=rows_of(dataset, dataset.validate), test=shown, seed=seed)
+    return trainer.fit(train, validation=rows_of(dataset, dataset.validate), seed=seed)
 
 
 def adapt(predictor: Predictor, adapter: Adapter, test: DomainRows, *, seed: int = 0) -> Predictor:
@@ -175,8 +163,7 @@ def run(
 ) -> list[Outcome]:
     """Train once and meet every test domain with every adapter.
 
-    A trainer that sees the test domain is trained anew for each. One forward pass over a domain serves all
-    adapters.
+    One forward pass over a domain serves all adapters that see the same of it.
 
     Parameters
     ----------
@@ -200,54 +187,32 @@ def run(
     ('test-0.1', 'none', True)
     """
     several = list(adapters) if isinstance(adapters, Iterable) else [adapters]
-    trained: dict[Any, Predictor] = {}
-    outcomes = []
+    trained, outcomes = fit(trainer, dataset, seed=seed), []
     for name in dataset.test if domains is None else domains:
-        domain = dataset.domain(name)
-        for access, group in _by_access(trainer, several):
-            rows = domain_rows(domain, access, seed)
-            key = None if trainer.test_access == "none" else (name, access)
-            if key not in trained:
-                trained[key] = fit(trainer, dataset, rows, seed=seed)
-            cached = Cached(trained[key], rows.scored.X)
-            for adapter in group:
-                predictor = adapt(cached, adapter, rows, seed=seed)
-                outcomes.append(_outcome(trainer, adapter, dataset, name, seed, predictor, rows.scored))
+        cached: dict[bool, tuple[DomainRows, Cached]] = {}
+        for adapter in several:
+            labelled = adapter.test_access == "labelled"
+            if labelled not in cached:
+                rows = domain_rows(dataset.domain(name), adapter.test_access, seed)
+                cached[labelled] = rows, Cached(trained, rows.scored.X)
+            rows, source = cached[labelled]
+            predictor = adapt(source, adapter, rows, seed=seed)
+            proba, y = predictor.predict_proba(rows.scored.X), rows.scored.y
+            outcomes.append(
+                Outcome(
+                    trainer=trainer.name,
+                    adapter=adapter.name,
+                    dataset=dataset.name,
+                    domain=name,
+                    seed=seed,
+                    test_access=adapter.test_access,
+                    accuracy=float(np.mean(predictor.classes_[proba.argmax(axis=1)] == y)),
+                    log_loss=_log_loss(proba, predictor.classes_, y),
+                    n_rows=len(y),
+                    decision=str(getattr(predictor, "decision_", "")),
+                )
+            )
     return outcomes
-
-
-def _by_access(trainer: Trainer, adapters: list[Adapter]) -> Iterator[tuple[TestAccess, list[Adapter]]]:
-    """Adapters that are scored on the same rows, together."""
-    for labelled in (False, True):
-        group = [a for a in adapters if (most_access(trainer, a) == "labelled") == labelled]
-        if group:
-            yield ("labelled" if labelled else "unlabelled"), group
-
-
-def _outcome(
-    trainer: Trainer,
-    adapter: Adapter,
-    dataset: Dataset,
-    domain: str,
-    seed: int,
-    predictor: Predictor,
-    scored: LabelledRows,
-) -> Outcome:
-    proba = predictor.predict_proba(scored.X)
-    access = most_access(trainer, adapter)
-    return Outcome(
-        trainer=trainer.name,
-        adapter=adapter.name,
-        dataset=dataset.name,
-        domain=domain,
-        seed=seed,
-        test_access=access,
-        oracle=access == "labelled" or trainer.oracle or adapter.oracle,
-        accuracy=float(np.mean(predictor.classes_[proba.argmax(axis=1)] == scored.y)),
-        log_loss=_log_loss(proba, predictor.classes_, scored.y),
-        n_rows=len(scored),
-        decision=str(getattr(predictor, "decision_", "")),
-    )
 
 
 def _log_loss(proba: Floats, classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:

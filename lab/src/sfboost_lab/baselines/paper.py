@@ -93,7 +93,6 @@ class SFBPaperLabels(SFBPaperAsIs):
     name: ClassVar[str] = "sfb-paper-labels"
     title: ClassVar[str] = "SFB (paper), true labels"
     test_access: ClassVar[TestAccess] = "labelled"
-    oracle: ClassVar[bool] = True
 
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Fit the head on Φ_U to labels, and combine."""

@@ -30,13 +30,8 @@ TRAINERS: Registry[Any] = Registry(
         "sfb-searched": _HERE + "learned.boosting:SFBSearched",
         "sfb-paper": _HERE + "learned.boosting:SFBShared",
         "sfb-columns": _HERE + "columns:ColumnSFB",
-        "oracle": _HERE + "learned.oracle:Oracle",
-        "oracle-stable": _HERE + "learned.oracle:OracleStable",
         "pooled": _HERE + "pooled:PooledTrainer",
         "left-out-linear": _HERE + "embeddings:LeftOutLinear",
-        "per-domain": _HERE + "pooled:PerDomain",
-        "self-training": _HERE + "pooled:SelfTraining",
-        "skada": _HERE + "skada_methods:Skada",
     },
 )
 """Every trainer by name."""
@@ -49,7 +44,6 @@ ADAPTERS: Registry[Any] = Registry(
         "pl-all": _HERE + "learned.fine_network:PseudoLabelAll",
         "t3a": _HERE + "t3a:T3A",
         "tent": _HERE + "tent:Tent",
-        "tent-bn": _HERE + "learned.fine_network:TentNorm",
         "shot": _HERE + "shot:SHOT",
         "sfb-paper": _HERE + "paper:SFBPaper",
         "sfb-paper-as-is": _HERE + "paper:SFBPaperAsIs",

@@ -198,7 +198,6 @@ class SFBLabels(BoostingAdapter):
     name: ClassVar[str] = "sfb-labels"
     title: ClassVar[str] = "SFB (true labels)"
     test_access: ClassVar[TestAccess] = "labelled"
-    oracle: ClassVar[bool] = True
 
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Fit the head on Φ_U to labels, and combine."""

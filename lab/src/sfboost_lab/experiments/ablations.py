@@ -25,11 +25,11 @@ from sfboost_lab.experiments.cmnist_shared import (
 from sfboost_lab.experiments.experiment import Experiment
 from sfboost_lab.experiments.figures import draw_dots
 from sfboost_lab.experiments.grouped_runs import Group
+from sfboost_lab.experiments.networks import beside
 from sfboost_lab.experiments.paper import paper_table
 from sfboost_lab.experiments.record import Records
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.tables import Row, Table, TableColumn, make_table, paired_table
-from sfboost_lab.experiments.two_stage import beside
 
 COLUMNS = (TableColumn("0.1", DATASET, "test-0.1"),)
 #: Whose features → f_S of the paper's training (None for ours), and steps of the head. With the published

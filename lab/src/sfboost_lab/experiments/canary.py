@@ -34,8 +34,7 @@ class Repetition:
     largest : float
         The largest difference of an accuracy, in points.
     not_repeated : tuple of str
-        Trainers and adapters of which no run was done again: they take too long, or need a package that is
-        not here.
+        Trainers and adapters of which no run was done again: they take too long.
     made : mapping
         Commit and date of the code that repeated them.
 
@@ -106,22 +105,14 @@ def compare(records: Records, again: Records, *, not_repeated: tuple[str, ...] =
     ({'erm': 1}, 10)
     """
     different: Counter[str] = Counter()
-    known = [name for name in again if name in records and records[name].ok]
-    both = [name for name in known if not _needs_a_package(again[name])]
-    lacking = {kind(again[name].run) for name in known} - {kind(again[name].run) for name in both}
+    both = [name for name in again if name in records and records[name].ok]
     largest = 0.0
     for name in both:
         distance = furthest(records[name], again[name])
         if not distance <= TOLERANCE:
             different[kind(again[name].run)] += 1
             largest = max(largest, 100.0 if math.isnan(distance) else distance)
-    return Repetition(len(both), dict(different), largest, tuple(sorted({*not_repeated, *lacking})), origin())
-
-
-def _needs_a_package(record: Record) -> bool:
-    """Whether a run failed with our own sentence about an extra that is not installed."""
-    last = (record.error or "").strip().rpartition("\n")[2]
-    return last.startswith("ImportError: ") and "pip install" in last
+    return Repetition(len(both), dict(different), largest, not_repeated, origin())
 
 
 def furthest(record: Record, again: Record) -> float:

@@ -17,10 +17,10 @@ from sfboost_lab.experiments.grouped_runs import Group, Session
 from sfboost_lab.experiments.measured_domains import RunRows, labelled, place_of
 from sfboost_lab.experiments.measuring import fit_by_contract, measure_run
 from sfboost_lab.experiments.methods import adapter_hyper, trainer_hyper
+from sfboost_lab.experiments.networks import beside, fit_beside, fit_once
 from sfboost_lab.experiments.record import Measured
 from sfboost_lab.experiments.rules import STRESS_DOMAINS
 from sfboost_lab.experiments.run import Run
-from sfboost_lab.experiments.two_stage import beside, fit_beside, fit_once
 
 PROTOCOL = "cmnist"
 _QUICK_PROTOCOL = f"{PROTOCOL}-quick"

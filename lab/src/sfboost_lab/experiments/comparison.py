@@ -21,7 +21,7 @@ from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence
 from sfboost.datasets.tables import encode
 from sfboost.encoding import EncodingWarning
-from sfboost_lab.baselines.contract import Predictor, most_access
+from sfboost_lab.baselines.contract import Predictor
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.datasets import load
 from sfboost_lab.experiments.grouped_runs import Group, Session
@@ -52,7 +52,7 @@ TRAINER_GRIDS: dict[str, dict[str, Sequence[Any]]] = {
 }
 #: Adapter → what is chosen among.
 ADAPTER_GRIDS: dict[str, dict[str, Sequence[Any]]] = {
-    **{name: {"learning_rate": _RATES} for name in ("pl-last", "pl-all", "tent", "tent-bn", "shot")},
+    **{name: {"learning_rate": _RATES} for name in ("pl-last", "pl-all", "tent", "shot")},
     "t3a": {"filter_size": (5, 20, 100)},
     "sfb-components": {"n_components": (4, 8, 16)},
 }
@@ -224,11 +224,9 @@ class SystemComparison:
         return Path(self.options["source"]).stem if "source" in self.options else self.dataset
 
     def _row(self, system: ChosenSystem) -> Row:
-        trainer, adapter = TRAINERS[system.trainer], ADAPTERS[system.adapter]
         rule = self.rule() if len(system.settings()) > 1 else None
-        access = most_access(trainer, adapter)
-        knows = trainer.oracle or adapter.oracle
-        return Row(system.label, system.trainer, system.adapter, rule, test_access=access, knows=knows)
+        access = ADAPTERS[system.adapter].test_access
+        return Row(system.label, system.trainer, system.adapter, rule, test_access=access)
 
 
 def _with_mean(table: Table) -> Table:

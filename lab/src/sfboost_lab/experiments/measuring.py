@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from sfboost.boosting.metrics import score_predictions
 from sfboost.calibration import fit_temperature, reliability_curve
 from sfboost_lab.baselines import ADAPTERS, TRAINERS
-from sfboost_lab.baselines.contract import LabelledRows, Predictor, most_access
+from sfboost_lab.baselines.contract import LabelledRows, Predictor
 from sfboost_lab.baselines.harness import Cached
 from sfboost_lab.baselines.paper import temperature_of
 from sfboost_lab.experiments.grouped_runs import Session
@@ -75,7 +75,7 @@ def measure_run(
         },
         timings={"rows": loaded - start, "training": trained - loaded, "adapting": done - trained},
         precision=str(getattr(predictor, "precision", "float32")),
-        test_access=most_access(TRAINERS[run.trainer], adapter),
+        test_access=adapter.test_access,
         trained_on=tuple(sorted(map(str, set(rows.train.domain)))),
     )
 

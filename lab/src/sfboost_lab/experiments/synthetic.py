@@ -20,11 +20,11 @@ from sfboost_lab.experiments.grouped_runs import Group, Session
 from sfboost_lab.experiments.measured_domains import RunRows, labelled, place_of
 from sfboost_lab.experiments.measuring import measure_run
 from sfboost_lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
+from sfboost_lab.experiments.networks import blocks, fit_many_small, fit_small
 from sfboost_lab.experiments.paper import paper_table
 from sfboost_lab.experiments.record import Measured, Records
 from sfboost_lab.experiments.rules import VALIDATION_DOMAIN, Rule
 from sfboost_lab.experiments.run import Run
-from sfboost_lab.experiments.small_nets import blocks, fit_many_small, fit_small
 from sfboost_lab.experiments.tables import Row, Table, TableColumn, make_table
 
 NAME = "synthetic"

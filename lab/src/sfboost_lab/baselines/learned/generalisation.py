@@ -141,14 +141,12 @@ class DomainGeneralisation(Method):
         train: LabelledRows,
         *,
         validation: LabelledRows | None = None,
-        test: Any = None,
         seed: int = 0,
         start: Pretrained | None = None,
     ) -> NetworkPredictor:
         """Train; `start` are weights from `pretrain`, which is otherwise run here with the same result."""
-        rows = self.rows_to_learn(train, test, seed)
-        problem = self.pose(rows, seed)
-        start = start or self.pretrain(rows, seed=seed)
+        problem = self.pose(train, seed)
+        start = start or self.pretrain(train, seed=seed)
         if start.recipe != self._recipe(seed):
             changed = [k for k, v in self._recipe(seed).items() if start.recipe.get(k) != v]
             raise ValueError(
@@ -158,10 +156,6 @@ class DomainGeneralisation(Method):
         problem.network.load_state_dict(start.tensors)
         self._train(problem, self.penalty(), self.steps, seed_of(seed, 3), plain=False)
         return self.finish(predictor_of(problem), train)
-
-    def rows_to_learn(self, train: LabelledRows, test: Any, seed: int) -> LabelledRows:
-        """Return the rows that the network is trained on; of the test domain for oracles."""
-        return train
 
     def finish(self, trained: NetworkPredictor, train: LabelledRows) -> NetworkPredictor:
         """Return what is made of the trained network."""
@@ -236,7 +230,7 @@ class GroupDROTrainer(DomainGeneralisation):
 
 @dataclass(frozen=True)
 class IRMTrainer(DomainGeneralisation):
-    """IRMv1; `form` is "irm", "irm-split" (DomainBed's) or "irm-matrix" (close to ACTIR's)."""
+    """IRMv1; `form` is "irm" or "irm-matrix" (close to ACTIR's)."""
 
     name: ClassVar[str] = "irm"
     title: ClassVar[str] = "IRM"

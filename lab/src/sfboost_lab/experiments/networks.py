@@ -1,9 +1,13 @@
-"""SFB on small tables: all seeds and penalty weights of a group train as one batched model."""
+"""How the experiments train networks: many small ones as one, or Φ_U beside an f_S that is trained already.
+
+On small tables all seeds and penalty weights of a group train as one model. On images f_S of SFB (paper) is
+the model of its penalty, trained once for both; Φ_U is learned beside it, with f_S frozen.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +19,7 @@ from sfboost.calibration import Temperature, fit_temperature
 from sfboost_lab.baselines.contract import Floats, LinearHead
 from sfboost_lab.experiments.grouped_runs import Session
 from sfboost_lab.experiments.measured_domains import RunRows
+from sfboost_lab.experiments.measuring import fit_by_contract
 from sfboost_lab.experiments.run import Run, digest
 
 if TYPE_CHECKING:
@@ -81,24 +86,30 @@ def fit_small(
     The group trains as a whole also when some of its runs are done: members share sums, so another company
     could change the last digits.
     """
+    import torch
+
     members = list({digest(r.training()): r.unadapted() for r in session.group.runs}.values())
     key = ["small nets", [member.training() for member in members]]
     trained = session.arrays(key, lambda: _train(members, load))
     number = members.index(run.unadapted())
     network = _network(run, rows)
-    network.load_state_dict({n: _tensor(v[number]) for n, v in trained.items() if n != "restarts"})
+    states = {
+        name: torch.from_numpy(np.array(v[number])) for name, v in trained.items() if name != "restarts"
+    }
+    network.load_state_dict(states)
+    return calibrated(network, run, rows, restarts=int(trained["restarts"][number]))
+
+
+def calibrated(network: SplitNetwork, run: Run, rows: RunRows, *, restarts: int) -> SplitNetworkPredictor:
+    """Return a trained network with f_S calibrated on validation rows, or else on those it was trained on."""
     network.eval()
-    validation = rows.validation or rows.train
-    logits = outputs(network, validation.X)[2]
-    y = np.asarray(validation.y)
-    criterion = run.hyper["calibration"]
-    scaling = (
-        fit_temperature(logits, y, criterion=criterion, domain=validation.domain)
-        if criterion
-        else Temperature()
-    )
+    validation, criterion = rows.validation or rows.train, run.hyper["calibration"]
+    logits, y = outputs(network, validation.X)[2], np.asarray(validation.y)
+    scaling = Temperature()
+    if criterion:
+        scaling = fit_temperature(logits, y, criterion=criterion, domain=validation.domain)
     evidence = stable_evidence(y, scaling.apply(logits), np.ones(len(y)))
-    facts = {"restarts": int(trained["restarts"][number]), "evidence": evidence.gain}
+    facts = {"restarts": restarts, "evidence": evidence.gain}
     return SplitNetworkPredictor(np.unique(rows.train.y), network, scaling, evidence, facts)
 
 
@@ -107,8 +118,8 @@ def fit_many_small(
 ) -> NetworkPredictor:
     """Return the run's baseline; the first call of a group trains those of all its seeds as one model."""
     from sfboost_lab.baselines import TRAINERS
-    from sfboost_lab.baselines.learned.in_order import fit_in_order
-    from sfboost_lab.baselines.learned.many import fit_many
+    from sfboost_lab.baselines.learned.actir import ACTIR
+    from sfboost_lab.baselines.learned.ensemble import fit_many
 
     members = list({digest(r.training()): r.unadapted() for r in session.group.runs}.values())
 
@@ -116,7 +127,8 @@ def fit_many_small(
         trains = [load(member).train for member in members]
         seeds = [member.training_seed for member in members]
         if run.hyper.get("in_order"):
-            return fit_in_order(run.trainer, run.hyper, trains, seeds)
+            told = {name: value for name, value in run.hyper.items() if name in ACTIR.__dataclass_fields__}
+            return fit_many(ACTIR(**told), trains, seeds, in_order=True, irm_weight=run.hyper.get("weight"))
         return fit_many(TRAINERS[run.trainer](**run.hyper), trains, seeds)
 
     trained = session.once(["many", [member.training() for member in members]], make)
@@ -179,12 +191,6 @@ def _network(run: Run, rows: RunRows) -> SplitNetwork:
     )
 
 
-def _tensor(array: npt.NDArray[Any]) -> Any:
-    import torch
-
-    return torch.from_numpy(np.array(array))
-
-
 def blocks(seeds: int, candidates: int, members: int = 180) -> list[range]:
     """Cut seeds into blocks that train together, about so many members each.
 
@@ -195,3 +201,106 @@ def blocks(seeds: int, candidates: int, members: int = 180) -> list[range]:
     """
     size = max(1, members // candidates)
     return [range(first, min(first + size, seeds)) for first in range(0, seeds, size)]
+
+
+def beside(stable: Run, *, steps: int, learning_rate: float, batch_size: int) -> Run:
+    """Return the run that learns Φ_U beside the f_S of another run.
+
+    Examples
+    --------
+    >>> irm = Run("colored_mnist", "irm", seed=0, protocol="doc", hyper={"weight": 1e4})
+    >>> beside(irm, steps=60, learning_rate=3e-4, batch_size=1250).hyper["stability"]
+    'irm'
+    """
+    hyper = {
+        "split": "separate",
+        "stability": stable.trainer,
+        "stable": dict(stable.hyper),
+        "calibration": "ece",
+        "unstable_steps": steps,
+        "unstable_learning_rate": learning_rate,
+        "unstable_batch_size": batch_size,
+    }
+    return Run(stable.dataset, "sfb-paper", stable.seed, stable.protocol, hyper=hyper, data=stable.data)
+
+
+def fit_once(run: Run, session: Session, rows: RunRows) -> NetworkPredictor:
+    """Train a baseline, or take its weights from the folder: other experiments may have trained it."""
+    import torch
+
+    from sfboost_lab.baselines import TRAINERS
+    from sfboost_lab.baselines.learned.network import predictor_of
+
+    def train() -> dict[str, Any]:
+        made: Any = fit_by_contract(run, session, rows)
+        body = {f"body.{name}": value.numpy() for name, value in made.body.state_dict().items()}
+        return {**body, "coef": made.head.coef, "intercept": made.head.intercept}
+
+    arrays = session.arrays(["trained", run.training()], train)
+    trainer = TRAINERS[run.trainer](**run.hyper)
+    predictor = predictor_of(trainer.pose(rows.train, run.training_seed))
+    state = {n.removeprefix("body."): torch.from_numpy(v) for n, v in arrays.items() if n.startswith("body.")}
+    predictor.body.load_state_dict(state)
+    return replace(predictor, head=LinearHead(arrays["coef"], arrays["intercept"]))
+
+
+def fit_beside(run: Run, session: Session, rows: RunRows) -> SplitNetworkPredictor:
+    """Take the trained f_S, learn one unstable feature on the joint risk with f_S frozen, calibrate f_S."""
+    import torch
+
+    from sfboost.torch.learning import Learner, unstable_trial
+    from sfboost.torch.plan import Goal, Plan
+    from sfboost.torch.rows import ArraySource
+    from sfboost.torch.split_network import seed_of
+
+    hyper = run.hyper
+    of_stable = Run(
+        run.dataset, hyper["stability"], run.seed, run.protocol, hyper=hyper["stable"], data=run.data
+    )
+    stable = session.once(["model", of_stable.training()], lambda: fit_once(of_stable, session, rows))
+    train = rows.train
+    x = torch.tensor(np.asarray(train.X, dtype=np.float32))
+    domains, codes = np.unique(train.domain, return_inverse=True)
+    network = _network_of(
+        stable, x[:2], len(domains), hyper["stable"]["network"], seed_of(run.training_seed, 0)
+    )
+    plan = Plan(
+        unstable_steps=hyper["unstable_steps"],
+        unstable_learning_rate=hyper["unstable_learning_rate"],
+        batch_size=hyper["unstable_batch_size"],
+    )
+    goal = Goal(independence="none")
+    learner = Learner(
+        network,
+        ArraySource(x, np.asarray(train.y), codes, 2, len(domains)),
+        goal,
+        plan,
+        seed=seed_of(run.training_seed, 2),
+    )
+    learner.learn([unstable_trial(goal, plan)])
+    return calibrated(network, run, rows, restarts=learner.restarts)
+
+
+def _network_of(stable: NetworkPredictor, row: Any, n_domains: int, name: str, seed: int) -> SplitNetwork:
+    """A network of two trunks whose stable one, with its head, is the trained one."""
+    import torch
+
+    from sfboost.torch.networks import make_network
+    from sfboost.torch.split_network import build_network
+
+    network = build_network(
+        lambda: make_network(name, tuple(row.shape[1:]), dropout=0.0),
+        row,
+        split="separate",
+        n_classes=2,
+        n_domains=n_domains,
+        n_stable=None,
+        n_unstable=1,
+        seed=seed,
+    )
+    network.trunk.load_state_dict(stable.body[0].state_dict())  # type: ignore[index]
+    head = stable.head
+    with torch.no_grad():
+        network.stable_head.weight.copy_(torch.from_numpy(head.coef[1:] - head.coef[:1]))
+        network.stable_head.bias.copy_(torch.from_numpy(head.intercept[1:] - head.intercept[:1]))
+    return network
