@@ -326,7 +326,7 @@ def tables():
 
 def large_tables():
     """Tables from records, of the others."""
-    colours = ("cmnist", "cmnist-extended", "cmnist-domains", "ablations", "penalties")
+    colours = ("cmnist", "cmnist-domains", "ablations", "penalties")
     return _tables("synthetic", "selection", "pacs", *colours)
 
 

@@ -8,8 +8,15 @@ import pytest
 from engine_runs import make_groups
 
 from sfboost_lab.experiments import Group, Measured, Record, Run, Store, sweep
-from sfboost_lab.experiments.canary import compare, furthest, repeat, sample
-from sfboost_lab.experiments.committed import committed_records, keep_outcome, last_outcome
+from sfboost_lab.experiments.committed import (
+    committed_records,
+    compare,
+    furthest,
+    keep_outcome,
+    last_outcome,
+    repeat,
+    sample,
+)
 from sfboost_lab.experiments.origin import origin
 from sfboost_lab.experiments.registry import planned_groups
 
@@ -38,7 +45,7 @@ def test_a_line_from_before_the_commit_was_written_is_still_read():
     line = Record(run, Measured({"test": {"accuracy": 0.5}}), 1.0).to_line()
     assert Record.from_line(line).made == {}
     body = line[len('{"record":') : line.rindex(',"check"')].replace(',"made":{}', "")
-    from sfboost_lab.experiments.record import _check
+    from sfboost_lab.experiments.store import _check
 
     old = f'{{"record":{body},"check":"{_check(body)}"}}\n'
     assert Record.from_line(old) == Record.from_line(line)

@@ -111,7 +111,7 @@ def test_an_oracle_says_why_and_what_was_found_on_test_labels_is_one(folder, nam
 
 
 def test_baselines_that_were_moved_towards_the_paper_say_so(folder):
-    extended = shown(folder, "cmnist-extended")
+    extended = shown(folder, "cmnist")
     for title in ("ERM", "GroupDRO", "IGA"):
         assert "moved towards the paper's value" in extended[f"{title} (ORACLE)"]
     for title in ("SD", "EQRM", "Fishr", "IRM"):

@@ -12,11 +12,18 @@ from sfboost_lab.baselines.paper import SFBPaper, SFBPaperAsIs, SFBPaperLabels, 
 from sfboost_lab.baselines.sfb import OtherStable
 from sfboost_lab.experiments import Group, Run, Session, sweep
 from sfboost_lab.experiments import synthetic as experiment
-from sfboost_lab.experiments.cache import Cache
-from sfboost_lab.experiments.measured_domains import Place, RunRows, labelled
-from sfboost_lab.experiments.measuring import fit_by_contract, measure_run
-from sfboost_lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
+from sfboost_lab.experiments.measuring import (
+    Place,
+    RunRows,
+    adapter_hyper,
+    fit_by_contract,
+    labelled,
+    measure_run,
+    trainer_hyper,
+    tuned,
+)
 from sfboost_lab.experiments.networks import fit_small
+from sfboost_lab.experiments.store import Cache
 
 #: Enough to beat chance, so that no stage is started again.
 SHORT = {"steps": 30, "unstable_steps": 30, "learning_rate": 0.05, "batch_size": 256}

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
-from sfboost_lab.experiments import ablations, cmnist_shared
+from sfboost_lab.experiments import cmnist, cmnist_parts
 from sfboost_lab.experiments.committed import committed_records
 from sfboost_lab.experiments.paper import paper_table
 from sfboost_lab.experiments.registry import EXPERIMENTS
@@ -22,7 +22,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 #: Experiment → the heading below which its table stands, and how many of its rows are matched by name.
 TABLES = {
     "synthetic": ("## Synthetic data", 11),
-    "cmnist-extended": ("## ColoredMNIST", 20),
+    "cmnist": ("## ColoredMNIST", 20),
     "cmnist-domains": ("**Over eleven agreements**", 19),
     "penalties": ("**Other penalties**", 8),
     "pacs": ("## PACS", 11),
@@ -80,7 +80,7 @@ def with_error(cell):
 def test_the_readme_has_the_figures_of_the_records():
     head, *lines = re.search(r"^\| \| paper says.*\n(?:^\|.*\n)+", README, re.M).group().splitlines()
     assert head.count("(ORACLE)") == 2  # the paper's way, and ours
-    synthetic, mnist = rows_of("synthetic"), rows_of("cmnist-extended")
+    synthetic, mnist = rows_of("synthetic"), rows_of("cmnist")
     wanted = {
         "AC, 100 seeds": (0, synthetic, ("SFB (paper)", "SFB (paper), always 20 steps")),
         "CE-DD, 100 seeds": (1, synthetic, ("SFB (paper)", "SFB (paper), always 20 steps")),
@@ -139,14 +139,14 @@ def test_what_each_number_of_components_gains_on_pacs_is_what_the_page_says():
 
 
 def test_what_stress_domains_choose_on_colored_mnist_is_what_the_page_says():
-    records, (column,) = committed_records(ablations.PROTOCOL), ablations.COLUMNS
-    chosen = chosen_records(ablations.SFB_OURS, column, records).values()
+    records, (column,) = committed_records(cmnist.PROTOCOL), cmnist.COLUMNS
+    chosen = chosen_records(cmnist_parts.SFB_OURS, column, records).values()
     three = sum(
         (r.run.adapter_hyper["correction"], r.run.adapter_hyper["rounds"]) == ("posthoc", 3) for r in chosen
     )
     means = []
-    for told in cmnist_shared.OURS["sfb-flat"]:
-        row = replace(ablations.SFB_OURS, rule=None, adapter_hyper=told)
+    for told in cmnist.OURS["sfb-flat"]:
+        row = replace(cmnist_parts.SFB_OURS, rule=None, adapter_hyper=told)
         found = chosen_records(row, column, records).values()
         means.append(100 * sum(r.value(column.place) for r in found) / len(found))
     one, _, five, likelihood = map(number, means)

@@ -10,10 +10,9 @@ from sfboost_lab.baselines.flattened import FlattenedSFB
 from sfboost_lab.baselines.learned.boosting import SFB
 from sfboost_lab.experiments import Group, Run, Session
 from sfboost_lab.experiments import synthetic as experiment
-from sfboost_lab.experiments.cache import Cache
-from sfboost_lab.experiments.measuring import fit_by_contract
-from sfboost_lab.experiments.methods import trainer_hyper
+from sfboost_lab.experiments.measuring import fit_by_contract, trainer_hyper
 from sfboost_lab.experiments.networks import beside, fit_beside, fit_many_small, fit_once
+from sfboost_lab.experiments.store import Cache
 
 
 def irm(seed=0, **changes):

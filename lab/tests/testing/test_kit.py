@@ -9,8 +9,8 @@ from absent import run_without
 
 from sfboost_lab.baselines import harness
 from sfboost_lab.baselines.contract import HeadAdapter, HeadPredictor, LinearHead
+from sfboost_lab.baselines.head_adapters import T3A
 from sfboost_lab.baselines.pooled import PooledTrainer
-from sfboost_lab.baselines.t3a import T3A
 from sfboost_lab.testing import ADAPTER_CHECKS, TRAINER_CHECKS, check_adapter, check_trainer, checks, example
 
 

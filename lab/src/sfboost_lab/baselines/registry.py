@@ -39,11 +39,11 @@ TRAINERS: Registry[Any] = Registry(
 ADAPTERS: Registry[Any] = Registry(
     "adapter",
     {
-        "none": _HERE + "unchanged:Unchanged",
-        "pl-last": _HERE + "pseudo_labels:PseudoLabelLast",
+        "none": _HERE + "head_adapters:Unchanged",
+        "pl-last": _HERE + "head_adapters:PseudoLabelLast",
         "pl-all": _HERE + "learned.fine_network:PseudoLabelAll",
-        "t3a": _HERE + "t3a:T3A",
-        "tent": _HERE + "tent:Tent",
+        "t3a": _HERE + "head_adapters:T3A",
+        "tent": _HERE + "head_adapters:Tent",
         "shot": _HERE + "shot:SHOT",
         "sfb-paper": _HERE + "paper:SFBPaper",
         "sfb-paper-as-is": _HERE + "paper:SFBPaperAsIs",
@@ -54,7 +54,7 @@ ADAPTERS: Registry[Any] = Registry(
         "sfb-components": _HERE + "embeddings:SFBComponents",
         "sfb-leak": _HERE + "sfb:SFBLeak",
         "sfb-labels": _HERE + "sfb:SFBLabels",
-        "fine-tune": _HERE + "fine_tune:FineTune",
+        "fine-tune": _HERE + "head_adapters:FineTune",
         "dare": _HERE + "learned.dare:DAREWhitening",
     },
 )

@@ -16,14 +16,20 @@ from rich.text import Text
 
 from sfboost.cli.console import Console, cell, give, say, speaking
 from sfboost.whole_files import write_whole
-from sfboost_lab.experiments.canary import repeat, sample, when
-from sfboost_lab.experiments.committed import CHECKOUT, committed_records, keep_outcome, last_outcome
+from sfboost_lab.experiments.committed import (
+    CHECKOUT,
+    committed_records,
+    keep_outcome,
+    last_outcome,
+    repeat,
+    sample,
+    when,
+)
 from sfboost_lab.experiments.engines import make_engine
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.record import Record
 from sfboost_lab.experiments.registry import EXPERIMENTS, planned_groups, planned_runs
 from sfboost_lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
-from sfboost_lab.experiments.store import Store, write_records
+from sfboost_lab.experiments.store import Record, Store, write_records
 from sfboost_lab.experiments.tables import Table
 
 app = typer.Typer(

@@ -24,12 +24,11 @@ from sfboost.encoding import EncodingWarning
 from sfboost_lab.baselines.contract import Predictor
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.datasets import load
-from sfboost_lab.experiments.grouped_runs import Group, Session
-from sfboost_lab.experiments.measured_domains import Place, RunRows, place_of, rows_at
-from sfboost_lab.experiments.measuring import fit_by_contract, measure_run
-from sfboost_lab.experiments.record import Measured, Records
+from sfboost_lab.experiments.engines import Group, Session
+from sfboost_lab.experiments.measuring import Place, RunRows, fit_by_contract, measure_run, place_of, rows_at
 from sfboost_lab.experiments.rules import LEAVE_ONE_OUT, TRAINING_DOMAINS, Rule
 from sfboost_lab.experiments.run import Run
+from sfboost_lab.experiments.store import Measured, Records
 from sfboost_lab.experiments.tables import Cell, Row, Table, TableColumn, make_table, paired_table
 
 PROTOCOL = "compare"

@@ -10,8 +10,8 @@ import numpy as np
 
 from sfboost.figures import new_figure
 from sfboost.whole_files import whole_file
-from sfboost_lab.experiments.record import Records
 from sfboost_lab.experiments.rendering import label
+from sfboost_lab.experiments.store import Records
 from sfboost_lab.experiments.tables import Table
 
 _OURS, _ORACLE = "#2166ac", "#1b7837"

@@ -17,9 +17,8 @@ from sfboost.adaptation import StableEvidence
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost_lab.baselines.contract import Floats, LinearHead
-from sfboost_lab.experiments.grouped_runs import Session
-from sfboost_lab.experiments.measured_domains import RunRows
-from sfboost_lab.experiments.measuring import fit_by_contract
+from sfboost_lab.experiments.engines import Session
+from sfboost_lab.experiments.measuring import RunRows, fit_by_contract
 from sfboost_lab.experiments.run import Run, digest
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sfboost.whole_files import write_whole
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.record import Record
+from sfboost_lab.experiments.store import Record
 from sfboost_lab.experiments.tables import Cell, Row, Table
 
 _CSV = (

@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sfboost_lab.experiments.record import Record
 from sfboost_lab.experiments.run import Run, digest
+from sfboost_lab.experiments.store import Record
 
 #: Accuracies that differ by less are equal, and the log loss decides: on AC most candidates tie.
 TOLERANCE = 0.005

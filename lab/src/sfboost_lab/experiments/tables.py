@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from sfboost_lab.experiments.paper import PaperTable, PaperValue
-from sfboost_lab.experiments.record import Record
 from sfboost_lab.experiments.rules import Rule, choose
 from sfboost_lab.experiments.run import Run, canonical
+from sfboost_lab.experiments.store import Record
 
 
 @dataclass(frozen=True)

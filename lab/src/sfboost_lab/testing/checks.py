@@ -67,7 +67,7 @@ def check_adapter(adapter: Adapter, trainer: Trainer | None = None) -> None:
 
     Examples
     --------
-    >>> from sfboost_lab.baselines.t3a import T3A
+    >>> from sfboost_lab.baselines.head_adapters import T3A
     >>> check_adapter(T3A())
     """
     for check in ADAPTER_CHECKS:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from sfboost.torch.learning import few_threads
 from sfboost.torch.rows import read_x
 from sfboost_lab.baselines.contract import Method, Predictor, TestAccess, head_of
-from sfboost_lab.baselines.descent import batches
+from sfboost_lab.baselines.head_adapters import batches
 from sfboost_lab.baselines.learned.network import NetworkPredictor, head_of_layer
 
 _ONE_THREAD_BELOW = 2**17
