@@ -26,8 +26,6 @@ SYNTHETIC_FAMILIES = (
     "synthetic",
     "ac",
     "ce_dd",
-    "ce",
-    "covariate_shift",
     "multiclass_ac",
     "three_parts",
     "gaussian",

@@ -175,8 +175,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("ac", "table", "anti-causal, the paper's first synthetic family", _SYNTHETIC + "ac"),
     Entry("ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", _SYNTHETIC + "ce_dd"),
-    Entry("ce", "table", "cause-effect whose X_U is complementary", _SYNTHETIC + "ce"),
-    Entry("covariate_shift", "table", "only Pr[X_S] moves", _SYNTHETIC + "covariate_shift"),
     Entry("multiclass_ac", "table", "anti-causal with many classes", _SYNTHETIC + "multiclass_ac"),
     Entry("three_parts", "table", "stable, complementary, non-complementary", _SYNTHETIC + "three_parts"),
     Entry("gaussian", "table", "a dial for each assumption of the theory", _SYNTHETIC + "gaussian"),
