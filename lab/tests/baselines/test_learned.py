@@ -18,7 +18,7 @@ from sfboost_lab.baselines.learned.generalisation import (  # noqa: E402
     SDTrainer,
     VRExTrainer,
 )
-from sfboost_lab.baselines.learned.network import NetworkPredictor  # noqa: E402
+from sfboost_lab.baselines.learned.network import NetworkPredictor, PaddedMLP  # noqa: E402
 from sfboost_lab.datasets import load  # noqa: E402
 
 SEEDS = range(3)
@@ -71,6 +71,23 @@ def test_a_trainer_minimises_mean_risk_plus_weight_times_penalty(name, trainer):
     head = given.fit(data, seed=5).head
     np.testing.assert_allclose(head.coef, weight.detach().numpy(), atol=1e-9)
     np.testing.assert_allclose(head.intercept, bias.detach().numpy(), atol=1e-9)
+
+
+def test_padded_dropout_is_dropout_with_the_mask_of_whole_cache_lines():
+    net = PaddedMLP(6, (10, 12), dropout=0.3).double().train()
+    x, h = (torch.randn(40, 6, dtype=torch.float64),) * 2
+    torch.manual_seed(1)
+    for layer in net.layers:
+        h = torch.nn.functional.pad(layer(h).relu(), (0, 16 - len(layer.bias)))
+        words = torch.empty(40 * 16 // 8 + 1, dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
+        dropped = words.view(torch.uint8)[: 40 * 16].view(40, 16) < 77
+        h = (h.masked_fill(dropped, 0.0) * 256 / (256 - 77))[:, : len(layer.bias)]
+    torch.manual_seed(1)
+    plain = net(x)
+    net.padded = True
+    torch.manual_seed(1)
+    torch.testing.assert_close(net(x), h)
+    assert not torch.allclose(plain, h)
 
 
 @pytest.mark.parametrize("trainer", [IRMTrainer, EQRMTrainer])

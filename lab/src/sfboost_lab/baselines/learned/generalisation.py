@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from sfboost.torch.objective import NoPenalty, VREx
+from sfboost.torch.objective import NoPenalty
 from sfboost.torch.split_network import seed_of
 from sfboost_lab.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Method
 from sfboost_lab.baselines.learned.network import (
@@ -29,12 +29,8 @@ from sfboost_lab.baselines.learned.network import (
 )
 from sfboost_lab.baselines.learned.penalties import (
     EQRM,
-    IGA,
     PENALTIES,
-    CLOvE,
-    Fishr,
     GroupDRO,
-    SpectralDecoupling,
     make,
 )
 
@@ -127,8 +123,8 @@ class DomainGeneralisation(Method):
     precision: str = "float32"
 
     def penalty(self) -> nn.Module:
-        """Return the stability penalty, new for each fit."""
-        return NoPenalty()
+        """Return the stability penalty of the trainer's name, new for each fit."""
+        return make(PENALTIES, self.name)
 
     def pretrain(self, train: LabelledRows, *, seed: int = 0) -> Pretrained:
         """Run the steps of empirical risk alone; their result serves every trainer with the same recipe."""
@@ -212,6 +208,10 @@ class ERMTrainer(DomainGeneralisation):
     # QRM's code lets the rate of empirical risk stay as it is.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published({"cosine": False})
 
+    def penalty(self) -> nn.Module:
+        """Return none."""
+        return NoPenalty()
+
 
 @dataclass(frozen=True)
 class GroupDROTrainer(DomainGeneralisation):
@@ -258,10 +258,6 @@ class VRExTrainer(DomainGeneralisation):
 
     weight: float = 10.0
 
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return VREx()
-
 
 @dataclass(frozen=True)
 class EQRMTrainer(DomainGeneralisation):
@@ -291,10 +287,6 @@ class SDTrainer(DomainGeneralisation):
 
     weight: float = 0.1
 
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return SpectralDecoupling()
-
 
 @dataclass(frozen=True)
 class IGATrainer(DomainGeneralisation):
@@ -308,10 +300,6 @@ class IGATrainer(DomainGeneralisation):
 
     weight: float = 1000.0
 
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return IGA()
-
 
 @dataclass(frozen=True)
 class FishrTrainer(DomainGeneralisation):
@@ -323,10 +311,6 @@ class FishrTrainer(DomainGeneralisation):
 
     weight: float = 1000.0
 
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return Fishr()
-
 
 @dataclass(frozen=True)
 class CLOvETrainer(DomainGeneralisation):
@@ -337,7 +321,3 @@ class CLOvETrainer(DomainGeneralisation):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published({"weight": 1e4}, {"weight": 100.0})
 
     weight: float = 10.0
-
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return CLOvE()
