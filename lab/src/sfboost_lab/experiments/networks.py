@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sfboost.adaptation import StableEvidence
 from sfboost.boosting.domains import stable_evidence
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost_lab.baselines.contract import Floats, LinearHead
+from sfboost_lab.baselines.contract import Floats, LinearHead, MostProbable
 from sfboost_lab.experiments.engines import Session
 from sfboost_lab.experiments.measuring import RunRows, fit_by_contract
 from sfboost_lab.experiments.run import Run, digest
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class SplitNetworkPredictor:
+class SplitNetworkPredictor(MostProbable):
     """A trained `SplitNetwork` with calibrated stable probabilities, behind the contract of predictors."""
 
     classes_: npt.NDArray[Any]
@@ -61,10 +61,6 @@ class SplitNetworkPredictor:
     def predict_proba(self, X: Any) -> Floats:
         """f_S."""
         return np.exp(self.stable_and_unstable(X)[0])
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class by the stable features alone."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 def outputs(network: SplitNetwork, X: Any) -> tuple[Floats, Floats, Floats]:
@@ -174,20 +170,23 @@ def _train(members: Sequence[Run], load: Callable[[Run], RunRows]) -> dict[str, 
 def _network(run: Run, rows: RunRows) -> SplitNetwork:
     import torch
 
-    from sfboost.torch.networks import make_network
-    from sfboost.torch.split_network import build_network, seed_of
+    from sfboost.torch.split_network import seed_of
 
-    row = torch.tensor(np.asarray(rows.train.X[:2], dtype=np.float32))
-    return build_network(
-        lambda: make_network(run.hyper["network"], tuple(row.shape[1:]), dropout=0.0),
-        row,
-        split=run.hyper["split"],
-        n_classes=len(np.unique(rows.train.y)),
-        n_domains=len(np.unique(rows.train.domain)),
-        n_stable=run.hyper["n_stable"],
-        n_unstable=run.hyper["n_unstable"],
-        seed=seed_of(run.training_seed, 0),
-    )
+    hyper, train = run.hyper, rows.train
+    row = torch.tensor(np.asarray(train.X[:2], dtype=np.float32))
+    shape = {"n_classes": len(np.unique(train.y)), "n_domains": len(np.unique(train.domain))}
+    shape |= {"n_stable": hyper["n_stable"], "n_unstable": hyper["n_unstable"]}
+    return _built(hyper["network"], row, hyper["split"], seed_of(run.training_seed, 0), **shape)
+
+
+def _built(name: str, row: Any, split: str, seed: int, **shape: Any) -> SplitNetwork:
+    from sfboost.torch.networks import make_network
+    from sfboost.torch.split_network import build_network
+
+    def trunk() -> Any:
+        return make_network(name, tuple(row.shape[1:]), dropout=0.0)
+
+    return build_network(trunk, row, split=split, seed=seed, **shape)
 
 
 def blocks(seeds: int, candidates: int, members: int = 180) -> list[range]:
@@ -284,19 +283,8 @@ def _network_of(stable: NetworkPredictor, row: Any, n_domains: int, name: str, s
     """A network of two trunks whose stable one, with its head, is the trained one."""
     import torch
 
-    from sfboost.torch.networks import make_network
-    from sfboost.torch.split_network import build_network
-
-    network = build_network(
-        lambda: make_network(name, tuple(row.shape[1:]), dropout=0.0),
-        row,
-        split="separate",
-        n_classes=2,
-        n_domains=n_domains,
-        n_stable=None,
-        n_unstable=1,
-        seed=seed,
-    )
+    shape = {"n_classes": 2, "n_domains": n_domains, "n_stable": None, "n_unstable": 1}
+    network = _built(name, row, "separate", seed, **shape)
     network.trunk.load_state_dict(stable.body[0].state_dict())  # type: ignore[index]
     head = stable.head
     with torch.no_grad():

@@ -21,7 +21,7 @@ from sfboost.torch.networks import MLP, make_network
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.rows import Source, check_training, chunks, make_source, number_type, read_rows
 from sfboost.torch.split_network import SplitNetwork, seed_of, trunk_width
-from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead
+from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, MostProbable
 
 _CHUNK = 4096
 # Hidden layers of the networks of ColoredMNIST.
@@ -31,7 +31,7 @@ _PADDED_FROM, _LANE = 2**20, 16
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkPredictor:
+class NetworkPredictor(MostProbable):
     """A network and its last linear layer.
 
     Parameters
@@ -61,10 +61,6 @@ class NetworkPredictor:
     def predict_proba(self, X: Any) -> Floats:
         """Return class probabilities."""
         return self.head.proba(self.features(X))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
 
 def run_body(body: nn.Module, X: Any) -> Floats:
