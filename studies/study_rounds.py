@@ -20,8 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from sfboost_lab.baselines.paper import SFBPaper, SFBPaperAsIs
-from sfboost_lab.baselines.sfb import outputs_of
+from sfboost_lab.baselines.sfb import SFBPaper, SFBPaperAsIs, outputs_of
 from sfboost_lab.experiments.cmnist import SHORT_IRM, STEADY_IRM, UNSTABLE, group, models, rows_of
 from sfboost_lab.experiments.engines import Session
 from sfboost_lab.experiments.measuring import fit_by_contract

@@ -1,5 +1,6 @@
 """Records name the code that made them, and runs that are repeated show whether they still hold."""
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from engine_runs import make_groups
 
 from sfboost_lab.experiments import Group, Measured, Record, Run, Store, sweep
 from sfboost_lab.experiments.committed import (
+    CHECKOUT,
     committed_records,
     compare,
     furthest,
@@ -106,6 +108,26 @@ def test_an_outcome_is_kept_for_the_records_it_is_about_alone(tmp_path):
     assert last_outcome("small", tmp_path) == outcome
     (tmp_path / "small.jsonl.gz").write_bytes(b"others")
     assert last_outcome("small", tmp_path) is None
+
+
+def test_every_file_of_records_has_a_check_of_its_own_bytes(capsys):
+    """Records that were packed anew need `sfboost-lab results check NAME --keep`."""
+    packed = {path.name.removesuffix(".jsonl.gz") for path in CHECKOUT.glob("*.jsonl.gz")}
+    outcomes = {protocol: last_outcome(protocol) for protocol in sorted(packed)}
+    assert packed == set(json.loads((CHECKOUT / "checks.json").read_text("utf-8")))
+    assert [protocol for protocol, outcome in outcomes.items() if outcome is None or outcome.stale] == []
+    root = CHECKOUT.parents[1]
+    if not (root / ".git").exists():  # an sdist has no history
+        return
+    changed = {}
+    for protocol, outcome in outcomes.items():
+        commit = outcome.made["commit"].rstrip("+")
+        command = ["git", "-C", str(root), "rev-list", "--count", f"{commit}..HEAD", "--", "src", "lab/src"]
+        counted = subprocess.run(command, capture_output=True, text=True, check=False)
+        changed[protocol] = counted.stdout.strip() or "unknown"  # a shallow clone lacks the commit
+    said = "; ".join(f"{protocol} ({n})" for protocol, n in changed.items() if n != "0")
+    with capsys.disabled():
+        print(f"\nCommits that changed code since records were last checked: {said or 'none'}")
 
 
 @pytest.mark.long

@@ -8,8 +8,7 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost import Settings, adapt
-from sfboost_lab.baselines.paper import SFBPaper, SFBPaperAsIs, SFBPaperLabels, Uncalibrated
-from sfboost_lab.baselines.sfb import OtherStable
+from sfboost_lab.baselines.sfb import OtherStable, SFBPaper, SFBPaperAsIs, SFBPaperLabels, Uncalibrated
 from sfboost_lab.experiments import Group, Run, Session, sweep
 from sfboost_lab.experiments import synthetic as experiment
 from sfboost_lab.experiments.measuring import (

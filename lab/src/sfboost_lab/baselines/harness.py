@@ -17,15 +17,12 @@ from sklearn.utils import _safe_indexing
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost_lab.baselines.contract import (
     Adapter,
-    Floats,
     LabelledRows,
     MostProbable,
     Predictor,
     TestAccess,
     Trainer,
 )
-
-_LEAST_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -36,11 +33,10 @@ class Outcome:
     ----------
     trainer, adapter : str
         Their names.
-    dataset, domain : str
-    seed : int
+    domain : str
     test_access : {"none", "unlabelled", "labelled"}
         What the adapter saw of the test domain.
-    accuracy, log_loss : float
+    accuracy : float
         On the scored rows.
     n_rows : int
         Rows scored.
@@ -50,12 +46,9 @@ class Outcome:
 
     trainer: str
     adapter: str
-    dataset: str
     domain: str
-    seed: int
     test_access: TestAccess
     accuracy: float
-    log_loss: float
     n_rows: int
     decision: str = ""
 
@@ -160,7 +153,6 @@ def run(
     dataset: Dataset,
     *,
     seed: int = 0,
-    domains: Iterable[str] | None = None,
 ) -> list[Outcome]:
     """Train once and meet every test domain with every adapter.
 
@@ -172,8 +164,6 @@ def run(
     adapters : Adapter or several
     dataset : Dataset
     seed : int
-    domains : iterable of str, optional
-        The test domains; by default those of the data set.
 
     Returns
     -------
@@ -189,7 +179,7 @@ def run(
     """
     several = list(adapters) if isinstance(adapters, Iterable) else [adapters]
     trained, outcomes = fit(trainer, dataset, seed=seed), []
-    for name in dataset.test if domains is None else domains:
+    for name in dataset.test:
         cached: dict[bool, tuple[DomainRows, Cached]] = {}
         for adapter in several:
             labelled = adapter.test_access == "labelled"
@@ -198,29 +188,19 @@ def run(
                 cached[labelled] = rows, Cached(trained, rows.scored.X)
             rows, source = cached[labelled]
             predictor = adapt(source, adapter, rows, seed=seed)
-            proba, y = predictor.predict_proba(rows.scored.X), rows.scored.y
+            right = predictor.predict(rows.scored.X) == rows.scored.y
             outcomes.append(
                 Outcome(
                     trainer=trainer.name,
                     adapter=adapter.name,
-                    dataset=dataset.name,
                     domain=name,
-                    seed=seed,
                     test_access=adapter.test_access,
-                    accuracy=float(np.mean(predictor.classes_[proba.argmax(axis=1)] == y)),
-                    log_loss=_log_loss(proba, predictor.classes_, y),
-                    n_rows=len(y),
+                    accuracy=float(np.mean(right)),
+                    n_rows=len(right),
                     decision=str(getattr(predictor, "decision_", "")),
                 )
             )
     return outcomes
-
-
-def _log_loss(proba: Floats, classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:
-    """Mean of −log Pr[y]; a class that training never saw has the least probability."""
-    column = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
-    given = np.where(classes[column] == y, proba[np.arange(len(y)), column], 0.0)
-    return float(-np.log(np.maximum(given, _LEAST_PROBABILITY)).mean())
 
 
 class Cached(MostProbable):
@@ -262,8 +242,3 @@ class Cached(MostProbable):
             return self._known[name]
 
         return remembered
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The classes of the predictor."""
-        return self._predictor.classes_

@@ -20,7 +20,7 @@ from sfboost.notices import first_names
 from sfboost.tables.foreign_text import plain
 from sfboost_lab.datasets import export, find, load, names
 from sfboost_lab.datasets.export import column_names
-from sfboost_lab.datasets.local_files import fetch_all, held
+from sfboost_lab.datasets.registry import fetch_all, held
 
 app = typer.Typer(
     help="Data sets: list, show, fetch, path, export.",

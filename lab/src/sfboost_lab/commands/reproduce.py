@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 
 from sfboost.cli.console import Console, cell, say, screen, speaking
 from sfboost_lab.commands.results import print_tables
-from sfboost_lab.datasets.local_files import fetch_all
+from sfboost_lab.datasets.registry import fetch_all
 from sfboost_lab.datasets.sources import MissingDataError
 from sfboost_lab.experiments.engines import ENGINES, SweepEngine, make_engine
 from sfboost_lab.experiments.experiment import Experiment

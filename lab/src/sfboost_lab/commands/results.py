@@ -218,11 +218,6 @@ def _records(name: str, folder: Path | None, kept: Path, quick: bool) -> tuple[E
         experiment = EXPERIMENTS[name]
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
-    if folder is None and not kept.is_dir():
-        raise ValueError(
-            f"There are no records in {kept}: they are in the repository, not in the package. Name their "
-            "folder with --records, or a results folder with --from."
-        )
     protocol = experiment.protocols[0]
     stored = committed_records(protocol, kept) if folder is None else Store(folder).read().records
     found = {i: r for i, r in experiment.own(stored, quick=quick).items() if r.ok}

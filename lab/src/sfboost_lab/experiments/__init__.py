@@ -1,7 +1,7 @@
 """The paper by one command: runs, records, engines, rules of choice, tables.
 
 Layering, lowest first: `run`, `origin` · `store` · `engines` · `sweep` · `committed` · `rules` · `paper` ·
-`tables` · `experiment` · `rendering`, `figures` · `measuring` · `networks` · the experiments · `registry`.
+`tables` · `experiment` · `rendering` · `measuring` · `networks` · the experiments · `registry`.
 """
 
 from __future__ import annotations

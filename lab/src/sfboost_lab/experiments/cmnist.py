@@ -16,7 +16,6 @@ from typing import Any
 from sfboost_lab.datasets import load
 from sfboost_lab.experiments.engines import Group, Session
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.figures import dots_of, draw_panels
 from sfboost_lab.experiments.measuring import (
     RunRows,
     adapter_hyper,
@@ -28,6 +27,7 @@ from sfboost_lab.experiments.measuring import (
 )
 from sfboost_lab.experiments.networks import beside, fit_beside, fit_once
 from sfboost_lab.experiments.paper import PaperValue, paper_table
+from sfboost_lab.experiments.rendering import dots_of, draw_panels
 from sfboost_lab.experiments.rules import STRESS_DOMAINS, TEST_DOMAIN
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Measured, Records
@@ -364,7 +364,7 @@ def _quick(records: Records) -> bool:
 
 def domain_rows(records: Records) -> tuple[Row, ...]:
     """Return the rows."""
-    quick = _quick(records)
+    quick, moved = _quick(records), {"erm": MOVED["erm"]}
     baselines = [
         Row(
             f"{trainer.upper()}{suffix.replace('+', ' + ')}",
@@ -373,7 +373,7 @@ def domain_rows(records: Records) -> tuple[Row, ...]:
             test_access="none" if adapter == "none" else "unlabelled",
             paper=f"{trainer.upper()}{suffix}",
             hyper={} if quick else setting,
-            remark="; ".join(told for told in (_remark(trainer), ADAPTERS_FOUND.get(adapter, "")) if told),
+            remark="; ".join(filter(None, (moved.get(trainer), ADAPTERS_FOUND.get(adapter)))),
             **ORACLE_CHOICE,
         )
         for trainer, setting in OVER_AGREEMENTS.items()
@@ -383,10 +383,6 @@ def domain_rows(records: Records) -> tuple[Row, ...]:
     # This table of the paper has no row without adaptation.
     boosted = [replace(r, paper=None) if r.paper == "SFB no adpt." else r for r in sfb_rows(ROUNDS)]
     return (*baselines, *boosted, grey)
-
-
-def _remark(trainer: str) -> str:
-    return MOVED["erm"] if trainer == "erm" else ""
 
 
 def domain_tables(records: Records) -> list[Table]:

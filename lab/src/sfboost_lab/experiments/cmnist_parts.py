@@ -32,9 +32,9 @@ from sfboost_lab.experiments.cmnist import (
 )
 from sfboost_lab.experiments.engines import Group
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.figures import dots_of, draw_dots
 from sfboost_lab.experiments.networks import beside
 from sfboost_lab.experiments.paper import paper_table
+from sfboost_lab.experiments.rendering import dots_of, draw_dots
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Records
 from sfboost_lab.experiments.tables import Cell, Row, Table, make_table, paired_table

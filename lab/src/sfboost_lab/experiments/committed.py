@@ -170,19 +170,8 @@ def _kinds_by_data(group: Group) -> set[str]:
     return {digest([kind(run), run.dataset, run.data]) for run in group.runs}
 
 
-def records_of(module: Path) -> Path:
-    """The folder of the checkout that a module is in; an installed package has none: that of the folder here.
-
-    Examples
-    --------
-    >>> records_of(Path("/site-packages/sfboost_lab/experiments/committed.py")).as_posix()
-    'records'
-    """
-    own = module.resolve().parents[3] / "records"
-    return own if own.is_dir() else Path("records")
-
-
-CHECKOUT = records_of(Path(__file__))
+#: Where they are: the laboratory is installed from a checkout.
+CHECKOUT = Path(__file__).resolve().parents[3] / "records"
 
 
 def committed_records(protocol: str, folder: Path = CHECKOUT) -> dict[str, Record]:

@@ -13,7 +13,6 @@ from typing import Any
 from sfboost_lab.datasets import load
 from sfboost_lab.experiments.engines import Group, Session
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.figures import dots_of, draw_panels
 from sfboost_lab.experiments.measuring import (
     Place,
     RunRows,
@@ -23,6 +22,7 @@ from sfboost_lab.experiments.measuring import (
     measure_run,
     trainer_hyper,
 )
+from sfboost_lab.experiments.rendering import dots_of, draw_panels
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Measured, Records
 from sfboost_lab.experiments.tables import Row, Table, TableColumn, make_table

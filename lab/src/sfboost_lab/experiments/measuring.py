@@ -25,7 +25,7 @@ from sfboost.leakage.stress import stress_domains, unstable_guess
 from sfboost_lab.baselines import ADAPTERS, TRAINERS
 from sfboost_lab.baselines.contract import LabelledRows, Predictor
 from sfboost_lab.baselines.harness import Cached
-from sfboost_lab.baselines.paper import temperature_of
+from sfboost_lab.baselines.sfb import temperature_of
 from sfboost_lab.experiments.engines import Session
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Measured
@@ -221,7 +221,7 @@ def measure_run(
         metrics,
         calibration=_calibration(predictor, rows, {p.name: c for p, c in places}),
         diagnostics={
-            **_facts(predictor),
+            **getattr(predictor, "facts", {}),
             **_tuned(run, adapter),
             **({"decision": decisions} if decisions else {}),
         },
@@ -324,10 +324,6 @@ def _calibration(predictor: Predictor, rows: RunRows, cached: Mapping[str, Any])
 
 def _softmax(logits: Any) -> Any:
     return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
-
-
-def _facts(predictor: Predictor) -> dict[str, Any]:
-    return dict(getattr(predictor, "facts", {}))
 
 
 def _tuned(run: Run, adapter: Any) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from sfboost.datasets import Dataset
 from sfboost_lab.datasets import load
 from sfboost_lab.experiments.engines import Group, Session
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.figures import dots_of
 from sfboost_lab.experiments.measuring import (
     Place,
     RunRows,
@@ -29,6 +28,7 @@ from sfboost_lab.experiments.measuring import (
     trainer_hyper,
 )
 from sfboost_lab.experiments.paper import paper_table
+from sfboost_lab.experiments.rendering import dots_of
 from sfboost_lab.experiments.rules import LEAVE_ONE_OUT, VALIDATION_DOMAIN, Rule
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Measured, Records

@@ -20,7 +20,6 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "camelyon17": _HERE + "pictures:CAMELYON17",
         "corrections": _HERE + "known_columns:CORRECTIONS",
         "sample-size": _HERE + "known_columns:SAMPLE_SIZE",
-        "selection": _HERE + "synthetic:SELECTION",
     },
 )
 """Every experiment by name."""

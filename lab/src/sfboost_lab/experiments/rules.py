@@ -120,14 +120,6 @@ STRESS_DOMAINS = ByPlaces("stress domains", "stress/")
 LEAVE_ONE_OUT = LeaveOneDomainOut()
 TEST_DOMAIN = ByPlaces("test-domain validation set (ORACLE)", "oracle/", oracle=True)
 
-RULES: dict[str, Rule] = {
-    "validation-domain": VALIDATION_DOMAIN,
-    "training-domains": TRAINING_DOMAINS,
-    "stress-domains": STRESS_DOMAINS,
-    "leave-one-out": LEAVE_ONE_OUT,
-    "test-domain": TEST_DOMAIN,
-}
-
 
 def choose(
     candidates: Iterable[Run], records: Mapping[str, Record], rule: Rule, *, across_seeds: bool = False

@@ -16,7 +16,6 @@ from sfboost_lab.datasets import load
 from sfboost_lab.datasets.synthetic import family
 from sfboost_lab.experiments.engines import Group, Session
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.figures import dots_of
 from sfboost_lab.experiments.measuring import (
     RunRows,
     adapter_hyper,
@@ -28,10 +27,11 @@ from sfboost_lab.experiments.measuring import (
 )
 from sfboost_lab.experiments.networks import blocks, fit_many_small, fit_small
 from sfboost_lab.experiments.paper import paper_table
-from sfboost_lab.experiments.rules import LEAVE_ONE_OUT, RULES, TEST_DOMAIN, VALIDATION_DOMAIN, Rule
+from sfboost_lab.experiments.rendering import dots_of
+from sfboost_lab.experiments.rules import VALIDATION_DOMAIN, Rule
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Measured, Records
-from sfboost_lab.experiments.tables import Row, Table, TableColumn, make_table, paired_table
+from sfboost_lab.experiments.tables import Row, Table, TableColumn, make_table
 
 NAME = "synthetic"
 DATASETS = ("ac", "ce_dd")
@@ -242,40 +242,4 @@ EXPERIMENT = Experiment(
     plan=plan,
     tables=tables,
     figure=dots_of(tables, ceiling=90.0),
-)
-
-
-def selection_tables(records: Records) -> list[Table]:
-    """Return SFB under every rule, and what an ORACLE's choice would have more."""
-    # With two training domains, leaving one out leaves one, and no penalty can tell what is stable in it.
-    by_rule = {rule: _rows_of_rule(rule) for rule in RULES.values() if rule is not LEAVE_ONE_OUT}
-    rows = [row for rows in by_rule.values() for row in rows]
-    title = "SFB on synthetic data, chosen by each rule"
-    pairs = {
-        row.label: (replace(row, paper=None), replace(best, paper=None))
-        for rule, rows in by_rule.items()
-        for row, best in zip(rows, by_rule[TEST_DOMAIN], strict=True)
-        if rule is not TEST_DOMAIN
-    }
-    return [
-        make_table(title, rows, COLUMNS, records, paper_table(NAME)),
-        paired_table("What an ORACLE's choice has more than each rule's", pairs, COLUMNS, records),
-    ]
-
-
-def _rows_of_rule(rule: Rule) -> list[Row]:
-    """Adapted rows in which nothing but the rule chooses, named by it."""
-    rows = (row for row in sfb_rows(rule) if not row.unadapted and "tuned_on" not in row.adapter_hyper)
-    return [replace(row, label=f"{row.label}; {rule.name}") for row in rows]
-
-
-SELECTION = Experiment(
-    "selection",
-    "Ours: the runs of `synthetic`, chosen by each rule in turn",
-    seeds=100,
-    quick_seeds=3,
-    plan=plan,
-    tables=selection_tables,
-    figure=dots_of(selection_tables, ceiling=90.0),
-    protocol=NAME,
 )

@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, cross_entropy, within_class
-from sfboost.torch.rows import Batch, Source, check_training, make_source, number_type, read_rows
+from sfboost.torch.rows import Batch, check_training, make_source, number_type, read_rows
 from sfboost.torch.split_network import seed_of, trunk_width
 from sfboost.torch.trainer import Stage, StageRunner
 from sfboost_lab.baselines.contract import LabelledRows, LinearHead, Method
 from sfboost_lab.baselines.learned.generalisation import published
-from sfboost_lab.baselines.learned.network import NetworkPredictor, make_trunk
+from sfboost_lab.baselines.learned.network import NetworkPredictor, NetworkProblem, make_trunk
 
 _SYNTHETIC = {"steps": 800, "batch_size": 128, "n_features": 3}
 _WITHOUT = ("pretrain_steps", "cosine")
@@ -135,15 +134,6 @@ class ACTIRObjective:
         return LossParts(total, stable, joint, stationarity, proxy)
 
 
-@dataclass(frozen=True, eq=False)
-class ACTIRProblem:
-    """Labelled rows made ready for training: the source of batches and an untrained network."""
-
-    classes: npt.NDArray[Any]
-    source: Source
-    network: ACTIRNetwork
-
-
 @dataclass(frozen=True)
 class ACTIR(Method):
     """Features whose first K coordinates are stable logits; each domain's own η_e is kept at its optimum.
@@ -206,7 +196,7 @@ class ACTIR(Method):
         """Return ACTIR's objective with these weights."""
         return ACTIRObjective(self.proxy_weight, self.gradient_weight, gamma=self.gamma)
 
-    def pose(self, train: LabelledRows, seed: int) -> ACTIRProblem:
+    def pose(self, train: LabelledRows, seed: int) -> NetworkProblem:
         """Check the rows and build the network; its weights depend on the seed alone."""
         dtype = number_type(self.precision)
         rows = read_rows(train.X, train.y, train.domain, dtype)
@@ -225,9 +215,9 @@ class ACTIR(Method):
                 n_classes=len(classes),
                 n_domains=len(domains),
             ).to(dtype)
-        return ACTIRProblem(classes, source, network)
+        return NetworkProblem(classes, source, network)
 
-    def predictor_of(self, problem: ACTIRProblem) -> NetworkPredictor:
+    def predictor_of(self, problem: NetworkProblem) -> NetworkPredictor:
         """Return the trained network with its fixed matrix β, the first K features."""
         n_classes = len(problem.classes)
         head = LinearHead(np.eye(n_classes, self.n_features), np.zeros(n_classes))

@@ -84,7 +84,7 @@ class NetworkProblem:
 
     classes: npt.NDArray[Any]
     source: Source
-    network: SplitNetwork
+    network: Any
 
 
 def pose(
