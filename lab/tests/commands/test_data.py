@@ -7,11 +7,11 @@ pytest.importorskip("typer", reason="the command needs typer: pip install 'sfboo
 pd = pytest.importorskip("pandas", reason="exports need pandas: pip install 'sfboost[app]'")
 pq = pytest.importorskip("pyarrow.parquet", reason="exports need pyarrow: pip install 'sfboost[app]'")
 
+from dataset_files import write_idx  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402 - after the skips
 
 from sfboost_lab.commands.data import app  # noqa: E402
 from sfboost_lab.datasets import load, names  # noqa: E402
-from sfboost_lab.datasets.idx import write_idx  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
