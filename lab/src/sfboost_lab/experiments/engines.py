@@ -340,6 +340,3 @@ def make_engine(name: str, *, jobs: int | None = None, threads: int = 1) -> Swee
     if name not in ENGINES:
         raise ValueError(f"Got engine {name!r}; there are {', '.join(ENGINES)}.")
     return ENGINES[name](jobs=jobs, threads=threads)
-
-
-__all__ = ["ENGINES", "InProcessEngine", "JoblibEngine", "RayEngine", "SweepEngine", "make_engine"]

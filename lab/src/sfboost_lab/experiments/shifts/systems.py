@@ -55,12 +55,11 @@ class Fitted:
         self.X = domains.own.matrix()
         self.learner = partial(make_learner, learner, hyper)
         self.n_stable = domains.own.stable.shape[1]
-        self.n_unstable = domains.own.unstable.shape[1]
 
     @cached_property
     def model(self) -> StableFeatureBoosting:
         """SFB with the written split."""
-        unstable = list(range(self.n_stable, self.n_stable + self.n_unstable))
+        unstable = list(range(self.n_stable, self.X.shape[1]))
         made = StableFeatureBoosting(list(range(self.n_stable)), unstable, stable=self.learner())
         return made.fit(self.X, self.domains.own.y, sample_domain=self.domains.domain)
 
