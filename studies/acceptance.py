@@ -42,8 +42,7 @@ from sfboost import StableFeatureBoosting
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.engines import engines
 from sfboost_lab.datasets.weather import weather
-from sfboost_lab.experiments.canary import kind, sample
-from sfboost_lab.experiments.committed import committed_records
+from sfboost_lab.experiments.committed import committed_records, kind, sample
 from sfboost_lab.experiments.origin import origin
 from sfboost_lab.experiments.registry import planned_groups
 from sfboost_lab.experiments.run import Run, digest

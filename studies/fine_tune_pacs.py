@@ -1,7 +1,6 @@
 """PACS with the last block of a pretrained network fine-tuned, one style as the new domain.
 
     python studies/fine_tune_pacs.py --test sketch --out results/fine-tune
-    python studies/fine_tune_pacs.py --resnet resnet18.safetensors ...
 
 What lies below the last block is frozen: its maps are computed once and kept in --out. The last block, which
 is trained with the heads, reads them. Batch norm keeps its statistics. Needs PACS.
@@ -28,7 +27,6 @@ from sfboost.torch.efficientnet import EfficientNetLite0
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.embeddings import SFBComponents
 from sfboost_lab.baselines.learned.generalisation import ERMTrainer
-from sfboost_lab.baselines.learned.resnet import ResNet18
 from sfboost_lab.datasets import load
 
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
@@ -59,14 +57,6 @@ def cut_efficientnet() -> tuple[Callable[[Tensor], Tensor], Tail]:
     return lambda x: first((x - 127.0) / 128.0), Tail(last)
 
 
-def cut_resnet(weights: Path) -> tuple[Callable[[Tensor], Tensor], Tail]:
-    net = ResNet18(weights=weights).eval()
-    first = nn.Sequential(net.conv1, net.bn1, nn.ReLU(), net.maxpool, net.layer1, net.layer2, net.layer3)
-    mean = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
-    spread = torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1)
-    return lambda x: first((x / 255.0 - mean) / spread), Tail(net.layer4)
-
-
 def maps_of(pictures: Any, below: Callable[[Tensor], Tensor], size: int, file: Path) -> np.ndarray:
     """The maps below the last block, from the file if it is there."""
     if file.exists():
@@ -91,7 +81,6 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--test", choices=DOMAINS, default="sketch")
-    parser.add_argument("--resnet", type=Path, help="weights of a ResNet-18, instead of EfficientNet-Lite0")
     parser.add_argument("--size", type=int, default=160)
     parser.add_argument("--epochs", type=float, default=2.0)
     parser.add_argument("--batch-size", type=int, default=32, help="rows per domain and step")
@@ -100,8 +89,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/fine-tune"))
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    below, tail = cut_resnet(args.resnet) if args.resnet else cut_efficientnet()
-    name = "resnet18" if args.resnet else "efficientnet-lite0"
+    below, tail = cut_efficientnet()
+    name = "efficientnet-lite0"
     pictures = load("pacs", test=args.test)
     rows = {}
     for domain in DOMAINS:

@@ -4,7 +4,7 @@
     python studies/study_answers.py --out splits.jsonl --split 0
     python studies/study_answers.py --out unseen.jsonl --unseen development [held-out]
 
-Rows, changes and models are those of `sfboost-lab reproduce shifts`. A new domain is adapted to once for
+Rows, changes and models are those of `sfboost_lab.experiments.shifts`. A new domain is adapted to once for
 each kind; the candidates (`adapted.answers_`) are scored beside the answer. Finished domains are in the file
 and are not done again. Labels of the new domain are used for scores alone. Prints means over the domains of
 each table. With `--split` stable and unstable columns are drawn at random in place of the written ones:
@@ -16,6 +16,7 @@ import argparse
 import json
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,12 +41,9 @@ SEEN = {
 
 def study(name, n_domains, learner, own, split):
     """One list of records for each new domain."""
-    groups = suite._in_turn(name, n_domains, learner, 0, False, ("best",))
     drawn = {} if split is None else {"split": split}
-    runs = [replace(g.runs[0], data=g.runs[0].data | drawn) for g in groups]
-    for run in runs:
-        if run.data.get("own") == own:
-            yield run.data["new"], lambda run=run: measured(run)
+    for run in suite.in_turn(name, n_domains, learner, own=own):
+        yield run.data["new"], partial(measured, replace(run, data=run.data | drawn))
 
 
 def tables(names, unseen):
@@ -57,16 +55,16 @@ def tables(names, unseen):
 
 
 def measured(run):
-    fitted = suite._fit(run)
+    fitted = suite.fitted(run)
     made = []
-    for place, new in suite._places(run, fitted):
+    for kind, new in suite.changed(run, fitted):
         X, y = new.rows.matrix(), new.rows.y
         adapted = fitted.model.adapt(X)
         said = dict(adapted.answers_ or {}) | {"best": adapted.predict_proba(X)}
         change = adapted.change_
         made.append(
             {
-                "kind": place.removeprefix("test-"),
+                "kind": kind,
                 "rows": len(y),
                 "own": len(set(fitted.domains.domain.tolist())),
                 "decision": adapted.decision_,

@@ -17,9 +17,9 @@ import numpy as np
 
 from sfboost_lab.experiments.committed import committed_records
 from sfboost_lab.experiments.engines import make_engine
+from sfboost_lab.experiments.networks import blocks
 from sfboost_lab.experiments.rules import VALIDATION_DOMAIN
 from sfboost_lab.experiments.run import Run
-from sfboost_lab.experiments.small_nets import blocks
 from sfboost_lab.experiments.sweep import sweep
 from sfboost_lab.experiments.synthetic import ALL_STEPS, COLUMNS, DATASETS, NAME, TRAININGS, make_group
 from sfboost_lab.experiments.tables import Row, make_table, paired_table

@@ -2,16 +2,21 @@
 
     python studies/study_labels.py --out labels.jsonl [--tables heart_disease] [--learner boosting] [--most 4]
 
-Rows, changes and models are those of `sfboost-lab reproduce shifts`. In each new domain some rows, drawn
+Rows, changes and models are those of `sfboost_lab.experiments.shifts`. In each new domain some rows, drawn
 without regard to their class, are given their labels, five times; all other rows are scored. Finished domains
 are in the file and are not done again. Prints means over the domains of each table.
 """
+
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from sfboost_lab.experiments.shifts import suite
-from sfboost_lab.experiments.shifts.study import line, study_tables
+
+SHARED = runpy.run_path(str(Path(__file__).with_name("shift_tables.py")))
+line, study_tables = SHARED["line"], SHARED["study_tables"]
 
 KINDS = ("as is", "all mirrored", "shares moved")
 COUNTS, DRAWS = (0, 10, 20, 40), 5
@@ -20,9 +25,9 @@ ROWS_FOR_EACH = 3
 
 
 def measured(run):
-    fitted, made = suite._fit(run), []
-    for place, new in suite._places(run, fitted):
-        kind, X, y = place.removeprefix("test-"), new.rows.matrix(), new.rows.y
+    fitted, made = suite.fitted(run), []
+    for kind, new in suite.changed(run, fitted):
+        X, y = new.rows.matrix(), new.rows.y
         if kind not in KINDS or len(y) < ROWS_FOR_EACH * COUNTS[-1]:
             continue
         for draw in range(DRAWS):

@@ -2,10 +2,13 @@
 
     python studies/study_metric.py --out metric.jsonl [--tables heart_disease] [--learner boosting] [--most 4]
 
-Rows, changes and models are those of `sfboost-lab reproduce shifts`. Each metric has a model of its own,
+Rows, changes and models are those of `sfboost_lab.experiments.shifts`. Each metric has a model of its own,
 `Settings(metric=...)`; its answer is scored by that metric, and so is the answer of a model without one.
 Finished domains are in the file and are not done again. Prints means over the domains of each table.
 """
+
+import runpy
+from pathlib import Path
 
 import pandas as pd
 from sklearn.base import clone
@@ -14,7 +17,9 @@ from sfboost import Settings
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import score_predictions
 from sfboost_lab.experiments.shifts import suite
-from sfboost_lab.experiments.shifts.study import line, study_tables
+
+SHARED = runpy.run_path(str(Path(__file__).with_name("shift_tables.py")))
+line, study_tables = SHARED["line"], SHARED["study_tables"]
 
 METRICS = ("accuracy", "balanced_accuracy", "auroc", "log_loss")
 HARD = ("strongest mirrored", "all mirrored", "strongest shuffled", "all shuffled")
@@ -27,15 +32,15 @@ SHOWN = {
 
 
 def measured(run):
-    fitted, made = suite._fit(run), []
+    fitted, made = suite.fitted(run), []
     own = fitted.domains
     models = {None: fitted.model}
     for metric in METRICS:
         models[metric] = clone(fitted.model).set_params(settings=Settings(metric=metric))
         models[metric].fit(fitted.X, own.own.y, sample_domain=own.domain)
     wanted = {kind for kinds in SHOWN.values() for kind in kinds}
-    for place, new in suite._places(run, fitted):
-        kind, X, y = place.removeprefix("test-"), new.rows.matrix(), new.rows.y
+    for kind, new in suite.changed(run, fitted):
+        X, y = new.rows.matrix(), new.rows.y
         if kind not in wanted:
             continue
         adapted = {metric: model.adapt(X) for metric, model in models.items()}

@@ -2,7 +2,7 @@
 
     python studies/study_performance.py --out scores.jsonl [--tables heart_disease] [--most 4] [--no-sets]
 
-Rows, changes and models are those of `sfboost-lab reproduce shifts` (logistic learner, all own domains).
+Rows, changes and models are those of `sfboost_lab.experiments.shifts` (logistic learner, all own domains).
 For the stable, the pooled and the chosen answer in every new domain, as it is and after each kind of change:
 the truth, and what is estimated without labels: by confidence-based estimation (CBPE), which takes each
 answer's own probabilities at their word, and by `performance_without_labels` in its two ways, labels from the
@@ -30,18 +30,17 @@ COVERAGE = 0.9
 
 def new_domains(table):
     """The run of each new domain, with all own domains."""
-    groups = suite._in_turn(table, suite.TABLES[table], "logistic", 0, False, ("best",))
-    return [group.runs[0] for group in groups if "own" not in group.runs[0].data]
+    return suite.in_turn(table, suite.TABLES[table], "logistic")
 
 
 def measured(run, sets):
     """One record for each kind of change and answer."""
-    fitted = suite._fit(run)
+    fitted = suite.fitted(run)
     model, made = fitted.model, []
     sets = sets and len(np.unique(fitted.domains.domain)) > 1
     if sets:
         model.calibrate_sets(fitted.X, fitted.domains.own.y, fitted.domains.domain)
-    for place, new in suite._places(run, fitted):
+    for kind, new in suite.changed(run, fitted):
         X, y = new.rows.matrix(), new.rows.y
         adapted = model.adapt(X)
         proba = {"stable": model.predict_proba(X), "answer": adapted.predict_proba(X)}
@@ -60,7 +59,7 @@ def measured(run, sets):
             truth, cbpe = score_predictions(y, said), confidence_based(said)
             ours, best = found[answer], by_answer.get(answer, Performance({}, {}, {}, 0.0, 0.9))
             made.append(
-                {"kind": place.removeprefix("test-"), "answer": answer, "rows": len(y)}
+                {"kind": kind, "answer": answer, "rows": len(y)}
                 | {"withheld": ours.withheld, "verdict": "" if change is None else change.verdict}
                 | {"p": None if change is None else change.p_value}
                 | {"decision": adapted.decision_}

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from sfboost_lab.experiments import ablations, cmnist_shared, synthetic
+from sfboost_lab.experiments import cmnist, cmnist_parts, synthetic
 from sfboost_lab.experiments.committed import committed_records
-from sfboost_lab.experiments.frozen_features import rows as picture_rows
-from sfboost_lab.experiments.pacs import columns
+from sfboost_lab.experiments.pictures import columns
+from sfboost_lab.experiments.pictures import rows as picture_rows
 from sfboost_lab.experiments.rules import LEAVE_ONE_OUT, VALIDATION_DOMAIN
 from sfboost_lab.experiments.tables import chosen_records, make_table
 
@@ -78,13 +78,13 @@ def components_on_pacs() -> None:
 
 def our_correction_on_colored_mnist() -> None:
     """What stress domains choose for SFB (ours), and what each correction has at agreement 0.1."""
-    records = committed_records(ablations.PROTOCOL)
-    column, chosen = ablations.COLUMNS[0], Counter[str]()
-    for record in chosen_records(ablations.SFB_OURS, column, records).values():
+    records = committed_records(cmnist.PROTOCOL)
+    column, chosen = cmnist.COLUMNS[0], Counter[str]()
+    for record in chosen_records(cmnist_parts.SFB_OURS, column, records).values():
         chosen[_correction(record.run.adapter_hyper)] += 1
     print(f"ColoredMNIST, SFB (ours): stress domains choose {dict(chosen)}")
-    for told in cmnist_shared.OURS["sfb-flat"]:
-        row = replace(ablations.SFB_OURS, rule=None, adapter_hyper=told)
+    for told in cmnist.OURS["sfb-flat"]:
+        row = replace(cmnist_parts.SFB_OURS, rule=None, adapter_hyper=told)
         values = [
             100 * record.value(column.place) for record in chosen_records(row, column, records).values()
         ]
@@ -97,14 +97,14 @@ def _correction(told: Mapping[str, Any]) -> str:
 
 def held_out_and_calibration() -> None:
     """ColoredMNIST, by features: held-out accuracy after three rounds; T and calibration error of f_S."""
-    records = committed_records(ablations.PROTOCOL)
+    records = committed_records(cmnist.PROTOCOL)
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for whose in ablations.FEATURES:
-        own = ablations.rows(whose)
-        for record in chosen_records(own["+BC+CS, 3 rounds"], ablations.COLUMNS[0], records).values():
+    for whose in cmnist_parts.FEATURES:
+        own = cmnist_parts.ablation_rows(whose)
+        for record in chosen_records(own["+BC+CS, 3 rounds"], cmnist.COLUMNS[0], records).values():
             held = [100 * record.value(place) for place in record.measured.metrics if "held/" in place]
             found[whose, "held out, 3 rounds"].append(float(np.mean(held)))
-        for record in chosen_records(own["SFB no adpt."], ablations.COLUMNS[0], records).values():
+        for record in chosen_records(own["SFB no adpt."], cmnist.COLUMNS[0], records).values():
             calibration = record.measured.calibration
             found[whose, "T"].append(calibration["temperature"])
             for place in ("held/train-0.9", "held/train-0.8", "test-0.1"):

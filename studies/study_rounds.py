@@ -20,14 +20,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from sfboost_lab.baselines.paper import SFBPaper, SFBPaperAsIs
-from sfboost_lab.baselines.sfb import outputs_of
-from sfboost_lab.experiments.cache import Cache
-from sfboost_lab.experiments.cmnist_shared import SHORT_IRM, STEADY_IRM, UNSTABLE, group, models, rows_of
-from sfboost_lab.experiments.grouped_runs import Session
+from sfboost_lab.baselines.sfb import SFBPaper, SFBPaperAsIs, outputs_of
+from sfboost_lab.experiments.cmnist import SHORT_IRM, STEADY_IRM, UNSTABLE, group, models, rows_of
+from sfboost_lab.experiments.engines import Session
 from sfboost_lab.experiments.measuring import fit_by_contract
+from sfboost_lab.experiments.networks import beside, fit_beside
 from sfboost_lab.experiments.run import Run
-from sfboost_lab.experiments.two_stage import beside, fit_beside
+from sfboost_lab.experiments.store import Cache
 
 _HELD, _TEST = ("held/train-0.9", "held/train-0.8"), "test-0.1"
 _ROUNDS = range(1, 6)

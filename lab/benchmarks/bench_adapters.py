@@ -45,7 +45,7 @@ def main() -> None:
     print("adapter".ljust(12) + " seconds" + "".join(f"{a:>7.1f}" for a in agreements))
     for name in args.adapter:
         row = "".join(f"{100 * value:7.1f}" for value in accuracy[name])
-        mark = " ORACLE" if ADAPTERS[name].oracle else ""
+        mark = " ORACLE" if ADAPTERS[name].test_access == "labelled" else ""
         print(f"{name.ljust(12)} {seconds[name]:7.2f}{row}{mark}")
     total = forward + sum(seconds.values())
     print(

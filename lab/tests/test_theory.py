@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special, stats
 
 from sfboost_lab.theory import (
     FiniteJoint,
@@ -187,3 +188,28 @@ def test_xor_is_predictable_from_both_and_from_neither_alone():
     np.testing.assert_allclose(xor().stable_posterior, 0.5)
     np.testing.assert_allclose(xor().unstable_posterior, 0.5)
     assert xor().accuracy(xor().joint_posterior) == pytest.approx(1.0)
+
+
+def own_pseudo_label_risk(joint, logit):
+    """E ℓ(Ŷ, σ(logit f_S + logit f_U)) where Ŷ is drawn from f_S; `logit` is that of f_U, by value of X_U."""
+    stable = joint.stable_posterior[:, 1]
+    both = special.expit(special.logit(stable)[:, None] + logit[None])
+    risk = -special.xlogy(stable[:, None], both) - special.xlog1py(1 - stable[:, None], -both)
+    return float((joint.pair_mass * risk).sum())
+
+
+@given(seeds, st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_proposition_d_1_nothing_predicts_pseudo_labels_of_f_s_better_than_f_s_alone(seed, complementary):
+    """The trivial solution: whatever X_U says of Y, the joint risk has its only minimum at logit f_U = 0."""
+    joint = complementary_joint(seed) if complementary else any_joint(seed)
+    n_unstable = joint.table.shape[1]
+    least = own_pseudo_label_risk(joint, np.zeros(n_unstable))
+    stable = joint.stable_posterior[:, 1]
+    assert least == pytest.approx(joint.stable_mass @ stats.entropy([stable, 1 - stable]), abs=1e-12)
+    rng = np.random.default_rng(seed)
+    for scale in (0.01, 0.1, 1.0, 10.0):
+        assert own_pseudo_label_risk(joint, scale * rng.normal(size=n_unstable)) > least
+    truth = special.logit(joint.unstable_posterior[:, 1].clip(1e-9, 1 - 1e-9)) - special.logit(joint.prior[1])
+    if np.abs(truth).max() > 1e-3:  # so minimising it unlearns what X_U is worth
+        assert own_pseudo_label_risk(joint, truth) > least

@@ -322,8 +322,8 @@ def tables():
 
 def large_tables():
     """Tables from records, of the others."""
-    colours = ("cmnist", "cmnist-extended", "cmnist-domains", "ablations", "penalties")
-    return _tables("synthetic", "selection", "pacs", *colours)
+    colours = ("cmnist", "cmnist-domains", "ablations", "penalties")
+    return _tables("synthetic", "pacs", *colours)
 
 
 #: Name → how it is made, and the packages that it needs.

@@ -14,11 +14,14 @@ from sfboost.torch.plan import Goal, Plan  # noqa: E402
 from sfboost.torch.rows import ArraySource  # noqa: E402
 from sfboost.torch.split_network import build_network  # noqa: E402
 from sfboost.torch.trainer import Stage, StageRunner  # noqa: E402
-from sfboost_lab.baselines.learned.actir_network import ACTIRNetwork, ACTIRObjective  # noqa: E402
+from sfboost_lab.baselines.learned.actir import ACTIRNetwork, ACTIRObjective  # noqa: E402
 from sfboost_lab.baselines.learned.boosting import grouped  # noqa: E402
-from sfboost_lab.baselines.learned.ensemble import learn_many  # noqa: E402
+from sfboost_lab.baselines.learned.ensemble import (  # noqa: E402
+    actir_loss,
+    learn_many,
+    train_many,
+)
 from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, STACKABLE, make  # noqa: E402
-from sfboost_lab.baselines.learned.stacking import actir_loss, train_many  # noqa: E402
 
 
 def _source(seed, n=60, n_classes=2, sizes=(60, 60)):
@@ -46,11 +49,11 @@ CASES = [
     ("shared", "irm", "proxy", None, 2),
     ("shared", "irm", "proxy", 16, 2),
     ("shared", "vrex", "none", None, 3),
-    ("shared", "irm-matrix", "proxy-features", 25, 3),
+    ("shared", "irm-matrix", "proxy", 25, 3),
     ("separate", "irm", "proxy", None, 2),
     ("separate", "vrex", "proxy", 16, 2),
     ("alternating", "irm", "proxy", None, 2),
-    ("alternating", "vrex", "proxy-features", 16, 3),
+    ("alternating", "vrex", "proxy", 16, 3),
     ("balanced", "irm", "proxy", 16, 2),
     ("balanced", "irm", "none", None, 3),
 ]

@@ -8,12 +8,8 @@ pytest.importorskip("torch", reason="the transcriptions use torch's autograd")
 import transcriptions as published
 
 from sfboost_lab.baselines.contract import FeaturePredictor, LinearHead
-from sfboost_lab.baselines.descent import batches
-from sfboost_lab.baselines.fine_tune import FineTune
-from sfboost_lab.baselines.pseudo_labels import PseudoLabelLast
+from sfboost_lab.baselines.head_adapters import T3A, FineTune, PseudoLabelLast, Tent, batches
 from sfboost_lab.baselines.shot import SHOT, nearest_centroids
-from sfboost_lab.baselines.t3a import T3A
-from sfboost_lab.baselines.tent import Tent
 
 
 def stored(n_classes, n=230, d=7, seed=0):

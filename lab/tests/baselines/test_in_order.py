@@ -12,8 +12,7 @@ from sfboost.torch.rows import ArraySource, epoch_order
 from sfboost.torch.split_network import seed_of
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.learned.actir import ACTIR
-from sfboost_lab.baselines.learned.in_order import fit_in_order
-from sfboost_lab.baselines.learned.stacking import _StackedRows
+from sfboost_lab.baselines.learned.ensemble import _StackedRows, fit_many
 from sfboost_lab.experiments.synthetic import baselines
 
 STEPS, SIZE = 12, 32
@@ -70,7 +69,9 @@ def test_it_ends_where_plain_loops_with_autograd_end(name):
     trains, seeds = [some_rows(0), some_rows(1)], [7, 8]
     hyper = {"steps": STEPS, "batch_size": SIZE, "precision": "float64", "learning_rate": 0.01}
     hyper |= {"weight": 50.0} if name == "irm" else {"proxy_weight": 9.0, "gradient_weight": 1.7}
-    fitted = fit_in_order(name, hyper, trains, seeds)
+    weight = hyper.pop("weight", None)
+    fitted = fit_many(ACTIR(**hyper), trains, seeds, in_order=True, irm_weight=weight)
+    hyper["weight"] = weight
     for train, seed, model in zip(trains, seeds, fitted, strict=True):
         by_hand = trained_by_hand(name, train, seed, hyper)
         np.testing.assert_allclose(model.predict_proba(train.X), by_hand, atol=1e-8)

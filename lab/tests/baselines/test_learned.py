@@ -9,7 +9,8 @@ from sfboost_lab.baselines import ADAPTERS, TRAINERS, LabelledRows, run  # noqa:
 from sfboost_lab.baselines.harness import rows_of  # noqa: E402
 from sfboost_lab.baselines.learned.actir import ACTIR  # noqa: E402
 from sfboost_lab.baselines.learned.dare import adjusted_regression, whitening  # noqa: E402
-from sfboost_lab.baselines.learned.fine_network import PseudoLabelAll, TentNorm  # noqa: E402
+from sfboost_lab.baselines.learned.ensemble import fit_many  # noqa: E402
+from sfboost_lab.baselines.learned.fine_network import PseudoLabelAll  # noqa: E402
 from sfboost_lab.baselines.learned.generalisation import (  # noqa: E402
     EQRMTrainer,
     ERMTrainer,
@@ -17,9 +18,7 @@ from sfboost_lab.baselines.learned.generalisation import (  # noqa: E402
     SDTrainer,
     VRExTrainer,
 )
-from sfboost_lab.baselines.learned.many import fit_many  # noqa: E402
-from sfboost_lab.baselines.learned.network import NetworkPredictor  # noqa: E402
-from sfboost_lab.baselines.learned.oracle import Oracle, OracleStable  # noqa: E402
+from sfboost_lab.baselines.learned.network import NetworkPredictor, PaddedMLP  # noqa: E402
 from sfboost_lab.datasets import load  # noqa: E402
 
 SEEDS = range(3)
@@ -72,6 +71,23 @@ def test_a_trainer_minimises_mean_risk_plus_weight_times_penalty(name, trainer):
     head = given.fit(data, seed=5).head
     np.testing.assert_allclose(head.coef, weight.detach().numpy(), atol=1e-9)
     np.testing.assert_allclose(head.intercept, bias.detach().numpy(), atol=1e-9)
+
+
+def test_padded_dropout_is_dropout_with_the_mask_of_whole_cache_lines():
+    net = PaddedMLP(6, (10, 12), dropout=0.3).double().train()
+    x, h = (torch.randn(40, 6, dtype=torch.float64),) * 2
+    torch.manual_seed(1)
+    for layer in net.layers:
+        h = torch.nn.functional.pad(layer(h).relu(), (0, 16 - len(layer.bias)))
+        words = torch.empty(40 * 16 // 8 + 1, dtype=torch.int64).random_(torch.iinfo(torch.int64).min, None)
+        dropped = words.view(torch.uint8)[: 40 * 16].view(40, 16) < 77
+        h = (h.masked_fill(dropped, 0.0) * 256 / (256 - 77))[:, : len(layer.bias)]
+    torch.manual_seed(1)
+    plain = net(x)
+    net.padded = True
+    torch.manual_seed(1)
+    torch.testing.assert_close(net(x), h)
+    assert not torch.allclose(plain, h)
 
 
 @pytest.mark.parametrize("trainer", [IRMTrainer, EQRMTrainer])
@@ -167,34 +183,6 @@ def test_sfb_boosts_on_ac_and_labels_give_the_ceiling():
     assert not found["sfb-paper"].oracle
 
 
-def test_the_oracles_reach_their_ceilings_on_ac():
-    ac = load("ac", n_rows=2048)
-    (labelled,) = run(Oracle.preset("ac", steps=150), ADAPTERS["none"](), ac, seed=0)
-    assert labelled.accuracy == pytest.approx(0.9, abs=0.02)
-    assert labelled.test_access == "labelled"
-    (stable,) = run(OracleStable.preset("ac", steps=150), ADAPTERS["none"](), ac, seed=0)
-    assert stable.accuracy == pytest.approx(0.75, abs=0.03)
-    assert stable.oracle
-
-
-def test_random_colour_makes_the_colour_say_nothing():
-    """An image that is nothing but its colour cannot be told apart any more."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 4000)
-    X = np.zeros((4000, 2, 1, 1))
-    X[np.arange(4000), y] = 1.0
-    data = LabelledRows(X, y, np.repeat(["a", "b"], 2000))
-    kept = X.copy()
-    told = OracleStable(random_colour=True, network="linear", steps=100, learning_rate=0.05).fit(data)
-    np.testing.assert_allclose(told.predict_proba(X), 0.5, atol=0.05)
-    np.testing.assert_array_equal(X, kept)
-
-
-def test_an_oracle_that_is_not_told_what_is_stable_asks():
-    with pytest.raises(ValueError, match="needs to know what is stable"):
-        OracleStable().fit(rows())
-
-
 # -- DARE --------------------------------------------------------------------------------------------------
 
 
@@ -276,37 +264,3 @@ def test_pseudo_labels_of_all_layers_leave_the_network_of_the_source():
     adapted = PseudoLabelAll(threshold=0.5).adapt(source, data.X)
     assert all(torch.equal(value, before[name]) for name, value in source.body.state_dict().items())
     assert any(not torch.equal(v, before[n]) for n, v in adapted.body.state_dict().items())
-
-
-def test_tent_needs_batch_normalisation_and_names_the_other_variant():
-    source = ERMTrainer(network="small", steps=1).fit(rows())
-    with pytest.raises(ValueError, match="Use the adapter 'tent'"):
-        TentNorm().adapt(source, rows().X)
-
-
-def test_tent_takes_the_published_steps_on_batch_normalisation():
-    """Against a loop of its own: batch statistics, entropy, Adam on scale and shift."""
-    from transcriptions import classifier, entropy
-
-    from sfboost_lab.baselines.contract import LinearHead
-    from sfboost_lab.baselines.descent import batches
-
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 4)) * 2 + 1
-    head = LinearHead(rng.normal(size=(3, 4)), rng.normal(size=3))
-    norm = torch.nn.BatchNorm1d(4).double().eval()
-    adapted = TentNorm(learning_rate=0.01, batch_size=30).adapt(
-        NetworkPredictor(np.arange(3), norm, head), X, seed=1
-    )
-    scale = torch.ones(4, dtype=torch.float64, requires_grad=True)
-    shift = torch.zeros(4, dtype=torch.float64, requires_grad=True)
-    layer = classifier(head.coef, head.intercept)
-    optimizer = torch.optim.Adam([scale, shift], lr=0.01)
-    for chosen in batches(90, 30, 1, 1):
-        z = torch.tensor(X[chosen])
-        z = (z - z.mean(0)) / torch.sqrt(z.var(0, correction=0) + 1e-5) * scale + shift
-        optimizer.zero_grad()
-        entropy(layer(z)).mean().backward()
-        optimizer.step()
-    np.testing.assert_allclose(adapted.body.weight.detach().numpy(), scale.detach().numpy(), atol=1e-9)
-    np.testing.assert_allclose(adapted.body.bias.detach().numpy(), shift.detach().numpy(), atol=1e-9)

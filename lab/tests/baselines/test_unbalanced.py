@@ -10,7 +10,7 @@ from sfboost import AdaptationWarning
 from sfboost_lab.baselines import ADAPTERS
 from sfboost_lab.baselines.columns import ColumnSFB
 from sfboost_lab.baselines.contract import FeaturePredictor, LabelledRows, LinearHead
-from sfboost_lab.baselines.flattened import Flattened
+from sfboost_lab.baselines.sfb import Flattened
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 

@@ -130,9 +130,3 @@ def test_a_check_of_an_unknown_experiment_is_answered_by_a_sentence():
     done = invoke("results", "check", "sample-sise")
     assert done.exit_code == 2
     assert "Did you mean 'sample-size'?" in done.output
-
-
-def test_an_installed_package_has_no_records_and_says_where_they_are(tmp_path):
-    done = invoke(*SHOW, "--records", tmp_path / "nowhere")
-    assert done.exit_code == 2
-    assert "they are in the repository" in done.output

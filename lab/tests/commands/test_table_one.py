@@ -50,10 +50,8 @@ def test_a_part_that_is_not_read_costs_nothing_at_all():
 
 
 def test_the_table_says_oracle_where_labels_were_seen_and_shows_numbers_on_request():
-    row = MeasuredSystem(
-        "X", "labelled", True, dict.fromkeys(("stable", "complementary"), Use(9.0, 1.0)), 90, 89
-    )
-    row = MeasuredSystem("X", "labelled", True, {**row.parts, "non_complementary": Use(2.9, 1.0)}, 90.0, 89.0)
+    row = MeasuredSystem("X", "labelled", dict.fromkeys(("stable", "complementary"), Use(9.0, 1.0)), 90, 89)
+    row = MeasuredSystem("X", "labelled", {**row.parts, "non_complementary": Use(2.9, 1.0)}, 90.0, 89.0)
     plain, numbers = (cells(make_table([row], numbers=n)) for n in (False, True))
     assert [column[0] for column in plain] == ["X", "yes", "yes", "-", "yes", "labels (ORACLE)"]
     assert numbers[1] == ["yes (9.0 ± 1.0)"]

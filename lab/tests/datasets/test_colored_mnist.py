@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from dataset_files import write_idx
 
 from sfboost_lab.datasets import load
-from sfboost_lab.datasets.idx import read_idx, write_idx
+from sfboost_lab.datasets.idx import read_idx
 from sfboost_lab.datasets.sources import MissingDataError
 
 pytestmark = pytest.mark.usefixtures("no_data")

@@ -7,7 +7,7 @@ import pytest
 
 from sfboost_lab.datasets import colored_mnist, load
 from sfboost_lab.datasets.archives import open_unpacked
-from sfboost_lab.datasets.local_files import fetch_all, held
+from sfboost_lab.datasets.registry import fetch_all, held
 from sfboost_lab.datasets.sources import File, MissingDataError
 
 pytest.importorskip("pooch", reason="downloads need pooch: pip install 'sfboost[data]'")

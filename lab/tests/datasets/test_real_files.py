@@ -8,7 +8,7 @@ import pytest
 
 from sfboost.encoding import EncodingWarning
 from sfboost_lab.datasets import load
-from sfboost_lab.datasets.local_files import fetch_all
+from sfboost_lab.datasets.registry import fetch_all
 
 pytestmark = [
     pytest.mark.data,

@@ -1,5 +1,6 @@
 """Records name the code that made them, and runs that are repeated show whether they still hold."""
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,16 @@ import pytest
 from engine_runs import make_groups
 
 from sfboost_lab.experiments import Group, Measured, Record, Run, Store, sweep
-from sfboost_lab.experiments.canary import compare, furthest, repeat, sample
-from sfboost_lab.experiments.committed import committed_records, keep_outcome, last_outcome
+from sfboost_lab.experiments.committed import (
+    CHECKOUT,
+    committed_records,
+    compare,
+    furthest,
+    keep_outcome,
+    last_outcome,
+    repeat,
+    sample,
+)
 from sfboost_lab.experiments.origin import origin
 from sfboost_lab.experiments.registry import planned_groups
 
@@ -38,7 +47,7 @@ def test_a_line_from_before_the_commit_was_written_is_still_read():
     line = Record(run, Measured({"test": {"accuracy": 0.5}}), 1.0).to_line()
     assert Record.from_line(line).made == {}
     body = line[len('{"record":') : line.rindex(',"check"')].replace(',"made":{}', "")
-    from sfboost_lab.experiments.record import _check
+    from sfboost_lab.experiments.store import _check
 
     old = f'{{"record":{body},"check":"{_check(body)}"}}\n'
     assert Record.from_line(old) == Record.from_line(line)
@@ -70,16 +79,6 @@ def test_a_run_that_fails_now_or_lost_a_place_is_stale(tmp_path):
     assert compare(records, {name: elsewhere}).stale
 
 
-def test_a_run_whose_package_is_missing_here_is_not_repeated():
-    run = Run("ac", "erm", seed=0, protocol="doc", adapter="skada-coral")
-    before = Record(run, Measured({"test": {"accuracy": 0.7}}), 1.0)
-    sentence = "Traceback\nImportError: This comparison needs skada: pip install skada.\n"
-    outcome = compare({run.id: before}, {run.id: Record(run, None, 1.0, error=sentence)})
-    assert (outcome.runs, outcome.stale, outcome.not_repeated) == (0, False, ("erm, skada-coral",))
-    ours = "Traceback\nImportError: cannot import name 'gone' from 'sfboost_lab'\n"
-    assert compare({run.id: before}, {run.id: Record(run, None, 1.0, error=ours)}).stale
-
-
 def test_the_sample_has_every_kind_before_it_repeats_one():
     groups = planned_groups("corrections")
     records = {run.id: Record(run, None, 1.0) for group in groups for run in group.runs}
@@ -109,6 +108,29 @@ def test_an_outcome_is_kept_for_the_records_it_is_about_alone(tmp_path):
     assert last_outcome("small", tmp_path) == outcome
     (tmp_path / "small.jsonl.gz").write_bytes(b"others")
     assert last_outcome("small", tmp_path) is None
+
+
+def test_every_file_of_records_has_a_check_of_its_own_bytes(capsys):
+    """Records that were packed anew need `sfboost-lab results check NAME --keep`."""
+    packed = {path.name.removesuffix(".jsonl.gz") for path in CHECKOUT.glob("*.jsonl.gz")}
+    outcomes = {protocol: last_outcome(protocol) for protocol in sorted(packed)}
+    assert packed == set(json.loads((CHECKOUT / "checks.json").read_text("utf-8")))
+    assert [protocol for protocol, outcome in outcomes.items() if outcome is None] == []
+    root = CHECKOUT.parents[1]
+    if not (root / ".git").exists():  # an sdist has no history
+        return
+    changed = {}
+    for protocol, outcome in outcomes.items():
+        commit = outcome.made["commit"].rstrip("+")
+        command = ["git", "-C", str(root), "rev-list", "--count", f"{commit}..HEAD", "--", "src", "lab/src"]
+        counted = subprocess.run(command, capture_output=True, text=True, check=False)
+        changed[protocol] = counted.stdout.strip() or "unknown"  # a shallow clone lacks the commit
+    said = "; ".join(f"{protocol} ({n})" for protocol, n in changed.items() if n != "0")
+    stale = [f"{protocol}: {outcome.words()}" for protocol, outcome in outcomes.items() if outcome.stale]
+    with capsys.disabled():
+        print(
+            f"\nCommits that changed code since records were last checked: {said or 'none'}", *stale, sep="\n"
+        )
 
 
 @pytest.mark.long

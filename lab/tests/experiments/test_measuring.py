@@ -8,15 +8,21 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost import Settings, adapt
-from sfboost_lab.baselines.paper import SFBPaper, SFBPaperAsIs, SFBPaperLabels, Uncalibrated
-from sfboost_lab.baselines.sfb import OtherStable
+from sfboost_lab.baselines.sfb import OtherStable, SFBPaper, SFBPaperAsIs, SFBPaperLabels, Uncalibrated
 from sfboost_lab.experiments import Group, Run, Session, sweep
 from sfboost_lab.experiments import synthetic as experiment
-from sfboost_lab.experiments.cache import Cache
-from sfboost_lab.experiments.measured_domains import Place, RunRows, labelled
-from sfboost_lab.experiments.measuring import fit_by_contract, measure_run
-from sfboost_lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
-from sfboost_lab.experiments.small_nets import fit_small
+from sfboost_lab.experiments.measuring import (
+    Place,
+    RunRows,
+    adapter_hyper,
+    fit_by_contract,
+    labelled,
+    measure_run,
+    trainer_hyper,
+    tuned,
+)
+from sfboost_lab.experiments.networks import fit_small
+from sfboost_lab.experiments.store import Cache
 
 #: Enough to beat chance, so that no stage is started again.
 SHORT = {"steps": 30, "unstable_steps": 30, "learning_rate": 0.05, "batch_size": 256}
@@ -124,7 +130,7 @@ def test_the_scale_of_unstable_features_matters_only_if_they_are_taken_as_they_c
 
 
 def test_without_calibration_the_logits_are_the_networks_own(trained):
-    from sfboost_lab.experiments.small_nets import outputs
+    from sfboost_lab.experiments.networks import outputs
 
     predictor, rows = trained
     logits = outputs(predictor.network, rows.train.X)[2]

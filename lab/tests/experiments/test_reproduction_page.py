@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
-from sfboost_lab.experiments import ablations, cmnist_shared
+from sfboost_lab.experiments import cmnist, cmnist_parts
 from sfboost_lab.experiments.committed import committed_records
 from sfboost_lab.experiments.paper import paper_table
 from sfboost_lab.experiments.registry import EXPERIMENTS
@@ -22,7 +22,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 #: Experiment → the heading below which its table stands, and how many of its rows are matched by name.
 TABLES = {
     "synthetic": ("## Synthetic data", 11),
-    "cmnist-extended": ("## ColoredMNIST", 20),
+    "cmnist": ("## ColoredMNIST", 20),
     "cmnist-domains": ("**Over eleven agreements**", 19),
     "penalties": ("**Other penalties**", 8),
     "pacs": ("## PACS", 11),
@@ -80,7 +80,7 @@ def with_error(cell):
 def test_the_readme_has_the_figures_of_the_records():
     head, *lines = re.search(r"^\| \| paper says.*\n(?:^\|.*\n)+", README, re.M).group().splitlines()
     assert head.count("(ORACLE)") == 2  # the paper's way, and ours
-    synthetic, mnist = rows_of("synthetic"), rows_of("cmnist-extended")
+    synthetic, mnist = rows_of("synthetic"), rows_of("cmnist")
     wanted = {
         "AC, 100 seeds": (0, synthetic, ("SFB (paper)", "SFB (paper), always 20 steps")),
         "CE-DD, 100 seeds": (1, synthetic, ("SFB (paper)", "SFB (paper), always 20 steps")),
@@ -139,54 +139,17 @@ def test_what_each_number_of_components_gains_on_pacs_is_what_the_page_says():
 
 
 def test_what_stress_domains_choose_on_colored_mnist_is_what_the_page_says():
-    records, (column,) = committed_records(ablations.PROTOCOL), ablations.COLUMNS
-    chosen = chosen_records(ablations.SFB_OURS, column, records).values()
+    records, (column,) = committed_records(cmnist.PROTOCOL), cmnist.COLUMNS
+    chosen = chosen_records(cmnist_parts.SFB_OURS, column, records).values()
     three = sum(
         (r.run.adapter_hyper["correction"], r.run.adapter_hyper["rounds"]) == ("posthoc", 3) for r in chosen
     )
     means = []
-    for told in cmnist_shared.OURS["sfb-flat"]:
-        row = replace(ablations.SFB_OURS, rule=None, adapter_hyper=told)
+    for told in cmnist.OURS["sfb-flat"]:
+        row = replace(cmnist_parts.SFB_OURS, rule=None, adapter_hyper=told)
         found = chosen_records(row, column, records).values()
         means.append(100 * sum(r.value(column.place) for r in found) / len(found))
     one, _, five, likelihood = map(number, means)
     said = " ".join(PAGE.split())
     assert f"post-hoc in three rounds for {three} of {len(chosen)} seeds" in said
     assert f"One round has {one}, five {five}, the likelihood {likelihood} " in said
-
-
-def tables_of(page):
-    """Every table of a page whose first column is the method: its columns, and name → cells."""
-    for part in re.findall(r"(?:^\|.*\|\n)+", (ROOT / "docs" / page).read_text("utf-8"), re.M):
-        (first, *columns), _, *rows = (
-            [cell.strip() for cell in line.strip("|\n").split(" | ")] for line in part.splitlines()
-        )
-        if first == "method":
-            yield tuple(columns), {row[0]: tuple(row[1:]) for row in rows}
-
-
-def test_tables_of_the_shift_suite_have_the_marks_and_figures_of_the_records():
-    made = []
-    for experiment in map(EXPERIMENTS.__getitem__, ("shifts", "shifts-pacs")):
-        for table in experiment.tables(experiment.own(committed_records("shifts"), quick=False)):
-            rows = {
-                row.label: (row, tuple(words(c).replace(" (1)", "") for c in cells))
-                for row, cells in table.rows
-            }
-            made.append((table.columns, rows))
-    shown = list(tables_of("shifts.md"))
-    assert len(shown) >= 20
-    for columns, rows in shown:
-        plain = {name.removesuffix(" (ORACLE)"): cells for name, cells in rows.items()}
-        same = [
-            found
-            for named, found in made
-            if named == columns and all(name in found and found[name][1] == plain[name] for name in plain)
-        ]
-        assert same, (columns, list(rows))
-        for name in rows:
-            row, _ = same[0][name.removesuffix(" (ORACLE)")]
-            if row.label in ("SFB (ours), best", "drop, with the true list"):
-                assert name.endswith("(ORACLE)")
-            elif not row.oracle:
-                assert "ORACLE" not in name

@@ -7,13 +7,14 @@ import pytest
 from sfboost_lab.experiments import Measured, Record, Run
 from sfboost_lab.experiments.rules import (
     LEAVE_ONE_OUT,
-    RULES,
     STRESS_DOMAINS,
     TEST_DOMAIN,
     TRAINING_DOMAINS,
     VALIDATION_DOMAIN,
     choose,
 )
+
+RULES = (VALIDATION_DOMAIN, TRAINING_DOMAINS, STRESS_DOMAINS, LEAVE_ONE_OUT, TEST_DOMAIN)
 
 
 def candidate(weight, seed=0):
@@ -49,14 +50,14 @@ def test_test_metrics_never_decide():
     records = book(
         record(good, **{"validate": 0.7, "test": 0.1}), record(bad, **{"validate": 0.6, "test": 0.9})
     )
-    for rule in RULES.values():
+    for rule in RULES:
         if not rule.oracle:
             assert choose([good, bad], records, rule).get(0, good) == good
 
 
 def test_only_the_rule_that_uses_test_labels_is_an_oracle_and_says_so():
-    assert [name for name, rule in RULES.items() if rule.oracle] == ["test-domain"]
-    assert all(("ORACLE" in rule.name) == rule.oracle for rule in RULES.values())
+    assert [rule for rule in RULES if rule.oracle] == [TEST_DOMAIN]
+    assert all(("ORACLE" in rule.name) == rule.oracle for rule in RULES)
 
 
 def test_ties_in_accuracy_go_to_the_lower_log_loss():
@@ -104,7 +105,7 @@ def test_candidates_are_compared_on_the_seeds_that_have_all_of_them():
         assert {seed: run.hyper["weight"] for seed, run in made.items()} == chosen
 
 
-@pytest.mark.parametrize("rule", RULES.values())
+@pytest.mark.parametrize("rule", RULES)
 def test_failed_runs_are_not_chosen(rule):
     run = candidate(1)
     assert choose([run], book(Record(run, None, 0.0, {}, "Traceback")), rule) == {}

@@ -14,8 +14,7 @@ import pytest
 from engine_runs import make_groups
 
 from sfboost_lab.experiments import Store, sweep
-from sfboost_lab.experiments.engines import InProcessEngine, JoblibEngine, make_engine
-from sfboost_lab.experiments.grouped_runs import execute
+from sfboost_lab.experiments.engines import InProcessEngine, JoblibEngine, execute, make_engine
 from sfboost_lab.experiments.store import FolderInUseError
 
 HELPERS = Path(__file__).parent.parent / "helpers"

@@ -6,15 +6,13 @@ import pytest
 pytest.importorskip("torch", reason="the [torch] extra brings the trainers")
 
 from sfboost.adaptation import Settings, Training, adapt
-from sfboost_lab.baselines.flattened import FlattenedSFB
 from sfboost_lab.baselines.learned.boosting import SFB
+from sfboost_lab.baselines.sfb import FlattenedSFB
 from sfboost_lab.experiments import Group, Run, Session
 from sfboost_lab.experiments import synthetic as experiment
-from sfboost_lab.experiments.cache import Cache
-from sfboost_lab.experiments.measuring import fit_by_contract
-from sfboost_lab.experiments.methods import trainer_hyper
-from sfboost_lab.experiments.small_nets import fit_many_small
-from sfboost_lab.experiments.two_stage import beside, fit_beside, fit_once
+from sfboost_lab.experiments.measuring import fit_by_contract, trainer_hyper
+from sfboost_lab.experiments.networks import beside, fit_beside, fit_many_small, fit_once
+from sfboost_lab.experiments.store import Cache
 
 
 def irm(seed=0, **changes):
@@ -32,7 +30,7 @@ def test_a_trained_baseline_comes_back_from_the_folder_as_it_was(tmp_path, monke
     fresh = fit_by_contract(run, session(tmp_path / "a"), rows)
     stored = fit_once(run, session(tmp_path / "b"), rows)
     monkeypatch.setattr(
-        "sfboost_lab.experiments.two_stage.fit_by_contract", lambda *_: pytest.fail("trained again")
+        "sfboost_lab.experiments.networks.fit_by_contract", lambda *_: pytest.fail("trained again")
     )
     again = fit_once(run, session(tmp_path / "b"), rows)
     for other in (stored, again):

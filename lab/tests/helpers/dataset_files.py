@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import struct
 import tarfile
 import threading
 import time
@@ -11,7 +12,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from sfboost_lab.datasets.idx import write_idx
+from sfboost_lab.datasets.idx import _TYPES
+
+
+def write_idx(path, array):
+    """Write an array as an idx file."""
+    wanted = array.dtype.newbyteorder(">")
+    (code,) = (code for code, name in _TYPES.items() if np.dtype(name) == wanted)
+    header = bytes([0, 0, code, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+    path.write_bytes(header + array.astype(wanted).tobytes())
 
 
 class Server(ThreadingHTTPServer):

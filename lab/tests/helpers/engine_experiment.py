@@ -4,8 +4,8 @@ from engine_runs import make_runs
 
 from sfboost_lab.experiments import Group
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.figures import draw_dots
 from sfboost_lab.experiments.paper import paper_table
+from sfboost_lab.experiments.rendering import draw_dots
 from sfboost_lab.experiments.tables import Row, TableColumn, make_table
 
 FUNCTION = "ordinary"

@@ -5,33 +5,8 @@ Layering, lowest first: `contract`, `registry` · one module per method · `harn
 
 from __future__ import annotations
 
-from sfboost_lab.baselines.contract import (
-    Adapter,
-    HeadAdapter,
-    LabelledRows,
-    LinearHead,
-    Method,
-    Predictor,
-    TestAccess,
-    Trainer,
-    most_access,
-)
-from sfboost_lab.baselines.harness import Cached, Outcome, run
+from sfboost_lab.baselines.contract import HeadAdapter, LabelledRows, Method
+from sfboost_lab.baselines.harness import run
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 
-__all__ = [
-    "ADAPTERS",
-    "TRAINERS",
-    "Adapter",
-    "Cached",
-    "HeadAdapter",
-    "LabelledRows",
-    "LinearHead",
-    "Method",
-    "Outcome",
-    "Predictor",
-    "TestAccess",
-    "Trainer",
-    "most_access",
-    "run",
-]
+__all__ = ["ADAPTERS", "TRAINERS", "HeadAdapter", "LabelledRows", "Method", "run"]

@@ -109,7 +109,7 @@ class ColumnSFB(Method):
     estimator: Any = None
 
     def fit(
-        self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
+        self, train: LabelledRows, *, validation: LabelledRows | None = None, seed: int = 0
     ) -> ColumnPredictor:
         """Fit and calibrate the stable classifier."""
         names: Any = self.stable if isinstance(self.stable, str) else list(self.stable)

@@ -57,7 +57,7 @@ class LeftOutLinear(Method):
     max_iter: int = 1000
 
     def fit(
-        self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
+        self, train: LabelledRows, *, validation: LabelledRows | None = None, seed: int = 0
     ) -> EstimatorPredictor:
         """Fit on all training domains, and once more without each."""
         domains = np.unique(train.domain)
@@ -71,7 +71,7 @@ class LeftOutLinear(Method):
         fitted = self._regression().fit(X, y)
         temperature = self._temperature(X, y, train.domain, len(classes))
         fitted.coef_, fitted.intercept_ = fitted.coef_ / temperature, fitted.intercept_ / temperature
-        return EstimatorPredictor(classes, (fitted,))
+        return EstimatorPredictor(classes, fitted)
 
     def _regression(self) -> LogisticRegression:
         return LogisticRegression(C=self.C, max_iter=self.max_iter)

@@ -6,7 +6,7 @@ With labelled access half of the rows are handed over with their labels, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +17,12 @@ from sklearn.utils import _safe_indexing
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost_lab.baselines.contract import (
     Adapter,
-    Floats,
     LabelledRows,
+    MostProbable,
     Predictor,
     TestAccess,
     Trainer,
-    most_access,
 )
-
-_LEAST_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -36,13 +33,10 @@ class Outcome:
     ----------
     trainer, adapter : str
         Their names.
-    dataset, domain : str
-    seed : int
+    domain : str
     test_access : {"none", "unlabelled", "labelled"}
-        The most that either of them saw of the test domain.
-    oracle : bool
-        Labels or knowledge were used that nobody has in practice: to be marked ORACLE.
-    accuracy, log_loss : float
+        What the adapter saw of the test domain.
+    accuracy : float
         On the scored rows.
     n_rows : int
         Rows scored.
@@ -52,15 +46,16 @@ class Outcome:
 
     trainer: str
     adapter: str
-    dataset: str
     domain: str
-    seed: int
     test_access: TestAccess
-    oracle: bool
     accuracy: float
-    log_loss: float
     n_rows: int
     decision: str = ""
+
+    @property
+    def oracle(self) -> bool:
+        """Whether labels of the test domain were used: to be marked ORACLE."""
+        return self.test_access == "labelled"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +112,8 @@ def domain_rows(domain: Domain, access: TestAccess, seed: int) -> DomainRows:
     return DomainRows(seen, scored)
 
 
-def fit(trainer: Trainer, dataset: Dataset, test: DomainRows | None = None, *, seed: int = 0) -> Predictor:
-    """Train on the training domains; the test domain goes in only as far as `test_access` says.
-
-    Parameters
-    ----------
-    trainer : Trainer
-    dataset : Dataset
-    test : DomainRows, optional
-        Needed by trainers that see the test domain.
-    seed : int
+def fit(trainer: Trainer, dataset: Dataset, *, seed: int = 0) -> Predictor:
+    """Train on the training domains.
 
     Examples
     --------
@@ -138,12 +125,7 @@ def fit(trainer: Trainer, dataset: Dataset, test: DomainRows | None = None, *, s
     train = rows_of(dataset, dataset.train)
     if train is None:
         raise ValueError(f"{dataset.name!r} has no training domains; give it roles with `with_roles`.")
-    shown: Any = None
-    if trainer.test_access != "none":
-        if test is None:
-            raise ValueError(f"{trainer.title} learns from the test domain: pass its rows as `test`.")
-        shown = test.seen if trainer.test_access == "labelled" else test.scored.X
-    return trainer.fit(train, validation=rows_of(dataset, dataset.validate), test=shown, seed=seed)
+    return trainer.fit(train, validation=rows_of(dataset, dataset.validate), seed=seed)
 
 
 def adapt(predictor: Predictor, adapter: Adapter, test: DomainRows, *, seed: int = 0) -> Predictor:
@@ -171,12 +153,10 @@ def run(
     dataset: Dataset,
     *,
     seed: int = 0,
-    domains: Iterable[str] | None = None,
 ) -> list[Outcome]:
     """Train once and meet every test domain with every adapter.
 
-    A trainer that sees the test domain is trained anew for each. One forward pass over a domain serves all
-    adapters.
+    One forward pass over a domain serves all adapters that see the same of it.
 
     Parameters
     ----------
@@ -184,8 +164,6 @@ def run(
     adapters : Adapter or several
     dataset : Dataset
     seed : int
-    domains : iterable of str, optional
-        The test domains; by default those of the data set.
 
     Returns
     -------
@@ -200,64 +178,32 @@ def run(
     ('test-0.1', 'none', True)
     """
     several = list(adapters) if isinstance(adapters, Iterable) else [adapters]
-    trained: dict[Any, Predictor] = {}
-    outcomes = []
-    for name in dataset.test if domains is None else domains:
-        domain = dataset.domain(name)
-        for access, group in _by_access(trainer, several):
-            rows = domain_rows(domain, access, seed)
-            key = None if trainer.test_access == "none" else (name, access)
-            if key not in trained:
-                trained[key] = fit(trainer, dataset, rows, seed=seed)
-            cached = Cached(trained[key], rows.scored.X)
-            for adapter in group:
-                predictor = adapt(cached, adapter, rows, seed=seed)
-                outcomes.append(_outcome(trainer, adapter, dataset, name, seed, predictor, rows.scored))
+    trained, outcomes = fit(trainer, dataset, seed=seed), []
+    for name in dataset.test:
+        cached: dict[bool, tuple[DomainRows, Cached]] = {}
+        for adapter in several:
+            labelled = adapter.test_access == "labelled"
+            if labelled not in cached:
+                rows = domain_rows(dataset.domain(name), adapter.test_access, seed)
+                cached[labelled] = rows, Cached(trained, rows.scored.X)
+            rows, source = cached[labelled]
+            predictor = adapt(source, adapter, rows, seed=seed)
+            right = predictor.predict(rows.scored.X) == rows.scored.y
+            outcomes.append(
+                Outcome(
+                    trainer=trainer.name,
+                    adapter=adapter.name,
+                    domain=name,
+                    test_access=adapter.test_access,
+                    accuracy=float(np.mean(right)),
+                    n_rows=len(right),
+                    decision=str(getattr(predictor, "decision_", "")),
+                )
+            )
     return outcomes
 
 
-def _by_access(trainer: Trainer, adapters: list[Adapter]) -> Iterator[tuple[TestAccess, list[Adapter]]]:
-    """Adapters that are scored on the same rows, together."""
-    for labelled in (False, True):
-        group = [a for a in adapters if (most_access(trainer, a) == "labelled") == labelled]
-        if group:
-            yield ("labelled" if labelled else "unlabelled"), group
-
-
-def _outcome(
-    trainer: Trainer,
-    adapter: Adapter,
-    dataset: Dataset,
-    domain: str,
-    seed: int,
-    predictor: Predictor,
-    scored: LabelledRows,
-) -> Outcome:
-    proba = predictor.predict_proba(scored.X)
-    access = most_access(trainer, adapter)
-    return Outcome(
-        trainer=trainer.name,
-        adapter=adapter.name,
-        dataset=dataset.name,
-        domain=domain,
-        seed=seed,
-        test_access=access,
-        oracle=access == "labelled" or trainer.oracle or adapter.oracle,
-        accuracy=float(np.mean(predictor.classes_[proba.argmax(axis=1)] == scored.y)),
-        log_loss=_log_loss(proba, predictor.classes_, scored.y),
-        n_rows=len(scored),
-        decision=str(getattr(predictor, "decision_", "")),
-    )
-
-
-def _log_loss(proba: Floats, classes: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:
-    """Mean of −log Pr[y]; a class that training never saw has the least probability."""
-    column = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
-    given = np.where(classes[column] == y, proba[np.arange(len(y)), column], 0.0)
-    return float(-np.log(np.maximum(given, _LEAST_PROBABILITY)).mean())
-
-
-class Cached:
+class Cached(MostProbable):
     """A predictor that remembers what it made of one set of rows: one forward pass serves every adapter.
 
     Parameters
@@ -296,12 +242,3 @@ class Cached:
             return self._known[name]
 
         return remembered
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The classes of the predictor."""
-        return self._predictor.classes_
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import softmax
 
 from sfboost_lab.baselines.contract import Floats, HeadAdapter, LinearHead, Positions
-from sfboost_lab.baselines.descent import batches
+from sfboost_lab.baselines.head_adapters import batches
 
 _EPSILON = 1e-5
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sfboost.datasets.contract import Dataset, Domain
-from sfboost_lab.baselines.contract import Predictor, TestAccess, Trainer, most_access
+from sfboost_lab.baselines.contract import Predictor, TestAccess, Trainer
 from sfboost_lab.baselines.harness import DomainRows, adapt, domain_rows, fit
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.datasets.synthetic import family
@@ -115,7 +115,6 @@ class MeasuredSystem:
     ----------
     title : str
     test_access : {"none", "unlabelled", "labelled"}
-    oracle : bool
     parts : mapping of str to Use
         By part.
     familiar, reversed : float
@@ -124,7 +123,6 @@ class MeasuredSystem:
 
     title: str
     test_access: TestAccess
-    oracle: bool
     parts: Mapping[str, Use]
     familiar: float
     reversed: float
@@ -197,15 +195,12 @@ def three_parts(n_rows: int, seed: int) -> Dataset:
 
 def _measure(system: ComparedSystem, datasets: Sequence[Dataset], seeds: Sequence[int]) -> MeasuredSystem:
     candidates, adapter = system.trainers(), ADAPTERS[system.adapter]()
-    access = most_access(candidates[0], adapter)
     accuracy = np.zeros((len(seeds), 2))
     costs = np.zeros((len(seeds), len(PARTS), 2))
     for i, (dataset, seed) in enumerate(zip(datasets, seeds, strict=True)):
-        trainer, trained = _choose(candidates, dataset, seed)
+        trained = _choose(candidates, dataset, seed)
         for j, name in enumerate(dataset.test):
-            rows = domain_rows(dataset.domain(name), access, seed)
-            if trained is None or trainer.test_access != "none":
-                trained = fit(trainer, dataset, rows, seed=seed)
+            rows = domain_rows(dataset.domain(name), adapter.test_access, seed)
             predictor = adapt(trained, adapter, rows, seed=seed)
             accuracy[i, j] = 100 * _right(predictor, rows).mean()
             if j == 0:
@@ -214,18 +209,17 @@ def _measure(system: ComparedSystem, datasets: Sequence[Dataset], seeds: Sequenc
     errors = np.sqrt((costs[:, :, 1] ** 2).sum(axis=0)) / len(seeds)
     return MeasuredSystem(
         title=system.title,
-        test_access=access,
-        oracle=access == "labelled" or candidates[0].oracle or adapter.oracle,
+        test_access=adapter.test_access,
         parts={part: Use(float(means[k, 0]), float(errors[k])) for k, part in enumerate(PARTS)},
         familiar=float(accuracy[:, 0].mean()),
         reversed=float(accuracy[:, 1].mean()),
     )
 
 
-def _choose(candidates: Sequence[Trainer], dataset: Dataset, seed: int) -> tuple[Trainer, Predictor | None]:
-    """The candidate that is most alike in the training domains, and what it learned; no test row is seen."""
+def _choose(candidates: Sequence[Trainer], dataset: Dataset, seed: int) -> Predictor:
+    """What the candidate learned that is most alike in the training domains; no test row is seen."""
     if len(candidates) == 1:
-        return candidates[0], None
+        return fit(candidates[0], dataset, seed=seed)
     fresh = three_parts(len(dataset.domain(dataset.train[0])), seed + _FRESH)
     best, least = None, np.inf
     for trainer in candidates:
@@ -234,7 +228,7 @@ def _choose(candidates: Sequence[Trainer], dataset: Dataset, seed: int) -> tuple
         # One that has collapsed to chance is alike everywhere, too: it comes last.
         unlike = max(accuracy) - min(accuracy) + (100.0 if min(accuracy) < _KNOWS_SOMETHING else 0.0)
         if unlike < least:
-            best, least = (trainer, predictor), unlike
+            best, least = predictor, unlike
     assert best is not None
     return best
 

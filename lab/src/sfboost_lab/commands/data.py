@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
@@ -17,10 +18,9 @@ from sfboost.cli.console import cell, give, say, screen, speaking
 from sfboost.datasets import Dataset
 from sfboost.notices import first_names
 from sfboost.tables.foreign_text import plain
-from sfboost_lab.datasets import export, find, load, names, write_sheet
+from sfboost_lab.datasets import export, find, load, names
 from sfboost_lab.datasets.export import column_names
-from sfboost_lab.datasets.local_files import fetch_all, held
-from sfboost_lab.datasets.sheet import label_rates
+from sfboost_lab.datasets.registry import fetch_all, held
 
 app = typer.Typer(
     help="Data sets: list, show, fetch, path, export.",
@@ -57,26 +57,12 @@ def list_command(data_dir: DataDir = None) -> None:
 
 @app.command()
 @speaking
-def show(
-    name: Name,
-    out: Annotated[Path | None, typer.Option(help="Where to write; .png, .pdf or .svg.")] = None,
-    examples: Annotated[int, typer.Option(help="Images per domain.")] = 14,
-    data_dir: DataDir = None,
-    seed: Seed = 0,
-    option: Options = None,
-) -> None:
-    """Draw examples (images), or marginals and label rates (tables).
-
-    One sheet, domain by domain; by default NAME.png in this folder.
-    """
+def show(name: Name, data_dir: DataDir = None, seed: Seed = 0, option: Options = None) -> None:
+    """Print rows and class shares of each domain, source, licence, stable and unstable columns."""
     with _sentences():
         dataset = load(name, data_dir=data_dir, random_state=seed, **_parse(option))
-        screen().print(_summary(dataset))
-        say(*_about(dataset))
-        written = write_sheet(
-            dataset, out or Path(f"{dataset.name}.png"), n_examples=examples, random_state=seed
-        )
-    say(f"Wrote {written}")
+    screen().print(_summary(dataset))
+    say(*_about(dataset))
 
 
 @app.command()
@@ -172,10 +158,12 @@ def _with_features(dataset: Dataset, features: str, size: int, jobs: int) -> Dat
 def _summary(dataset: Dataset) -> Table:
     names = (Column(cell(str(label))) for label in dataset.classes)
     table = Table("domain", "role", "rows", *names, title=cell(dataset.name))
-    for domain, rates in label_rates(dataset).items():
-        roles = [r for r in ("train", "validate", "oracle", "test") if domain in getattr(dataset, r)]
-        n_rows = str(len(dataset.domain(domain)))
-        table.add_row(cell(domain), ", ".join(roles), n_rows, *(f"{rate:.3f}" for rate in rates))
+    for domain in dataset.domains:
+        roles = [r for r in ("train", "validate", "oracle", "test") if domain.name in getattr(dataset, r)]
+        counts = np.bincount(domain.y[domain.y >= 0], minlength=len(dataset.classes))
+        shares = counts / max(counts.sum(), 1)  # of the rows that have labels
+        row = (cell(domain.name), ", ".join(roles), str(len(domain)))
+        table.add_row(*row, *(f"{share:.3f}" for share in shares))
     return table
 
 

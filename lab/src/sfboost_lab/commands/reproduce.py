@@ -12,22 +12,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table as RichTable
 
 from sfboost.cli.console import Console, cell, say, screen, speaking
 from sfboost_lab.commands.results import print_tables
-from sfboost_lab.datasets.local_files import fetch_all
+from sfboost_lab.datasets.registry import fetch_all
 from sfboost_lab.datasets.sources import MissingDataError
 from sfboost_lab.experiments.engines import ENGINES, SweepEngine, make_engine
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.page import write_page, write_tables
 from sfboost_lab.experiments.registry import EXPERIMENTS
+from sfboost_lab.experiments.rendering import write_page, write_tables
 from sfboost_lab.experiments.store import Contents, FolderInUseError, Store, Tail
 from sfboost_lab.experiments.sweep import Progress, sweep
 
-_LINE_EVERY = 30.0  # seconds between two lines where there is no screen to draw a bar on
+_LINE_EVERY = 30.0  # seconds between two lines
 STOPPED = 130  # what a shell expects after Ctrl-C
 
 
@@ -146,46 +144,30 @@ def _list() -> None:
 
 @contextmanager
 def watching(name: str, store: Store) -> Iterator[Callable[[Progress], None]]:
-    """Show progress while the sweep works; the lines that reach the folder are what is counted."""
+    """Say how far the sweep is, now and then; the lines that reach the folder are what is counted."""
     console, tail, over = Console(stderr=True), Tail(store), threading.Event()
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Bar(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=None)
-        start = Progress(0, 0)
+    start = Progress(0, 0)
 
-        def told(progress: Progress) -> None:
-            nonlocal start
-            start = progress
-            bar.update(task, total=progress.total, completed=progress.before)
-            if progress.before:
-                console.print(
-                    cell(f"{progress.before} of {progress.total} runs are in {store.folder} already.")
-                )
+    def told(progress: Progress) -> None:
+        nonlocal start
+        start = progress
+        if progress.before:
+            console.print(cell(f"{progress.before} of {progress.total} runs are in {store.folder} already."))
 
-        def watch() -> None:
-            done, began, next_line = 0, time.monotonic(), _LINE_EVERY
-            while not over.wait(0.5):
-                new = tail.new_lines()
-                done += new
-                bar.update(task, advance=new)
-                seconds = time.monotonic() - began
-                if bar.disable and seconds >= next_line and start.total:
-                    next_line += _LINE_EVERY
-                    console.print(_line(name, start, done, seconds))
+    def watch() -> None:
+        done, began = 0, time.monotonic()
+        while not over.wait(_LINE_EVERY):
+            done += tail.new_lines()
+            if start.total:
+                console.print(_line(name, start, done, time.monotonic() - began))
 
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
-        try:
-            yield told
-        finally:
-            over.set()
-            thread.join()
-            bar.update(task, advance=tail.new_lines())
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield told
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

@@ -16,14 +16,20 @@ from rich.text import Text
 
 from sfboost.cli.console import Console, cell, give, say, speaking
 from sfboost.whole_files import write_whole
-from sfboost_lab.experiments.canary import repeat, sample, when
-from sfboost_lab.experiments.committed import CHECKOUT, committed_records, keep_outcome, last_outcome
+from sfboost_lab.experiments.committed import (
+    CHECKOUT,
+    committed_records,
+    keep_outcome,
+    last_outcome,
+    repeat,
+    sample,
+    when,
+)
 from sfboost_lab.experiments.engines import make_engine
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.record import Record
 from sfboost_lab.experiments.registry import EXPERIMENTS, planned_groups, planned_runs
 from sfboost_lab.experiments.rendering import FORMATS, chosen_by, label, to_text, words
-from sfboost_lab.experiments.store import Store, write_records
+from sfboost_lab.experiments.store import Record, Store, write_records
 from sfboost_lab.experiments.tables import Table
 
 app = typer.Typer(
@@ -212,11 +218,6 @@ def _records(name: str, folder: Path | None, kept: Path, quick: bool) -> tuple[E
         experiment = EXPERIMENTS[name]
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
-    if folder is None and not kept.is_dir():
-        raise ValueError(
-            f"There are no records in {kept}: they are in the repository, not in the package. Name their "
-            "folder with --records, or a results folder with --from."
-        )
     protocol = experiment.protocols[0]
     stored = committed_records(protocol, kept) if folder is None else Store(folder).read().records
     found = {i: r for i, r in experiment.own(stored, quick=quick).items() if r.ok}

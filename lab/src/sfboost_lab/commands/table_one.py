@@ -58,6 +58,6 @@ def make_table(measured: list[MeasuredSystem], *, numbers: bool) -> Table:
         cells.append("yes" if row.robust else "no")
         if numbers:
             cells += [f"{row.familiar:.1f}", f"{row.reversed:.1f}"]
-        asks = _ASKS[row.test_access] + (" (ORACLE)" if row.oracle else "")
+        asks = _ASKS[row.test_access] + (" (ORACLE)" if row.test_access == "labelled" else "")
         table.add_row(row.title, *cells, asks)
     return table

@@ -3,8 +3,7 @@
 Importing this package imports neither torch nor pandas nor pillow; a loader imports what it needs.
 """
 
-from sfboost_lab.datasets.export import export, read_exported
+from sfboost_lab.datasets.export import export
 from sfboost_lab.datasets.registry import Entry, find, load, names
-from sfboost_lab.datasets.sheet import write_sheet
 
-__all__ = ["Entry", "export", "find", "load", "names", "read_exported", "write_sheet"]
+__all__ = ["Entry", "export", "find", "load", "names"]

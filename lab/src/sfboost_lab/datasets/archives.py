@@ -1,7 +1,7 @@
 """Reading archives without trusting them.
 
-Nothing is written before every member has been looked at: paths that leave the folder, links, devices and
-contents far larger than the archive are refused. Unpacking goes to a private folder, renamed at the end.
+Paths that leave the folder, links, devices and contents far larger than the archive are refused. Unpacking
+goes to a private folder that is renamed at the end, or removed: of what is refused nothing is left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
@@ -39,35 +38,8 @@ class UnsafeArchiveError(ValueError):
     """
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What an archive may hold.
-
-    Examples
-    --------
-    >>> from sfboost_lab.datasets.archives import Limits
-    >>> Limits().max_ratio
-    200
-    """
-
-    max_bytes: int = 20 * GIB
-    max_members: int = 2_000_000
-    max_ratio: int = 200
-
-
-@dataclass(frozen=True)
-class Member:
-    """A regular file within an archive.
-
-    Examples
-    --------
-    >>> from sfboost_lab.datasets.archives import Member
-    >>> Member("photo/dog/1.jpg", 10).name
-    'photo/dog/1.jpg'
-    """
-
-    name: str
-    size: int
+#: What an archive may hold: bytes, files, and how many times its own size.
+MAX_BYTES, MAX_FILES, MAX_RATIO = 20 * GIB, 2_000_000, 200
 
 
 def check_name(name: str) -> str:
@@ -89,38 +61,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def members(archive: Path, limits: Limits | None = None) -> list[Member]:
-    """Return the regular files of a tar or zip archive after looking at every member.
-
-    Examples
-    --------
-    >>> import tempfile, zipfile
-    >>> from pathlib import Path
-    >>> from sfboost_lab.datasets.archives import members
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with zipfile.ZipFile(Path(folder, "a.zip"), "w") as made:
-    ...         made.writestr("words.txt", "hello")
-    ...     members(Path(folder, "a.zip"))
-    [Member(name='words.txt', size=5)]
-    """
-    limits = limits or Limits()
-    allowed = min(limits.max_bytes, limits.max_ratio * max(archive.stat().st_size, CHUNK))
-    found: list[Member] = []
-    total = 0
-    with _opened(archive) as opened:
-        for member in _zip_members(opened) if isinstance(opened, zipfile.ZipFile) else _tar_members(opened):
-            total += member.size
-            # Before the next header is read: skipping a huge member already costs its decompression.
-            if total > allowed or len(found) >= limits.max_members:
-                raise UnsafeArchiveError(
-                    f"{archive.name} unpacks to more than {allowed} bytes or {limits.max_members} files, far "
-                    "more than its size suggests; it was not unpacked."
-                )
-            found.append(member)
-    return found
-
-
-def unpack(archive: Path, target: Path, limits: Limits | None = None) -> Path:
+def unpack(archive: Path, target: Path) -> Path:
     """Unpack a tar or zip archive into a new folder, whole or not at all.
 
     Examples
@@ -134,17 +75,27 @@ def unpack(archive: Path, target: Path, limits: Limits | None = None) -> Path:
     ...     (unpack(Path(folder, "a.zip"), Path(folder, "out")) / "deep/words.txt").read_text()
     'hello'
     """
-    checked = {member.name: member for member in members(archive, limits)}
+    allowed = min(MAX_BYTES, MAX_RATIO * max(archive.stat().st_size, CHUNK))
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".incoming-", dir=target.parent) as incoming:
-        root = Path(incoming, "content")
+        root, total = Path(incoming, "content"), 0
         root.mkdir()
-        with _opened(archive) as opened:
-            for name, source in _contents(opened, checked):
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            for number, (name, size, source) in enumerate(_files(archive)):
+                total += size
+                if total > allowed or number >= MAX_FILES:
+                    raise UnsafeArchiveError(
+                        f"{archive.name} unpacks to more than {allowed} bytes or {MAX_FILES} files, far more "
+                        "than its size suggests; it was not unpacked."
+                    )
+                (root / check_name(name)).parent.mkdir(parents=True, exist_ok=True)
                 with (root / name).open("wb") as out:
                     # Both readers stop at the size that was counted, whatever follows in the archive.
                     shutil.copyfileobj(source, out, CHUNK)
+        except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+            raise UnsafeArchiveError(
+                f"{archive.name} cannot be read as a tar or zip archive: {error}"
+            ) from error
         try:
             put_in_place(root, target)
         except OSError:
@@ -152,6 +103,33 @@ def unpack(archive: Path, target: Path, limits: Limits | None = None) -> Path:
             if not target.is_dir():
                 raise
     return target
+
+
+def _files(archive: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Name, size and content of each regular file; links and devices are refused."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            for info in zipped.infolist():
+                kind = stat.S_IFMT(info.external_attr >> 16)
+                _check_kind(info.filename, kind in (0, stat.S_IFREG, stat.S_IFDIR))
+                if not info.is_dir():
+                    with zipped.open(info) as source:
+                        yield info.filename, info.file_size, source
+        return
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            # Sparse members claim sizes their bytes do not have.
+            _check_kind(member.name, member.isdir() or (member.isreg() and not member.issparse()))
+            content = tar.extractfile(member)
+            if content is not None:
+                yield member.name, member.size, content
+
+
+def _check_kind(name: str, regular: bool) -> None:
+    if not regular:
+        raise UnsafeArchiveError(
+            f"The archive has a member {name!r} that is a link or a device; it was not unpacked."
+        )
 
 
 def unpacked(path: Path) -> Path:
@@ -213,57 +191,3 @@ def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
                 yield source  # type: ignore[misc]
         else:
             yield raw
-
-
-@contextmanager
-def _opened(archive: Path) -> Iterator[tarfile.TarFile | zipfile.ZipFile]:
-    try:
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as zipped:
-                yield zipped
-        else:
-            with tarfile.open(archive) as tar:
-                yield tar
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
-        raise UnsafeArchiveError(f"{archive.name} cannot be read as a tar or zip archive: {error}") from error
-
-
-def _tar_members(opened: tarfile.TarFile) -> Iterator[Member]:
-    for info in opened:
-        check_name(info.name)
-        if info.isdir():
-            continue
-        # Sparse members claim sizes their bytes do not have, so they are refused with links and devices.
-        if not info.isreg() or info.issparse():
-            raise UnsafeArchiveError(
-                f"The archive has a member {info.name!r} that is a link or a device; it was not unpacked."
-            )
-        yield Member(info.name, info.size)
-
-
-def _zip_members(opened: zipfile.ZipFile) -> Iterator[Member]:
-    for info in opened.infolist():
-        check_name(info.filename)
-        if info.is_dir():
-            continue
-        mode = info.external_attr >> 16
-        if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
-            raise UnsafeArchiveError(
-                f"The archive has a member {info.filename!r} that is a link; it was not unpacked."
-            )
-        yield Member(info.filename, info.file_size)
-
-
-def _contents(
-    opened: tarfile.TarFile | zipfile.ZipFile, checked: dict[str, Member]
-) -> Iterator[tuple[str, IO[bytes]]]:
-    if isinstance(opened, zipfile.ZipFile):
-        for name in checked:
-            with opened.open(name) as source:
-                yield name, source
-        return
-    for info in opened:
-        if info.isreg() and info.name in checked:
-            source_or_none = opened.extractfile(info)
-            if source_or_none is not None:
-                yield info.name, source_or_none

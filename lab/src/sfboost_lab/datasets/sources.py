@@ -7,9 +7,7 @@ The user's folder is only ever read. What is downloaded is checked against the s
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-import time
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,8 +19,6 @@ from sfboost_lab.datasets.archives import CHUNK, UnsafeArchiveError, content_has
 
 DATA_VARIABLE = "SFBOOST_DATA"
 ATTEMPTS = 3
-_INCOMING = ".incoming-"
-_A_DAY = 86_400
 
 Progress = Callable[[str, int, int], None]
 
@@ -213,10 +209,9 @@ def _download(url: str, file: File, progress: Progress | None) -> Path:
         raise ImportError("downloading needs pooch: pip install 'sfboost[data]'") from error
     target = cache_folder() / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(target.parent)
     # A private folder beside the target: two processes never share a half file, and the last step is a
     # rename on one file system. Whoever comes second replaces the file by equal bytes.
-    with tempfile.TemporaryDirectory(prefix=_INCOMING, dir=target.parent) as incoming:
+    with tempfile.TemporaryDirectory(prefix=".incoming-", dir=target.parent) as incoming:
         raw, unpacked = Path(incoming, "raw"), Path(incoming, "unpacked")
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -245,16 +240,6 @@ def _copy_unpacked(path: Path, target: Path, max_bytes: int) -> None:
                 out.write(chunk)
     except (EOFError, zlib.error) as error:
         raise OSError(f"is a damaged gzip file: {error}") from error
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a killed download left behind; a day is longer than any download that still runs."""
-    for leftover in folder.glob(f"{_INCOMING}*"):
-        try:
-            if time.time() - leftover.stat().st_mtime > _A_DAY:
-                shutil.rmtree(leftover, ignore_errors=True)
-        except FileNotFoundError:
-            continue
 
 
 def _first_line(error: BaseException) -> str:

@@ -20,16 +20,15 @@ import numpy as np
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence
 from sfboost.encoding import EncodingWarning
-from sfboost_lab.baselines.contract import Predictor, most_access
+from sfboost_lab.baselines.contract import Predictor
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.own_tables import encode
-from sfboost_lab.experiments.grouped_runs import Group, Session
-from sfboost_lab.experiments.measured_domains import Place, RunRows, place_of, rows_at
-from sfboost_lab.experiments.measuring import fit_by_contract, measure_run
-from sfboost_lab.experiments.record import Measured, Records
+from sfboost_lab.experiments.engines import Group, Session
+from sfboost_lab.experiments.measuring import Place, RunRows, fit_by_contract, measure_run, place_of, rows_at
 from sfboost_lab.experiments.rules import LEAVE_ONE_OUT, TRAINING_DOMAINS, Rule
 from sfboost_lab.experiments.run import Run
+from sfboost_lab.experiments.store import Measured, Records
 from sfboost_lab.experiments.tables import Cell, Row, Table, TableColumn, make_table, paired_table
 
 PROTOCOL = "compare"
@@ -52,7 +51,7 @@ TRAINER_GRIDS: dict[str, dict[str, Sequence[Any]]] = {
 }
 #: Adapter → what is chosen among.
 ADAPTER_GRIDS: dict[str, dict[str, Sequence[Any]]] = {
-    **{name: {"learning_rate": _RATES} for name in ("pl-last", "pl-all", "tent", "tent-bn", "shot")},
+    **{name: {"learning_rate": _RATES} for name in ("pl-last", "pl-all", "tent", "shot")},
     "t3a": {"filter_size": (5, 20, 100)},
     "sfb-components": {"n_components": (4, 8, 16)},
 }
@@ -224,11 +223,9 @@ class SystemComparison:
         return Path(self.options["source"]).stem if "source" in self.options else self.dataset
 
     def _row(self, system: ChosenSystem) -> Row:
-        trainer, adapter = TRAINERS[system.trainer], ADAPTERS[system.adapter]
         rule = self.rule() if len(system.settings()) > 1 else None
-        access = most_access(trainer, adapter)
-        knows = trainer.oracle or adapter.oracle
-        return Row(system.label, system.trainer, system.adapter, rule, test_access=access, knows=knows)
+        access = ADAPTERS[system.adapter].test_access
+        return Row(system.label, system.trainer, system.adapter, rule, test_access=access)
 
 
 def _with_mean(table: Table) -> Table:

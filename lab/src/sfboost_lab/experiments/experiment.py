@@ -8,9 +8,9 @@ from pathlib import Path
 
 from sfboost.datasets.contract import as_names
 from sfboost_lab.datasets import find
-from sfboost_lab.datasets.local_files import held
-from sfboost_lab.experiments.grouped_runs import Group
-from sfboost_lab.experiments.record import Record, Records
+from sfboost_lab.datasets.registry import held
+from sfboost_lab.experiments.engines import Group
+from sfboost_lab.experiments.store import Record, Records
 from sfboost_lab.experiments.tables import Table
 
 

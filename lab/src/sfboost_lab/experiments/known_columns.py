@@ -1,19 +1,31 @@
-"""Synthetic tables whose stable columns are known: what adaptation alone can do. No network is trained."""
+"""Ours: tables whose stable columns are known, so that no network is trained: what adaptation alone can do.
+
+Two experiments: the corrections side by side, and how many unlabelled rows they take.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sfboost_lab.datasets import load
-from sfboost_lab.experiments.grouped_runs import Group, Session
-from sfboost_lab.experiments.measured_domains import Place, RunRows, labelled
-from sfboost_lab.experiments.measuring import fit_by_contract, measure_run
-from sfboost_lab.experiments.methods import adapter_hyper, trainer_hyper
-from sfboost_lab.experiments.record import Measured
+from sfboost_lab.experiments.engines import Group, Session
+from sfboost_lab.experiments.experiment import Experiment
+from sfboost_lab.experiments.measuring import (
+    Place,
+    RunRows,
+    adapter_hyper,
+    fit_by_contract,
+    labelled,
+    measure_run,
+    trainer_hyper,
+)
+from sfboost_lab.experiments.rendering import dots_of, draw_panels
 from sfboost_lab.experiments.run import Run
-from sfboost_lab.experiments.tables import Row
+from sfboost_lab.experiments.store import Measured, Records
+from sfboost_lab.experiments.tables import Row, Table, TableColumn, make_table
 
 TRAINER = "sfb-columns"
 _ROWS = 4096
@@ -81,3 +93,72 @@ def rows_of(run: Run) -> RunRows:
 def measure(run: Run, session: Session) -> Measured:
     """Measure one run."""
     return measure_run(run, session, rows_of, fit_by_contract)
+
+
+WHERE = (
+    TableColumn("AC", "ac", "test-0.1"),
+    TableColumn("Gaussian", "gaussian", "test-0.1"),
+    # Leak correction needs rows of each class in each cell.
+    TableColumn("AC, four classes", "multiclass_ac", "test-0.05", data={"n_rows": 16_384}),
+)
+
+
+def plan_corrections(seeds: int, quick: bool) -> list[Group]:
+    """Return one group per data set and seed."""
+    protocol = CORRECTIONS.protocols[quick]
+    return [
+        group(column.dataset, seed, protocol, {**ADAPTERS, **LEAK}, **column.data)
+        for column in WHERE
+        for seed in range(seeds)
+    ]
+
+
+def corrections_tables(records: Records) -> list[Table]:
+    """Return the table."""
+    title = "Corrections on known columns: accuracy on 1000 unlabelled rows of the test domain"
+    return [make_table(title, rows({**ADAPTERS, **LEAK}), WHERE, records)]
+
+
+CORRECTIONS = Experiment(
+    "corrections",
+    "Ours: corrections of the pseudo-labels' bias on known columns",
+    seeds=50,
+    quick_seeds=5,
+    plan=plan_corrections,
+    tables=corrections_tables,
+    figure=dots_of(corrections_tables),
+)
+
+
+SIZES = (30, 100, 300, 1000, 3000)
+BY_SIZE = tuple(TableColumn(f"n = {n}", "gaussian", "test-0.1", data={"n_test": n}) for n in SIZES)
+
+
+def plan_sizes(seeds: int, quick: bool) -> list[Group]:
+    """Return one group per number of rows and seed."""
+    protocol = SAMPLE_SIZE.protocols[quick]
+    return [group("gaussian", seed, protocol, n_test=n) for n in SIZES for seed in range(seeds)]
+
+
+def size_tables(records: Records) -> list[Table]:
+    """Return the table."""
+    title = "Unlabelled rows that adaptation needs: accuracy on those rows, Gaussian family"
+    return [make_table(title, rows(), BY_SIZE, records)]
+
+
+def size_figure(records: Records, path: Path) -> Path:
+    """Draw accuracy against the number of rows."""
+    (table,) = size_tables(records)
+    panels = {"Gaussian family": (table, tuple(row.label for row, _ in table.rows))}
+    return draw_panels(panels, SIZES, path, xlabel="unlabelled rows of the new domain", rising=True)
+
+
+SAMPLE_SIZE = Experiment(
+    "sample-size",
+    "Ours: accuracy by the number of unlabelled rows, 30 to 3000",
+    seeds=50,
+    quick_seeds=5,
+    plan=plan_sizes,
+    tables=size_tables,
+    figure=size_figure,
+)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sfboost.registry import Registry
+from sfboost_lab.experiments.engines import Group
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.grouped_runs import Group
 
 _HERE = "sfboost_lab.experiments."
 
@@ -13,18 +13,13 @@ EXPERIMENTS: Registry[Experiment] = Registry(
     {
         "synthetic": _HERE + "synthetic:EXPERIMENT",
         "cmnist": _HERE + "cmnist:EXPERIMENT",
-        "cmnist-extended": _HERE + "cmnist:EXTENDED",
-        "cmnist-domains": _HERE + "cmnist_domains:EXPERIMENT",
-        "ablations": _HERE + "ablations:EXPERIMENT",
-        "penalties": _HERE + "penalties:EXPERIMENT",
-        "pacs": _HERE + "pacs:EXPERIMENT",
-        "camelyon17": _HERE + "camelyon17:EXPERIMENT",
-        "corrections": _HERE + "corrections:EXPERIMENT",
-        "sample-size": _HERE + "sample_size:EXPERIMENT",
-        "selection": _HERE + "selection:EXPERIMENT",
-        "shifts": _HERE + "shifts.suite:EXPERIMENT",
-        "shifts-skada": _HERE + "shifts.suite:SKADA",
-        "shifts-pacs": _HERE + "shifts.suite:PACS",
+        "cmnist-domains": _HERE + "cmnist:DOMAINS",
+        "ablations": _HERE + "cmnist_parts:ABLATIONS",
+        "penalties": _HERE + "cmnist_parts:PENALTY_EXPERIMENT",
+        "pacs": _HERE + "pictures:PACS",
+        "camelyon17": _HERE + "pictures:CAMELYON17",
+        "corrections": _HERE + "known_columns:CORRECTIONS",
+        "sample-size": _HERE + "known_columns:SAMPLE_SIZE",
     },
 )
 """Every experiment by name."""

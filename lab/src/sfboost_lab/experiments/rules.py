@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sfboost_lab.experiments.record import Record
 from sfboost_lab.experiments.run import Run, digest
+from sfboost_lab.experiments.store import Record
 
 #: Accuracies that differ by less are equal, and the log loss decides: on AC most candidates tie.
 TOLERANCE = 0.005
@@ -119,14 +119,6 @@ TRAINING_DOMAINS = ByPlaces("training domains", "held/")
 STRESS_DOMAINS = ByPlaces("stress domains", "stress/")
 LEAVE_ONE_OUT = LeaveOneDomainOut()
 TEST_DOMAIN = ByPlaces("test-domain validation set (ORACLE)", "oracle/", oracle=True)
-
-RULES: dict[str, Rule] = {
-    "validation-domain": VALIDATION_DOMAIN,
-    "training-domains": TRAINING_DOMAINS,
-    "stress-domains": STRESS_DOMAINS,
-    "leave-one-out": LEAVE_ONE_OUT,
-    "test-domain": TEST_DOMAIN,
-}
 
 
 def choose(

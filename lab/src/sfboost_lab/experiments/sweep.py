@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfboost_lab.experiments.engines import InProcessEngine, SweepEngine
-from sfboost_lab.experiments.grouped_runs import Group, Task
+from sfboost_lab.experiments.engines import Group, InProcessEngine, SweepEngine, Task
 from sfboost_lab.experiments.origin import origin
-from sfboost_lab.experiments.record import Record, Records, versions
-from sfboost_lab.experiments.store import Contents, Store
+from sfboost_lab.experiments.store import Contents, Record, Records, Store, versions
 
 _CHANCES = 2
 _DIED = (

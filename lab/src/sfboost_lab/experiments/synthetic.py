@@ -14,17 +14,23 @@ from typing import Any
 
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.synthetic import family
+from sfboost_lab.experiments.engines import Group, Session
 from sfboost_lab.experiments.experiment import Experiment
-from sfboost_lab.experiments.figures import dots_of
-from sfboost_lab.experiments.grouped_runs import Group, Session
-from sfboost_lab.experiments.measured_domains import RunRows, labelled, place_of
-from sfboost_lab.experiments.measuring import measure_run
-from sfboost_lab.experiments.methods import adapter_hyper, trainer_hyper, tuned
+from sfboost_lab.experiments.measuring import (
+    RunRows,
+    adapter_hyper,
+    labelled,
+    measure_run,
+    place_of,
+    trainer_hyper,
+    tuned,
+)
+from sfboost_lab.experiments.networks import blocks, fit_many_small, fit_small
 from sfboost_lab.experiments.paper import paper_table
-from sfboost_lab.experiments.record import Measured, Records
+from sfboost_lab.experiments.rendering import dots_of
 from sfboost_lab.experiments.rules import VALIDATION_DOMAIN, Rule
 from sfboost_lab.experiments.run import Run
-from sfboost_lab.experiments.small_nets import blocks, fit_many_small, fit_small
+from sfboost_lab.experiments.store import Measured, Records
 from sfboost_lab.experiments.tables import Row, Table, TableColumn, make_table
 
 NAME = "synthetic"

@@ -10,32 +10,14 @@ from typing import Any
 import numpy as np
 
 from sfboost_lab.experiments.paper import PaperTable, PaperValue
-from sfboost_lab.experiments.record import Record
 from sfboost_lab.experiments.rules import Rule, choose
 from sfboost_lab.experiments.run import Run, canonical
-
-
-@dataclass(frozen=True)
-class Target:
-    """What a figure should reach, or stay below.
-
-    Examples
-    --------
-    >>> Target(90.0).missed_by(89.5), Target(5.0, at_least=False).missed_by(4.0)
-    (0.5, 0.0)
-    """
-
-    value: float
-    at_least: bool = True
-
-    def missed_by(self, figure: float) -> float:
-        """How far a figure is on the wrong side; 0 if it is reached."""
-        return max(0.0, self.value - figure if self.at_least else figure - self.value)
+from sfboost_lab.experiments.store import Record
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Accuracies of the seeds, in percent, beside what the paper has, or beside a target.
+    """Accuracies of the seeds, in percent, beside what the paper has.
 
     Examples
     --------
@@ -48,7 +30,6 @@ class Cell:
 
     values: tuple[float, ...]
     paper: PaperValue | None = None
-    target: Target | None = None
 
     @property
     def mean(self) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sfboost_lab.testing.checks import ADAPTER_CHECKS, TRAINER_CHECKS, check_adapter, check_trainer
-from sfboost_lab.testing.problems import example, named_rows
+from sfboost_lab.testing.checks import ADAPTER_CHECKS, TRAINER_CHECKS, check_adapter, check_trainer, example
 from sfboost_lab.testing.simulation import Dials, SimulatedDomain, SimulatedProblem, random_dials, simulate
 
 __all__ = [
@@ -15,7 +14,6 @@ __all__ = [
     "check_adapter",
     "check_trainer",
     "example",
-    "named_rows",
     "random_dials",
     "simulate",
 ]

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from sfboost_lab.experiments.shifts.kinds import KINDS, UNTOUCHED, Features, SplitRows
+from sfboost_lab.experiments.shifts.kinds import KINDS, Features, SplitRows
 
 N = 400
+#: Kinds that leave the meaning of every feature as it was.
+UNTOUCHED = ("as is", "shares moved", "X_S resampled")
 #: A number, a category of four codes (three columns), and the strongest feature, a number.
 FEATURES = Features(np.array([0, 1, 1, 1, 2]), np.array([0.1, 0.2, 0.7]))
 

@@ -167,7 +167,7 @@ class SFB(Method):
     precision: str = "float32"
 
     def fit(
-        self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
+        self, train: LabelledRows, *, validation: LabelledRows | None = None, seed: int = 0
     ) -> SplitPredictor:
         """Learn the features, then calibrate f_S."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -197,7 +197,7 @@ class SFBSearched(Method):
     budget: int = Plan.budget
 
     def fit(
-        self, train: LabelledRows, *, validation: LabelledRows | None = None, test: Any = None, seed: int = 0
+        self, train: LabelledRows, *, validation: LabelledRows | None = None, seed: int = 0
     ) -> SplitPredictor:
         """Search, learn and calibrate on the training domains alone."""
         model = SFBClassifier(plan=Plan(budget=self.budget, verbose=False), random_state=seed)

@@ -1,4 +1,4 @@
-"""Test-time steps through a whole network: pseudo-labels on all layers, and Tent on batch normalisation.
+"""Test-time steps through a whole network: pseudo-labels on all layers.
 
 The network is copied; the source predictor stays as it was. Needs the torch extra.
 """
@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from sfboost.torch.learning import few_threads
 from sfboost.torch.rows import read_x
 from sfboost_lab.baselines.contract import Method, Predictor, TestAccess, head_of
-from sfboost_lab.baselines.descent import batches
+from sfboost_lab.baselines.head_adapters import batches
 from sfboost_lab.baselines.learned.network import NetworkPredictor, head_of_layer
 
-_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _ONE_THREAD_BELOW = 2**17
 
 
@@ -78,76 +77,6 @@ class PseudoLabelAll(Method):
         return NetworkPredictor(predictor.classes_, body.eval(), head_of_layer(head))
 
 
-@dataclass(frozen=True)
-class TentNorm(Method):
-    """Tent (Wang et al., 2021) as published: entropy over scale and shift of the batch normalisation.
-
-    Statistics are those of each batch in adapting. For predicting, where a batch of one must do, those of all
-    test rows are kept. A network without such layers is refused; `Tent` is the variant for it.
-
-    Parameters
-    ----------
-    learning_rate, batch_size, epochs, updates
-        Published: 1e-3, 200, one pass online, 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from torch import nn
-    >>> from sfboost_lab.baselines.contract import LinearHead
-    >>> source = NetworkPredictor(np.array([0, 1]), nn.BatchNorm1d(1).eval(), LinearHead.of([[1.0]], [0.0]))
-    >>> adapted = TentNorm().adapt(source, np.array([[4.0], [6.0]]))
-    >>> bool(abs(adapted.features([[5.0]])) < 0.01)  # centred on the test rows
-    True
-    """
-
-    name: ClassVar[str] = "tent-bn"
-    title: ClassVar[str] = "Tent (batch norm)"
-    test_access: ClassVar[TestAccess] = "unlabelled"
-    head_only: ClassVar[bool] = False
-
-    learning_rate: float = 1e-3
-    batch_size: int = 200
-    epochs: int = 1
-    updates: int = 1
-
-    def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
-        """Return a copy of the network with adapted normalisation."""
-        body, head = copied_network(predictor, self.title)
-        norms = [module for module in body.modules() if isinstance(module, _NORMS)]
-        if not norms:
-            raise ValueError(
-                "This network has no batch normalisation for Tent to adapt. Use the adapter 'tent', which "
-                "lowers the entropy over the last layer."
-            )
-        for norm in norms:
-            norm.train()
-
-        def loss(x: Tensor) -> Tensor | None:
-            if len(x) < 2:
-                return None  # one row has no statistics
-            log_proba = head(body(x)).log_softmax(1)
-            return -(log_proba.exp() * log_proba).sum(1).mean()
-
-        parameters = [p for norm in norms for p in norm.parameters()]
-        descend(self, body, parameters, loss, X_test, seed)
-        _settle(body, norms, X_test)
-        return NetworkPredictor(predictor.classes_, body, head_of_layer(head))
-
-
-def _settle(body: nn.Module, norms: Sequence[nn.Module], X: Any) -> None:
-    """Keep the statistics of all rows: a cumulative average over one pass."""
-    for norm in norms:
-        norm.reset_running_stats()  # type: ignore[operator]
-        norm.momentum = None  # type: ignore[assignment]
-    dtype = next(body.parameters()).dtype
-    with torch.no_grad():
-        x = read_x(X, dtype)
-        for part in x.tensor_split(max(1, len(x) // 4096)):
-            body(part)
-    body.eval()
-
-
 def copied_network(predictor: Predictor, who: str) -> tuple[nn.Module, nn.Linear]:
     """Return a copy of the network of a predictor and its head as a layer, or say that it has none.
 
@@ -178,7 +107,7 @@ def copied_network(predictor: Predictor, who: str) -> tuple[nn.Module, nn.Linear
 
 
 def descend(
-    adapter: PseudoLabelAll | TentNorm,
+    adapter: PseudoLabelAll,
     body: nn.Module,
     parameters: Sequence[nn.Parameter],
     loss: Callable[[Tensor], Tensor | None],

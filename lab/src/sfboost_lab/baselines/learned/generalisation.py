@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from sfboost.torch.objective import NoPenalty, VREx
+from sfboost.torch.objective import NoPenalty
 from sfboost.torch.split_network import seed_of
 from sfboost_lab.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Method
 from sfboost_lab.baselines.learned.network import (
@@ -29,12 +29,8 @@ from sfboost_lab.baselines.learned.network import (
 )
 from sfboost_lab.baselines.learned.penalties import (
     EQRM,
-    IGA,
     PENALTIES,
-    CLOvE,
-    Fishr,
     GroupDRO,
-    SpectralDecoupling,
     make,
 )
 
@@ -127,8 +123,8 @@ class DomainGeneralisation(Method):
     precision: str = "float32"
 
     def penalty(self) -> nn.Module:
-        """Return the stability penalty, new for each fit."""
-        return NoPenalty()
+        """Return the stability penalty of the trainer's name, new for each fit."""
+        return make(PENALTIES, self.name)
 
     def pretrain(self, train: LabelledRows, *, seed: int = 0) -> Pretrained:
         """Run the steps of empirical risk alone; their result serves every trainer with the same recipe."""
@@ -141,14 +137,12 @@ class DomainGeneralisation(Method):
         train: LabelledRows,
         *,
         validation: LabelledRows | None = None,
-        test: Any = None,
         seed: int = 0,
         start: Pretrained | None = None,
     ) -> NetworkPredictor:
         """Train; `start` are weights from `pretrain`, which is otherwise run here with the same result."""
-        rows = self.rows_to_learn(train, test, seed)
-        problem = self.pose(rows, seed)
-        start = start or self.pretrain(rows, seed=seed)
+        problem = self.pose(train, seed)
+        start = start or self.pretrain(train, seed=seed)
         if start.recipe != self._recipe(seed):
             changed = [k for k, v in self._recipe(seed).items() if start.recipe.get(k) != v]
             raise ValueError(
@@ -158,10 +152,6 @@ class DomainGeneralisation(Method):
         problem.network.load_state_dict(start.tensors)
         self._train(problem, self.penalty(), self.steps, seed_of(seed, 3), plain=False)
         return self.finish(predictor_of(problem), train)
-
-    def rows_to_learn(self, train: LabelledRows, test: Any, seed: int) -> LabelledRows:
-        """Return the rows that the network is trained on; of the test domain for oracles."""
-        return train
 
     def finish(self, trained: NetworkPredictor, train: LabelledRows) -> NetworkPredictor:
         """Return what is made of the trained network."""
@@ -218,6 +208,10 @@ class ERMTrainer(DomainGeneralisation):
     # QRM's code lets the rate of empirical risk stay as it is.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published({"cosine": False})
 
+    def penalty(self) -> nn.Module:
+        """Return none."""
+        return NoPenalty()
+
 
 @dataclass(frozen=True)
 class GroupDROTrainer(DomainGeneralisation):
@@ -236,7 +230,7 @@ class GroupDROTrainer(DomainGeneralisation):
 
 @dataclass(frozen=True)
 class IRMTrainer(DomainGeneralisation):
-    """IRMv1; `form` is "irm", "irm-split" (DomainBed's) or "irm-matrix" (close to ACTIR's)."""
+    """IRMv1; `form` is "irm" or "irm-matrix" (close to ACTIR's)."""
 
     name: ClassVar[str] = "irm"
     title: ClassVar[str] = "IRM"
@@ -263,10 +257,6 @@ class VRExTrainer(DomainGeneralisation):
     )
 
     weight: float = 10.0
-
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return VREx()
 
 
 @dataclass(frozen=True)
@@ -297,10 +287,6 @@ class SDTrainer(DomainGeneralisation):
 
     weight: float = 0.1
 
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return SpectralDecoupling()
-
 
 @dataclass(frozen=True)
 class IGATrainer(DomainGeneralisation):
@@ -314,10 +300,6 @@ class IGATrainer(DomainGeneralisation):
 
     weight: float = 1000.0
 
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return IGA()
-
 
 @dataclass(frozen=True)
 class FishrTrainer(DomainGeneralisation):
@@ -329,10 +311,6 @@ class FishrTrainer(DomainGeneralisation):
 
     weight: float = 1000.0
 
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return Fishr()
-
 
 @dataclass(frozen=True)
 class CLOvETrainer(DomainGeneralisation):
@@ -343,7 +321,3 @@ class CLOvETrainer(DomainGeneralisation):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = published({"weight": 1e4}, {"weight": 100.0})
 
     weight: float = 10.0
-
-    def penalty(self) -> nn.Module:
-        """Return the penalty."""
-        return CLOvE()

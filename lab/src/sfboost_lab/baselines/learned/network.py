@@ -17,20 +17,21 @@ import torch
 from torch import Tensor, nn
 
 from sfboost.torch.learning import Learner
-from sfboost.torch.networks import make_network
+from sfboost.torch.networks import MLP, make_network
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.rows import ArraySource, check_training, make_source, number_type, read_rows, read_x
 from sfboost.torch.split_network import SplitNetwork, seed_of, trunk_width
-from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead
-from sfboost_lab.baselines.learned.fused import FusedMLP, choose_path, free_buffers
+from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, MostProbable
 
 _CHUNK = 4096
-# Networks of the library that are wide enough for the fast path.
+# Hidden layers of the networks of ColoredMNIST.
 _WIDE = {"mlp": (390,) * 2, "mlp3": (390,) * 3}
+# Numbers in a layer of a step from which masks are padded, and to what.
+_PADDED_FROM, _LANE = 2**20, 16
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkPredictor:
+class NetworkPredictor(MostProbable):
     """A network and its last linear layer.
 
     Parameters
@@ -61,10 +62,6 @@ class NetworkPredictor:
         """Return class probabilities."""
         return self.head.proba(self.features(X))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
-
 
 def run_body(body: nn.Module, X: Any) -> Floats:
     """Run rows through a network in pieces.
@@ -87,7 +84,7 @@ class NetworkProblem:
 
     classes: npt.NDArray[Any]
     source: ArraySource
-    network: SplitNetwork
+    network: Any
 
 
 def pose(
@@ -121,6 +118,29 @@ def pose(
     return NetworkProblem(classes, source, built.to(dtype))
 
 
+class PaddedMLP(MLP):
+    """An `MLP` that may draw dropout for whole cache lines of units: the masks of the records.
+
+    Examples
+    --------
+    >>> PaddedMLP(4, (8, 8)).padded
+    False
+    """
+
+    padded = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the last hidden layer."""
+        if not (self.padded and self.training and torch.is_grad_enabled()):
+            return super().forward(x)
+        x = x.flatten(1)
+        for layer in self.layers:
+            hidden = layer(x).relu()
+            width = hidden.shape[1]
+            x = self.dropout(nn.functional.pad(hidden, (0, -width % _LANE)))[:, :width]
+        return x
+
+
 def make_trunk(network: str | nn.Module, shape: tuple[int, ...], dropout: float) -> nn.Module:
     """Return a named network, or a copy of a given one.
 
@@ -132,7 +152,7 @@ def make_trunk(network: str | nn.Module, shape: tuple[int, ...], dropout: float)
     if isinstance(network, nn.Module):
         return copy.deepcopy(network)
     if network in _WIDE:
-        return FusedMLP(math.prod(shape), _WIDE[network], dropout=dropout)
+        return PaddedMLP(math.prod(shape), _WIDE[network], dropout=dropout)
     return make_network(network, shape, dropout=dropout)
 
 
@@ -166,11 +186,11 @@ def train_one(
         min_gain=-math.inf,
     )
     sizes = problem.source.sizes
-    choose_path(
-        problem.network,
-        sum(sizes) if batch_size is None else batch_size * len(sizes),
-        second_order=getattr(penalty, "second_order", False),
-    )
+    rows = sum(sizes) if batch_size is None else batch_size * len(sizes)
+    for module in problem.network.modules():
+        if isinstance(module, PaddedMLP):
+            many = rows * module.n_features >= _PADDED_FROM
+            module.padded = many and not getattr(penalty, "second_order", False)
     Learner(
         problem.network,
         problem.source,
@@ -178,7 +198,6 @@ def train_one(
         plan,
         seed=seed,
     ).learn()
-    free_buffers(problem.network)
 
 
 def predictor_of(problem: NetworkProblem) -> NetworkPredictor:

@@ -21,41 +21,7 @@ from sfboost.torch.objective import (
     LogitProxy,
     NoPenalty,
     VREx,
-    scale_gradients,
-    within_class,
 )
-
-
-class IRMSplit(nn.Module):
-    """IRM with the square replaced by the product of the gradients on even and odd rows.
-
-    Its expectation over batches is the square of the population gradient; on one batch it may be negative.
-
-    Examples
-    --------
-    >>> import torch
-    >>> zeros = torch.zeros(4, 2)
-    >>> IRMSplit()([DomainOutput(zeros, zeros, torch.eye(2).repeat(2, 1))]).item()
-    0.0
-
-    References
-    ----------
-    .. [1] M. Arjovsky, L. Bottou, I. Gulrajani and D. Lopez-Paz (2019). Invariant Risk Minimization.
-       arXiv:1907.02893.
-    """
-
-    def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
-        """Return the penalty."""
-        products = []
-        for domain in domains:
-            rows = scale_gradients(domain)
-            if len(rows) < 2:
-                raise ValueError(
-                    "The penalty 'irm-split' multiplies the gradients of even and odd rows, and a domain has "
-                    "only 1 row in this batch. Use a larger batch_size, or penalty='irm'."
-                )
-            products.append(rows[0::2].mean() * rows[1::2].mean())
-        return torch.stack(products).mean()
 
 
 class IRMMatrix(nn.Module):
@@ -391,98 +357,9 @@ class SpectralDecoupling(nn.Module):
         return torch.stack([domain.stable_logits.square().sum(1).mean() for domain in domains]).mean()
 
 
-class FeatureProxy(nn.Module):
-    """Mean over domains of Σ_jk |E[Φ_S,j (Φ_U,k − E[Φ_U,k | Y])]|, on all pairs of features.
-
-    Examples
-    --------
-    >>> import torch
-    >>> f, y = torch.zeros(2, 2), torch.eye(2)
-    >>> FeatureProxy()([DomainOutput(f, f, y, f, f)]).item()
-    0.0
-    """
-
-    def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
-        """Return the penalty."""
-        return torch.stack([self._covariance(domain).abs().sum() for domain in domains]).mean()
-
-    @staticmethod
-    def _covariance(domain: DomainOutput) -> Tensor:
-        unstable = _unstable_features(domain)
-        return domain.stable_features.T @ within_class(unstable, domain.target) / len(unstable)
-
-
-def hsic(x: Tensor, y: Tensor, scale: float = 1.0) -> Tensor:
-    """Return the biased HSIC, tr(K H L H) / (m − 1)², with kernels exp(−‖·‖² / scale).
-
-    Examples
-    --------
-    >>> import torch
-    >>> abs(round(hsic(torch.zeros(3, 1), torch.arange(3.0)[:, None]).item(), 5))
-    0.0
-    """
-    k, centred = _kernel(x, scale), _kernel(y, scale)
-    # Centring one of the two kernels is enough under the trace.
-    centred = centred - centred.mean(0) - centred.mean(1, keepdim=True) + centred.mean()
-    return (k * centred).sum() / (len(x) - 1) ** 2
-
-
-def _kernel(x: Tensor, scale: float) -> Tensor:
-    squares = x.square().sum(1)
-    distances = squares[:, None] + squares[None] - 2.0 * x @ x.T
-    return torch.exp(-distances.clamp_min(0.0) / scale)
-
-
-def _unstable_features(domain: DomainOutput) -> Tensor:
-    if domain.unstable_features is None:
-        raise ValueError("An independence penalty needs unstable features; these outputs are stable only.")
-    return domain.unstable_features
-
-
-class ConditionalHSIC(nn.Module):
-    """Mean over domains and classes of the HSIC (Gretton et al., 2005) of Φ_S and Φ_U within the class.
-
-    Parameters
-    ----------
-    scale : float
-        Scale of both Gaussian kernels.
-    max_rows : int
-        Rows drawn at random from each domain: the kernel is quadratic in them.
-
-    Examples
-    --------
-    >>> import torch
-    >>> f, y = torch.zeros(4, 1), torch.eye(2).repeat(2, 1)
-    >>> ConditionalHSIC()([DomainOutput(f, f, y, f, f)]).item()
-    0.0
-    """
-
-    def __init__(self, *, scale: float = 1.0, max_rows: int = 512) -> None:
-        super().__init__()
-        self.scale = scale
-        self.max_rows = max_rows
-
-    def forward(self, domains: Sequence[DomainOutput], parameters: Sequence[Tensor] = ()) -> Tensor:
-        """Return the penalty."""
-        return torch.stack([self._domain(domain) for domain in domains]).mean()
-
-    def _domain(self, domain: DomainOutput) -> Tensor:
-        stable, unstable, target = domain.stable_features, _unstable_features(domain), domain.target
-        if len(stable) > self.max_rows:
-            rows = torch.randperm(len(stable))[: self.max_rows].to(stable.device)
-            stable, unstable, target = stable[rows], unstable[rows], target[rows]
-        values = []
-        for k in range(target.shape[1]):
-            members = target[:, k] > 0
-            if int(members.sum()) >= 2:
-                values.append(hsic(stable[members], unstable[members], self.scale))
-        return torch.stack(values).mean() if values else stable.new_zeros(())
-
-
 #: P_Stab by name: the library's and those above.
 PENALTIES: dict[str, type[nn.Module]] = {
     **STABILITY_PENALTIES,
-    "irm-split": IRMSplit,
     "irm-matrix": IRMMatrix,
     "eqrm": EQRM,
     "groupdro": GroupDRO,
@@ -492,13 +369,9 @@ PENALTIES: dict[str, type[nn.Module]] = {
     "sd": SpectralDecoupling,
 }
 #: P_CI by name.
-INDEPENDENCE: dict[str, type[nn.Module]] = {
-    **INDEPENDENCE_PENALTIES,
-    "proxy-features": FeatureProxy,
-    "hsic": ConditionalHSIC,
-}
+INDEPENDENCE: dict[str, type[nn.Module]] = dict(INDEPENDENCE_PENALTIES)
 #: Those that many networks may train with at once: they draw nothing at random and keep nothing.
-STACKABLE = (IRM, IRMSplit, IRMMatrix, VREx, Fishr, SpectralDecoupling, NoPenalty, LogitProxy, FeatureProxy)
+STACKABLE = (IRM, IRMMatrix, VREx, Fishr, SpectralDecoupling, NoPenalty, LogitProxy)
 
 
 def make(listed: Mapping[str, type[nn.Module]], penalty: str | nn.Module) -> nn.Module:

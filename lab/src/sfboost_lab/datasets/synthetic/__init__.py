@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from sfboost.datasets.contract import Dataset
-from sfboost_lab.datasets.synthetic.ceilings import Ceiling
 from sfboost_lab.datasets.synthetic.families import (
     anti_causal,
-    cause_effect,
     cause_effect_direct,
-    covariate_shift,
     multiclass_anti_causal,
     three_parts,
 )
@@ -26,8 +23,6 @@ from sfboost_lab.datasets.synthetic.gaussian import GaussianFamily, gaussian
 FAMILIES: dict[str, Callable[..., FiniteFamily | GaussianFamily]] = {
     "ac": anti_causal,
     "ce_dd": cause_effect_direct,
-    "ce": cause_effect,
-    "covariate_shift": covariate_shift,
     "multiclass_ac": multiclass_anti_causal,
     "three_parts": three_parts,
     "gaussian": gaussian,
@@ -40,7 +35,7 @@ def family(name: str, **parameters: Any) -> FiniteFamily | GaussianFamily:
     Examples
     --------
     >>> from sfboost_lab.datasets.synthetic import family
-    >>> family("ac", stable_accuracy=0.8).ceiling("test-0.1", "stable").accuracy
+    >>> family("ac", stable_accuracy=0.8).ceiling("test-0.1", "stable")
     0.8
     """
     if name not in FAMILIES:
@@ -63,21 +58,16 @@ def _loader(name: str) -> Callable[..., Dataset]:
 
 load_ac = _loader("ac")
 load_ce_dd = _loader("ce_dd")
-load_ce = _loader("ce")
-load_covariate_shift = _loader("covariate_shift")
 load_multiclass_ac = _loader("multiclass_ac")
 load_three_parts = _loader("three_parts")
 load_gaussian = _loader("gaussian")
 
 __all__ = [
     "FAMILIES",
-    "Ceiling",
     "FiniteFamily",
     "GaussianFamily",
     "anti_causal",
-    "cause_effect",
     "cause_effect_direct",
-    "covariate_shift",
     "family",
     "gaussian",
     "multiclass_anti_causal",

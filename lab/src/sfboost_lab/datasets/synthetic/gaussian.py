@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from sfboost.datasets.contract import Dataset, Domain
-from sfboost_lab.datasets.synthetic.ceilings import Ceiling, gaussian_ceiling
-from sfboost_lab.datasets.synthetic.finite import check_rows, dataset_of, pick
+from sfboost_lab.datasets.synthetic.finite import check_rows, dataset_of
 from sfboost_lab.datasets.synthetic.settings import Dials, Setting, domain_rng, settings
 
 Floats = NDArray[np.float64]
@@ -26,9 +25,8 @@ class GaussianFamily:
     Examples
     --------
     >>> from sfboost_lab.datasets.synthetic import gaussian
-    >>> family = gaussian()
-    >>> family.ceiling("test-0.1", "stable").how
-    'quadrature'
+    >>> gaussian().sample(3).domain("test-0.1").X.shape
+    (3, 2)
     """
 
     settings: tuple[Setting, ...]
@@ -53,16 +51,6 @@ class GaussianFamily:
         leaked = np.eye(len(centre)) + dials["leak"] * np.outer(stable, unstable)
         means = np.stack([-centre, centre]) @ leaked.T
         return means, leaked @ covariance @ leaked.T, np.array([1 - dials["prior"], dials["prior"]])
-
-    def ceiling(
-        self, domain: str, features: str | Sequence[int] = "all", *, n_draws: int = 200_000
-    ) -> Ceiling:
-        """Return the best accuracy in a domain with all, the stable, the unstable or any columns."""
-        means, covariance, priors = self.moments(domain)
-        columns = pick(self.groups, features)
-        return gaussian_ceiling(
-            means[:, columns], covariance[np.ix_(columns, columns)], priors, n_draws=n_draws
-        )
 
     def sample(self, n_rows: int = 1024, random_state: int = 0) -> Dataset:
         """Draw a data set: the same seed gives the same rows, and a larger one begins with the smaller."""

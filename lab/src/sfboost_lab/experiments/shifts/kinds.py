@@ -175,7 +175,7 @@ def stable_resampled(rows: SplitRows, features: Features, rng: Generator) -> Shi
     return Shifted(_resampled(rows, np.exp(_TILT * (along - along.mean()) / max(along.std(), 1e-9)), rng))
 
 
-#: Name → function. The first three groups of names are what the tables put together.
+#: Name → function.
 KINDS: dict[str, Kind] = {
     "as is": as_is,
     "strongest mirrored": strongest_mirrored,
@@ -189,8 +189,6 @@ KINDS: dict[str, Kind] = {
     "shares moved": shares_moved,
     "X_S resampled": stable_resampled,
 }
-#: Kinds that leave the meaning of every feature as it was.
-UNTOUCHED = ("as is", "shares moved", "X_S resampled")
 
 
 def _n(rows: SplitRows) -> int:

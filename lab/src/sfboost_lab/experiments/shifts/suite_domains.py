@@ -1,4 +1,4 @@
-"""The rows of the suite: own domains, and a new one as numbers, from tables, colourings or embeddings.
+"""The rows of the suite: own domains, and a new one as numbers, from tables or colourings.
 
 A domain has at most `most` rows, drawn by the seed; own domains are all others, or `own` of them, also drawn.
 With `split` stable and unstable columns are drawn too, in place of those that the loader names.
@@ -20,9 +20,6 @@ from sfboost_lab.datasets import load
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.shifts.kinds import Floats, SplitRows
 from sfboost_lab.experiments.shifts.unseen import UNSEEN, load_unseen
-
-# Directions of an embedding: the first eight, in which own pictures vary most, are called unstable.
-_COMPONENTS, _UNSTABLE = 50, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +79,8 @@ def suite_domains(run: Run) -> SuiteDomains:
 def _load(run: Run) -> Dataset:
     if run.dataset in ("colored_digits", "colored_mnist"):
         return load(run.dataset, view="table", random_state=run.data_seed)
-    if run.dataset != "pacs":
-        written = load_unseen(run.dataset) if run.dataset in UNSEEN else load(run.dataset)
-        return _split_at_random(written, run.data["split"]) if "split" in run.data else written
-    from sfboost.datasets.features import EfficientNetFeatures
-    from sfboost_lab.datasets.picture_features import with_features
-
-    return with_features(load("pacs"), EfficientNetFeatures(160))
+    written = load_unseen(run.dataset) if run.dataset in UNSEEN else load(run.dataset)
+    return _split_at_random(written, run.data["split"]) if "split" in run.data else written
 
 
 def _split_at_random(dataset: Dataset, seed: int) -> Dataset:
@@ -123,8 +115,6 @@ def _numbers(dataset: Dataset, own: Sequence[str]) -> tuple[ToNumbers, npt.NDArr
     stable: Any = dataset.stable_features
     unstable: Any = dataset.unstable_features
     X = dataset.pooled(own)[0]
-    if stable is None or unstable is None:
-        return _components(np.asarray(X, dtype=np.float64))
     if not hasattr(X, "columns"):
         names = dataset.feature_names or [f"x{k}" for k in range(X.shape[1])]
 
@@ -141,15 +131,3 @@ def _numbers(dataset: Dataset, own: Sequence[str]) -> tuple[ToNumbers, npt.NDArr
         return encoders[0].encode(X), encoders[1].encode(X)
 
     return encoded, groups, tuple(column.name for column in kept)
-
-
-def _components(X: Floats) -> tuple[ToNumbers, npt.NDArray[np.intp], tuple[str, ...]]:
-    from sklearn.decomposition import PCA
-
-    directions = PCA(_COMPONENTS, random_state=0).fit(X)
-
-    def along(X: Any) -> tuple[Floats, Floats]:
-        seen = directions.transform(np.asarray(X, dtype=np.float64))
-        return seen[:, _UNSTABLE:], seen[:, :_UNSTABLE]
-
-    return along, np.arange(_UNSTABLE), tuple(f"component {k + 1}" for k in range(_UNSTABLE))

@@ -1,6 +1,4 @@
-"""A study of the suite's tables from the command line: new domain by new domain, resumable."""
-
-from __future__ import annotations
+"""What studies of the shift suite's tables share: new domain by new domain, resumable."""
 
 import argparse
 import json
@@ -36,7 +34,7 @@ def study_tables(
     done = {(record["table"], record["learner"], record["new"]) for record in known}
     warnings.simplefilter("ignore")
     for table in told.tables:
-        for run in _runs(table, told.learner):
+        for run in suite.in_turn(table, suite.TABLES[table], told.learner):
             new = run.data["new"]
             if (table, told.learner, new) in done or (told.most is not None and new >= told.most):
                 continue
@@ -47,13 +45,6 @@ def study_tables(
             known += made
             print(table, new, flush=True)
     print("", *page(known), sep="\n")
-
-
-def _runs(table: str, learner: str) -> Iterable[Run]:
-    """Each domain in turn the new one, with all others as own domains."""
-    for group in suite._in_turn(table, suite.TABLES[table], learner, 0, False, ("best",)):
-        if group.runs[0].data.get("own") is None:
-            yield group.runs[0]
 
 
 def line(cells: Iterable[str]) -> str:
