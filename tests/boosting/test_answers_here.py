@@ -9,7 +9,7 @@ from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import Settings, StableFeatureBoosting, load
-from sfboost.answers.play import AS_IS
+from sfboost.choice.play import AS_IS
 from sfboost.boosting import calibrate_sets, performance_without_labels
 from sfboost.diagnostics import confidence_based
 from sfboost.diagnostics.performance import PredictionSets

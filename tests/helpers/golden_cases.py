@@ -31,7 +31,7 @@ from sklearn.naive_bayes import GaussianNB
 import sfboost
 from sfboost import Settings, StableFeatureBoosting, Training
 from sfboost.calibration import fit_temperature
-from sfboost.change import DomainData, Reference, change_in
+from sfboost.shift import DomainData, Reference, change_in
 
 
 def arrays():

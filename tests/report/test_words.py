@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from sfboost.answers.play import AS_IS
-from sfboost.answers.recalibrating import RecalibratedAnswer
+from sfboost.choice.play import AS_IS
+from sfboost.choice.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
 from sfboost.calibration import Temperature
 from sfboost.report import render

@@ -21,17 +21,17 @@ from sfboost.adaptation.engine import adapt
 from sfboost.adaptation.settings import Choices
 from sfboost.boosting.adaptable import AdaptableClassifier, Parts
 from sfboost.boosting.adapted import AdaptedClassifier
-from sfboost.boosting.arrays import experience_of, rows_of
+from sfboost.boosting.arrays import record_of, rows_of
 from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import know_training, meanings_here, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature
-from sfboost.change import DomainData
 from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows, diagnose, training_leaks
 from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.leakage.stress import Adapter, StressTable, stress_domains, stress_test, unstable_guess
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.shift import DomainData
 from sfboost.torch.bounded import Bounded
 from sfboost.torch.leak_slope import without_leak
 from sfboost.torch.plan import Plan
@@ -118,11 +118,10 @@ class FittedPredictor(AdaptableClassifier):
             Recalibration.fit(held_out.stable, held_out.y, held_out.domain),
             heads,
         )
-        choices = choices.balanced(training.source_prior)
-        # Own domains play on frozen features: they have seen these domains, which flatters them.
+        # The features have seen these domains, which flatters them.
         weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
-        experience = experience_of(proba, features, y, held_out.domain, weight, choices, names)
-        return replace(training, experience=experience)
+        record = record_of(proba, features, y, held_out.domain, weight, names)
+        return replace(training, record=record)
 
     def _find_correction(
         self, proba: FloatArray, features: FloatArray, y: npt.NDArray[np.intp], domain: npt.NDArray[Any]
@@ -145,11 +144,11 @@ class FittedPredictor(AdaptableClassifier):
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None where none has played."""
-        experience = self.training_.experience
-        if experience is None:
+        record = self.training_.record
+        if record is None:
             return None
         log_stable, _, unstable = self._read(X) if parts is None else parts
-        return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
+        return rows_of(record, log_stable, unstable, check_weight(sample_weight, len(unstable)))
 
     @property
     def dtype(self) -> torch.dtype:
