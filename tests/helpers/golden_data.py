@@ -50,7 +50,7 @@ def weights(n_rows):
     return 0.5 + np.arange(n_rows) % 3
 
 
-def fitted(n_classes=2, *, play=False, **parameters):
+def fitted(n_classes=2, *, **parameters):
     """Without `play`, which only answer="best" needs and which takes time."""
     X, y, domain = training(n_classes)
     model = StableFeatureBoosting(list(range(n_classes)), play=play, **parameters)

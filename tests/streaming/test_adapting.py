@@ -97,7 +97,7 @@ def test_what_travels_between_machines_comes_back_whole(hospital):
 
 def test_a_head_of_ones_own_is_refused(hospital):
     rows = hospital.new
-    model = StableFeatureBoosting(stable_features=["age"], unstable=AdamLogisticRegression(), play=False)
+    model = StableFeatureBoosting(stable_features=["age"], unstable=AdamLogisticRegression())
     model.fit(rows[["age", "heart_rate"]], rows["sick"], sample_domain=["a", "b"] * 1500)
     with pytest.raises(ValueError, match="need all rows at once"):
         adapt_stream(model, hospital.folder)

@@ -1,8 +1,8 @@
 """How good the answers are in one new domain, without labels.
 
-Two ways. Where nothing was found to have shifted, the probabilities of the pooled classifier stand for the
-labels: how far off that was in source domains, each left out in turn, is the interval. After a shift no source
-domain tells that: labels come from f_S alone (`sfboost.diagnostics.performance`), which needs
+Two ways. Where no feature was found to have shifted, the probabilities of the pooled classifier stand for the
+labels: how far off that was in source domains, each left out in turn, is the interval. After a shift no
+source domain tells that: labels come from f_S alone (`sfboost.diagnostics.performance`), which needs
 complementarity, and the interval allows for a leak.
 """
 
@@ -83,8 +83,8 @@ def performance_without_labels(
     known = adapted.best is not None and set(adapted.best.choice.weights) <= {"pooled", "shares"}
     if labels_from == "answer" and not known:
         raise ValueError(
-            "No source domain has looked like this, so that nobody knows how far off the probabilities of this "
-            "answer are: use labels_from='stable'."
+            "No source domain has looked like this, so that nobody knows how far off the probabilities of "
+            "this answer are: use labels_from='stable'."
         )
     if labels_from == "answer" or (labels_from is None and leak is None and known):
         return _by_answer(adapted, X, pooled, cost, level, random_state)
@@ -121,7 +121,7 @@ def performance_without_labels(
 def _by_answer(
     adapted: AdaptedClassifier, X: Any, pooled: Any, cost: Any, level: float, random_state: int
 ) -> dict[str, Performance]:
-    """Scores with the answer's probabilities for labels; intervals as far off as these were in source domains.
+    """Scores with the answer's probabilities for labels; intervals as far off as in source domains.
 
     The stable predictor stands for its own labels.
     """

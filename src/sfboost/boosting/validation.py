@@ -1,4 +1,4 @@
-"""Between the estimator and the decision: one classifier of all features, and leave-one-domain-out validation."""
+"""One classifier of all features, and leave-one-domain-out validation: what the decision knows."""
 
 from __future__ import annotations
 

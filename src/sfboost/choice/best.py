@@ -22,10 +22,9 @@ from sfboost.choice.predictors import (
 from sfboost.choice.recalibrating import put_right
 from sfboost.choice.record import SourceRecord
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
-from sfboost.marginal.shares import shifted
 from sfboost.shift import Change, DomainData, change_in
 
-#: Fewer rows, for each class, teach a predictor nothing: realigned to their mean, features may say the opposite.
+#: Fewer rows, for each class, teach a predictor nothing.
 FEWEST_ROWS = 5
 
 
@@ -94,7 +93,7 @@ def best_answer(
     named = _answers_to(change, stable_change, answers, rows, doubt)
     weights, shares = weigh(change, stable_change, named), record.prior
     if weights == {"pooled": 1.0}:
-        shares = moved_shares(rows, record)
+        shares = record.shares.here(rows)
         if (shares != record.prior).any():
             answers["shares"], weights = PooledPredictor(np.log(shares / record.prior)), {"shares": 1.0}
     reason, found = reason_of(
@@ -136,44 +135,21 @@ def _answers_to(
 ) -> dict[str, str]:
     """Which predictor answers a shift of each side, and none."""
     few = change.n_rows < FEWEST_ROWS * rows.log_stable.shape[1]
-    together = len(change.changed) == len(change.features)
+    together = _together(change)
     # What cannot be trusted to be stable must not teach anything, and a handful of rows has nothing to teach.
     ranked = ["stable"] if doubt is not None or few else ["realigned", "boosted", "stable"]
     ranked = ["boosted", *ranked] if together and ranked[0] != "stable" else ranked
     named = {"nothing": "pooled", "unstable": next(name for name in ranked if name in answers)}
-    return named | ({"stable": "stable realigned"} if "stable realigned" in answers else {})
+    # Where all of X_U goes otherwise than all of X_S says, which of them shifted only the user's word tells.
+    both = together and change.verdict == "changed" and stable_change is not None
+    if "stable realigned" in answers and not (both and _together(stable_change)):
+        named["stable"] = "stable realigned"
+    return named
 
 
-def moved_shares(rows: DomainData, record: SourceRecord) -> FloatArray:
-    """Class shares here by EM, if a drift of log-probabilities as in source domains cannot explain the rows.
-
-    They move only as far as the classifier of each side, by itself, finds them moved, and no farther than
-    source domains lead to expect.
-
-    References
-    ----------
-    .. [1] M. Saerens, P. Latinne and C. Decaestecker (2002). Adjusting the Outputs of a Classifier to New a
-       Priori Probabilities: A Simple Procedure. Neural Computation 14.
-    """
-    prior, pooled = record.prior, np.exp(rows.log_pooled)
-    towards = np.sign(rows.weight @ pooled - prior)
-    surely = _by_em(pooled * np.exp(-record.drift * towards), rows.weight, prior)
-    if (np.sign(surely - prior) != towards).any():
-        return prior
-    step = np.log(np.maximum(_by_em(pooled, rows.weight, prior), 1e-6) / prior)
-    for log_proba in (rows.log_stable, rows.log_unstable):
-        if log_proba is not None:
-            alone = np.log(np.maximum(_by_em(np.exp(log_proba), rows.weight, prior), 1e-6) / prior)
-            step = step * min(max(float(alone @ step) / max(float(step @ step), 1e-12), 0.0), 1.0)
-    step = step - step.mean()
-    shares = prior * np.exp(step * min(record.spread / max(float(np.abs(step).max()), 1e-12), 1.0))
-    return np.asarray(shares / shares.sum())
-
-
-def _by_em(proba: FloatArray, weight: FloatArray, prior: FloatArray) -> FloatArray:
-    """The most likely class shares, if all else is as in training."""
-    proba = proba / proba.sum(axis=1, keepdims=True)
-    return np.asarray(weight @ shifted(proba, prior, weight))
+def _together(change: Change | None) -> bool:
+    """Whether every feature shifted."""
+    return change is not None and len(change.changed) == len(change.features)
 
 
 def _told(shares: FloatArray, prior: FloatArray, classes: Any) -> str:

@@ -146,8 +146,9 @@ def _found(change: Change, stable_change: Change | None, moved: str) -> str:
 
 def _shifted(change: Change, side: str, others: str) -> str:
     names = first_names((f"'{name}'" for name in change.changed), 3)
-    p, plural = p_in_words(change.p_value), "s" if len(change.changed) == 1 else ""
-    return f"The {side} feature{'s' * (not plural)} {names} go{'es' * bool(plural)} with {others} otherwise than in your source domains ({p})."
+    p, one = p_in_words(change.p_value), len(change.changed) == 1
+    subject = f"The {side} feature {names} goes" if one else f"The {side} features {names} go"
+    return f"{subject} with {others} otherwise than in your source domains ({p})."
 
 
 def _what_would_help(change: Change) -> str:

@@ -7,23 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import t as student
 
 from sfboost.adaptation.scores import weighted_scores
 from sfboost.choice.realigning import FeatureModel
+from sfboost.choice.shares import ClassShares
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.shift import DomainData, Reference
-from sfboost.shift.prediction import PRIOR_DOMAINS
 from sfboost.shift.rows import average_unstable
 from sfboost.shift.testing import misfit_of
 
 # A Brier score within so much of a guess's is no better.
 _NO_BETTER = 0.95
-#: Class shares are moved by what a drift of log-probabilities as in source domains cannot explain, at this level.
-SHARES_LEVEL = 0.05
-#: The log odds of a class drift, and its share moves, by so much: guesses that are worth `PRIOR_DOMAINS`.
-DRIFT, SPREAD = 0.2, 0.5
-_MOST_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +38,8 @@ class SourceRecord:
         would say of other values.
     stable_model : FeatureModel or None
         The same of the stable ones.
-    drift, spread : float
-        How far the log-probability of a class drifts from domain to domain, class shares apart; and how far
-        the logarithm of its share: both at most, but for `SHARES_LEVEL`.
+    shares : ClassShares
+        What they say of class shares.
     errors : dict of str to tuple of dict
         Of "pooled" and "stable": in each left-out source domain, by score, the true one less the one that the
         probabilities themselves lead to expect.
@@ -64,8 +57,7 @@ class SourceRecord:
     stable_misfit: float
     feature_model: FeatureModel | None
     stable_model: FeatureModel | None
-    drift: float
-    spread: float
+    shares: ClassShares
     errors: dict[str, tuple[dict[str, float], ...]] = field(default_factory=dict)
     brier: dict[str, float] = field(default_factory=dict)
     pooled_name: str = ""
@@ -95,8 +87,8 @@ class SourceRecord:
             return None
         return (
             "In your source domains, each left out in turn, neither one classifier of all features nor the "
-            f"stable ones alone were better than a guess at random (Brier score {pooled:.2f} and {stable:.2f}, "
-            f"the guess has {guess:.2f})"
+            "stable ones alone were better than a guess at random (Brier score "
+            f"{pooled:.2f} and {stable:.2f}, the guess has {guess:.2f})"
         )
 
     @classmethod
@@ -131,7 +123,7 @@ class SourceRecord:
             1.0 if stable_reference is None else misfit_of(stable_reference),
             model,
             stable_model,
-            *_drift_and_spread(rows, labels, reference.prior),
+            ClassShares.learn(rows, labels, reference.prior),
             {name: tuple(error for _, error in each) for name, each in scored.items()},
             {name: float(np.mean([true["brier"] for true, _ in each])) for name, each in scored.items()},
             pooled_name,
@@ -162,31 +154,3 @@ def _scores(
     true = weighted_scores(proba, rows.weight[:, None] * np.eye(proba.shape[1])[y])
     expected = weighted_scores(proba, rows.weight[:, None] * proba)
     return true, {name: value - expected[name] for name, value in true.items()}
-
-
-def _drift_and_spread(
-    rows: Sequence[DomainData], labels: Sequence[IntArray], prior: FloatArray
-) -> tuple[float, float]:
-    """How far log-probabilities of pooled are off in domains whose class shares are known; and these shares."""
-    off, moved = [], []
-    for part, y in zip(rows, labels, strict=True):
-        shares = np.bincount(y, part.weight, len(prior))
-        shares = (shares * len(y) + 0.5) / (len(y) + 0.5 * len(prior))
-        moved.append(np.log(shares / prior))
-        proba, drift = np.exp(part.log_pooled + moved[-1]), np.zeros(len(prior))
-        for _ in range(_MOST_STEPS):
-            here = proba * np.exp(drift)
-            step = np.log(shares / (part.weight @ (here / here.sum(axis=1, keepdims=True))))
-            drift += step
-            if np.abs(step).max() < 1e-4:
-                break
-        off.append(drift)
-    return _bound(off, DRIFT), _bound(moved, SPREAD)
-
-
-def _bound(values: Sequence[FloatArray], guess: float) -> float:
-    """How far one more domain may be off, if these are; `guess` is the log odds that are expected beforehand."""
-    n_domains, centred = len(values), np.array(values) - np.mean(values, axis=1, keepdims=True)
-    square = n_domains * np.mean(centred**2) + PRIOR_DOMAINS * (guess / 2.0) ** 2
-    far = student.ppf(1.0 - SHARES_LEVEL / 2.0, n_domains + PRIOR_DOMAINS)
-    return float(far * np.sqrt(square / (n_domains + PRIOR_DOMAINS)))

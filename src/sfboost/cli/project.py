@@ -147,7 +147,7 @@ def learn(
     model = configure(training, settings)
     try:
         rows = (training.X, training.y, training.domain)
-        facts = describe_training(model, *rows, choosing=answer == "best")
+        facts = describe_training(model, *rows, play=answer == "best")
     except ValueError as error:
         raise ValueError(in_options(str(error))) from error
     facts = replace(facts, missing=training.missing())

@@ -31,6 +31,7 @@ TYPES: dict[str, str] = {
     "Cells": "sfboost.leakage.cells",
     "Change": "sfboost.shift",
     "Choice": "sfboost.choice",
+    "ClassShares": "sfboost.choice.shares",
     "Choices": "sfboost.adaptation.settings",
     "Column": "sfboost.encoding",
     "Columns": "sfboost.boosting",

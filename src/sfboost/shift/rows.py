@@ -1,4 +1,4 @@
-"""The rows of one domain as the test and every predictor read them: X_S, X_U, and what three classifiers say."""
+"""The rows of one domain as the tests and predictors read them: X_S, X_U, and what classifiers say."""
 
 from __future__ import annotations
 

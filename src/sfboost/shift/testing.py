@@ -1,4 +1,4 @@
-"""Has the meaning of the unstable features changed, and whose? A test without labels, blind against blind."""
+"""Do features go with what f_S says as in source domains, and which do not? A test without labels."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def too_few(n_rows: int, prior: FloatArray) -> bool:
 def misfit_of(reference: Reference) -> float:
     """How much smaller than chance the p-values of source domains are, each tested against the others.
 
-    Without a shift −log p is 1 in the mean. Where domains differ by nature it is more, and what a new one says
-    is divided by that. Three domains without any misfit are added to those that were seen.
+    Without a shift −log p is 1 in the mean. Where domains differ by nature it is more, and what a new one
+    says is divided by that. Three domains without any misfit are added to those that were seen.
     """
     domains, said = reference.domains, []
     for left_out in domains if len(domains) > 2 else ():
