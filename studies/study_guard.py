@@ -46,7 +46,7 @@ def run_problem(scenario: str, number: int) -> dict[str, object]:
     problem = simulate(dials, int(rng.integers(2**31)))
     X, y, domain = problem.training_rows()
     new = problem.new
-    model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)), play=False)
+    model = StableFeatureBoosting(stable_features=list(range(problem.n_stable)))
     model.fit(X, y, sample_domain=domain)
     stable = model.predict_proba(new.X)
     with warnings.catch_warnings():
@@ -104,7 +104,7 @@ def cover(n_training_rows: int, number: int) -> dict[str, object]:
     )
     problem = simulate(dials, int(rng.integers(2**31)))
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1], play=False).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, sample_domain=domain)
     new, some = problem.new, problem.new.X[:20_000]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
@@ -156,7 +156,7 @@ def digits(repeats: int) -> str:
         X, y, domain = dataset.pooled("train")
         forest = RandomForestClassifier(60, min_samples_leaf=4, random_state=seed)
         columns = (dataset.stable_features, dataset.unstable_features)
-        model = StableFeatureBoosting(*columns, stable=forest, play=False).fit(X, y, sample_domain=domain)
+        model = StableFeatureBoosting(*columns, stable=forest).fit(X, y, sample_domain=domain)
         for name in dataset.test:
             rows, labels = dataset.xy(name)
             with warnings.catch_warnings():

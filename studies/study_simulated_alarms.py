@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
-from sfboost.change import DomainData, Reference, change_in
+from sfboost.shift import DomainData, Reference, change_in
 
 N_STABLE, N_UNSTABLE = 4, 4
 LEVEL = 0.05

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
         change_test,
         learn_training,
     )
-    from sfboost.change import Change
     from sfboost.columns import StableFeatureSelector
     from sfboost.marginal import LabelShift, label_shift
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
+    from sfboost.shift import Change
 
 __version__ = "0.1.0"
 
@@ -59,7 +59,7 @@ __all__ = [
     "load",
 ]
 
-_ROOMS = ("marginal", "adaptation", "boosting", "change", "persistence", "columns")
+_ROOMS = ("marginal", "adaptation", "boosting", "shift", "persistence", "columns")
 
 
 def __getattr__(name: str) -> Any:

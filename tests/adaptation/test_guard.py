@@ -259,7 +259,7 @@ def test_one_law_two_worlds_only_a_given_leak_protects():
 def test_the_safe_answer_of_the_estimator_is_guarded_and_the_papers_is_not():
     problem = simulate(random_dials(np.random.default_rng(1), "none"), seed=1)
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(list(range(problem.n_stable)), play=False).fit(X, y, domain)
+    model = StableFeatureBoosting(list(range(problem.n_stable))).fit(X, y, domain)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)
         guarded, plain = (model.adapt(problem.new.X, answer=answer) for answer in ("safe", "paper"))
@@ -281,7 +281,7 @@ def test_mean_harm_is_not_positive_and_the_worst_is_small_where_training_shows_t
         problem = simulate(random_dials(rng, "training and new"), int(rng.integers(2**31)))
         X, y, domain = problem.training_rows()
         new = problem.new
-        model = StableFeatureBoosting(list(range(problem.n_stable)), play=False).fit(X, y, domain)
+        model = StableFeatureBoosting(list(range(problem.n_stable))).fit(X, y, domain)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
             scores = [
@@ -307,7 +307,7 @@ def test_mean_harm_is_not_positive_and_the_worst_is_small_where_training_shows_t
 )
 def test_wrong_options_are_refused_with_a_sentence(options, sentence):
     X, y, domain = simulate(Dials(n_rows=200), seed=0).training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1], play=False).fit(X, y, domain)
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     with pytest.raises(ValueError, match=sentence):
         model.adapt(X, **options)
 
@@ -333,7 +333,7 @@ def test_gain_and_break_even_count_a_row_of_weight_three_like_three_rows():
 def test_rows_of_weight_zero_raise_no_alarm():
     problem = simulate(Dials(n_rows=2000, covariate_shift=0.3), seed=3)
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1], play=False).fit(X, y, domain)
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     new = problem.new.X
     copies = new.copy()
     copies[:, 2] = 3.0 * copies[:, 0]  # X_U follows X_S
@@ -349,7 +349,7 @@ def test_an_adapted_classifier_carries_break_even_and_says_which_rows_depend_on_
         Dials(n_rows=3000, training_violation=0.3, new_violation=0.3, covariate_shift=0.3), seed=1
     )
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1], play=False).fit(X, y, domain)
+    model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
     new = problem.new.X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AdaptationWarning)

@@ -50,7 +50,7 @@ def test_the_guarded_estimator_is_never_below_its_stable_predictor(prior, agreem
 
     named, unstable, y, domain = family.training(4000, rng)
     own = list(range(1 if k == 2 else k))
-    model = StableFeatureBoosting(own, play=False).fit(rows(named, unstable), y, sample_domain=domain)
+    model = StableFeatureBoosting(own).fit(rows(named, unstable), y, sample_domain=domain)
     named, unstable, y = family.draw(4000, agreement, rng)
     X = rows(named, unstable)
     with warnings.catch_warnings():

@@ -155,7 +155,7 @@ def test_unstable_cells_that_are_filled_in_are_told_when_predicting():
 
     X, y, domain = rows_of(0.9, 0.7)
     frame = pd.DataFrame(X, columns=["stable", "unstable"])
-    model = StableFeatureBoosting(["stable"], play=False).fit(frame, y, domain)
+    model = StableFeatureBoosting(["stable"]).fit(frame, y, domain)
     adapted = model.adapt(frame, answer="paper")
     with pytest.warns(EncodingWarning, match="unstable"):
         adapted.predict(frame.assign(unstable=frame["unstable"].where(frame.index % 5 > 0)))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from joints import draw_anticausal
 from scipy.stats import t as student
+from sfboost.choice.play import AS_IS
 from sklearn.linear_model import LogisticRegression
 
 from sfboost import Settings, StableFeatureBoosting, load
-from sfboost.answers.play import AS_IS
 from sfboost.boosting import calibrate_sets, performance_without_labels
 from sfboost.diagnostics import confidence_based
 from sfboost.diagnostics.performance import PredictionSets
@@ -100,7 +100,7 @@ def test_sets_cover_in_every_domain_that_was_left_out(model, hospitals):
 
 def test_a_validation_domain_may_be_the_one_that_is_left_out(hospitals):
     X, y, domain = hospitals
-    named = StableFeatureBoosting([0], [1], validation_domain=np.unique(domain)[0], play=False)
+    named = StableFeatureBoosting([0], [1], validation_domain=np.unique(domain)[0])
     sets = calibrate_sets(named, X, y, domain, answer="paper")
     assert set(sets.doubts) == set(np.unique(domain))
 
@@ -161,7 +161,7 @@ def test_an_adapted_models_sets_cover_in_new_domains_and_survive_the_file(tmp_pa
     rng = np.random.default_rng(0)
     X, y = drawn_hospitals(rng, rng.normal(0.0, 1.5, 6))
     rows = (X.reshape(-1, 2), y.ravel(), np.repeat(np.arange(6), 400))
-    model = StableFeatureBoosting([0], [1], play=False).fit(*rows[:2], sample_domain=rows[2])
+    model = StableFeatureBoosting([0], [1]).fit(*rows[:2], sample_domain=rows[2])
     with pytest.raises(ValueError, match="calibrate_sets"):
         model.adapt(X[0], answer="checked").predict_set(X[0])
     model.calibrate_sets(*rows, answer="checked")
@@ -181,7 +181,7 @@ def test_an_adapted_models_sets_cover_in_new_domains_and_survive_the_file(tmp_pa
 
 def test_refitting_forgets_the_sets_of_other_rows(hospitals):
     X, y, domain = hospitals
-    fitted = StableFeatureBoosting([0], [1], play=False).fit(X, y, sample_domain=domain)
+    fitted = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
     fitted.calibrate_sets(X, y, domain, answer="checked").fit(X, y, sample_domain=domain)
     with pytest.raises(ValueError, match="calibrate_sets"):
         fitted.adapt(X[:500], answer="checked").predict_set(X[:500])

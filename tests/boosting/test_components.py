@@ -103,7 +103,7 @@ def test_one_domain_alone_keeps_f_s_and_says_why():
 
 def test_f_s_is_calibrated_on_domains_that_it_has_not_seen():
     (X, y, domain), (X_new, y_new) = known_and_new()
-    model = StableFeatureBoosting(unstable_features="components", play=False).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting(unstable_features="components").fit(X, y, sample_domain=domain)
     by_rows = StableFeatureBoosting(stable=clone(model.regression_)).fit(X, y, sample_domain=domain)
     position = np.searchsorted(CLASSES, y_new)
     loss = [-m.predict_log_proba(X_new)[np.arange(len(y_new)), position].mean() for m in (model, by_rows)]
@@ -147,7 +147,7 @@ def test_frames_and_rows_of_weight_zero(fitted):
     pd = pytest.importorskip("pandas")
     (X, y, domain), (X_new, _) = known_and_new(n_rows=220)
     names = [f"v{j}" for j in range(40)]
-    model = StableFeatureBoosting(unstable_features="components", play=False)
+    model = StableFeatureBoosting(unstable_features="components")
     model.fit(pd.DataFrame(X, columns=names), y, sample_domain=domain)
     frame = pd.DataFrame(X_new, columns=names)
     weight = np.r_[np.ones(200), np.zeros(20)]
@@ -178,7 +178,7 @@ def test_what_rests_on_two_kinds_of_columns_is_refused(fitted):
 def test_a_user_s_classifier_is_taken_as_it_is():
     (X, y, domain), (X_new, _) = known_and_new(n_rows=100)
     own = LogisticRegression(C=0.5)
-    model = StableFeatureBoosting(unstable_features="components", stable=own, play=False)
+    model = StableFeatureBoosting(unstable_features="components", stable=own)
     model.fit(X, y, sample_domain=domain)
     np.testing.assert_array_equal(model.predict(X_new), own.fit(X, y).predict(X_new))
 

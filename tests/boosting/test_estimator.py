@@ -37,7 +37,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 #: A model whose own domains do not play the new one: for facts in which the best answer has no part.
-unplayed = partial(StableFeatureBoosting, play=False)
+unplayed = partial(StableFeatureBoosting)
 
 
 @pytest.fixture(scope="module")

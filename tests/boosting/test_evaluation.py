@@ -22,7 +22,7 @@ def wards(agreements=(0.9, 0.8, 0.1), n=1500):
 
 def test_each_domain_plays_the_new_one():
     X, y, domain = wards()
-    result = StableFeatureBoosting([0], [1], play=False).evaluate(X, y, domain, answer="safe")
+    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, answer="safe")
     flipped = {d.domain: d.scores for d in result.domains}["agreement 0.1"]
     assert flipped["stable"]["accuracy"] == pytest.approx(0.75, abs=0.04)
     assert flipped["answer"]["accuracy"] == pytest.approx(0.90, abs=0.03)
@@ -36,7 +36,7 @@ def test_each_domain_plays_the_new_one():
 
 def test_the_answer_that_is_evaluated_can_be_chosen():
     X, y, domain = wards(n=60)
-    model = StableFeatureBoosting([0], [1], play=False)
+    model = StableFeatureBoosting([0], [1])
     assert {d.decision for d in model.evaluate(X, y, domain, answer="safe").domains} == {"kept stable"}
     assert {d.decision for d in model.evaluate(X, y, domain, answer="paper").domains} == {"adapted"}
 
@@ -56,7 +56,7 @@ def test_it_prints_and_exports(best):
 
 
 def test_the_regret_is_what_the_best_candidate_has_beyond_the_answer(best):
-    safe = StableFeatureBoosting([0], [1], play=False).evaluate(*wards(n=400), answer="safe")
+    safe = StableFeatureBoosting([0], [1]).evaluate(*wards(n=400), answer="safe")
     for d in best.domains:
         assert {"stable", "pooled", "boosted"} <= set(d.candidates)
         for method in ("stable", "pooled"):
@@ -165,7 +165,7 @@ def test_permuted_labels_of_the_new_domain_change_no_byte_of_what_declares_no_la
 def test_the_scorer_does_not_pass_labels_on(scored):
     X, y, domain = wards(n=400)
     new = domain == "agreement 0.1"
-    model = StableFeatureBoosting([0], [1], play=False)
+    model = StableFeatureBoosting([0], [1])
     model.fit(X[~new], y[~new], sample_domain=domain[~new])
     for labels in (y[new], np.random.default_rng(0).permutation(y[new])):
         adapted_scorer()(model, X[new], labels)
@@ -194,7 +194,7 @@ def test_a_domain_that_cannot_play_costs_no_fit(monkeypatch):
     X, y, domain = wards(n=100)
     domain = domain.astype(object)
     domain[:9:2] = np.arange(5)
-    result = StableFeatureBoosting([0], [1], play=False).evaluate(X, y, domain, answer="paper")
+    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, answer="paper")
     assert len(fits) == 3
     assert [d.decision for d in result.domains].count("skipped") == 5
     assert result.domains[0].reason == "1 row is too few to adapt to and to score"
@@ -216,7 +216,7 @@ def test_many_domains_are_left_out_in_groups_and_answered_each_by_itself(monkeyp
         assert one.decision == alone[one.domain].decision
         assert one.scores == alone[one.domain].scores
     third = np.where(np.isin(domain, names[::2]) & (np.arange(len(y)) % 3 == 0), 2, y)
-    result = StableFeatureBoosting([0], [1], play=False).evaluate(X, third, domain, answer="paper")
+    result = StableFeatureBoosting([0], [1]).evaluate(X, third, domain, answer="paper")
     assert [d.domain for d in result.domains] == names
     assert np.isfinite(result.mean("answer"))
 
@@ -293,7 +293,7 @@ def test_the_scorer_adapts_to_each_domain_and_negates_losses():
 
 def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatch):
     X, y, domain = wards(n=3000)
-    model = StableFeatureBoosting([0], [1], play=False)
+    model = StableFeatureBoosting([0], [1])
     whole = model.evaluate(X, y, domain, answer="paper")
     monkeypatch.setattr(evaluation, "MOST_ROWS", 1000)
     monkeypatch.setattr(evaluation, "_OF_RAREST", 300)
@@ -315,7 +315,7 @@ def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatc
 
 def test_without_play_the_adapted_answer_is_a_candidate_too():
     X, y, domain = wards(n=1500)
-    result = StableFeatureBoosting([0], [1], play=False).evaluate(X, y, domain, answer="paper")
+    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, answer="paper")
     assert {d.decision for d in result.domains} == {"adapted"}
     for d in result.domains:
         assert set(d.candidates) == {"stable", "pooled", "boosted"}
@@ -452,7 +452,7 @@ def test_own_domains_are_changed_only_where_somebody_asks_what_would_help():
         whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
         plain = evaluation.compare_on_domain(whole, None, X[new], y[new])
         model = StableFeatureBoosting([0], [1])
-        model._fit(X[rest], y[rest], domain[rest], play=True, facing=[X[new]])
+        model._fit(X[rest], y[rest], domain[rest], facing=[X[new]])
         scored = evaluation.compare_on_domain(model, None, X[new], y[new])
         assert (scored.scores, scored.decision, scored.reason) == (plain.scores, plain.decision, plain.reason)
         played[name] = {case.kind for case in model.training_.experience.cases}
@@ -466,7 +466,7 @@ def test_own_domains_that_nobody_chooses_by_stay_as_they_are_and_safe_answers_th
     rest, new = domain != "ward 3", domain == "ward 3"
     whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
     model = StableFeatureBoosting([0], [1])
-    model._fit(X[rest], y[rest], domain[rest], play=True, choosing=False)
+    model._fit(X[rest], y[rest], domain[rest], choosing=False)
     assert {case.kind for case in model.training_.experience.cases} == {"as is"}
     assert "all mirrored" in {case.kind for case in whole.training_.experience.cases}
     safe, plain = (one.adapt(X[new], answer="safe") for one in (model, whole))

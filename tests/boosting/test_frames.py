@@ -40,7 +40,7 @@ def draw(n, agreement, seed, library="pandas"):
 @lru_cache
 def fitted(library="pandas"):
     frame, y = draw(3000, 0.9, 0, library)
-    model = StableFeatureBoosting(["stable", "smokes"], ["colour"], play=False)
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"])
     return model.fit(frame, y, sample_domain=np.arange(3000) % 2)
 
 
@@ -58,7 +58,7 @@ def test_a_frame_of_any_library_is_fitted_adapted_and_predicted_the_same(library
 def test_the_model_encodes_as_the_encoder_does_by_hand():
     frame, y = draw(3000, 0.9, 0)
     encoder = Encoder.fit(frame, ["stable", "smokes", "colour"])
-    by_hand = StableFeatureBoosting([0, 1], [2], play=False)
+    by_hand = StableFeatureBoosting([0, 1], [2])
     by_hand.fit(encoder.encode(frame), y, np.arange(3000) % 2)
     model = fitted()
     assert model.encoder_ == encoder
@@ -153,7 +153,7 @@ def test_no_cell_is_filled_in_silence():
 def test_many_fits_tell_once_what_is_filled_in_and_at_the_callers_line():
     frame, y = draw(600, 0.9, 0)
     domain = np.arange(600) % 3
-    model = StableFeatureBoosting(["stable", "smokes"], ["colour"], play=False)
+    model = StableFeatureBoosting(["stable", "smokes"], ["colour"])
 
     def heard(call):
         with warnings.catch_warnings(record=True) as all_of_them:
@@ -170,7 +170,7 @@ def test_many_fits_tell_once_what_is_filled_in_and_at_the_callers_line():
 
 def test_ids_that_count_as_features_are_doubted():
     frame, y = draw(600, 0.9, 0)
-    model = StableFeatureBoosting(["stable"], ["colour", "row"], play=False)
+    model = StableFeatureBoosting(["stable"], ["colour", "row"])
     with pytest.warns(EncodingWarning, match="'row' has another whole number in every row"):
         model.fit(frame.assign(row=range(600)), y, sample_domain=np.arange(600) % 2)
 
@@ -178,7 +178,7 @@ def test_ids_that_count_as_features_are_doubted():
 def test_a_users_pipeline_gets_its_raw_columns():
     frame, y = draw(2000, 0.9, 0)
     head = make_pipeline(OneHotEncoder(), LogisticRegression())
-    model = StableFeatureBoosting(["stable"], ["colour"], unstable=head, play=False)
+    model = StableFeatureBoosting(["stable"], ["colour"], unstable=head)
     model.fit(frame, y, sample_domain=np.arange(2000) % 2)
     assert model.unstable_columns_.take(frame)["colour"].tolist() == frame["colour"].tolist()
     assert [column.name for column in model.encoder_.columns] == ["stable"]
@@ -192,7 +192,7 @@ def test_stable_columns_are_searched_for_among_encoded_ones():
 
     frame = pd.concat([part for part, _ in frames], ignore_index=True).drop(columns=["id", "smokes"])
     y = np.concatenate([labels for _, labels in frames])
-    model = StableFeatureBoosting("auto", play=False)
+    model = StableFeatureBoosting("auto")
     model.fit(frame, y, sample_domain=np.repeat([0, 1, 2], 1500))
     assert model.stable_columns_.names == ("stable",)
     assert model.unstable_columns_.sources == ("colour",)
@@ -236,10 +236,10 @@ def test_columns_of_a_users_pipeline_are_pooled_as_the_encoder_has_them():
     frame, y = draw(1000, 0.9, 0)
     head = make_pipeline(OneHotEncoder(), LogisticRegression())
     sets, domain = (["stable", "smokes"], ["colour"]), np.arange(1000) % 2
-    models = [StableFeatureBoosting(*sets, unstable=unstable, play=False) for unstable in (head, None)]
+    models = [StableFeatureBoosting(*sets, unstable=unstable) for unstable in (head, None)]
     said = [fit_pooled(model.fit(frame, y, domain), frame, y).predict_proba(frame) for model in models]
     np.testing.assert_allclose(*said, rtol=1e-9)
-    names = StableFeatureBoosting(["stable"], ["id"], unstable=head, play=False).fit(frame, y, domain)
+    names = StableFeatureBoosting(["stable"], ["id"], unstable=head).fit(frame, y, domain)
     with pytest.raises(ValueError, match=r"1000 different texts.*reads it as `pooled`"):
         fit_pooled(names, frame, y)
 

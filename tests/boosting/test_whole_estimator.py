@@ -23,7 +23,7 @@ def new():
 def adapted(new):
     parts = [draw_anticausal(500, agreement, seed) for seed, agreement in enumerate((0.95, 0.7))]
     X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    model = StableFeatureBoosting([0], [1], play=False)
+    model = StableFeatureBoosting([0], [1])
     model.fit(X, y, sample_domain=np.repeat(["a", "b"], 500))
     return model.adapt(new[0], answer="paper")
 

@@ -27,7 +27,7 @@ def test_auto_finds_the_stable_coin_and_adapts_as_if_it_had_been_named(coins):
 
 def test_columns_named_unstable_are_not_searched(families):
     X, y, domain = families.gaussian_effects(np.random.default_rng(0), 2500, 2, 2)
-    model = StableFeatureBoosting("auto", [0, 3], play=False).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting("auto", [0, 3]).fit(X, y, sample_domain=domain)
     assert model.stable_columns_.positions == (1, 2)
     assert model.unstable_columns_.positions == (0, 3)
 
@@ -35,7 +35,7 @@ def test_columns_named_unstable_are_not_searched(families):
 def test_a_selector_with_other_settings_may_be_given_and_stays_unfitted(coins):
     X, y, domain, *_ = coins
     mine = StableFeatureSelector(kind="likelihood", tolerance=0.2)
-    model = StableFeatureBoosting(mine, play=False).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting(mine).fit(X, y, sample_domain=domain)
     assert model.stable_columns_.positions == (0,)
     assert model.selector_.tolerance == 0.2
     assert not hasattr(mine, "support_")
@@ -61,7 +61,7 @@ def test_text_columns_are_encoded_unless_a_pipeline_wants_them_raw(coins):
         StableFeatureBoosting("auto", stable=LogisticRegression()).fit(frame, y, sample_domain=domain)
     words = frame.assign(shape=np.where(X[:, 0] > 0, "square", "round"))
     for table in (frame, words):
-        model = StableFeatureBoosting("auto", play=False).fit(table, y, sample_domain=domain)
+        model = StableFeatureBoosting("auto").fit(table, y, sample_domain=domain)
         assert model.stable_columns_.sources == ("shape",)
 
 

@@ -227,5 +227,5 @@ def test_a_frame_is_searched_by_whole_columns(wards):
     X, y, domain = wards
     ward = np.array(["p", "q", "r"])[(X[:, :2] @ [1, 2]).astype(int)]
     frame = pandas.DataFrame({"ward": ward, "turned": X[:, 2]})
-    model = StableFeatureBoosting(stable_features="auto", play=False).fit(frame, y, sample_domain=domain)
+    model = StableFeatureBoosting(stable_features="auto").fit(frame, y, sample_domain=domain)
     assert [name.partition("=")[0] for name in model.stable_columns_.names] == ["ward", "ward"]

@@ -15,9 +15,7 @@ def scores(problem):
     X, y, domain = problem.training_rows()
     found = {}
     for stability in ("posterior", "likelihood"):
-        model = StableFeatureBoosting(stable_features=[0, 1], transport=stability, play=False).fit(
-            X, y, domain
-        )
+        model = StableFeatureBoosting(stable_features=[0, 1], transport=stability).fit(X, y, domain)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
             adapted = model.adapt(problem.new.X, answer="paper")
@@ -72,7 +70,7 @@ def test_in_the_population_label_shift_is_recovered_exactly():
 def test_the_guard_judges_by_the_shares_of_the_new_domain():
     problem = simulate(Dials(label_shift=1.5, n_rows=4000, n_domains=3), seed=2)
     X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1], transport="likelihood", play=False)
+    model = StableFeatureBoosting(stable_features=[0, 1], transport="likelihood")
     model.fit(X, y, domain)
     adapted = model.adapt(problem.new.X, answer="safe")
     assert adapted.decision_ == "adapted"
@@ -110,7 +108,7 @@ def test_real_wines_drawn_by_label_want_likelihood_and_drawn_by_alcohol_want_pos
         for seed in range(2):
             rows = wine_domains(table, world, seed)
             for stability in found:
-                model = StableFeatureBoosting(stable_features=[0, 1], transport=stability, play=False)
+                model = StableFeatureBoosting(stable_features=[0, 1], transport=stability)
                 model.fit(*rows[:3])
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", AdaptationWarning)

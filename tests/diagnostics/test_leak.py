@@ -49,7 +49,7 @@ def test_fit_measures_the_leak_of_weighted_rows(rows):
     problem, new, weight = rows
     X, y, _ = problem.training_rows()
     frozen = FrozenEstimator(LogisticRegression().fit(X[:, :2], y))
-    model = StableFeatureBoosting([0, 1], stable=frozen, calibration=None, play=False)
+    model = StableFeatureBoosting([0, 1], stable=frozen, calibration=None)
     twice = np.repeat(np.arange(len(new.y)), weight)
     domain = np.repeat(["a", "b"], len(new.y) // 2)
     weighted = model.fit(new.X, new.y, domain, sample_weight=weight).leaks_

@@ -31,7 +31,7 @@ from sklearn.naive_bayes import GaussianNB
 import sfboost
 from sfboost import Settings, StableFeatureBoosting, Training
 from sfboost.calibration import fit_temperature
-from sfboost.change import DomainData, Reference, change_in
+from sfboost.shift import DomainData, Reference, change_in
 
 
 def arrays():
@@ -98,7 +98,7 @@ def estimator():
         name: getattr(explanation, name) for name in ("stable", "unstable", "prior", "joint", "features")
     }
     X_train, y_train, domain = training()
-    weighted = StableFeatureBoosting([0, 1], play=False).fit(
+    weighted = StableFeatureBoosting([0, 1]).fit(
         X_train, y_train, sample_domain=domain, sample_weight=weights(len(y_train))
     )
     found["weights of training rows"] = answer_of(weighted.adapt(X, answer="safe"), X)
@@ -111,7 +111,7 @@ def estimator():
     }
     for name, parameters in others.items():
         found[name] = answer_of(fitted(**parameters).adapt(X, answer="checked"), X)
-    evaluation = StableFeatureBoosting([0, 1], play=False).evaluate(X_train, y_train, domain, answer="safe")
+    evaluation = StableFeatureBoosting([0, 1]).evaluate(X_train, y_train, domain, answer="safe")
     found["evaluation"] = {"rows": evaluation.rows(), "gain": evaluation.gain}
     return found
 
@@ -120,7 +120,7 @@ def best():
     """answer="best": where nothing changed, where a meaning did, with some labels; and the test on arrays."""
     found = {}
     for n_classes in (2, 3):
-        model = fitted(n_classes, play=True)
+        model = fitted(n_classes)
         for agreement in (0.85, 0.1):
             X, y = draw(agreement, 50, 500, n_classes)
             for labels in (None, few_labels(y)):
@@ -147,7 +147,7 @@ def frames():
     X, y, domain, X_new = frame()
     found = {}
     for name, read in {"pandas": lambda table: table, "polars": polars.from_pandas}.items():
-        model = StableFeatureBoosting(["age", "chol"], play=False).fit(read(X), y, sample_domain=domain)
+        model = StableFeatureBoosting(["age", "chol"]).fit(read(X), y, sample_domain=domain)
         found[name] = answer_of(model.adapt(read(X_new), answer="safe"), read(X_new))
         found[name]["columns"] = [model.stable_columns_.names, model.unstable_columns_.names]
     return found
@@ -185,7 +185,7 @@ def selection():
             "columns": [vars(column) for column in selector.selection_.columns],
         }
     search = sfboost.StableFeatureSelector(tolerance=0.3)
-    auto = StableFeatureBoosting(search, play=False).fit(X, y, sample_domain=domain)
+    auto = StableFeatureBoosting(search).fit(X, y, sample_domain=domain)
     found["auto"] = answer_of(auto.adapt(new_rows()[0], answer="safe"), new_rows()[0])
     return found
 
@@ -193,7 +193,7 @@ def selection():
 def diagnosis():
     """`StableFeatureBoosting.diagnose`: verdicts and figures of every check."""
     X, y, domain = training()
-    report = StableFeatureBoosting([0, 1], play=False).diagnose(X, y, domain, new_rows()[0])
+    report = StableFeatureBoosting([0, 1]).diagnose(X, y, domain, new_rows()[0])
     whole = {"verdict": report.verdict, "skipped": [name for name, _ in report.skipped]}
     return {"whole": whole} | {result.check: result.to_dict() for result in report}
 

@@ -50,10 +50,9 @@ def weights(n_rows):
     return 0.5 + np.arange(n_rows) % 3
 
 
-def fitted(n_classes=2, *, play=False, **parameters):
-    """Without `play`, which only answer="best" needs and which takes time."""
+def fitted(n_classes=2, **parameters):
     X, y, domain = training(n_classes)
-    model = StableFeatureBoosting(list(range(n_classes)), play=play, **parameters)
+    model = StableFeatureBoosting(list(range(n_classes)), **parameters)
     return model.fit(X, y, sample_domain=domain)
 
 

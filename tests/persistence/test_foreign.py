@@ -45,7 +45,7 @@ TREE = "sklearn.tree._tree.Tree"
 
 def fitted(training, stable, **options):
     X, y, domain = training
-    model = StableFeatureBoosting([0], [1], stable=stable, play=False, **options)
+    model = StableFeatureBoosting([0], [1], stable=stable, **options)
     return model.fit(X, y, sample_domain=domain)
 
 

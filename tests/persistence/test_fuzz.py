@@ -43,7 +43,7 @@ def files(training):
     network = SFBClassifier("small", plan=Plan(steps=2, unstable_steps=2, max_restarts=0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        models = StableFeatureBoosting([0], [1], stable=GaussianNB(), play=False), network
+        models = StableFeatureBoosting([0], [1], stable=GaussianNB()), network
         return [unpack(to_bytes(model.fit(X, y, sample_domain=domain))) for model in models]
 
 

@@ -68,7 +68,7 @@ def test_labels_of_any_type_come_back(tmp_path, training, new, dtype):
     X, y, domain = training
     names = {object: ["ill", "höher"], str: ["ill", "well"], "datetime64[D]": ["2020-01-01", "2021-01-01"]}
     labels = np.array(names.get(dtype, [0, 1])).astype(dtype)[y]
-    model = StableFeatureBoosting([0], [1], play=False).fit(X, labels, sample_domain=domain)
+    model = StableFeatureBoosting([0], [1]).fit(X, labels, sample_domain=domain)
     loaded = again(model, tmp_path)
     assert loaded.classes_.dtype == model.classes_.dtype
     np.testing.assert_array_equal(loaded.predict(new), model.predict(new))
@@ -80,7 +80,7 @@ def test_four_classes_and_columns_that_were_searched_for_come_back(tmp_path):
     domain = np.repeat([2019, 2020], 2000)
     moved = (y + (domain == 2020)) % 4  # what the second column means changes
     X = np.column_stack([y == 1, y >= 2, y == 3, moved]) + rng.normal(size=(4000, 4))
-    model = StableFeatureBoosting("auto", [3], play=False).fit(X, y, sample_domain=domain)
+    model = StableFeatureBoosting("auto", [3]).fit(X, y, sample_domain=domain)
     adapted = model.adapt(X[domain == 2020], answer="paper")
     loaded = again(adapted, tmp_path)
     assert loaded.model.selector_.selection_ == model.selector_.selection_
@@ -102,7 +102,7 @@ def test_what_cannot_be_saved_is_refused_and_leaves_the_old_file_alone(tmp_path,
         (Mine, [0], "Mine is not one of"),
     ):
         with pytest.raises(SavedModelError, match=said):
-            kind(columns, [1], play=False).fit(X, y, sample_domain=domain).save(path)
+            kind(columns, [1]).fit(X, y, sample_domain=domain).save(path)
     for wrong in (True, "sklearn.tree._tree.Tree", None):
         with pytest.raises(TypeError, match="must be a list"):
             model.save(path, trusted=wrong)
@@ -115,7 +115,7 @@ def test_metadata_requests_come_back(tmp_path, training):
 
     X, y, domain = training
     with sklearn.config_context(enable_metadata_routing=True):
-        model = StableFeatureBoosting([0], [1], play=False)
+        model = StableFeatureBoosting([0], [1])
         model.set_fit_request(sample_domain=True, sample_weight="w").fit(X, y, sample_domain=domain)
         loaded = again(model, tmp_path)
         for each in (loaded, clone(loaded)):

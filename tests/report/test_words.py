@@ -4,11 +4,11 @@ from copy import copy
 from dataclasses import replace
 
 import pytest
+from sfboost.choice.play import AS_IS
 
-from sfboost.answers.play import AS_IS
-from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
 from sfboost.calibration import Temperature
+from sfboost.choice.recalibrating import RecalibratedAnswer
 from sfboost.report import render
 from sfboost.report.words import headline
 

@@ -55,8 +55,8 @@ class Training:
         How far the stable probabilities are from the labels, for `sfboost.diagnostics.new_domain_alarm`.
     heads : tuple of DomainHead
         One for each training domain.
-    experience : sfboost.answers.Experience or None
-        What own domains that played the new one teach about answers. None: answer="best" is "safe".
+    record : sfboost.choice.SourceRecord or None
+        What source domains, each left out in turn, teach the decision. None: answer="best" is "safe".
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Training:
     source_prior: FloatArray | None = None
     recalibration: Any = None
     heads: tuple[DomainHead, ...] = ()
-    experience: Any = None
+    record: Any = None
 
     def __post_init__(self) -> None:
         if self.leak is not None and not self.leak >= 0.0:

@@ -16,20 +16,17 @@ from sfboost.adaptation.checks import check_known_labels
 from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.scores import METRIC_NAMES
 from sfboost.adaptation.settings import ANSWERS, resolve
-from sfboost.answers import best_answer
-from sfboost.answers.candidates import BoostSettings
-from sfboost.answers.play import USUAL_METRIC
-from sfboost.answers.recalibrating import right_by_labels
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import adapt_each
 from sfboost.boosting.diagnosing import alarm_of, rows_to_judge, with_leak, with_note
 from sfboost.calibration import Temperature
-from sfboost.change import DomainData
+from sfboost.choice import best_answer
+from sfboost.choice.recalibrating import right_by_labels
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.persistence import Savable
+from sfboost.shift import DomainData
 
 #: What a model reads of rows: calibrated log f_S of shape (n, K), X_S (None of a network), X_U or Φ_U.
 Parts = tuple[FloatArray, Any, Any]
@@ -45,13 +42,11 @@ PUT_RIGHT = (
 
 
 def _why_none(model: Any) -> str:
-    """Why own domains have not played: what is to be done another time."""
+    """Why there is no record of source domains: what is to be done another time."""
     if len(getattr(model, "domains_", ())) == 1:
         return "fitted to one domain"
-    if not getattr(model, "play", True):
-        return "fitted with play=False"
     if getattr(model, "pooled_", None) is not None:
-        return "fitted to domains of which fewer than two have the rows and classes to play the new one"
+        return "fitted to domains of which fewer than two have the rows and classes to be left out"
     return "fitted to features that are no finite numbers"
 
 
@@ -87,8 +82,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _doubt(self) -> str | None:
         """Why f_S is not to be trusted in any new domain, if training says so."""
-        experience = self.training_.experience
-        return None if experience is None else experience.doubt
+        record = self.training_.record
+        return None if record is None else record.doubt
 
     def _unforeseeable(self) -> str | None:
         """Why own domains do not tell how good an answer is in a new one, if they do not."""
@@ -133,10 +128,10 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
             Labels where they are known; None or NaN elsewhere.
         sample_weight : array-like of shape (n,), optional
         answer : {"best", "safe", "checked", "paper"}, default="best"
-            "best" asks whether the unstable features mean here what they meant in the training domains: all
-            features as trained where nothing changed, mended or boosted where something did, the stable
-            features where nothing better is known, a blend where it is unclear (`decision_`, `reason_`,
-            `change_`). It needs two training domains or more, and is "safe" otherwise.
+            "best" asks what moved: one classifier of all features where nothing did; class shares, features
+            of X_U or of X_S realigned, or X_U learned anew (SFB), where something did; a mixture where it is
+            unclear what (`decision_`, `reason_`, `change_`). It needs two source domains or more, and is
+            "safe" otherwise.
             "safe" allows for the leak of the stable predictor and for sampling error, and may keep the stable
             predictor. "checked" has no guard, and keeps the stable predictor where the rows are
             few or it is not shown to be informative; with Settings("paper") that is what
@@ -232,7 +227,6 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         rows, note = rows_to_answer()
         if rows is None:
             return self._without_best(), None, note
-        self._check_score(self._choices(settings))
         return "best", rows, note
 
     def _alarm(
@@ -274,21 +268,10 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         self, X: Any, sample_weight: Any, parts: Parts | None = None
     ) -> tuple[DomainData | None, str | None]:
         """Rows for answer="best", or why it is "safe" instead."""
-        if self.training_.experience is None:
+        if self.training_.record is None:
             return None, NO_EXPERIENCE + _why_none(self)
         rows = self.answer_rows(X, sample_weight, parts)
         return rows, None if rows is not None else NO_NUMBERS
-
-    def _check_score(self, choices: Settings) -> None:
-        """Warn where another score is asked for than own domains judged by."""
-        asked = choices.yardstick(USUAL_METRIC).metric
-        judged = self.training_.experience.yardstick(choices).metric
-        if asked != judged and (choices.metric or choices.costs):
-            warn(
-                f"Own domains judged answers by {METRIC_NAMES[judged]} when this model was fitted, and "
-                f"choose by that: fit it with these settings to choose by {METRIC_NAMES[asked]}.",
-                AdaptationWarning,
-            )
 
     def _best(
         self,
@@ -298,7 +281,7 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         choices: Settings,
         **asked: Any,
     ) -> AdaptedClassifier:
-        """Answer as own domains recommend; see `sfboost.answers`."""
+        """Answer as own domains recommend; see `sfboost.choice`."""
         # SFB is one candidate of several here: what it doubts is its own.
         with unwarned():
             alarm = None
@@ -315,9 +298,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         self, rows: DomainData, adaptation: Adaptation, choices: Settings, known: Any = None
     ) -> AdaptedClassifier:
         """The best answer to these rows, given what SFB has learned of them, or of more of their domain."""
-        experience = self.training_.experience
-        boosting = BoostSettings(choices, experience.reference.prior, self.classes_)
-        best = best_answer(rows, experience, boosting, adaptation, known, doubt=self._doubt())
+        record = self.training_.record
+        best = best_answer(rows, record, choices, self.classes_, adaptation, known, doubt=self._doubt())
         if best.choice.decision == "kept stable":
             warn(f"The stable predictor was kept: {best.choice.reason}", AdaptationRefused)
         elif best.change.verdict == "cannot tell":

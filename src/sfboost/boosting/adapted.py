@@ -15,15 +15,15 @@ from sfboost.adaptation import Adaptation, Explanation
 from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.costs import check_costs, decided
 from sfboost.adaptation.uncertainty import Uncertainty
-from sfboost.answers import BestAnswer
-from sfboost.answers.explaining import explain_best
 from sfboost.boosting.stable_learner import stable_terms
 from sfboost.calibration import Temperature
-from sfboost.change import Change, DomainData
+from sfboost.choice import BestAnswer
+from sfboost.choice.explaining import explain_best
 from sfboost.heads import SoftLabelMixin
 from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import BoolArray, FloatArray
 from sfboost.persistence import Savable
+from sfboost.shift import Change, DomainData
 
 
 class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
@@ -42,7 +42,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     ----------
     classes_, prior_, confusion_, informativeness_, head_, rounds_, uncertainty_ :
         As estimated in the new domain.
-    decision_ : {"pooled", "adapted", "blended", "kept stable", "leak-corrected"}
+    decision_ : {"pooled", "adapted", "kept stable", "leak-corrected"}
     reason_ : str
         Why, in one sentence.
     leak_, break_even_ : float or None
@@ -163,8 +163,8 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _explained(self, row: Any) -> Explanation:
         if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
-            experience, codes = self.model.training_.experience, self.model.unstable_names_
-            return explain_best(self.best, self._rows(row), self.adaptation, experience, codes)
+            record, codes = self.model.training_.record, self.model.unstable_names_
+            return explain_best(self.best, self._rows(row), self.adaptation, record, codes)
         explanation = self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
         scaling = self._scaling()
         return explanation if scaling is None else explanation.scaled(scaling.temperature)
@@ -210,7 +210,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     @property
     def decision_(self) -> str:
-        """What was done: "pooled", "adapted", "kept stable", "blended" or "leak-corrected"."""
+        """What was done: "pooled", "adapted", "kept stable" or "leak-corrected"."""
         return self.adaptation.decision.kind if self.best is None else self.best.choice.decision
 
     @property

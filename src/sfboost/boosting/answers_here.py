@@ -1,9 +1,9 @@
 """How good the answers are in one new domain, without labels.
 
-Two ways. Where own domains have played the new one (answer="best"), the probabilities of the answer that was
-chosen stand for the labels: it has asked whether a meaning changed, which is what makes a classifier's own
-confidence wrong. How far off that was on own domains is the interval. Else labels come from f_S alone
-(`sfboost.diagnostics.performance`), which needs complementarity, and the interval allows for a leak.
+Two ways. Where no feature was found to have shifted, the probabilities of the pooled classifier stand for the
+labels: how far off that was in source domains, each left out in turn, is the interval. After a shift no
+source domain tells that: labels come from f_S alone (`sfboost.diagnostics.performance`), which needs
+complementarity, and the interval allows for a leak.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from scipy.stats import t as student
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.costs import check_costs
-from sfboost.adaptation.scores import METRICS, weighted_scores
-from sfboost.answers import BestAnswer, Case
-from sfboost.answers.play import AS_IS
+from sfboost.adaptation.scores import weighted_scores
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.components import NOT_APART
 from sfboost.boosting.diagnosing import new_rows
@@ -37,7 +35,7 @@ from sfboost.marginal.probabilities import FloatArray
 _MOST_ROWS = 5000
 # Labels drawn, to see how far scores of so few rows are from their mean.
 _DRAWS = 50
-_OFF = "as far off as such figures were on own domains that played the new one"
+_OFF = "as far off as such figures were in your source domains, each left out in turn"
 
 
 def performance_without_labels(
@@ -68,8 +66,8 @@ def performance_without_labels(
     level : float
         Of the intervals.
     labels_from : {"answer", "stable"}, optional
-        What stands for the labels: the answer, whose probabilities are held against those of own domains that
-        played the new one; or f_S alone. None is the answer where own domains have played and no `leak` is
+        What stands for the labels: the answer, whose probabilities were held against the labels of source
+        domains that were left out; or f_S alone. None is the answer where no shift was found and no `leak` is
         given, else f_S.
 
     Returns
@@ -82,15 +80,13 @@ def performance_without_labels(
         raise ValueError(f"labels_from={labels_from!r} is neither 'answer' nor 'stable'.")
     if not isinstance(adapted, AdaptedClassifier):
         raise TypeError(f"Got a {type(adapted).__name__}: pass what its `adapt` returns for the new rows.")
-    experience = adapted.model.training_.experience
-    played = adapted.best is not None and any(case.surprises for case in experience.cases)
-    if labels_from == "answer" and not played:
+    known = adapted.best is not None and set(adapted.best.choice.weights) <= {"pooled", "shares"}
+    if labels_from == "answer" and not known:
         raise ValueError(
-            "No own domain has played the new one for this answer, so that nobody knows how far off its "
-            "probabilities are: adapt a model with answer='best' that this version has fitted to two domains "
-            "or more, or use labels_from='stable'."
+            "No source domain has looked like this, so that nobody knows how far off the probabilities of "
+            "this answer are: use labels_from='stable'."
         )
-    if labels_from == "answer" or (labels_from is None and leak is None and played):
+    if labels_from == "answer" or (labels_from is None and leak is None and known):
         return _by_answer(adapted, X, pooled, cost, level, random_state)
     model, delta = adapted.model, leak
     if delta is None:
@@ -125,12 +121,11 @@ def performance_without_labels(
 def _by_answer(
     adapted: AdaptedClassifier, X: Any, pooled: Any, cost: Any, level: float, random_state: int
 ) -> dict[str, Performance]:
-    """Scores with the answer's probabilities for labels; intervals as far off as that was on own domains.
+    """Scores with the answer's probabilities for labels; intervals as far off as in source domains.
 
-    The stable predictor foretells itself: no change of X_U makes its probabilities wrong.
+    The stable predictor stands for its own labels.
     """
-    best: BestAnswer = adapted.best  # type: ignore[assignment]  # the caller has looked
-    cases = adapted.model.training_.experience.cases
+    errors = adapted.model.training_.record.errors
     stable, labels = adapted.model.predict_proba(X), adapted.predict_proba(X)
     answers = {"stable": (stable, stable), ANSWER: (labels, labels)}
     if pooled is not None:
@@ -139,38 +134,21 @@ def _by_answer(
         answers["pooled"] = np.exp(adapted.model.answer_rows(X).log_pooled), labels
     if (why := adapted.model._unforeseeable()) is not None:
         return {name: Performance({}, {}, {}, 0.0, level, why) for name in answers}
-    verdict, weights = best.change.verdict, best.choice.weights
-    main = max(weights, key=lambda name: weights[name])
-    untouched = [case for case in cases if case.kind == AS_IS]
-    alike = {
-        "unchanged": untouched,
-        "changed": [case for case in cases if case.kind != AS_IS],
-        "cannot tell": cases,
-    }[verdict]
-    costs = None if cost is None else check_costs(cost, labels.shape[1])
-    own, made = adapted.model._costs(), {}
-    played_for = costs is not None and own is not None and np.array_equal(costs, own)
+    costs, made = None if cost is None else check_costs(cost, labels.shape[1]), {}
     for name, (proba, truth) in answers.items():
         value = weighted_scores(proba, truth / len(truth), costs)
-        like, giver = (untouched, "stable") if name == "stable" else (alike, main)
-        off, noise = _off(like, giver, costs, played_for), _label_noise(proba, truth, costs, random_state)
-        n_domains = max(len({case.domain for case in like}), 1)
-        far = float(student.ppf(0.5 + level / 2.0, n_domains))
+        seen = errors["stable" if name == "stable" else "pooled"]
+        off, noise = _off(seen, costs), _label_noise(proba, truth, costs, random_state)
+        far = float(student.ppf(0.5 + level / 2.0, max(len(seen), 1)))
         reach = {score: far * float(np.hypot(off[score], noise[score])) for score in value}
         made[name] = Performance.around(value, reach, 0.0, level, costs, _OFF)
     return made
 
 
-def _off(cases: Sequence[Case], answer: str, costs: FloatArray | None, played_for: bool) -> dict[str, float]:
-    """How far from the truth the foretold scores of an answer were on own domains, root mean square.
-
-    `played_for` says that these were the costs there, too. Else so many more decisions may be wrong.
-    """
-    known = [case.surprises[answer] for case in cases if answer in case.surprises]
-    if not known:  # no own domain has looked like this
-        return dict.fromkeys((*METRICS, "cost"), float("inf"))
-    off = {name: _typical([each[name] for each in known]) for name in known[0]}
-    if costs is not None and not played_for:  # own domains knew of other costs, or none
+def _off(seen: Sequence[dict[str, float]], costs: FloatArray | None) -> dict[str, float]:
+    """How far from the truth the expected scores were in left-out source domains, root mean square."""
+    off = {name: _typical([each[name] for each in seen]) for name in seen[0]}
+    if costs is not None:  # so many more decisions may be wrong
         off["cost"] = off["accuracy"] * float(np.ptp(costs))
     return off
 

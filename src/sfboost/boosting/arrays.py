@@ -10,20 +10,18 @@ import numpy.typing as npt
 
 from sfboost.adaptation import Training
 from sfboost.adaptation.checks import check_unstable, check_weight
-from sfboost.adaptation.settings import Settings, resolve
-from sfboost.answers import Experience
 from sfboost.boosting.diagnosing import know_training, training_rows
 from sfboost.boosting.domains import stable_evidence
 from sfboost.boosting.evaluation import default_classifier
-from sfboost.boosting.playing import Asker
-from sfboost.calibration import Temperature
-from sfboost.change import Change, DomainData, change_in
-from sfboost.change.domain_data import centred
+from sfboost.boosting.validation import raw_log_proba
+from sfboost.choice import SourceRecord
 from sfboost.diagnostics import Recalibration, training_leaks
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
 from sfboost.heads import fit_with_weight
 from sfboost.marginal import as_probability_matrix, floored_log
 from sfboost.marginal.probabilities import FloatArray, IntArray
+from sfboost.shift import Change, DomainData, change_in
+from sfboost.shift.rows import centred
 
 
 def learn_training(
@@ -75,53 +73,63 @@ def learn_training(
     share = weight / weight.sum()
     errors = Recalibration.fit(rows.stable, rows.y, rows.domain, rows.weight)
     training = know_training(evidence, leaks, share @ stable, errors)
-    return replace(training, experience=experience_of(stable, U, labels, names, weight, resolve()))
+    return replace(training, record=record_of(stable, U, labels, names, weight))
 
 
-def experience_of(
+def record_of(
     stable: FloatArray,
     U: FloatArray,
     labels: IntArray,
     domain: npt.NDArray[Any],
     weight: FloatArray,
-    choices: Settings,
     names: tuple[str, ...] | None = None,
-) -> Experience | None:
-    """What own domains teach where f_S and U are all there is: pooled is logistic regression on both.
+) -> SourceRecord | None:
+    """What source domains teach where f_S and X_U are all there is: pooled is logistic regression on both.
 
-    `choices` are those of the adaptations to come: own domains must play with what new rows will get.
-
-    None with one domain, or where a class is in one domain alone. f_S is the same in every domain that plays:
-    if it has seen that domain in training it flatters what is built on it.
+    None with one domain, or where a class is in one domain alone. f_S is the same in every domain: if it has
+    seen a domain in training it flatters what is built on it.
     """
     log_stable, every = floored_log(stable), np.arange(len(stable))
     features, places = centred(log_stable), rows_by_domain(domain)
-    both, classes = np.hstack([features, U]), np.arange(stable.shape[1])
-    played = []
+
+    def fitted(rows: IntArray) -> tuple[Any, Any]:
+        both = np.hstack([features[rows], U[rows]])
+        part = labels[rows], weight[rows]
+        return tuple(fit_with_weight(default_classifier(X), X, *part) for X in (both, U[rows]))
+
+    left_out = []
     for _, mine in places:
         rest = np.setdiff1d(every, mine)
-        if len(np.unique(labels[rest])) < len(classes):
+        if len(np.unique(labels[rest])) < stable.shape[1]:
             return None
-        pooled = fit_with_weight(default_classifier(U), both[rest], labels[rest], weight[rest])
-        ask = Asker(pooled, features[mine], classes, Temperature())
-        part = weight[mine] / weight[mine].sum()
-        played.append(DomainData(log_stable[mine], U[mine], ask(U[mine]), features[mine], part, ask=ask))
-    experience = Experience.learn(
-        played,
+        left_out.append(_rows(*fitted(rest), log_stable[mine], U[mine], weight[mine]))
+    record = SourceRecord.learn(
+        left_out,
         [labels[mine] for _, mine in places],
         [name for name, _ in places],
-        choices,
         names=names,
-        learner="logistic regression on what the stable predictor says and on the unstable features",
+        stable_groups=[0] * features.shape[1],  # f_S is one feature, however many its classes
+        pooled_name="logistic regression on what the stable predictor says and on the unstable features",
     )
-    return replace(experience, pooled=fit_with_weight(default_classifier(U), both, labels, weight))
+    pooled, unstable = fitted(every)
+    return replace(record, pooled=pooled, unstable=unstable)
 
 
-def rows_of(experience: Experience, log_stable: FloatArray, U: FloatArray, weight: FloatArray) -> DomainData:
-    """Rows of a new domain as the candidates see them, where f_S and U are all there is."""
-    features = centred(log_stable)
-    ask = Asker(experience.pooled, features, np.arange(log_stable.shape[1]), Temperature())
-    return DomainData(log_stable, U, ask(U), features, weight / weight.sum(), ask=ask)
+def rows_of(record: SourceRecord, log_stable: FloatArray, U: FloatArray, weight: FloatArray) -> DomainData:
+    """Rows of a target domain as the decision sees them, where f_S and X_U are all there is."""
+    return _rows(record.pooled, record.unstable, log_stable, U, weight)
+
+
+def _rows(
+    pooled: Any, unstable: Any, log_stable: FloatArray, U: FloatArray, weight: FloatArray
+) -> DomainData:
+    features, classes = centred(log_stable), np.arange(log_stable.shape[1])
+
+    def ask(S: FloatArray, U: FloatArray) -> FloatArray:
+        return raw_log_proba(pooled, np.hstack([S, U]), classes)
+
+    alone, weight = raw_log_proba(unstable, U, classes), weight / weight.sum()
+    return DomainData(log_stable, U, ask(features, U), features, weight, alone, ask=ask)
 
 
 def change_test(
@@ -142,8 +150,8 @@ def change_test(
         Its verdict ("changed", "unchanged", "cannot tell"), the same by feature, and how much of the meaning
         of each is left.
     """
-    experience = training.experience
-    if experience is None or experience.pooled is None:
+    record = training.record
+    if record is None or record.pooled is None:
         raise ValueError(
             "training does not know what is usual: make it with sfboost.learn_training from two domains or "
             "more. A StableFeatureBoosting says it by itself, as adapt(X).change_."
@@ -151,5 +159,5 @@ def change_test(
     stable = as_probability_matrix(stable_proba)
     U = np.asarray(check_unstable(X_unstable, n_rows=len(stable)), dtype=np.float64)
     weight = check_weight(sample_weight, len(stable))
-    rows = rows_of(experience, floored_log(stable), U, weight)
-    return change_in(experience.reference, rows)
+    rows = rows_of(record, floored_log(stable), U, weight)
+    return change_in(record.reference, rows, misfit=record.misfit)

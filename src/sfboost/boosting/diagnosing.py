@@ -21,8 +21,6 @@ from sfboost.adaptation.problem import UNKNOWN
 from sfboost.adaptation.row_sample import RowSketch, row_keys
 from sfboost.adaptation.settings import Settings
 from sfboost.boosting.columns import require_numbers
-from sfboost.change import Change, change_in
-from sfboost.change.by_feature import FeatureMeaning, feature_meanings
 from sfboost.diagnostics import (
     Diagnosis,
     DomainLeak,
@@ -36,6 +34,8 @@ from sfboost.diagnostics import (
 from sfboost.diagnostics.rows import check_domain
 from sfboost.heads import SoftLabelClassifier
 from sfboost.marginal.probabilities import FloatArray, IntArray
+from sfboost.shift import Change, change_in
+from sfboost.shift.by_feature import FeatureMeaning, feature_meanings
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting
@@ -98,10 +98,9 @@ def held_out_rows(
     sample_domain: Any,
     *,
     play: bool = False,
-    choosing: bool = True,
 ) -> TrainingRows:
     """Fit `model`, and return its held-out predictions with the rows that they are of."""
-    held_out, calibrated = model._fit(X, y, sample_domain, play=play, choosing=choosing)
+    held_out, calibrated = model._fit(X, y, sample_domain, play=play)
     X = model._check_input(X, reset=False)
     labels = np.searchsorted(model.classes_, np.asarray(y))
     domain = check_domain(sample_domain, X.shape[0])
@@ -133,8 +132,7 @@ def diagnose_model(
     model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any, X_new: Any, level: float
 ) -> Diagnosis:
     """Fit `model` and diagnose it; see `StableFeatureBoosting.diagnose`."""
-    play = model.play and X_new is not None
-    training = held_out_rows(model, X, y, sample_domain, play=play, choosing=False)
+    training = held_out_rows(model, X, y, sample_domain, play=X_new is not None)
     if X_new is not None:
         checked = model._check_input(X_new, reset=False)
         require_numbers(model, model.stable_columns_.take(checked), model.unstable_columns_.take(checked))
@@ -150,12 +148,13 @@ def meanings_here(
 
     `change` is what the test has said of the domain already, if it has.
     """
-    experience = model.training_.experience
-    rows = None if experience is None else model.answer_rows(X)
+    record = model.training_.record
+    rows = None if record is None else model.answer_rows(X)
     if rows is None:
         return ()
-    change = change_in(experience.reference, rows, level=level) if change is None else change
-    return feature_meanings(experience.reference, rows, change)
+    if change is None:
+        change = change_in(record.reference, rows, level=level, misfit=record.misfit)
+    return feature_meanings(record.reference, rows, change)
 
 
 def alarm_of(training: Training, new: NewRows) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral
@@ -53,7 +52,6 @@ from sfboost.boosting.diagnosing import (
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
 from sfboost.boosting.parts import require_unstable
-from sfboost.boosting.playing import PooledClassifier, learn_answers, new_rows_of, raw_log_proba
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
     check_labels,
@@ -64,14 +62,15 @@ from sfboost.boosting.rows import (
 from sfboost.boosting.scored_domains import DomainEvaluation
 from sfboost.boosting.sets import calibrate_sets
 from sfboost.boosting.stable_learner import StableLearner
+from sfboost.boosting.validation import PooledClassifier, learn_record, raw_log_proba, target_rows
 from sfboost.calibration import Temperature, fit_temperature
-from sfboost.change import DomainData
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.diagnostics.performance import PredictionSets
 from sfboost.diagnostics.rows import check_domain, domain_numbers, rows_by_domain
 from sfboost.encoding import Encoder, is_frame, refuse_twins
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn
+from sfboost.shift import DomainData
 
 
 class StableFeatureBoosting(AdaptableClassifier):
@@ -117,9 +116,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         of Y). `diagnose` tests which.
     settings : Settings, default=None
         How to fit the unstable features. None is `Settings()`; pass that to search over ``settings__l2``.
-    play : bool, default=True
-        Whether own domains play the new one, so that answer="best" knows what is usual and what helps. It
-        takes about twice the fits of all else; without it answer="best" is "safe".
     n_jobs : int, default=None
         Processes for folds and domains.
     random_state : int, default=0
@@ -133,7 +129,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     stable_ : fitted classifier of the stable features
     temperature_ : Temperature
     pooled_ : PooledClassifier or None
-        One classifier of all features, as if nothing changed; None without `play`, or if they are no numbers.
+        One classifier of all features, as if nothing changed; None if they are no numbers.
     training_ : Training
         What adaptations need to know: how much the stable predictor beats the class balance on held-out rows,
         how far it is from their labels, its mean there, the leak, a labelled head for each domain. Numbers
@@ -180,7 +176,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         "cv": ["cv_object"],
         "transport": [StrOptions({"posterior", "likelihood"})],
         "settings": [Settings, None],
-        "play": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -200,7 +195,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         cv: int = 5,
         transport: str = "posterior",
         settings: Settings | None = None,
-        play: bool = True,
         n_jobs: int | None = None,
         random_state: int | None = 0,
     ) -> None:
@@ -216,7 +210,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.cv = cv
         self.transport = transport
         self.settings = settings
-        self.play = play
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -241,7 +234,7 @@ class StableFeatureBoosting(AdaptableClassifier):
             say so by the same name for each row if there is one alone.
         sample_weight : array-like of shape (n,), optional
         """
-        self._fit(X, y, sample_domain, sample_weight, play=self.play)
+        self._fit(X, y, sample_domain, sample_weight)
         return self
 
     def _fit(
@@ -251,14 +244,11 @@ class StableFeatureBoosting(AdaptableClassifier):
         sample_domain: Any,
         sample_weight: Any = None,
         *,
-        play: bool,
-        choosing: bool = True,
-        facing: Sequence[Any] | None = None,
+        play: bool = True,
     ) -> tuple[IntArray, FloatArray]:
         """Fit; return the held-out rows and their calibrated log-probabilities.
 
-        Without `choosing` nobody will ask for answer="best". `facing` are the rows of the only new
-        domains that the model is for, if they are known.
+        Without `play` nobody will ask for answer="best".
         """
         self._validate_params()
         choices = self._choices(self.settings)
@@ -338,10 +328,8 @@ class StableFeatureBoosting(AdaptableClassifier):
             self.unstable_columns_ = Directions.of(self.stable_columns_, X, played.chosen, self.random_state)
             self.training_ = replace(self.training_, leak_source=LEAK_SOURCE)
         elif play and len(self.unstable_columns_):
-            self.pooled_, experience = learn_answers(
-                self, X, (stable_X, unstable_X), labels, domain, weight, choices, choosing, facing
-            )
-            self.training_ = replace(self.training_, experience=experience)
+            self.pooled_, record = learn_record(self, X, (stable_X, unstable_X), labels, domain, weight)
+            self.training_ = replace(self.training_, record=record)
         return held_out, calibrated
 
     # -- embeddings ---------------------------------------------------------------------------------
@@ -383,7 +371,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         if self.pooled_ is None:
             return None
         weight = check_weight(sample_weight, X.shape[0])
-        return new_rows_of(self.pooled_, self, X, self._parts(X) if parts is None else parts, weight)
+        return target_rows(self.pooled_, self, X, self._parts(X) if parts is None else parts, weight)
 
     def _choices(self, settings: Settings | None) -> Settings:
         """The settings with our head in them."""

@@ -175,8 +175,7 @@ def score_as_new(
     """
     with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
         X, y, _ = rest
-        facing = [rows for rows, _ in new.values()]
-        fitted = fit_without(model, new, *rest, weight, choosing=answer == "best", facing=facing)
+        fitted = fit_without(model, new, *rest, weight)
         if pooled is not None or fitted.pooled_ is None:
             pooled = fit_pooled(fitted, X, y, weight, pooled)
         return [
@@ -192,13 +191,12 @@ def fit_without(
     y: Any,
     domain: Any,
     weight: FloatArray | None = None,
-    **options: Any,
 ) -> StableFeatureBoosting:
     """A clone of `model`, fitted to rows of other domains than `names`, each of which plays the new one."""
     fitted: StableFeatureBoosting = clone(model)
     if fitted.validation_domain is not None and fitted.validation_domain in names:
         fitted.set_params(validation_domain=None)
-    fitted._fit(X, y, domain, weight, play=fitted.play, **options)
+    fitted._fit(X, y, domain, weight)
     return fitted
 
 
@@ -275,10 +273,7 @@ def pooled_proba(fitted: StableFeatureBoosting, X: Any) -> FloatArray:
     """What the fitted model's own classifier of all features says, as if nothing changed between domains."""
     rows = fitted.answer_rows(X)
     if rows is None:
-        raise ValueError(
-            "The model has no classifier of all features: its columns are not finite numbers, or it was "
-            "fitted with play=False. Fit it again."
-        )
+        raise ValueError("The model has no classifier of all features: its columns are not finite numbers.")
     return np.exp(rows.log_pooled)
 
 

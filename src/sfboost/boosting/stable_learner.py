@@ -16,8 +16,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import AdaptationWarning
-from sfboost.boosting.playing import feature_groups, raw_log_proba, scaled_logistic
 from sfboost.boosting.rows import Splits, check_frozen_classes, enough_rows
+from sfboost.boosting.validation import feature_groups, raw_log_proba, scaled_logistic
 from sfboost.encoding import is_frame
 from sfboost.encoding.cells import text_columns
 from sfboost.heads import fit_with_weight

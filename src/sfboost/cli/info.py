@@ -10,7 +10,6 @@ import typer
 from sklearn.pipeline import Pipeline
 
 import sfboost
-from sfboost.adaptation.scores import METRIC_NAMES
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
@@ -67,10 +66,6 @@ def _contents(loaded: Any) -> dict[str, Any]:
             "stable classifier": type(_last_step(model.stable_)).__name__,
             "training domains": {str(domain.name): domain.n_rows for domain in model.domains_},
         }
-        experience = model.training_.experience
-        if experience is not None:
-            by = experience.yardstick(model._choices(model.settings))
-            known["answers chosen by"] = METRIC_NAMES[by.metric]
         costs = model._costs()
         if costs is not None:
             known["costs"] = {

@@ -30,7 +30,7 @@ FITTING = ("method", "correction", "rounds", "l2", "standardize")
 #: Parameters of the model that it may set.
 MODEL_SETTINGS = (
     *("calibration", "calibration_bias", "calibration_weights", "validation_domain", "cv"),
-    *(*FITTING, "transport", "play", "n_jobs", "random_state"),
+    *(*FITTING, "transport", "n_jobs", "random_state"),
 )
 
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 import sfboost
 from sfboost.boosting import AdaptedDomains
-from sfboost.change import FeatureChange
 from sfboost.report.page import fill, own_values
 from sfboost.report.training import TrainingFacts
+from sfboost.shift import FeatureChange
 
 # So many domains, the most unusual ones, have a part of their own.
 _MOST_PARTS = 200

@@ -17,12 +17,12 @@ from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_lab
 from sfboost.boosting.diagnosing import meanings_here, new_rows
 from sfboost.boosting.evaluation import class_positions, pooled_proba
 from sfboost.boosting.scored_domains import ANSWER
-from sfboost.change.by_feature import FeatureMeaning
 from sfboost.diagnostics import Performance, diagnose
 from sfboost.diagnostics.result import p_in_words
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.report.training import TrainingFacts, raw_slopes
 from sfboost.report.words import Headline, headline
+from sfboost.shift.by_feature import FeatureMeaning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -334,7 +334,7 @@ def foretold(adapted: AdaptedClassifier, X: Any) -> Mapping[str, Performance] | 
     """
     if getattr(adapted.adaptation, "n_labelled", 0) == len(X):  # a leak-corrected one has none
         return None
-    if adapted.best is None or not any(case.surprises for case in adapted.model.training_.experience.cases):
+    if adapted.best is None:
         return None
     return performance_without_labels(adapted, X, labels_from="answer", cost=adapted.model._costs())
 

@@ -11,9 +11,9 @@ from typing import Any, ParamSpec
 
 from markupsafe import Markup, escape
 
-from sfboost.change.by_feature import FeatureMeaning
 from sfboost.figures import new_figure
 from sfboost.report.facts import FeatureStory
+from sfboost.shift.by_feature import FeatureMeaning
 from sfboost.tables.foreign_text import plain
 
 # Narrow, so that words stay readable on a phone; a screen shows it larger.

@@ -93,13 +93,13 @@ def describe_training(
     y: npt.NDArray[Any],
     domain: npt.NDArray[Any],
     *,
-    choosing: bool = True,
+    play: bool = True,
 ) -> TrainingFacts:
     """Summarise the rows that `model` is to be fitted to; fits it on the way.
 
-    Without `choosing` nobody will ask it for answer="best".
+    Without `play` nobody will ask it for answer="best".
     """
-    rows = held_out_rows(model, X, y, domain, play=model.play, choosing=choosing)
+    rows = held_out_rows(model, X, y, domain, play=play)
     checks = diagnose(rows, random_state=model.random_state or 0)
     within = [
         np.asarray(model.unstable_columns_.take(X[domain == name]), dtype=np.float64) for name in set(domain)

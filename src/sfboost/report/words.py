@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sfboost.answers import BestAnswer
-from sfboost.answers.recalibrating import RecalibratedAnswer
 from sfboost.boosting import AdaptedClassifier
-from sfboost.change.by_feature import FeatureMeaning
+from sfboost.choice import BestAnswer
+from sfboost.choice.recalibrating import RecalibratedPredictor
+from sfboost.shift.by_feature import FeatureMeaning
 
 if TYPE_CHECKING:
     from sfboost.report.facts import Changes, ClassStory
@@ -167,7 +167,7 @@ def _best_headline(
     if n_labelled:
         labels = f"{n_labelled} label{'s' * (n_labelled > 1)}"
         why = f"{labels} weighed the answers"
-        if kind == "kept stable" and isinstance(best.answers.get("stable"), RecalibratedAnswer):
+        if kind == "kept stable" and isinstance(best.answers.get("stable"), RecalibratedPredictor):
             use = f"Use the stable features, put right by {labels}"
             why, than = "they weighed the answers", f"{than} without them"
     turned = [one.name for one in meanings if one.verdict == "changed" and one.left < _TURNED]
@@ -178,7 +178,7 @@ def _best_headline(
         else f"Every predicted class is {than}."
     )
     because, tone = in_words(adapted.reason_), change.verdict if change.verdict == "cannot tell" else ""
-    helpless = None if n_labelled else adapted.model.training_.experience.helpless
+    helpless = None if n_labelled else adapted.model.training_.record.helpless
     if helpless is None:
         return Headline(kind, sentence, f"Why: {because}", _ADVISED[kind], count, tone)
     # Not "use it": nobody knows whether it is better than anything.

@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from sfboost.adaptation import Settings, StableEvidence, Training
 from sfboost.adaptation.checks import check_weight
 from sfboost.boosting.adaptable import AdaptableClassifier, Parts
-from sfboost.boosting.arrays import experience_of, rows_of
+from sfboost.boosting.arrays import record_of, rows_of
 from sfboost.boosting.components import PlayedComponents
 from sfboost.boosting.diagnosing import know_training, meanings_here, numbers
 from sfboost.boosting.domains import learn_head
 from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature
-from sfboost.change import DomainData
 from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows, diagnose, training_leaks
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.shift import DomainData
 from sfboost.torch.embedding import Preference
 from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Plan
@@ -70,19 +70,18 @@ class FittedPredictor(AdaptableClassifier):
             Recalibration.fit(held_out.stable, held_out.y, held_out.domain),
             heads,
         )
-        choices = choices.balanced(training.source_prior)
-        # Own domains play on frozen features: they have seen these domains, which flatters them.
+        # The features have seen these domains, which flatters them.
         weight, names = np.ones(len(y)), tuple(f"Φ_U[{j}]" for j in range(features.shape[1]))
-        experience = experience_of(proba, features, y, held_out.domain, weight, choices, names)
-        return replace(training, experience=experience)
+        record = record_of(proba, features, y, held_out.domain, weight, names)
+        return replace(training, record=record)
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None where none has played."""
-        experience = self.training_.experience
-        if experience is None:
+        record = self.training_.record
+        if record is None:
             return None
         log_stable, _, unstable = self._read(X) if parts is None else parts
-        return rows_of(experience, log_stable, unstable, check_weight(sample_weight, len(unstable)))
+        return rows_of(record, log_stable, unstable, check_weight(sample_weight, len(unstable)))
 
     @property
     def dtype(self) -> torch.dtype:

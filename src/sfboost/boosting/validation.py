@@ -1,0 +1,311 @@
+"""One classifier of all features, and leave-one-domain-out validation: what the decision knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
+
+from sfboost.adaptation.checks import LARGEST
+from sfboost.boosting.columns import Columns, encoded_columns
+from sfboost.boosting.evaluation import default_classifier
+from sfboost.boosting.rows import enough_rows
+from sfboost.calibration import Temperature, fit_temperature
+from sfboost.choice import SourceRecord
+from sfboost.diagnostics.rows import domain_numbers, rows_by_domain
+from sfboost.encoding import is_frame
+from sfboost.heads import fit_with_weight
+from sfboost.marginal.probabilities import FloatArray, IntArray
+from sfboost.shift import DomainData
+
+if TYPE_CHECKING:
+    from sfboost.boosting.estimator import StableFeatureBoosting
+
+
+# Classifiers are trained without each of so many groups of domains.
+_MOST_GROUPS = 5
+# Rows of each domain that are looked at, and fewer than which say nothing.
+_MOST_ROWS, _FEWEST_ROWS = 5000, 10
+#: A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
+LEAST_PROBABILITY = 1e-6
+_DEFAULT = "logistic regression"
+# Beyond so many columns second moments are no longer cheap.
+_MOST_COLUMNS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class PooledClassifier:
+    """One classifier of all features, trained as if nothing changed between domains; and one of X_U alone.
+
+    Attributes
+    ----------
+    estimator : fitted classifier of the stable and the unstable columns side by side, as numbers
+    unstable : fitted classifier of the unstable columns alone
+    columns : tuple of two Columns
+        The stable and the unstable ones, as numbers.
+    classes : array of shape (K,)
+    temperature, unstable_temperature : Temperature
+        Found on source domains that the classifiers were not trained on.
+    learner : str
+        What it is, in words.
+    """
+
+    estimator: Any
+    unstable: Any
+    columns: tuple[Columns, Columns]
+    classes: npt.NDArray[Any]
+    temperature: Temperature
+    unstable_temperature: Temperature
+    learner: str
+
+    def numbers(self, X: Any) -> tuple[FloatArray, FloatArray] | None:
+        """Stable and unstable columns as numbers, or None if they are not."""
+        return numeric_parts(part.take(X) for part in self.columns)
+
+    def log_proba(self, S: FloatArray, U: FloatArray) -> FloatArray:
+        """Calibrated log-probabilities."""
+        return self.temperature.apply(raw_log_proba(self.estimator, np.hstack([S, U]), self.classes))
+
+    def rows(
+        self, log_stable: FloatArray, S: FloatArray, U: FloatArray, weight: FloatArray, given: Any = None
+    ) -> DomainData:
+        """Rows as the decision sees them."""
+        said = self.unstable_temperature.apply(raw_log_proba(self.unstable, U, self.classes))
+        weight, pooled = weight / weight.sum(), self.log_proba(S, U)
+        return DomainData(log_stable, U, pooled, S, weight, said, ask=self.log_proba, given=given)
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """Rows of a source domain, as classifiers see it that were trained without it; not calibrated."""
+
+    name: Any
+    rows: IntArray
+    pooled: Any
+    unstable: Any
+    log_stable: FloatArray
+    log_pooled: FloatArray
+    log_unstable: FloatArray
+
+
+def raw_log_proba(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArray:
+    """Log-probabilities in the order of `classes`; a class unseen by the estimator gets the floor."""
+    given = _two_classes(estimator, X)
+    if given is None:
+        given = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+    proba = np.zeros((given.shape[0], len(classes)))
+    proba[:, np.searchsorted(classes, estimator.classes_)] = given
+    return np.log(np.maximum(proba, LEAST_PROBABILITY))
+
+
+def scaled_logistic(estimator: Any) -> tuple[StandardScaler, LogisticRegression] | None:
+    """Both steps of a logistic regression of scaled numbers, or None if it is another classifier."""
+    steps = [step for _, step in estimator.steps] if type(estimator) is Pipeline else []
+    if [type(step) for step in steps] != [StandardScaler, LogisticRegression]:
+        return None
+    return steps[0], steps[1]
+
+
+def _two_classes(estimator: Any, X: Any) -> FloatArray | None:
+    """What a logistic regression of scaled numbers says, or None if it is not that.
+
+    It is asked about so many small sets of rows that scikit-learn's checks would take most of the time.
+    """
+    steps = scaled_logistic(estimator)
+    if steps is None:
+        return None
+    scaler, last = steps
+    plain = getattr(last, "multi_class", "deprecated") in ("auto", "deprecated") and len(last.classes_) == 2
+    if not plain or type(X) is not np.ndarray or scaler.mean_ is None or scaler.scale_ is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        logits = (X - scaler.mean_) @ (last.coef_[0] / scaler.scale_) + last.intercept_
+    if not np.isfinite(logits).all():
+        return None  # it has something to say about such rows
+    second = expit(logits)
+    return np.column_stack([1.0 - second, second])
+
+
+def numeric_parts(taken_parts: Iterable[Any]) -> tuple[FloatArray, FloatArray] | None:
+    """Both sets of columns, taken from rows, as dense numbers; None if they are not finite, or too many."""
+    made = []
+    for taken in taken_parts:
+        if taken.shape[1] > _MOST_COLUMNS:
+            return None
+        try:
+            numbers = np.asarray(taken.toarray() if sparse.issparse(taken) else taken, dtype=np.float64)
+        except (TypeError, ValueError):
+            return None
+        if not (np.abs(numbers) <= LARGEST).all():
+            return None
+        made.append(numbers)
+    return made[0], made[1]
+
+
+def _also_numbers(
+    columns: tuple[Columns, Columns], X: Any, model: StableFeatureBoosting, taken: tuple[Any, Any]
+) -> tuple[FloatArray, FloatArray] | None:
+    """Columns of X as numbers, of which the model has `taken` its own, which often are the same."""
+    own = (model.stable_columns_, model.unstable_columns_)
+    return numeric_parts(
+        given if mine == part else part.take(X) for mine, part, given in zip(own, columns, taken, strict=True)
+    )
+
+
+def pooled_learner(model: StableFeatureBoosting, X: Any) -> tuple[Any, str]:
+    """What is fitted to all columns side by side, and what it is in words."""
+    if model.pooled is not None:
+        return clone(model.pooled), f"your pooled {_name(model.pooled)}"
+    learner = model.stable
+    if learner is None or isinstance(learner, FrozenEstimator):
+        return default_classifier(np.empty(0)), _DEFAULT
+    if is_frame(X) or _names_columns(learner):
+        # Its own preparation is of other columns; scaling hurts none, and helps linear ones.
+        last = learner[-1] if isinstance(learner, Pipeline) else learner
+        return make_pipeline(StandardScaler(), clone(last)), f"a {_name(last)} like your stable one"
+    return clone(learner), f"a {_name(learner)} like your stable one"
+
+
+def _name(estimator: Any) -> str:
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    return type(last).__name__
+
+
+def _names_columns(estimator: Any) -> bool:
+    """Whether an estimator has a step that names the columns it reads."""
+    if isinstance(estimator, ColumnTransformer):
+        return True
+    params = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+    return any(isinstance(value, ColumnTransformer) for value in params)
+
+
+def learn_record(
+    model: StableFeatureBoosting,
+    X: Any,
+    taken: tuple[Any, Any],
+    y: IntArray,
+    domain: npt.NDArray[Any],
+    weight: FloatArray | None,
+) -> tuple[PooledClassifier | None, SourceRecord | None]:
+    """Fit the pooled classifier, and leave each source domain out in turn; None for what cannot be had.
+
+    `taken` are the stable and the unstable columns of X, as the model reads them.
+    """
+    try:
+        columns = (encoded_columns(model.stable_columns_, X), encoded_columns(model.unstable_columns_, X))
+    except ValueError:  # a user's pipeline reads what is no category
+        return None, None
+    parts = _also_numbers(columns, X, model, taken)
+    if parts is None:
+        return None, None
+    S, U = parts
+    both = np.hstack(parts)
+    learner, words = pooled_learner(model, X)
+
+    def fitted(numbers: FloatArray, rows: IntArray) -> Any:
+        if len(rows) < len(y) and words == _DEFAULT:
+            rows = enough_rows(rows, y, numbers.shape[1])
+        part = None if weight is None else weight[rows]
+        return fit_with_weight(clone(learner), numbers[rows], model.classes_[y[rows]], part)
+
+    every = np.arange(len(y))
+    try:
+        everywhere = fitted(both, every)
+    except ValueError:
+        if model.pooled is not None:
+            raise
+        # The user's learner is made for the stable columns alone.
+        learner, words = default_classifier(both), _DEFAULT
+        everywhere = fitted(both, every)
+    alone = fitted(U, every)
+    none = Temperature()
+    plain = PooledClassifier(everywhere, alone, columns, model.classes_, none, none, words)
+    places = [(name, rows) for name, rows in rows_by_domain(domain) if len(rows) >= _FEWEST_ROWS]
+    if len(places) < 2:
+        return plain, None
+
+    def without(group: list[tuple[Any, IntArray]]) -> list[_LeftOut]:
+        rest = np.setdiff1d(every, np.concatenate([rows for _, rows in group]))
+        if len(np.unique(y[rest])) < 2:
+            return []
+        stable = model._stable_learner(taken[0]).fit_judge(taken[0], y, weight, rest)
+        pooled, unstable = fitted(both, rest), fitted(U, rest)
+        made = []
+        for name, rows in group:
+            some = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:_MOST_ROWS])
+            said = (
+                raw_log_proba(stable, _safe_indexing(taken[0], some), model.classes_),
+                raw_log_proba(pooled, both[some], model.classes_),
+                raw_log_proba(unstable, U[some], model.classes_),
+            )
+            made.append(_LeftOut(name, some, pooled, unstable, *said))
+        return made
+
+    groups = [places[first::_MOST_GROUPS] for first in range(min(_MOST_GROUPS, len(places)))]
+    by_group = Parallel(n_jobs=model.n_jobs)(delayed(without)(group) for group in groups)
+    order = [name for name, _ in places]
+    left_out = sorted((one for group in by_group for one in group), key=lambda one: order.index(one.name))
+    if len(left_out) < 2:
+        return plain, None
+    some = np.concatenate([one.rows for one in left_out])
+    row_weight = np.ones(len(y)) if weight is None else weight
+
+    def calibrated(said: list[FloatArray]) -> Temperature:
+        known = {"domain": domain_numbers(domain[some])[1], "sample_weight": row_weight[some]}
+        return fit_temperature(np.concatenate(said), y[some], **known)
+
+    temperatures = (
+        calibrated([one.log_pooled for one in left_out]),
+        calibrated([one.log_unstable for one in left_out]),
+    )
+    rows = []
+    for one in left_out:
+        seen = PooledClassifier(one.pooled, one.unstable, columns, model.classes_, *temperatures, words)
+        log_stable = model.temperature_.apply(one.log_stable)
+        rows.append(seen.rows(log_stable, S[one.rows], U[one.rows], row_weight[one.rows]))
+    (stable_names, stable_groups), (names, numbers) = (feature_groups(part) for part in columns)
+    record = SourceRecord.learn(
+        rows,
+        [y[one.rows] for one in left_out],
+        [one.name for one in left_out],
+        names=names,
+        groups=numbers,
+        stable_names=stable_names,
+        stable_groups=stable_groups,
+        pooled_name=words,
+    )
+    return PooledClassifier(everywhere, alone, columns, model.classes_, *temperatures, words), record
+
+
+def target_rows(
+    pooled: PooledClassifier,
+    model: StableFeatureBoosting,
+    X: Any,
+    parts: tuple[FloatArray, Any, Any],
+    sample_weight: FloatArray,
+) -> DomainData | None:
+    """Rows of a target domain as the decision wants them; None if they are not numbers."""
+    log_stable, stable_X, unstable_X = parts
+    both = _also_numbers(pooled.columns, X, model, (stable_X, unstable_X))
+    return None if both is None else pooled.rows(log_stable, *both, sample_weight, given=unstable_X)
+
+
+def feature_groups(columns: Columns) -> tuple[tuple[str, ...], list[int]]:
+    """Name and number of the feature that each column belongs to: codes of a category are one feature."""
+    # The encoder calls them "category=code".
+    names = tuple(name.partition("=")[0] for name in columns.names)
+    order = list(dict.fromkeys(names))
+    return names, [order.index(name) for name in names]

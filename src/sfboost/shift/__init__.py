@@ -1,0 +1,11 @@
+"""Has the meaning of the unstable features changed in a new domain? Asked without labels.
+
+Layer 3. `DomainData` → `Moments` (blind) → compared with those of own domains (`Reference`) → `Change`.
+"""
+
+from sfboost.shift.reference import Reference
+from sfboost.shift.result import Change, FeatureChange
+from sfboost.shift.rows import DomainData
+from sfboost.shift.testing import change_in
+
+__all__ = ["Change", "DomainData", "FeatureChange", "Reference", "change_in"]

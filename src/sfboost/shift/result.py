@@ -1,0 +1,106 @@
+"""What the test says: `Change`, overall and by feature."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sfboost.diagnostics.result import p_in_words
+
+Verdict = Literal["changed", "unchanged", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class FeatureChange:
+    """One unstable feature.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of int
+        Its columns among the unstable ones.
+    p_value : float
+        Not adjusted for the number of features.
+    left : float
+        How much of its meaning is left, in expectation: 1 all, 0 nothing, -1 the opposite.
+    same : float
+        Probability that it means what it meant, given that some feature does not.
+    rescaled : bool
+        Whether its spread is unlike that of every own domain, as after a change of unit.
+    importance : float
+        Its share in what all unstable features say.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    p_value: float
+    left: float
+    same: float
+    rescaled: bool
+    importance: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """Whether the unstable features mean in a new domain what they meant in the own ones.
+
+    Attributes
+    ----------
+    verdict : {"changed", "unchanged", "cannot tell"}
+    p_value : float
+        Of the new domain among the own ones, under whichever reading of stability makes it less surprising.
+    power : float
+        Expected evidence, or its expected slope on what X_S says of it, over its predictive error; the larger
+        one. Below two the rows, or f_S, say too little to tell.
+    level : float
+    ratio : float
+        How much the unstable features together still say: 1 as expected, 0 nothing, -1 the opposite.
+    value : float
+        Blind evidence here, in nats.
+    own : dict
+        The same in each own domain.
+    features : tuple of FeatureChange
+    changed : tuple of str
+        The features that the change is put down to.
+    suspects : tuple of str
+        The features that a change would be put down to, if there was one.
+    n_rows : int
+        Rows that were tested.
+    """
+
+    verdict: Verdict
+    p_value: float
+    power: float
+    level: float
+    ratio: float
+    value: float
+    own: dict[str, float]
+    features: tuple[FeatureChange, ...]
+    changed: tuple[str, ...]
+    suspects: tuple[str, ...]
+    n_rows: int = 0
+
+    def columns_left(self, names: tuple[str, ...] | None = None) -> tuple[list[int], list[float]]:
+        """Columns of some features (or of all) among the unstable ones, and what is left of each."""
+        parts = [feature for feature in self.features if names is None or feature.name in names]
+        columns = [column for part in parts for column in part.columns]
+        return columns, [part.left for part in parts for _ in part.columns]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        words = {
+            "unchanged": f"The unstable features speak as in your own {len(self.own)} domains",
+            "changed": f"Meaning changed: {', '.join(self.changed)}",
+            "cannot tell": "Cannot tell whether a meaning changed",
+        }
+        lines = [f"{words[self.verdict]} ({p_in_words(self.p_value)}, power {self.power:.1f})."]
+        for feature in sorted(self.features, key=lambda f: f.p_value):
+            mark = "*" if feature.name in self.changed else " "
+            lines.append(
+                f"{mark} {feature.name:<20} {100 * feature.left:>5.0f} % of its meaning left, "
+                f"{p_in_words(feature.p_value)}"
+            )
+        return "\n".join(lines)
