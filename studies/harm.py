@@ -1,8 +1,8 @@
-"""What does a decision gain and harm when what changes is drawn at random?
+"""What a decision gains and harms when what changes is drawn at random.
 
-    python studies/harm.py draw ROWS [--half develop|report] [--draws 0:100]   write drawn problems (npz files)
-    python studies/harm.py answer ROWS --out answers.jsonl                     the default answer to each of them
-    python studies/harm.py table answers.jsonl [others.jsonl]                  means by what was drawn
+    python studies/harm.py draw ROWS [--half report] [--draws 0:100]    write drawn problems (npz files)
+    python studies/harm.py answer ROWS --out answers.jsonl              the default answer to each of them
+    python studies/harm.py table answers.jsonl [others.jsonl]           means by what was drawn
 
 A draw takes a target domain of a table and changes it: one to three features of X_U, of X_S or of both (or
 all of X_U) change their state (mirrored, shuffled, class means reversed or lost, noisier, constant) at a

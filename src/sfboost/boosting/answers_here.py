@@ -80,7 +80,7 @@ def performance_without_labels(
         raise ValueError(f"labels_from={labels_from!r} is neither 'answer' nor 'stable'.")
     if not isinstance(adapted, AdaptedClassifier):
         raise TypeError(f"Got a {type(adapted).__name__}: pass what its `adapt` returns for the new rows.")
-    known = adapted.best is not None and set(adapted.best.choice.weights) <= {"pooled", "shares"}
+    known = adapted.best is not None and adapted.best.as_in_training
     if labels_from == "answer" and not known:
         raise ValueError(
             "No source domain has looked like this, so that nobody knows how far off the probabilities of "

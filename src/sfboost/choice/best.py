@@ -51,6 +51,11 @@ class BestAnswer:
     choice: Choice
     answers: Mapping[str, Predictor]
 
+    @property
+    def as_in_training(self) -> bool:
+        """Whether no feature is taken to have shifted: then source domains tell how good the answer is."""
+        return set(self.choice.weights) <= {"pooled", "shares"}
+
     def log_proba(self, rows: DomainData) -> FloatArray:
         """The mixture, in log space, of shape (n, K)."""
         weights = self.choice.weights

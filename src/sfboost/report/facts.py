@@ -334,7 +334,7 @@ def foretold(adapted: AdaptedClassifier, X: Any) -> Mapping[str, Performance] | 
     """
     if getattr(adapted.adaptation, "n_labelled", 0) == len(X):  # a leak-corrected one has none
         return None
-    if adapted.best is None:
+    if adapted.best is None or not adapted.best.as_in_training:
         return None
     return performance_without_labels(adapted, X, labels_from="answer", cost=adapted.model._costs())
 
