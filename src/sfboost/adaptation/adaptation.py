@@ -20,7 +20,7 @@ from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.heads import SoftLabelMixin
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix, floored_log, log_combine
-from sfboost.marginal.probabilities import BoolArray, FloatArray
+from sfboost.marginal.probabilities import FloatArray
 from sfboost.persistence import Savable
 
 
@@ -124,18 +124,6 @@ class Adaptation(Savable):
         if self.unstable is None:
             return np.tile(self.prior, (X.shape[0], 1))
         return np.exp(self.unstable.log_proba(X))
-
-    def depends_on_leak(self, stable_proba: Any, X_unstable: Any) -> BoolArray:
-        """Rows whose predicted class is another one if there is no leak at all.
-
-        Those that f_U would change if the leak that was allowed for had not kept it back; else none.
-        """
-        stable = as_probability_matrix(stable_proba, n_classes=len(self.classes))
-        X = self._check(X_unstable, len(stable))
-        if self.guard is None or self.withheld is None or not 0.0 < self.guard.break_even <= self.guard.leak:
-            return np.zeros(len(stable), dtype=bool)
-        joint = log_combine(stable, self.withheld.log_proba(X), self.divisor)
-        return np.asarray(joint.argmax(axis=1) != stable.argmax(axis=1))
 
     def explain(
         self, stable_proba: Any, x_unstable: Any, *, feature_names: tuple[str, ...] | None = None

@@ -18,8 +18,8 @@ from sfboost.marginal.probabilities import FloatArray
 if TYPE_CHECKING:
     from sfboost.adaptation.regularisation import CrossFit
 
-#: What was done: the unstable features are used, not used, or used as `sfboost.leakage` does.
-DecisionKind = Literal["adapted", "kept stable", "leak-corrected"]
+#: What was done: the unstable features are used, or not.
+DecisionKind = Literal["adapted", "kept stable"]
 
 FEWEST_LABELS = 30
 LABELS_PER_PARAMETER = 10

@@ -20,7 +20,6 @@ from sfboost.calibration import Temperature
 from sfboost.choice import BestAnswer
 from sfboost.choice.explaining import explain_best
 from sfboost.heads import SoftLabelMixin
-from sfboost.leakage.correction import LeakAdaptation
 from sfboost.marginal.probabilities import BoolArray, FloatArray
 from sfboost.persistence import Savable
 from sfboost.shift import Change, DomainData
@@ -33,7 +32,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     ----------
     model : StableFeatureBoosting or SFBClassifier
         The fitted model.
-    adaptation : Adaptation or LeakAdaptation
+    adaptation : Adaptation
         What was learned in the new domain.
     best : BestAnswer or None
         What was chosen there, with answer="best".
@@ -42,7 +41,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     ----------
     classes_, prior_, confusion_, informativeness_, head_, rounds_, uncertainty_ :
         As estimated in the new domain.
-    decision_ : {"pooled", "adapted", "kept stable", "leak-corrected"}
+    decision_ : {"pooled", "adapted", "kept stable"}
     reason_ : str
         Why, in one sentence.
     leak_, break_even_ : float or None
@@ -61,7 +60,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         model: Any,
-        adaptation: Adaptation | LeakAdaptation,
+        adaptation: Adaptation,
         best: BestAnswer | None = None,
     ) -> None:
         self.model = model
@@ -174,10 +173,6 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         played = getattr(self.model, "components_", None)
         return None if played is None or self.adaptation.head is None else played.temperature
 
-    def depends_on_leak(self, X: Any) -> BoolArray:
-        """Rows whose predicted class would be another one if there were no leak at all."""
-        return self.adaptation.depends_on_leak(*self._parts(X))
-
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The classes, in the order of the columns of `predict_proba`."""
@@ -210,7 +205,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     @property
     def decision_(self) -> str:
-        """What was done: "pooled", "adapted", "kept stable" or "leak-corrected"."""
+        """What was done: "pooled", "adapted" or "kept stable"."""
         return self.adaptation.decision.kind if self.best is None else self.best.choice.decision
 
     @property

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 import sfboost
-from sfboost.adaptation import Adaptation
 from sfboost.adaptation.costs import decided
 from sfboost.adaptation.explanation import in_digits
 from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
@@ -138,7 +137,6 @@ class ReportFacts:
     leak: float | None
     leak_source: str
     break_even: float | None
-    leak_rows: int
     changes: Changes
     scores: Scores | None
     remarks: tuple[str, ...]
@@ -200,7 +198,6 @@ def make_facts(
         leak=adapted.leak_,
         leak_source="" if guard is None else guard.leak_source,
         break_even=adapted.break_even_,
-        leak_rows=int(adapted.depends_on_leak(X).sum()),
         changes=changes,
         scores=None if y is None else _scores(adapted, stable, joint, X, y),
         remarks=(*remarks, *adapted.warnings_),
@@ -208,7 +205,7 @@ def make_facts(
         meanings=meanings,
         foretold=foretold(adapted, X),
         priced=costs is not None,
-        n_labelled=getattr(adapted.adaptation, "n_labelled", 0),  # a leak-corrected one has none
+        n_labelled=adapted.adaptation.n_labelled,
     )
 
 
@@ -238,8 +235,6 @@ def tell_slopes(adapted: AdaptedClassifier, training: TrainingFacts) -> tuple[Cl
 def _slopes_here(adapted: AdaptedClassifier) -> tuple[list[list[float | None]] | None, FloatArray | None]:
     """Raw slopes of the head, also of one that the guard withheld, and their standard errors."""
     adaptation = adapted.adaptation
-    if not isinstance(adaptation, Adaptation):
-        return None, None
     learned = adaptation.unstable or adaptation.withheld
     coef = None if learned is None else getattr(learned.head, "coef_", None)
     if learned is None or coef is None or adaptation.standardizer is None:
@@ -332,7 +327,7 @@ def foretold(adapted: AdaptedClassifier, X: Any) -> Mapping[str, Performance] | 
 
     Not where every row is labelled: the labels themselves say how good an answer is.
     """
-    if getattr(adapted.adaptation, "n_labelled", 0) == len(X):  # a leak-corrected one has none
+    if adapted.adaptation.n_labelled == len(X):
         return None
     if adapted.best is None or not adapted.best.as_in_training:
         return None

@@ -163,7 +163,7 @@ def _best_headline(
     if change.verdict == "unchanged" and kind == "pooled" and len(adapted.weights_ or {}) > 1:
         why = "no change is shown here"  # nearly all of a blend, not all
     than = "what the stable features say"
-    n_labelled = getattr(adapted.adaptation, "n_labelled", 0)  # a leak-corrected one has none
+    n_labelled = adapted.adaptation.n_labelled
     if n_labelled:
         labels = f"{n_labelled} label{'s' * (n_labelled > 1)}"
         why = f"{labels} weighed the answers"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.stats import chi2, norm
 
 from sfboost.diagnostics.result import p_in_words
-from sfboost.leakage.stress import unstable_guess
+from sfboost.diagnostics.unstable_guess import unstable_guess
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.torch.rows import balancing_weights
 

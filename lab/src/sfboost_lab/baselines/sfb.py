@@ -89,7 +89,7 @@ class BoostedPredictor(MostProbable):
 
     @property
     def decision_(self) -> str:
-        """What was done: "adapted", "kept stable", "blended" or "leak-corrected"."""
+        """What was done: "adapted" or "kept stable"."""
         return self.adaptation.decision.kind
 
     def features(self, X: Any) -> Floats:
@@ -99,6 +99,15 @@ class BoostedPredictor(MostProbable):
     def predict_proba(self, X: Any) -> Floats:
         """Return the combined probabilities."""
         return np.asarray(self.adaptation.predict_proba(*outputs_of(self.source, X)))
+
+
+class LeakCorrectedPredictor(BoostedPredictor):
+    """A predictor and what leak correction learned in one domain: it never refuses."""
+
+    @property
+    def decision_(self) -> str:
+        """What was done."""
+        return "leak-corrected"
 
 
 def boost(predictor: Any, X: Any, **options: Any) -> BoostedPredictor:
@@ -181,7 +190,7 @@ class SFBLeak(BoostingAdapter):
                 f"({type(predictor).__name__}) does not keep. Use the trainer 'sfb' or 'sfb-columns', or "
                 "the adapter 'sfb'."
             )
-        return BoostedPredictor(predictor, leak_model().adapt(*outputs_of(predictor, X_test)))
+        return LeakCorrectedPredictor(predictor, leak_model().adapt(*outputs_of(predictor, X_test)))
 
 
 @dataclass(frozen=True)

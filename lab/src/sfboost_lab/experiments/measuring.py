@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 from sfboost.boosting.metrics import score_predictions
 from sfboost.calibration import fit_temperature, reliability_curve
 from sfboost.datasets import Dataset
-from sfboost.leakage.stress import stress_domains, unstable_guess
+from sfboost.diagnostics.unstable_guess import unstable_guess
 from sfboost_lab.baselines import ADAPTERS, TRAINERS
 from sfboost_lab.baselines.contract import LabelledRows, Predictor
 from sfboost_lab.baselines.harness import Cached
@@ -29,6 +29,7 @@ from sfboost_lab.baselines.sfb import temperature_of
 from sfboost_lab.experiments.engines import Session
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Measured
+from sfboost_lab.stress import stress_domains
 
 
 def trainer_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:

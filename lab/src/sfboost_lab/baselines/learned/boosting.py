@@ -11,7 +11,6 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from sfboost.adaptation import StableEvidence
-from sfboost.leakage.model import LeakModel, fit_leak_model
 from sfboost.torch import SFBClassifier
 from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Goal, Plan
@@ -21,6 +20,7 @@ from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Met
 from sfboost_lab.baselines.learned.generalisation import published
 from sfboost_lab.baselines.learned.network import head_of_layer, run_body
 from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, make
+from sfboost_lab.leakage import LeakModel, fit_leak_model
 
 _OURS: dict[str, dict[str, Any]] = {
     "colored_mnist": {

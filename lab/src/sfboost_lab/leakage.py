@@ -29,24 +29,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import StratifiedKFold
 
-from sfboost.leakage.cells import (
-    FEWEST_ROWS,
-    Cells,
-    ScoreModel,
-    log_odds,
-    mixture_shares,
-    share_error,
-)
-from sfboost.leakage.correction import LeakAdaptation, log_joint
-from sfboost.leakage.stress import Adapter, stress_domains, stress_test, unstable_guess
-from sfboost.marginal import pseudo_label_confusion
-from sfboost.marginal.probabilities import FloatArray, IntArray, as_class_shares, as_probability_matrix
+from sfboost.diagnostics.unstable_guess import unstable_guess
+from sfboost.marginal import as_probability_matrix, floored_log
+from sfboost.marginal.probabilities import FloatArray, IntArray, as_class_shares, log_softmax
+from sfboost_lab.leak_cells import FEWEST_ROWS, Cells, ScoreModel, log_odds, mixture_shares, share_error
+from sfboost_lab.stress import Adapter, stress_domains, stress_test
 
 # Largest error of a training domain's Pr[Y | U], learned from the others, that is accepted.
 _TOLERANCE = 0.1
-_FOLDS = 5
 
 
 class LeakRefusedError(ValueError):
@@ -105,13 +96,6 @@ class LeakModel:
     _scores: ScoreModel
     prior: FloatArray
 
-    @classmethod
-    def _from_saved_state(cls, state: dict[str, Any]) -> LeakModel:
-        if "prior" not in state:
-            # Early files do not have it; the cells of the rows that were clustered and their shares do.
-            state["prior"] = state["_cells"].sizes() @ np.array(state["_scores"]._shares)
-        return cls(**state)
-
     def adapt(self, stable_proba: Any, X_unstable: Any) -> LeakAdaptation:
         """Learn Pr[Y | U] of a new domain from unlabelled rows.
 
@@ -128,10 +112,7 @@ class LeakModel:
         for u in range(self.n_cells):
             if (cell == u).any():
                 shares[u] = mixture_shares(weights[cell == u])
-        sizes = np.bincount(cell, minlength=self.n_cells) / len(cell)
-        joint = np.exp(log_joint(weights, shares[cell]))
-        confusion = pseudo_label_confusion(as_probability_matrix(stable_proba), joint)
-        return LeakAdaptation(self, shares, sizes, len(cell), confusion)
+        return LeakAdaptation(self, shares, np.bincount(cell, minlength=self.n_cells) / len(cell))
 
     def flatten(self, stable_proba: Any, X_unstable: Any, *, prior: Any = None) -> FloatArray:
         """Take the leak out of a score: Pr[Y | T] as it would be were Y independent of U, of shape (n, K).
@@ -163,6 +144,38 @@ class LeakModel:
         return self._scores.weights(log_odds(proba), cell), cell
 
 
+@dataclass(frozen=True, eq=False)
+class LeakAdaptation:
+    """A leak model with Pr[Y | U] of one new domain.
+
+    Attributes
+    ----------
+    model : LeakModel
+    shares : array of shape (cells, K)
+        Pr[Y | U = u] in the new domain.
+    cell_sizes : array of shape (cells,)
+        Pr[U = u] there.
+    """
+
+    model: LeakModel
+    shares: FloatArray
+    cell_sizes: FloatArray
+
+    @property
+    def prior(self) -> FloatArray:
+        """Class shares of the new domain."""
+        return np.asarray(self.cell_sizes @ self.shares)
+
+    def predict_proba(self, stable_proba: Any, X_unstable: Any) -> FloatArray:
+        """Pr[Y | T, U] in the new domain, of shape (n, K)."""
+        weights, cell = self.model._weights(stable_proba, X_unstable)
+        return np.exp(log_softmax(floored_log(weights) + floored_log(self.shares[cell])))
+
+    def predict(self, stable_proba: Any, X_unstable: Any) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        return np.asarray(self.model.classes[self.predict_proba(stable_proba, X_unstable).argmax(axis=1)])
+
+
 def fit_leak_model(
     stable_proba: Any,
     X_unstable: Any,
@@ -170,7 +183,6 @@ def fit_leak_model(
     domain: Any,
     *,
     n_cells: int | str = "auto",
-    force: bool = False,
     random_state: int = 0,
 ) -> LeakModel:
     """Learn P(T | Y, U) on labelled domains and test that they agree about it.
@@ -189,8 +201,6 @@ def fit_leak_model(
     n_cells : "auto" or int
         Coarseness of U; "auto" takes the best on stress domains (`choose_cells`), the coarser one when in
         doubt.
-    force : bool
-        Return the model even where the domains disagree.
     random_state : int
         Seed of clusters and stress domains.
 
@@ -235,7 +245,7 @@ def fit_leak_model(
     cells = Cells(X, codes, domain, int(n_cells), random_state)
     cell, odds = cells.assign(X), log_odds(proba)
     disagreement = _test_domains(odds, cell, codes, domain, int(n_cells))
-    if not disagreement.acceptable and not force:
+    if not disagreement.acceptable:
         worst = int(disagreement.excess.argmax())
         raise LeakRefusedError(
             "The training domains disagree about the stable score given label and unstable "
@@ -243,55 +253,11 @@ def fit_leak_model(
             f"domain {disagreement.domains[worst]!r}, learned from the others, is wrong by "
             f"{disagreement.error[worst]:.3f} ± {disagreement.standard_error[worst]:.3f} "
             f"({_TOLERANCE:g} is accepted). "
-            "Use the paper's correction (sfboost.adapt), or force=True."
+            "Use the paper's correction (sfboost.adapt)."
         )
     weight = _domain_weight(domain)
     scores = ScoreModel(odds, cell, codes, weight, int(n_cells), len(classes))
     return LeakModel(classes, int(n_cells), disagreement, cells, scores, _class_shares(codes, weight))
-
-
-def flattening_gain(
-    stable_proba: Any, X_unstable: Any, y: Any, domain: Any, n_cells: int, *, random_state: int = 0
-) -> float:
-    """Nats of log loss a row that flattening gains on stress domains, of rows that it was not learned from.
-
-    What is taken out of a score without a leak is the noise of its measurement, and that puts a leak in. Rows
-    that it was learned from do not show this. Five folds.
-
-    Parameters
-    ----------
-    stable_proba, X_unstable, y, domain : arrays
-        As in `fit_leak_model`; y as class positions.
-    n_cells : int
-        Coarseness of U.
-    random_state : int
-        Seed.
-
-    Examples
-    --------
-    A score that follows the colour, and one that does not:
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> y, d = rng.integers(0, 2, 4000), np.repeat([0, 1], 2000)
-    >>> colour = np.where(rng.random(4000) < 0.85, y, 1 - y)[:, None]
-    >>> p = np.where(rng.random(4000) < 0.75, y, 1 - y) * 0.5 + 0.25
-    >>> leaking = 0.7 * p + 0.3 * colour[:, 0]
-    >>> [round(flattening_gain(np.c_[1 - q, q], colour, y, d, 2), 2) for q in (leaking, p)]
-    [0.06, 0.0]
-    """
-    proba, X, y = np.asarray(stable_proba), np.asarray(X_unstable, dtype=np.float64), np.asarray(y)
-    flat, domain = proba.copy(), np.asarray(domain)
-    groups = np.unique(np.c_[np.unique(domain, return_inverse=True)[1], y], axis=0, return_inverse=True)[1]
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
-    for learn, rest in folds.split(X, groups.reshape(-1)):
-        model = _untested_model(proba[learn], X[learn], y[learn], domain[learn], n_cells, random_state)
-        flat[rest] = model.flatten(proba[rest], X[rest])
-    domains = stress_domains(y, unstable_guess(X, y, domain), random_state=random_state)
-    before, after = (
-        stress_test({"": lambda p, X: p}, scores, X, y, domains).log_loss.mean() for scores in (proba, flat)
-    )
-    return float(before - after)
 
 
 def choose_cells(

@@ -13,10 +13,11 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from sfboost.leakage.stress import domain_heads
+from sfboost.diagnostics.unstable_guess import domain_heads
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.marginal.shares import standard_error
 
+# Rows of each class that a cell needs.
 FEWEST_ROWS = 10
 _KNOTS = 6
 _PSEUDO_COUNT = 0.5
@@ -41,10 +42,8 @@ class Cells:
             )
         self._scaler = StandardScaler()
         clusters = KMeans(n_cells, n_init=5, random_state=seed)
-        labels = clusters.fit_predict(self._scaler.fit_transform(self._scores(X)))
-        # Kept as numbers: a k-means object would keep what it says of each training row, too.
+        clusters.fit(self._scaler.fit_transform(self._scores(X)))
         self._centres = clusters.cluster_centers_
-        self._sizes = np.asarray(np.bincount(labels, minlength=n_cells) / len(labels))
 
     def _scores(self, X: FloatArray) -> FloatArray:
         # The odds of a separable feature have no bound; beyond ±6 they tell cells apart no more.
@@ -54,10 +53,6 @@ class Cells:
         """Return the cell of each row."""
         scores = self._scaler.transform(self._scores(X))
         return np.asarray(pairwise_distances_argmin(scores, self._centres), dtype=np.intp)
-
-    def sizes(self) -> FloatArray:
-        """Return the share of the clustered rows in each cell."""
-        return self._sizes
 
 
 class ScoreModel:

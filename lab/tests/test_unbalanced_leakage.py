@@ -9,7 +9,7 @@ from unbalanced import BINARY, PRIORS, Family, columns, naming
 
 from sfboost import Settings
 from sfboost.adaptation import adapt
-from sfboost.leakage.model import Disagreement, LeakModel, choose_cells, fit_leak_model
+from sfboost_lab.leakage import Disagreement, LeakModel, choose_cells, fit_leak_model
 
 EVERY_PRIOR = {**PRIORS, "50 %": (0.5, 0.5)}
 every_prior = pytest.mark.parametrize("prior", EVERY_PRIOR.values(), ids=EVERY_PRIOR)

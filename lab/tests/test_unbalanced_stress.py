@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from unbalanced import PRIORS, Family, columns
 
-from sfboost.leakage.stress import stress_domains, stress_test, unstable_guess
+from sfboost.diagnostics.unstable_guess import unstable_guess
+from sfboost_lab.stress import stress_domains, stress_test
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 
