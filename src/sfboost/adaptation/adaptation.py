@@ -136,11 +136,11 @@ class Adaptation(Savable):
         joint = self.predict_log_proba(stable, row)[0]
         if self.unstable is None:
             flat = floored_log(self.prior)
-            return Explanation(self.classes, floored_log(stable[0]), flat, flat, joint)
+            return Explanation(self.classes, joint, floored_log(stable[0]), flat, flat)
         X = self._check(row, 1)
         unstable = self.unstable.log_proba(X)[0]
         names = feature_names or tuple(f"x{j}" for j in range(self.n_features))
-        terms = (floored_log(stable[0]), unstable, floored_log(self.divisor), joint)
+        terms = (joint, floored_log(stable[0]), unstable, floored_log(self.divisor))
         coef = getattr(self.head, "coef_", None)
         if coef is None:
             return Explanation(self.classes, *terms, feature_names=names)

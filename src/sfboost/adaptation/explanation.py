@@ -1,4 +1,4 @@
-"""Why a row got its prediction: log f_S + log f_U − log p, class by class."""
+"""Why a row got its prediction, class by class: log f_S + log f_U − log p, or what each feature adds."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ class Explanation:
     Attributes
     ----------
     classes : array of shape (K,)
-    stable, unstable, prior : arrays of shape (K,)
-        log f_S, log f_U and log p. Their combination stable + unstable − prior, normalised, is `joint`.
     joint : array of shape (K,)
         Logarithm of the predicted probabilities.
+    stable, unstable, prior : arrays of shape (K,) or None
+        log f_S, log f_U and log p. Their combination stable + unstable − prior, normalised, is `joint`. None
+        where one classifier of all features is the answer.
     features : array of shape (d, K) or None
         What each unstable feature adds to log f_U, for a linear head. With `baseline` (intercept,
-        normaliser and, if any, the correction) it sums to `unstable`.
+        normaliser and, if any, the correction) it sums to `unstable`. Where that is None: what it adds to
+        `joint`, against what training expects of it; with `stable_features` and `baseline` it sums to that.
     baseline : array of shape (K,) or None
     feature_names : tuple of str
     feature_values : array of shape (d,) or None
         As given, before standardisation.
     stable_features, stable_names, stable_values :
-        The same of the stable features, of log f_S: for a logistic regression, and where they alone decide.
+        The same of the stable features: of log f_S, for a logistic regression, where they alone decide.
     cells : mapping of str to str
         What a table says in place of a number: "missing", or a category.
     """
 
     classes: npt.NDArray[Any]
-    stable: FloatArray
-    unstable: FloatArray
-    prior: FloatArray
     joint: FloatArray
+    stable: FloatArray | None = None
+    unstable: FloatArray | None = None
+    prior: FloatArray | None = None
     features: FloatArray | None = None
     baseline: FloatArray | None = None
     feature_names: tuple[str, ...] = ()
@@ -64,9 +66,7 @@ class Explanation:
     @property
     def stable_alone(self) -> bool:
         """Whether no unstable feature has a say."""
-        if self.features is None:
-            return np.array_equal(self.unstable, self.prior)
-        return bool(np.ptp(self.features, axis=1).max(initial=0.0) < _NOTHING)
+        return self.unstable is not None and np.array_equal(self.unstable, self.prior)
 
     def scaled(self, temperature: float) -> Explanation:
         """Return the explanation of the same prediction with every term divided by a temperature."""
@@ -80,15 +80,12 @@ class Explanation:
         names = (*self.feature_names, *self.stable_names)
         width = max(24, *(len(name) + 14 for name in names)) if names else 24
         lines = [" " * width + "".join(f"{name!s:>12.11}" for name in self.classes)]
-        lines.append(_line("log stable", self.stable, width))
-        if self.stable_alone:
-            if self.stable_features is not None:
-                lines += self._terms(self.stable_features, self.stable_names, self.stable_values, width)
-                rest = self.stable - self.stable_features.sum(axis=0)
-                lines.append(_line("    baseline", rest, width))
-            if np.abs(self.joint - self.stable).max() > _NOTHING:
-                lines.append(_line("+ put right by labels", self.joint - self.stable, width))
+        if self.stable is None or self.unstable is None or self.prior is None:
+            lines += self._whole(width)
+        elif self.stable_alone:
+            lines += self._stable(self.stable, width)
         else:
+            lines.append(_line("log stable", self.stable, width))
             lines.append(_line("+ log unstable", self.unstable, width))
             if self.features is not None and self.baseline is not None:
                 lines += self._terms(self.features, self.feature_names, self.feature_values, width)
@@ -98,6 +95,26 @@ class Explanation:
         if self.stable_alone:
             lines.append("The stable features alone decide: the answer does not use the unstable ones.")
         return "\n".join(lines)
+
+    def _whole(self, width: int) -> list[str]:
+        """The account of one classifier of all features."""
+        lines = [_line("log probability", self.joint, width)]
+        for terms, names, values in (
+            (self.stable_features, self.stable_names, self.stable_values),
+            (self.features, self.feature_names, self.feature_values),
+        ):
+            lines += [] if terms is None else self._terms(terms, names, values, width)
+        return lines if self.baseline is None else [*lines, _line("    baseline", self.baseline, width)]
+
+    def _stable(self, stable: FloatArray, width: int) -> list[str]:
+        """The account of the stable features alone."""
+        lines = [_line("log stable", stable, width)]
+        if self.stable_features is not None:
+            lines += self._terms(self.stable_features, self.stable_names, self.stable_values, width)
+            lines.append(_line("    baseline", stable - self.stable_features.sum(axis=0), width))
+        if np.abs(self.joint - stable).max() > _NOTHING:
+            lines.append(_line("+ put right by labels", self.joint - stable, width))
+        return lines
 
     def _terms(
         self, terms: FloatArray, names: Sequence[str], values: FloatArray | None, width: int

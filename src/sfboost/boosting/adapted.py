@@ -145,7 +145,10 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         return inside
 
     def explain(self, row: Any) -> Explanation:
-        """Why one row gets its prediction: log f_S + log f_U − log p, by class and by unstable feature.
+        """Why one row gets its prediction, by class and by feature.
+
+        Where SFB is the answer the terms are log f_S + log f_U − log p; else what each feature adds, against
+        what training expects of it.
 
         Parameters
         ----------
@@ -162,8 +165,12 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _explained(self, row: Any) -> Explanation:
         if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
-            record, codes = self.model.training_.record, self.model.unstable_names_
-            return explain_best(self.best, self._rows(row), self.adaptation, record, codes)
+            pooled = getattr(self.model, "pooled_", None)  # probabilities that came as arrays have none
+            columns = (
+                ((), self.model.unstable_names_) if pooled is None else [c.names for c in pooled.columns]
+            )
+            record = self.model.training_.record
+            return explain_best(self.best, self._rows(row), record, self.classes_, *columns)
         explanation = self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
         scaling = self._scaling()
         return explanation if scaling is None else explanation.scaled(scaling.temperature)

@@ -57,14 +57,13 @@ class FeatureModel:
         """All features in training units, and a column of ones."""
         return design_matrix(np.hstack([view.features, view.unstable]), self.mean, self.spread)
 
-    def expected(self, view: DomainData, columns: npt.NDArray[np.intp]) -> FloatArray:
-        """U with some columns as training expects them to be, given all others."""
-        turned = self.n_features + columns
-        kept = np.setdiff1d(np.arange(len(self.gram)), turned)
-        made = self.standardised(view)[:, kept] @ _regression(self.gram, kept, turned)
-        unstable = view.unstable.copy()
-        unstable[:, columns] = made * self.spread[turned] + self.mean[turned]
-        return unstable
+    def expected(self, view: DomainData, columns: npt.NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """Both sides with some columns, counted over both, as training expects them, given all others."""
+        kept = np.setdiff1d(np.arange(len(self.gram)), columns)
+        made = self.standardised(view)[:, kept] @ _regression(self.gram, kept, columns)
+        both = np.hstack([view.features, view.unstable])
+        both[:, columns] = made * self.spread[columns] + self.mean[columns]
+        return both[:, : self.n_features], both[:, self.n_features :]
 
     def realign(self, view: DomainData, columns: Sequence[int], left: Sequence[float]) -> Realignment:
         """Learn from rows of a new domain how to put the columns of U back.

@@ -35,10 +35,11 @@ def explain(
     trusted: o.Trusted = None,
     talk: o.VoiceOptions,
 ) -> None:
-    """Show why one row gets its prediction: log stable + log unstable - log prior, by class and feature.
+    """Show why one row gets its prediction: what each feature adds, by class.
 
-    The baseline is what would be said if every feature above it added nothing. A cell that is missing is
-    filled in, and says "missing".
+    It adds what the answer would lack if it were what training expects of it. Where the unstable features were
+    learned anew (SFB) the terms are log stable + log unstable - log prior. The baseline is what would be said
+    if every feature above it added nothing. A cell that is missing is filled in, and says "missing".
     """
     voice = talk.voice()
     project = load_project(model, split(trusted))
@@ -86,20 +87,22 @@ def _table(explanation: Explanation) -> list[str]:
 
 
 def _values(explanation: Explanation) -> dict[str, object]:
-    features, stable = explanation.features, explanation.stable_features
     missing = [name for name, cell in explanation.cells.items() if cell == MISSING]
     more: dict[str, object] = {"missing": missing} if missing else {}
-    if stable is not None:
-        more["stable_features"] = dict(zip(explanation.stable_names, stable, strict=True))
+    if explanation.stable is not None:  # one classifier of all features has no such parts
+        more |= {
+            "log_stable": explanation.stable,
+            "log_unstable": explanation.unstable,
+            "log_prior": explanation.prior,
+        }
+    for key, names, terms in (
+        ("stable_features", explanation.stable_names, explanation.stable_features),
+        ("features", explanation.feature_names, explanation.features),
+    ):
+        more[key] = {} if terms is None else dict(zip(names, terms, strict=True))
     return more | {
         "prediction": explanation.prediction,
         "classes": explanation.classes,
-        "log_stable": explanation.stable,
-        "log_unstable": explanation.unstable,
-        "log_prior": explanation.prior,
         "log_probability": explanation.joint,
-        "features": {}
-        if features is None
-        else {name: features[j] for j, name in enumerate(explanation.feature_names)},
         "baseline": explanation.baseline,
     }
