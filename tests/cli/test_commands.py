@@ -277,8 +277,9 @@ def test_an_explanation_sums_to_the_prediction(files, sfboost, tmp_path):
     sfboost("predict", files.adapted, files.new, "-o", tmp_path / "p.csv")
     row = pd.read_csv(tmp_path / "p.csv").iloc[16]
     np.testing.assert_allclose(np.exp(told["log_probability"]), [row["answer_no"], row["answer_yes"]])
-    raw = np.array(told["log_stable"]) + told["log_unstable"] - np.array(told["log_prior"])
-    np.testing.assert_allclose(raw - np.logaddexp(*raw), told["log_probability"])
+    assert {"age", "sex", "chol"} == set(told["stable_features"])
+    terms = [*told["stable_features"].values(), *told["features"].values(), told["baseline"]]
+    np.testing.assert_allclose(np.sum(terms, axis=0), told["log_probability"])
     assert sfboost.json("explain", files.adapted, files.new, "--id", "west-17") == told
     assert "heart_rate" in sfboost("explain", files.adapted, files.new, "--row", 17).stdout
 

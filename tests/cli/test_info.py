@@ -12,14 +12,13 @@ import sfboost as library
 def test_a_fitted_model_says_its_columns_domains_and_roles(files, sfboost):
     told = sfboost.json("info", files.model)
     assert told["kind"] == "StableFeatureBoosting"
-    assert told["training domains"] == {"north": 400, "south": 400, "east": 400}
-    assert told["stable features"] == ["age", "sex", "chol"]
-    assert told["unstable features"] == ["heart_rate", "ward"]
+    assert told["training_domains"] == {"north": 400, "south": 400, "east": 400}
+    assert told["stable_features"] == ["age", "sex", "chol"]
+    assert told["unstable_features"] == ["heart_rate", "ward"]
     assert told["target"] == "sick"
-    assert told["answers chosen by"] == "Brier"
     assert told["adapted"] is False
-    assert told["stable classifier"] == "LogisticRegression"  # not the pipeline that it is in
-    assert told["written by"]["sfboost"] == library.__version__
+    assert told["stable_classifier"] == "LogisticRegression"  # not the pipeline that it is in
+    assert told["written_by"]["sfboost"] == library.__version__
 
 
 def test_an_adapted_model_says_what_was_decided(files, sfboost):
@@ -51,7 +50,7 @@ def test_a_file_that_cannot_be_loaded_still_says_what_wrote_it(sfboost, tmp_path
     assert "stable features" not in done.stdout
     assert "trusted" in done.stderr
     told = sfboost.json("info", tmp_path / "forest.sfb", "--trusted", "sklearn.tree._tree.Tree")
-    assert told["stable classifier"] == "RandomForestClassifier"
+    assert told["stable_classifier"] == "RandomForestClassifier"
 
 
 def test_a_table_is_no_model(files, sfboost):

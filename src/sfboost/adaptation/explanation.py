@@ -66,7 +66,9 @@ class Explanation:
     @property
     def stable_alone(self) -> bool:
         """Whether no unstable feature has a say."""
-        return self.unstable is not None and np.array_equal(self.unstable, self.prior)
+        if self.unstable is None or self.prior is None:
+            return False
+        return np.array_equal(self.unstable, self.prior)
 
     def scaled(self, temperature: float) -> Explanation:
         """Return the explanation of the same prediction with every term divided by a temperature."""

@@ -165,12 +165,14 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _explained(self, row: Any) -> Explanation:
         if self.best is not None and self.best.choice.weights != {"boosted": 1.0}:
-            pooled = getattr(self.model, "pooled_", None)  # probabilities that came as arrays have none
-            columns = (
-                ((), self.model.unstable_names_) if pooled is None else [c.names for c in pooled.columns]
+            pooled = getattr(self.model, "pooled_", None)
+            stable, unstable = (
+                ((), self.model.unstable_names_)  # f_S came as probabilities, of no columns
+                if pooled is None
+                else (part.names for part in pooled.columns)
             )
-            record = self.model.training_.record
-            return explain_best(self.best, self._rows(row), record, self.classes_, *columns)
+            rows, record = self._rows(row), self.model.training_.record
+            return explain_best(self.best, rows, record, self.classes_, stable, unstable)
         explanation = self.adaptation.explain(*self._parts(row), feature_names=self.model.unstable_names_)
         scaling = self._scaling()
         return explanation if scaling is None else explanation.scaled(scaling.temperature)

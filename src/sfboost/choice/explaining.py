@@ -30,8 +30,8 @@ def explain_best(
     """Terms of one prediction: what the answer would lack if a feature were what the others lead to expect.
 
     The columns are named as the pooled classifier reads them. Those of a category ("ward=A") are one feature,
-    which has no number of its own. What no feature adds is the baseline; where f_S has a part in a mixture the
-    stable features are in it, too.
+    which has no number of its own. What no feature adds is the baseline; where f_S has a part in a mixture
+    the stable features are in it, too.
     """
     joint = best.log_proba(row)[0]
     weights, prior = best.choice.weights, np.log(record.prior)

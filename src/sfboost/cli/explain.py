@@ -37,9 +37,9 @@ def explain(
 ) -> None:
     """Show why one row gets its prediction: what each feature adds, by class.
 
-    It adds what the answer would lack if it were what training expects of it. Where the unstable features were
-    learned anew (SFB) the terms are log stable + log unstable - log prior. The baseline is what would be said
-    if every feature above it added nothing. A cell that is missing is filled in, and says "missing".
+    It adds what the answer would lack if it were what training expects of it. Where the unstable features
+    were learned anew (SFB) the terms are log stable + log unstable - log prior. The baseline is what would be
+    said if every feature above it added nothing. A cell that is missing is filled in, and says "missing".
     """
     voice = talk.voice()
     project = load_project(model, split(trusted))

@@ -40,7 +40,7 @@ def info(
         "file": str(model),
         "bytes": model.stat().st_size,
         "kind": manifest["kind"],
-        "written by": manifest["versions"],
+        "written_by": manifest["versions"],
     }
     try:
         found |= _contents(sfboost.load(model, trusted=split(trusted)))
@@ -49,7 +49,7 @@ def info(
         voice.note(str(error))
     except Exception as error:  # it loads, and holds what no model does
         voice.note(f"{model} is damaged or forged: what is in it cannot be told ({error!r}).")
-    voice.result(found, *(f"{key}: {_words(value)}" for key, value in found.items()))
+    voice.result(found, *(f"{key.replace('_', ' ')}: {_words(value)}" for key, value in found.items()))
 
 
 def _contents(loaded: Any) -> dict[str, Any]:
@@ -61,10 +61,10 @@ def _contents(loaded: Any) -> dict[str, Any]:
         known["classes"] = np.asarray(classes).tolist()
     if isinstance(model, StableFeatureBoosting):
         known |= {
-            "stable features": list(model.stable_columns_.sources),
-            "unstable features": list(model.unstable_columns_.sources or model.unstable_columns_.names),
-            "stable classifier": type(_last_step(model.stable_)).__name__,
-            "training domains": {str(domain.name): domain.n_rows for domain in model.domains_},
+            "stable_features": list(model.stable_columns_.sources),
+            "unstable_features": list(model.unstable_columns_.sources or model.unstable_columns_.names),
+            "stable_classifier": type(_last_step(model.stable_)).__name__,
+            "training_domains": {str(domain.name): domain.n_rows for domain in model.domains_},
         }
         costs = model._costs()
         if costs is not None:
@@ -85,7 +85,7 @@ def _contents(loaded: Any) -> dict[str, Any]:
         "adapted": f"to {adaptation.n_rows} rows, {getattr(adaptation, 'n_labelled', 0)} of them labelled",
         "decision": decision.kind if adapted is None else adapted.decision_,
         "reason": decision.reason if adapted is None else adapted.reason_,
-        "class shares": dict(zip(map(str, adaptation.classes), adaptation.prior.tolist(), strict=True)),
+        "class_shares": dict(zip(map(str, adaptation.classes), adaptation.prior.tolist(), strict=True)),
     }
 
 
