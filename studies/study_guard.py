@@ -179,7 +179,7 @@ def summarise(records: list[dict[str, object]]) -> str:
     """
     lines = [
         "scenario              problems  method      mean harm   worst  > 1 point  gain kept  |  "
-        "kept blended adapted  |  seen",
+        "kept adapted  |  seen",
     ]
     for scenario in SCENARIOS:
         part = [record for record in records if record["scenario"] == scenario]
@@ -196,7 +196,7 @@ def summarise(records: list[dict[str, object]]) -> str:
             kept = np.nan if not possible else (table[method] - table["stable"])[asked].sum() / possible
             tail = ""
             if method == "guarded":
-                kinds = ("kept stable", "blended", "adapted")
+                kinds = ("kept stable", "adapted")
                 counts = " ".join(f"{sum(r['decision'] == kind for r in part):>6}" for kind in kinds)
                 tail = f"  |  {counts}  |  {_seen(part)}"
             cells = f"{harm.mean():>10.2f}{harm.max():>8.2f}{(harm > 1.0).sum():>9}{kept:>12.3f}{tail}"

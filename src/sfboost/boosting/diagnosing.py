@@ -34,7 +34,7 @@ from sfboost.diagnostics import (
 from sfboost.diagnostics.rows import check_domain
 from sfboost.heads import SoftLabelClassifier
 from sfboost.marginal.probabilities import FloatArray, IntArray
-from sfboost.shift import Change, change_in
+from sfboost.shift import change_in
 from sfboost.shift.by_feature import FeatureMeaning, feature_meanings
 
 if TYPE_CHECKING:
@@ -141,19 +141,13 @@ def diagnose_model(
     return diagnosis if X_new is None else replace(diagnosis, meanings=meanings_here(model, X_new, level))
 
 
-def meanings_here(
-    model: StableFeatureBoosting, X: Any, level: float = 0.05, change: Change | None = None
-) -> tuple[FeatureMeaning, ...]:
-    """What became of each unstable feature in a new domain; nothing if training does not know what is usual.
-
-    `change` is what the test has said of the domain already, if it has.
-    """
+def meanings_here(model: StableFeatureBoosting, X: Any, level: float = 0.05) -> tuple[FeatureMeaning, ...]:
+    """What became of each unstable feature in a new domain; nothing if what is usual is not known."""
     record = model.training_.record
     rows = None if record is None else model.answer_rows(X)
     if rows is None:
         return ()
-    if change is None:
-        change = change_in(record.reference, rows, level=level, misfit=record.misfit)
+    change = change_in(record.reference, rows, level=level, misfit=record.misfit)
     return feature_meanings(record.reference, rows, change)
 
 

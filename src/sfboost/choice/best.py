@@ -52,6 +52,11 @@ class BestAnswer:
     answers: Mapping[str, Predictor]
 
     @property
+    def shares_moved(self) -> bool:
+        """Whether the pooled classifier is moved to other class shares."""
+        return "shares" in self.answers
+
+    @property
     def as_in_training(self) -> bool:
         """Whether no feature is taken to have shifted: then source domains tell how good the answer is."""
         return set(self.choice.weights) <= {"pooled", "shares"}

@@ -31,7 +31,7 @@ from sfboost.tables.writing import whole_output
 
 # Points of accuracy, as a share, that a reader notices.
 _NOTICED = 0.01
-_COLOURS = {"pooled": "green", "adapted": "green", "blended": "yellow", "kept stable": "cyan"}
+_COLOURS = {"pooled": "green", "adapted": "green", "kept stable": "cyan"}
 _COLOURS |= {"cannot tell": "cyan", NO_ANSWER: "red"}
 
 
@@ -141,6 +141,7 @@ def _caution(foretold: Mapping[str, Performance] | None) -> list[Line]:
 def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
     """The outcome as plain values."""
     adapted = project.require_adapted()
+    best = adapted.best
     return {
         "decision": adapted.decision_,
         "reason": adapted.reason_,
@@ -153,7 +154,10 @@ def as_values(project: Project, facts: ReportFacts) -> dict[str, Any]:
         "leak": facts.leak,
         "break_even": facts.break_even,
         "p_value": None if adapted.change_ is None else adapted.change_.p_value,
+        "stable_p_value": None if best is None or best.stable_change is None else best.stable_change.p_value,
         "features": [vars(meaning) for meaning in facts.meanings],
+        "stable_features": [vars(meaning) for meaning in facts.stable_meanings],
+        "shares": None if facts.shares is None else list(facts.shares),
         "reversed": [f.name for story in facts.stories for f in story.features if f.reversed],
         "checks": [vars(check) for check in facts.checks],
         "foretold": None if facts.foretold is None else {k: vars(v) for k, v in facts.foretold.items()},

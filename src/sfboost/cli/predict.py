@@ -41,8 +41,8 @@ def predict(
 ) -> None:
     """Predict the rows of a table, a batch at a time.
 
-    Each row gets the class, the adapted and the stable probabilities and the decision (adapted, blended, kept
-    stable, not adapted). The file appears when it is complete.
+    Each row gets the class, the adapted and the stable probabilities and the decision (pooled, adapted,
+    kept stable, not adapted). The file appears when it is complete.
     """
     output = resolve(output)
     voice = talk.voice(to_pipe=output == PIPE)

@@ -92,6 +92,9 @@ def _here(facts: ReportFacts) -> str:
     ]
     shares = zip(facts.classes, facts.prior, strict=True)
     lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {percent(p)}' for name, p in shares)}.")
+    shifted = [one.name for one in (*facts.meanings, *facts.stable_meanings) if one.verdict == "changed"]
+    if shifted:
+        lines.append(f"Features that go with the other side otherwise than in training: {_names(shifted)}.")
     if facts.foretold is not None:
         lines.append(
             f"Foretold{'' if facts.n_labelled else ' without labels'}, in brackets as far off as such "

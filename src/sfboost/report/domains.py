@@ -122,9 +122,8 @@ def render_domains(
 
 _ADVICE = {
     "pooled": "all features as trained",
-    "adapted": "an answer that allows for a changed meaning",
-    "blended": "a blend: a change is neither shown beyond doubt nor ruled out",
-    "kept stable": "the stable features alone: nothing better is known",
+    "adapted": "an answer fitted to what moved there",
+    "kept stable": "the stable features alone",
 }
 
 

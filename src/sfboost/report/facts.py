@@ -13,7 +13,7 @@ import sfboost
 from sfboost.adaptation.costs import decided
 from sfboost.adaptation.explanation import in_digits
 from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
-from sfboost.boosting.diagnosing import meanings_here, new_rows
+from sfboost.boosting.diagnosing import new_rows
 from sfboost.boosting.evaluation import class_positions, pooled_proba
 from sfboost.boosting.scored_domains import ANSWER
 from sfboost.diagnostics import Performance, diagnose
@@ -21,7 +21,7 @@ from sfboost.diagnostics.result import p_in_words
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.report.training import TrainingFacts, raw_slopes
 from sfboost.report.words import Headline, headline
-from sfboost.shift.by_feature import FeatureMeaning
+from sfboost.shift.by_feature import FeatureMeaning, feature_meanings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +120,11 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class ReportFacts:
-    """The contents of a report."""
+    """The contents of a report.
+
+    `prior` has the class shares here as f_S estimates them, `shares` those that the answer was moved to, if
+    it was; `meanings` are of the unstable features, `stable_meanings` of the stable ones.
+    """
 
     title: str
     source: str
@@ -129,6 +133,7 @@ class ReportFacts:
     unstable_features: tuple[str, ...]
     headline: Headline
     prior: tuple[float, ...]
+    shares: tuple[float, ...] | None
     confusion: tuple[tuple[float, ...], ...]
     informativeness: float
     stories: tuple[ClassStory, ...]
@@ -142,6 +147,7 @@ class ReportFacts:
     remarks: tuple[str, ...]
     missing: tuple[tuple[str, tuple[float, ...], float], ...]
     meanings: tuple[FeatureMeaning, ...]
+    stable_meanings: tuple[FeatureMeaning, ...]
     foretold: Mapping[str, Performance] | None
     priced: bool
     n_labelled: int
@@ -181,15 +187,17 @@ def make_facts(
     classes = tuple(str(name) for name in adapted.classes_)
     changes = find_changes(classes, stable, joint, cells, costs)
     stories = tell_slopes(adapted, training)
-    meanings = () if adapted.change_ is None else meanings_here(model, X, change=adapted.change_)
+    meanings, stable_meanings = tell_meanings(adapted, X)
+    best = adapted.best
     return ReportFacts(
         title=title,
         source=source,
         classes=classes,
         stable_features=model.stable_columns_.sources,
         unstable_features=model.unstable_columns_.sources or model.unstable_columns_.names,
-        headline=headline(adapted, changes, stories, meanings),
+        headline=headline(adapted, changes, stories, meanings, stable_meanings),
         prior=tuple(adapted.prior_.tolist()),
+        shares=tuple(best.shares.tolist()) if best is not None and best.shares_moved else None,
         confusion=tuple(map(tuple, adapted.confusion_.tolist())),
         informativeness=adapted.informativeness_,
         stories=stories,
@@ -203,10 +211,25 @@ def make_facts(
         remarks=(*remarks, *adapted.warnings_),
         missing=_missing(training, missing or {}),
         meanings=meanings,
+        stable_meanings=stable_meanings,
         foretold=foretold(adapted, X),
         priced=costs is not None,
         n_labelled=adapted.adaptation.n_labelled,
     )
+
+
+def tell_meanings(
+    adapted: AdaptedClassifier, X: Any
+) -> tuple[tuple[FeatureMeaning, ...], tuple[FeatureMeaning, ...]]:
+    """What became of each unstable and of each stable feature; nothing where no test was asked."""
+    best, record = adapted.best, adapted.model.training_.record
+    rows = None if best is None else adapted.model.answer_rows(X)
+    if best is None or rows is None:
+        return (), ()
+    unstable = feature_meanings(record.reference, rows, best.change)
+    if best.stable_change is None:
+        return unstable, ()
+    return unstable, feature_meanings(record.stable_reference, rows.swapped(), best.stable_change)
 
 
 def tell_slopes(adapted: AdaptedClassifier, training: TrainingFacts) -> tuple[ClassStory, ...]:

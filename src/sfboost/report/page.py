@@ -50,6 +50,9 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     shares = [(domain.name, domain.shares) for domain in training.domains]
     if many:
         shares = [("own domains, mean", mean_shares([domain.shares for domain in training.domains]))]
+    here = [("here (estimated)", facts.prior)]
+    if facts.shares is not None:
+        here.append(("here, as the answer takes them", facts.shares))
     curves = training.before is not None and training.after is not None
     meanings = facts.meanings[:MOST_SHOWN]
     guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
@@ -68,7 +71,7 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
         meanings_drawing=draw_meanings(meanings, names) if meanings else None,
         n_unshown=len(facts.meanings) - len(meanings),
         many=many,
-        shares=[*shares, ("here (estimated)", facts.prior)],
+        shares=[*shares, *here],
         drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
         slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],
         reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]

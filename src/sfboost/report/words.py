@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sfboost.boosting import AdaptedClassifier
 from sfboost.choice import BestAnswer
+from sfboost.choice.choosing import WORDS
 from sfboost.choice.recalibrating import RecalibratedPredictor
 from sfboost.shift.by_feature import FeatureMeaning
 
@@ -42,7 +43,7 @@ class Headline:
 
     Attributes
     ----------
-    kind : {"pooled", "adapted", "blended", "kept stable"}
+    kind : {"pooled", "adapted", "kept stable"}
     sentence : str
         What was done.
     because : str
@@ -81,11 +82,18 @@ def headline(
     changes: Changes,
     stories: tuple[ClassStory, ...],
     meanings: tuple[FeatureMeaning, ...],
+    stable_meanings: tuple[FeatureMeaning, ...] = (),
 ) -> Headline:
-    """Put the decision into words; of features it says no more than their own verdicts do."""
+    """Put the decision into words; of features it says no more than their own verdicts do.
+
+    `meanings` are those of the unstable features.
+    """
     kind = adapted.decision_
     if adapted.best is not None:
-        return _best_headline(adapted, adapted.best, changes, meanings)
+        most = max(adapted.best.choice.weights, key=adapted.best.choice.weights.__getitem__)
+        # A shift of one side shows on both: what is said is of the one that it is more likely to be.
+        asked = stable_meanings if most == "stable realigned" else meanings
+        return _best_headline(adapted, adapted.best, most, changes, asked)
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
     because = f"Why: {in_words(adapted.reason_)}."
     if kind == "kept stable":
@@ -107,83 +115,79 @@ def headline(
     return Headline(kind, sentence, because, advice)
 
 
-_USE = {
-    "pooled": "Use all features as trained",
-    "adapted": "Use the adapted answer",
-    "blended": "Use the blend",
-    "kept stable": "Use the stable features alone",
-}
-_GIVEN = {
-    "pooled": "all features as trained",
-    "adapted": "the adapted answer",
-    "blended": "a blend",
-    "kept stable": "the stable features alone",
-}
-_PREFERRED = "your own domains prefer this"
-_UNTOLD = "nobody can tell whether a meaning changed here"
-# No stronger than the evidence: a change is shown, none is, or nobody can tell.
-_WHY = {
-    "changed": {
-        "pooled": "a meaning changed here, but no other answer is better for it",
-        "adapted": "a meaning changed here, and it allows for that",
-        "blended": "a meaning has probably changed here",
-        "kept stable": "a meaning changed here, and nothing better is known",
-    },
-    "unchanged": {
-        "pooled": "nothing changed here",
-        "adapted": f"no change is shown here, and {_PREFERRED}",
-        "blended": "a change is neither shown nor ruled out here",
-        "kept stable": f"no change is shown here, and {_PREFERRED}",
-    },
-    "cannot tell": {
-        "pooled": f"{_UNTOLD}, and nothing speaks for it",
-        "adapted": f"{_UNTOLD}, and {_PREFERRED}",
-        "blended": f"{_UNTOLD}, but something speaks for it",
-        "kept stable": f"{_UNTOLD}, and {_PREFERRED}",
-    },
-}
 _NONE = "on your own domains none was better than a guess"
 _HELPLESS = "Label some of these rows (--labels), or add training domains, before you use it."
 # A feature of which less than this is left has turned round.
 _TURNED = -0.3
+_UNSEEN = "What no test without labels can see: a shift after which all features go together as before."
+_TAKEN = "It takes the {} features to mean what they meant in training; no test without labels can show it."
+#: What follows from the predictor that has most weight.
 _ADVISED = {
-    "pooled": "What no test can show: a change that leaves all that the stable features can see as it was.",
-    "adapted": "It is right as far as what happened here is like what own domains were put through.",
-    "blended": "More rows, more training domains or a few labels would make it clear.",
-    "kept stable": "This is the safe answer, not an error. A few labels may change it.",
+    "pooled": _UNSEEN,
+    "shares": _UNSEEN,
+    "boosted": _TAKEN.format("stable"),
+    "realigned": _TAKEN.format("other"),
+    "stable realigned": _TAKEN.format("other"),
+    "stable": "This is the safe answer, not an error. A few labels may change it.",
 }
 
 
 def _best_headline(
-    adapted: AdaptedClassifier, best: BestAnswer, changes: Changes, meanings: tuple[FeatureMeaning, ...]
+    adapted: AdaptedClassifier,
+    best: BestAnswer,
+    most: str,
+    changes: Changes,
+    meanings: tuple[FeatureMeaning, ...],
 ) -> Headline:
-    """The headline of answer="best"."""
-    kind, change = adapted.decision_, best.change
-    use, why = _USE[kind], _WHY[change.verdict][kind]
-    if change.verdict == "unchanged" and kind == "pooled" and len(adapted.weights_ or {}) > 1:
-        why = "no change is shown here"  # nearly all of a blend, not all
-    than = "what the stable features say"
+    """The headline of answer="best": what has most weight, and what was found."""
+    kind, weights = adapted.decision_, best.choice.weights
+    use = f"a mixture, above all {WORDS[most]}" if len(weights) > 1 else WORDS[most]
+    why, than = _found(best, most), "what the stable features say"
     n_labelled = adapted.adaptation.n_labelled
     if n_labelled:
-        labels = f"{n_labelled} label{'s' * (n_labelled > 1)}"
-        why = f"{labels} weighed the answers"
-        if kind == "kept stable" and isinstance(best.answers.get("stable"), RecalibratedPredictor):
-            use = f"Use the stable features, put right by {labels}"
-            why, than = "they weighed the answers", f"{than} without them"
+        why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
+        if isinstance(best.answers[most], RecalibratedPredictor):
+            why += " and recalibrated it"
+            than += " without them"
     turned = [one.name for one in meanings if one.verdict == "changed" and one.left < _TURNED]
-    sentence = f"{use}: {why}.{_opposite(turned) if kind != 'pooled' else ''}"
+    sentence = f"Use {use}: {why}.{_opposite(turned)}"
     count = (
         f"{changes.n_changed} of {changes.n_rows} predicted classes are not {than}."
         if changes.n_changed
         else f"Every predicted class is {than}."
     )
-    because, tone = in_words(adapted.reason_), change.verdict if change.verdict == "cannot tell" else ""
+    because = in_words(adapted.reason_)
     helpless = None if n_labelled else adapted.model.training_.record.helpless
     if helpless is None:
-        return Headline(kind, sentence, f"Why: {because}", _ADVISED[kind], count, tone)
+        tone = "cannot tell" if not _shifted(best) and best.change.verdict == "cannot tell" else ""
+        return Headline(kind, sentence, f"Why: {because}", _ADVISED[most], count, tone)
     # Not "use it": nobody knows whether it is better than anything.
-    sentence = f"No answer can be trusted here: {_NONE}. What you get is {_GIVEN[kind]}."
+    sentence = f"No answer can be trusted here: {_NONE}. What you get is {use}."
     return Headline(kind, sentence, f"Why: {helpless}. {because}", _HELPLESS, count, NO_ANSWER)
+
+
+def _found(best: BestAnswer, most: str) -> str:
+    """What the tests found, no stronger than they say it; `most` is the predictor that has most weight."""
+    sides = _shifted(best)
+    if len(sides) > 1:
+        likely = "stable" if most == "stable realigned" else "unstable"
+        return (
+            "stable and unstable features go together otherwise than in training, more likely since the "
+            f"{likely} ones shifted"
+        )
+    if sides:
+        return f"the {sides[0]} features shifted here"
+    if best.shares_moved:
+        return "no feature is seen to have shifted, but the class shares have moved"
+    if best.change.verdict == "cannot tell":
+        return "nobody can tell whether a feature shifted here"
+    return "no shift of a feature was found here"
+
+
+def _shifted(best: BestAnswer) -> tuple[str, ...]:
+    """The sides of which a shift is shown."""
+    sides = {"unstable": best.change, "stable": best.stable_change}
+    return tuple(name for name, one in sides.items() if one is not None and one.verdict == "changed")
 
 
 def _opposite(names: list[str]) -> str:
