@@ -210,7 +210,7 @@ def test_many_domains_are_left_out_in_groups_and_answered_each_by_itself(monkeyp
         fitted = clone(model).fit(X[rest], y[rest], sample_domain=domain[rest])
         for name in together:
             here = domain == name
-            alone[name] = evaluation.compare_on_domain(fitted, None, X[here], y[here])
+            alone[name] = evaluation.compare_on_domain(fitted, X[here], y[here])
     monkeypatch.setattr(evaluation, "MOST_FITS", 2)
     for one in model.evaluate(X, y, domain).domains:
         assert one.decision == alone[one.domain].decision
@@ -450,10 +450,10 @@ def test_own_domains_are_changed_only_where_somebody_asks_what_would_help():
     for name in ("ward 3", "ward 4"):
         rest, new = ~np.isin(domain, [name, "ward 4"]), domain == name
         whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
-        plain = evaluation.compare_on_domain(whole, None, X[new], y[new])
+        plain = evaluation.compare_on_domain(whole, X[new], y[new])
         model = StableFeatureBoosting([0], [1])
         model._fit(X[rest], y[rest], domain[rest], facing=[X[new]])
-        scored = evaluation.compare_on_domain(model, None, X[new], y[new])
+        scored = evaluation.compare_on_domain(model, X[new], y[new])
         assert (scored.scores, scored.decision, scored.reason) == (plain.scores, plain.decision, plain.reason)
         played[name] = {case.kind for case in model.training_.experience.cases}
     assert played["ward 3"] == {"as is"}

@@ -42,7 +42,6 @@ def performance_without_labels(
     adapted: AdaptedClassifier,
     X: Any,
     *,
-    pooled: Any = None,
     leak: float | None = None,
     cost: Any = None,
     level: float = 0.9,
@@ -56,8 +55,6 @@ def performance_without_labels(
     adapted : AdaptedClassifier
     X : array-like or DataFrame
         Rows of the domain that it was adapted to.
-    pooled : fitted classifier of the columns of X, optional
-        None is the model's own.
     leak : float, optional
         δ that the intervals allow for where labels come from f_S. None is what the guard allowed for or,
         without one, the leak of the training domains.
@@ -87,7 +84,7 @@ def performance_without_labels(
             "this answer are: use labels_from='stable'."
         )
     if labels_from == "answer" or (labels_from is None and leak is None and known):
-        return _by_answer(adapted, X, pooled, cost, level, random_state)
+        return _by_answer(adapted, X, cost, level, random_state)
     model, delta = adapted.model, leak
     if delta is None:
         delta = model.training_.leak if adapted.leak_ is None else adapted.leak_
@@ -106,9 +103,7 @@ def performance_without_labels(
         )
     else:
         answers[ANSWER] = lambda i, k: adapted.predict_proba(mix(i, k))
-    if pooled is not None:
-        answers["pooled"] = lambda i, k: np.asarray(pooled.predict_proba(mix(i, k)), dtype=np.float64)
-    elif own is not None:
+    if own is not None:
         answers["pooled"] = lambda i, k: np.exp(own.log_proba(*own.numbers(mix(i, k))))
     alarm = NOT_APART if model.components_ is not None else new_domain_alarm(new_rows(model, X), random_state)
     if alarm is not None:  # the rows contradict what every one of these figures rests on
@@ -119,7 +114,7 @@ def performance_without_labels(
 
 
 def _by_answer(
-    adapted: AdaptedClassifier, X: Any, pooled: Any, cost: Any, level: float, random_state: int
+    adapted: AdaptedClassifier, X: Any, cost: Any, level: float, random_state: int
 ) -> dict[str, Performance]:
     """Scores with the answer's probabilities for labels; intervals as far off as in source domains.
 
@@ -127,11 +122,8 @@ def _by_answer(
     """
     errors = adapted.model.training_.record.errors
     stable, labels = adapted.model.predict_proba(X), adapted.predict_proba(X)
-    answers = {"stable": (stable, stable), ANSWER: (labels, labels)}
-    if pooled is not None:
-        answers["pooled"] = np.asarray(pooled.predict_proba(X), dtype=np.float64), labels
-    else:
-        answers["pooled"] = np.exp(adapted.model.answer_rows(X).log_pooled), labels
+    pooled = np.exp(adapted.model.answer_rows(X).log_pooled)
+    answers = {"stable": (stable, stable), ANSWER: (labels, labels), "pooled": (pooled, labels)}
     if (why := adapted.model._unforeseeable()) is not None:
         return {name: Performance({}, {}, {}, 0.0, level, why) for name in answers}
     costs, made = None if cost is None else check_costs(cost, labels.shape[1]), {}

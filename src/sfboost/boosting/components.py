@@ -101,30 +101,27 @@ class PlayedComponents:
         Those that could be left out.
     numbers : tuple of int
         Directions tried.
-    accuracy, log_loss : arrays of shape (1 + numbers, domains)
-        Of f_S, then along each number of directions (scaled as below).
+    worth, log_loss : arrays of shape (1 + numbers, domains)
+        Of f_S, then along each number of directions (scaled as below): what decides, where more is better,
+        and what does where that is equal.
     temperature : Temperature
         Of the adapted answer along the chosen number: both parts read the same columns, and together they
         would be too sure.
     metric : str
         By what the number is chosen, and whether it helps.
-    worth : array of shape (1 + numbers, domains), or None
-        By that: more is better. None is accuracy.
     """
 
     domains: tuple[Any, ...]
     numbers: tuple[int, ...]
-    accuracy: FloatArray
+    worth: FloatArray
     log_loss: FloatArray
     temperature: Temperature
     metric: str = "accuracy"
-    worth: FloatArray | None = None
 
     @property
     def judged(self) -> FloatArray:
         """What decides, in domains in which it can be told."""
-        worth = self.accuracy if self.worth is None else self.worth
-        return worth[:, ~np.isnan(worth).any(axis=0)]
+        return self.worth[:, ~np.isnan(self.worth).any(axis=0)]
 
     @property
     def chosen(self) -> int:
@@ -275,24 +272,18 @@ def play_components(
     scalings = [Temperature(), *(fit_temperature(log_proba, truth, domain=names) for log_proba in said[1:])]
     said = [scaling.apply(log_proba) for scaling, log_proba in zip(scalings, said, strict=True)]
     parts = rows_by_domain(where)
-    accuracy = [[_right(said_here[rows], truth[rows]) for _, rows in parts] for said_here in said]
     loss = [[_loss(said_here[rows], truth[rows]) for _, rows in parts] for said_here in said]
     by = choices.yardstick("accuracy")
     worth = [[_worth(said_here[rows], truth[rows], by) for _, rows in parts] for said_here in said]
     played = PlayedComponents(
         tuple(name for name, _ in parts),
         _NUMBERS,
-        np.array(accuracy),
+        np.array(worth),
         np.array(loss),
         Temperature(),
         by.metric,
-        np.array(worth),
     )
     return replace(played, temperature=scalings[1 + _NUMBERS.index(played.chosen)])
-
-
-def _right(log_proba: FloatArray, y: IntArray) -> float:
-    return float((log_proba.argmax(axis=1) == y).mean())
 
 
 def _worth(log_proba: FloatArray, y: IntArray, by: Yardstick) -> float:

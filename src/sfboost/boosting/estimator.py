@@ -51,7 +51,6 @@ from sfboost.boosting.diagnosing import (
 )
 from sfboost.boosting.domains import DomainSummary, held_out_calibration, learn_head, stable_evidence
 from sfboost.boosting.evaluation import default_classifier, evaluate_domains
-from sfboost.boosting.parts import require_unstable
 from sfboost.boosting.rows import (
     ONE_DOMAIN,
     check_labels,
@@ -461,7 +460,11 @@ class StableFeatureBoosting(AdaptableClassifier):
     def _checked_parts(self, X: Any) -> Parts:
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
-        require_unstable(self)
+        if not len(self.unstable_columns_):
+            raise ValueError(
+                "There is nothing to adapt: every column is stable. Name stable_features or "
+                "unstable_features before `fit`."
+            )
         tell_filled(self, X)
         stable_X, unstable_X = self.stable_columns_.take(X), self.unstable_columns_.take(X)
         require_numbers(self, stable_X, unstable_X)
@@ -498,7 +501,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         sample_domain: Any,
         *,
         sample_weight: Any = None,
-        pooled: Any = None,
         answer: str = "best",
         metric: str | None = None,
     ) -> DomainEvaluation:
@@ -514,8 +516,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         Parameters
         ----------
         X, y, sample_domain, sample_weight : as in `fit`
-        pooled : classifier, optional
-            What to fit to all features and rows for comparison; logistic regression by default.
         answer : {"best", "safe", "checked", "paper"}, default="best"
             As in `adapt`.
         metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
@@ -525,7 +525,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         -------
         DomainEvaluation
         """
-        return evaluate_domains(self, X, y, sample_domain, sample_weight, pooled, answer, metric)
+        return evaluate_domains(self, X, y, sample_domain, sample_weight, answer, metric)
 
     def calibrate_sets(self, X: Any, y: Any, sample_domain: Any, *, answer: str = "best") -> Self:
         """Learn, on own domains that play the new one, how large `predict_set` of an adapted model must be.

@@ -54,7 +54,6 @@ def evaluate_domains(
     y: Any,
     sample_domain: Any,
     sample_weight: Any,
-    pooled: Any,
     answer: str,
     metric: str | None,
 ) -> DomainEvaluation:
@@ -76,7 +75,7 @@ def evaluate_domains(
         )
     by = metric_of(model, metric)
     tell_before_many_fits(model, X)
-    some = rows_to_learn(model, labels, domain) if pooled is None else np.arange(len(labels))
+    some = rows_to_learn(model, labels, domain)
     playing = able_to_play(domain)
 
     def rounds() -> Iterator[Any]:
@@ -85,7 +84,7 @@ def evaluate_domains(
             begun += len(together)
             _LOG.info("Own domains as the new one: %d of %d begun", begun, len(playing))
             yield delayed(_score_turn)(
-                model, X, labels, domain, some, together, weight=weight, pooled=pooled, answer=answer, by=by
+                model, X, labels, domain, some, together, weight=weight, answer=answer, by=by
             )
 
     made = {one.domain: one for turn in Parallel(n_jobs=model.n_jobs)(rounds()) for one in turn}
@@ -128,7 +127,6 @@ def _score_turn(
     together: Sequence[Any],
     *,
     weight: FloatArray | None,
-    pooled: Any,
     answer: str,
     by: str,
 ) -> list[DomainScores]:
@@ -141,7 +139,6 @@ def _score_turn(
             (_safe_indexing(X, rest), labels[rest], domain[rest]),
             {name: (_safe_indexing(X, rows), labels[rows]) for name, rows in places.items()},
             weight=None if weight is None else weight[rest],
-            pooled=pooled,
             answer=answer,
             metric=by,
         )
@@ -149,7 +146,7 @@ def _score_turn(
         if len(together) == 1:
             return [skipped(together[0], len(places[together[0]]), str(error), by)]
     # Without all of them something is missing, such as a class that they alone have.
-    alone: dict[str, Any] = {"weight": weight, "pooled": pooled, "answer": answer, "by": by}
+    alone: dict[str, Any] = {"weight": weight, "answer": answer, "by": by}
     return [one for name in together for one in _score_turn(model, X, labels, domain, some, [name], **alone)]
 
 
@@ -165,7 +162,6 @@ def score_as_new(
     new: Mapping[Any, tuple[Any, Any]],
     *,
     weight: FloatArray | None = None,
-    pooled: Any = None,
     answer: str = "best",
     metric: str | None = None,
 ) -> list[DomainScores]:
@@ -176,10 +172,9 @@ def score_as_new(
     with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
         X, y, _ = rest
         fitted = fit_without(model, new, *rest, weight)
-        if pooled is not None or fitted.pooled_ is None:
-            pooled = fit_pooled(fitted, X, y, weight, pooled)
+        pooled = fit_pooled(fitted, X, y, weight) if fitted.pooled_ is None else None
         return [
-            replace(compare_on_domain(fitted, pooled, *rows, answer, metric), domain=name)
+            replace(compare_on_domain(fitted, *rows, answer, metric, pooled), domain=name)
             for name, rows in new.items()
         ]
 
@@ -220,16 +215,16 @@ def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray
 
 def compare_on_domain(
     fitted: StableFeatureBoosting,
-    pooled: Any,
     X_new: Any,
     y_new: Any,
     answer: str = "best",
     metric: str | None = None,
+    pooled: Any = None,
 ) -> DomainScores:
     """Score every method of `COMPARED` in one new domain, with a fitted model.
 
-    `pooled` is a fitted classifier of all features; None is the one that the model has. Only `labelled` is
-    given labels of the new domain.
+    `pooled` is a classifier of all features, for a model that has none. Only `labelled` is given labels of
+    the new domain.
     """
     y_new, by = np.asarray(y_new), metric_of(fitted, metric)
     if len(y_new) < _FEWEST_ROWS:
@@ -282,16 +277,13 @@ def default_classifier(X: Any) -> Pipeline:
     return make_pipeline(StandardScaler(with_mean=not sparse.issparse(X)), LogisticRegression(max_iter=1000))
 
 
-def fit_pooled(
-    fitted: StableFeatureBoosting, X: Any, y: Any, weight: FloatArray | None = None, pooled: Any = None
-) -> Any:
-    """One classifier of all features and all training rows, as if nothing changed between domains.
+def fit_pooled(fitted: StableFeatureBoosting, X: Any, y: Any, weight: FloatArray | None = None) -> Any:
+    """Logistic regression of all features and all training rows, for a model that has no pooled classifier.
 
-    `pooled` is the classifier to use. None is logistic regression of the numbers that the model sees. (Not a
-    clone of `stable`: it may name its columns.)
+    (Not a clone of `stable`: it may name its columns.)
     """
     X = _used_columns(fitted, X)
-    return fit_with_weight(_default_pooled(fitted, X) if pooled is None else clone(pooled), X, y, weight)
+    return fit_with_weight(_default_pooled(fitted, X), X, y, weight)
 
 
 def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
@@ -305,7 +297,7 @@ def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
     try:
         known |= {c.name: c for c in Encoder.fit(X, [name for name in names if name not in known]).columns}
     except ValueError as error:
-        raise ValueError(f"{error} Or pass a classifier that reads it as `pooled`.") from None
+        raise ValueError(f"{error} Or leave the column out.") from None
     gaps = () if fitted.encoder_ is None else fitted.encoder_.gaps
     return _preceded(
         FunctionTransformer(Encoder(tuple(known[name] for name in names), gaps).encode), fitted, X

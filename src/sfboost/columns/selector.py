@@ -131,9 +131,9 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
         domain's Pr[Y | x] may be off by ten points.
     alpha : float, default=0.05
         Level of each family-wise error rate below.
-    groups : dict or sequence, default=None
+    groups : sequence of str, default=None
         What belongs together and is chosen as a whole, such as the codes of one category: a name for each
-        column, or names by column. None is every column by itself.
+        column. None is every column by itself.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
         "kind": [StrOptions({"posterior", "likelihood"})],
         "tolerance": [Interval(Real, 0, 1, closed="neither")],
         "alpha": [Interval(Real, 0, 0.5, closed="neither")],
-        "groups": [dict, "array-like", None],
+        "groups": ["array-like", None],
     }
 
     def __init__(
@@ -242,8 +242,6 @@ def _units(columns: list[str], groups: Any) -> dict[str, tuple[int, ...]]:
     """Columns by the name of what they are chosen with."""
     if groups is None:
         wanted = columns
-    elif isinstance(groups, dict):
-        wanted = [str(groups.get(name, name)) for name in columns]
     else:
         wanted = [str(name) for name in groups]
         if len(wanted) != len(columns):

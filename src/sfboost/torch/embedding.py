@@ -114,7 +114,7 @@ def preference(
     assert played is not None
     row = 1 + played.numbers.index(played.chosen) if played.helps else 0
     by = model._choices(model.settings).yardstick("accuracy")
-    worth = played.accuracy if played.worth is None else played.worth
+    worth = played.worth
     along = dict(zip(played.domains, worth[row], strict=True))
     learned = {}
     for inside, outside in domain_splits(np.searchsorted(model.classes_, y), domain, _MOST_GROUPS):
