@@ -281,8 +281,8 @@ class AdaptableClassifier(Savable, ClassifierMixin, BaseEstimator):
         choices: Settings,
         **asked: Any,
     ) -> AdaptedClassifier:
-        """Answer as own domains recommend; see `sfboost.choice`."""
-        # SFB is one candidate of several here: what it doubts is its own.
+        """Answer as the decision says; see `sfboost.choice`."""
+        # SFB is one predictor of several here: what it doubts is its own.
         with unwarned():
             alarm = None
             if asked["uncertainty"]:

@@ -96,11 +96,9 @@ def held_out_rows(
     X: Any,
     y: Any,
     sample_domain: Any,
-    *,
-    play: bool = False,
 ) -> TrainingRows:
     """Fit `model`, and return its held-out predictions with the rows that they are of."""
-    held_out, calibrated = model._fit(X, y, sample_domain, play=play)
+    held_out, calibrated = model._fit(X, y, sample_domain)
     X = model._check_input(X, reset=False)
     labels = np.searchsorted(model.classes_, np.asarray(y))
     domain = check_domain(sample_domain, X.shape[0])
@@ -132,7 +130,7 @@ def diagnose_model(
     model: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any, X_new: Any, level: float
 ) -> Diagnosis:
     """Fit `model` and diagnose it; see `StableFeatureBoosting.diagnose`."""
-    training = held_out_rows(model, X, y, sample_domain, play=X_new is not None)
+    training = held_out_rows(model, X, y, sample_domain)
     if X_new is not None:
         checked = model._check_input(X_new, reset=False)
         require_numbers(model, model.stable_columns_.take(checked), model.unstable_columns_.take(checked))

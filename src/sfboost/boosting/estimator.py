@@ -242,13 +242,8 @@ class StableFeatureBoosting(AdaptableClassifier):
         y: Any,
         sample_domain: Any,
         sample_weight: Any = None,
-        *,
-        play: bool = True,
     ) -> tuple[IntArray, FloatArray]:
-        """Fit; return the held-out rows and their calibrated log-probabilities.
-
-        Without `play` nobody will ask for answer="best".
-        """
+        """Fit; return the held-out rows and their calibrated log-probabilities."""
         self._validate_params()
         choices = self._choices(self.settings)
         X = self._check_input(X, reset=True)
@@ -319,14 +314,14 @@ class StableFeatureBoosting(AdaptableClassifier):
         )
         self.prediction_sets_ = self.pooled_ = self.components_ = None
         if along:
-            left_out = held_out if play and len(by_domain) > 1 else held_out[:0]
+            left_out = held_out if len(by_domain) > 1 else held_out[:0]
             known = (left_out, domain, choices, self.training_.source_prior, self.random_state)
             played = play_components(self.stable_columns_, X, labels, calibrated, *known)
             self.components_ = played
             # Those of all training rows stand in until there are new ones.
             self.unstable_columns_ = Directions.of(self.stable_columns_, X, played.chosen, self.random_state)
             self.training_ = replace(self.training_, leak_source=LEAK_SOURCE)
-        elif play and len(self.unstable_columns_):
+        elif len(self.unstable_columns_):
             self.pooled_, record = learn_record(self, X, (stable_X, unstable_X), labels, domain, weight)
             self.training_ = replace(self.training_, record=record)
         return held_out, calibrated

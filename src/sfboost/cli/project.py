@@ -90,7 +90,7 @@ def learn(
     check_id(training.roles.id, np.unique(training.y))
     model, rows = configure(training, settings), (training.X, training.y, training.domain)
     try:
-        facts = describe_training(model, *rows, play=answer == "best")
+        facts = describe_training(model, *rows)
     except ValueError as error:
         raise ValueError(in_options(str(error))) from error
     facts = replace(facts, missing=training.missing())

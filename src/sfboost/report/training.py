@@ -92,14 +92,9 @@ def describe_training(
     X: pd.DataFrame,
     y: npt.NDArray[Any],
     domain: npt.NDArray[Any],
-    *,
-    play: bool = True,
 ) -> TrainingFacts:
-    """Summarise the rows that `model` is to be fitted to; fits it on the way.
-
-    Without `play` nobody will ask it for answer="best".
-    """
-    rows = held_out_rows(model, X, y, domain, play=play)
+    """Summarise the rows that `model` is to be fitted to; fits it on the way."""
+    rows = held_out_rows(model, X, y, domain)
     checks = diagnose(rows, random_state=model.random_state or 0)
     within = [
         np.asarray(model.unstable_columns_.take(X[domain == name]), dtype=np.float64) for name in set(domain)
