@@ -3,9 +3,8 @@
 One question is asked twice, symmetrically: do the features of one side go with what a classifier of the other
 side says as they do in source domains? f_S asks X_U, a classifier of X_U asks X_S. Where neither test finds a
 shift the pooled classifier answers, moved to other class shares if the rows ask for it. Where one does, its
-features are realigned or, if all of X_U shifted together, learned anew (SFB). Where both do, the answers are
-weighed by the evidence for each: one over its p-value, and a half for each stable feature that would have had
-to shift against the user's word.
+features are realigned or, if all of X_U shifted together, learned anew (SFB). Where both do, the side that
+explains it by fewer features shifted; of equal ones X_U, because the user said that X_S is stable.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from sfboost.notices import first_names
 from sfboost.shift import Change
 from sfboost.shift.testing import LEAST_POWER
 
-#: Odds that a feature is stable that the user called so, given that it may be one that shifted.
-USERS_WORD = 2.0
+#: How much rarer a shift of X_S is taken to be than one of X_U, which the user named as what may shift.
+USERS_WORD = 10.0
 # Weights below this are none; no candidate is ruled out by more than this before labels are seen.
 _NEGLIGIBLE, _NOT_RULED_OUT = 0.01, 0.05
 
@@ -60,15 +59,21 @@ class Choice:
         return _DECISIONS.get(max(self.weights, key=self.weights.__getitem__), "adapted")
 
 
-def weigh(change: Change, stable_change: Change | None, answers: Mapping[str, str]) -> dict[str, float]:
-    """Weights of the predictors; `answers` names the one for a shift of each side, and for none."""
-    evidence = {}
-    if change.verdict == "changed":
-        evidence[answers["unstable"]] = 1.0 / max(change.p_value, 1e-15)
-    if stable_change is not None and stable_change.verdict == "changed" and "stable" in answers:
-        against = USERS_WORD ** len(stable_change.changed)
-        evidence[answers["stable"]] = 1.0 / max(stable_change.p_value, 1e-15) / against
-    return _shares(evidence) if evidence else {answers["nothing"]: 1.0}
+def shifted_side(change: Change, stable_change: Change | None) -> str:
+    """Which side shifted: "nothing", "unstable" or "stable".
+
+    X_S has the user's word for it that it did not: its evidence must be `USERS_WORD` times as strong and,
+    where X_U seems to have shifted as well, a shift of X_S must explain that by fewer features. One feature
+    that shifted makes all of the other side look shifted that go with it.
+    """
+    unstable = change.verdict == "changed"
+    if stable_change is None or stable_change.p_value >= stable_change.level / USERS_WORD:
+        return "unstable" if unstable else "nothing"
+    if not unstable:
+        return "stable"
+    everything = all(len(one.suspects) == len(one.features) for one in (change, stable_change))
+    stronger = USERS_WORD * stable_change.p_value < change.p_value
+    return "stable" if stronger and not everything else "unstable"
 
 
 def with_labels(
