@@ -10,7 +10,7 @@ import numpy as np
 
 from sfboost.adaptation import Adaptation
 from sfboost.adaptation.settings import Settings
-from sfboost.choice.choosing import Choice, reason_of, shifted_side, with_labels
+from sfboost.choice.choosing import USERS_WORD, Choice, reason_of, shifted_side, with_labels
 from sfboost.choice.predictors import (
     PooledPredictor,
     Predictor,
@@ -85,7 +85,10 @@ def best_answer(
     change = change_in(record.reference, rows, misfit=record.misfit)
     stable_change = None
     if record.stable_reference is not None and rows.log_unstable is not None:
-        stable_change = change_in(record.stable_reference, rows.swapped(), misfit=record.stable_misfit)
+        level = change.level / USERS_WORD
+        stable_change = change_in(
+            record.stable_reference, rows.swapped(), level=level, misfit=record.stable_misfit
+        )
     relearned = (
         relearn(rows, choices, record.prior, classes)
         if adaptation is None

@@ -62,18 +62,18 @@ class Choice:
 def shifted_side(change: Change, stable_change: Change | None) -> str:
     """Which side shifted: "nothing", "unstable" or "stable".
 
-    X_S has the user's word for it that it did not: its evidence must be `USERS_WORD` times as strong and,
-    where X_U seems to have shifted as well, a shift of X_S must explain that by fewer features. One feature
-    that shifted makes all of the other side look shifted that go with it.
+    A feature that shifted makes all features of the other side look shifted that go with it. Where both sides
+    do, the stronger evidence tells, that of X_S by a factor of `USERS_WORD`; and of two sides that shifted
+    altogether, which no rows can tell apart, it is X_U: the user said that X_S is stable.
     """
     unstable = change.verdict == "changed"
-    if stable_change is None or stable_change.p_value >= stable_change.level / USERS_WORD:
+    if stable_change is None or stable_change.verdict != "changed":
         return "unstable" if unstable else "nothing"
     if not unstable:
         return "stable"
-    everything = all(len(one.suspects) == len(one.features) for one in (change, stable_change))
+    altogether = all(len(one.suspects) == len(one.features) for one in (change, stable_change))
     stronger = USERS_WORD * stable_change.p_value < change.p_value
-    return "stable" if stronger and not everything else "unstable"
+    return "stable" if stronger and not altogether else "unstable"
 
 
 def with_labels(
@@ -124,29 +124,30 @@ def reason_of(
     answer = in_words(weights)
     if weights == {"pooled": 1.0} and pooled_name:
         answer += f" ({pooled_name})"
-    advice = ""
-    if len(weights) > 1 and "stable realigned" in weights:
-        advice = " Which side shifted these rows alone cannot tell for sure: a few labels would."
-    return f"{found} The answer is {answer}.{advice}{_what_would_help(change)}", found
+    return f"{found} The answer is {answer}.{_what_would_help(change)}", found
 
 
 def _found(change: Change, stable_change: Change | None, moved: str) -> str:
     """What the tests say."""
+    side = shifted_side(change, stable_change)
     told = []
     if change.verdict == "changed":
         told.append(_shifted(change, "unstable", "the stable ones"))
     if stable_change is not None and stable_change.verdict == "changed":
         told.append(_shifted(stable_change, "stable", "the unstable ones"))
+    if len(told) > 1:
+        told.append(
+            f"One side's shift makes the other's look shifted: this is put down to the {side} side, and a few "
+            "labels would tell."
+        )
     if told:
         return " ".join(told)
     if change.verdict == "cannot tell":
         why = f"the evidence to expect is {change.power:.1f} times its error, {LEAST_POWER:.0f} is needed"
         why = "there is one source domain" if len(change.own) < 2 else why
         return f"Cannot tell whether a feature shifted ({why}), and no test finds that one did.{moved}"
-    p = p_in_words(change.p_value)
-    return (
-        f"No shift was found: features go together as in your {len(change.own)} source domains ({p}).{moved}"
-    )
+    p, known = p_in_words(change.p_value), len(change.own)
+    return f"No shift was found: features go together as in your {known} source domains ({p}).{moved}"
 
 
 def _shifted(change: Change, side: str, others: str) -> str:
