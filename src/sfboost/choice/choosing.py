@@ -3,8 +3,8 @@
 One question is asked twice, symmetrically: do the features of one side go with what a classifier of the other
 side says as they do in source domains? f_S asks X_U, a classifier of X_U asks X_S. Where neither test finds a
 shift the pooled classifier answers, moved to other class shares if the rows ask for it. Where one does, its
-features are realigned or, if all of X_U shifted together, learned anew (SFB). Where both do, the side that
-explains it by fewer features shifted; of equal ones X_U, because the user said that X_S is stable.
+features are realigned or, if all of X_U shifted together, learned anew (SFB). Where both do, `shifted_side`
+tells which it is put down to.
 """
 
 from __future__ import annotations
