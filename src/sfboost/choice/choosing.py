@@ -137,8 +137,8 @@ def _found(change: Change, stable_change: Change | None, moved: str) -> str:
         told.append(_shifted(stable_change, "stable", "the unstable ones"))
     if len(told) > 1:
         told.append(
-            f"One side's shift makes the other's look shifted: this is put down to the {side} side, and a few "
-            "labels would tell."
+            f"A shift of one side makes the other look shifted, too: this is put down to the {side} side; "
+            "a few labels would tell."
         )
     if told:
         return " ".join(told)
