@@ -169,7 +169,8 @@ def fitted(system: str, X: Floats, y: Any, domain: Any, n_stable: int, learner: 
 
         return said
     parts = list(range(n_stable)), list(range(n_stable, X.shape[1]))
-    model = StableFeatureBoosting(*parts, stable=make_learner(learner)).fit(X, y, sample_domain=domain)
+    named = {"learner": "auto"} if learner == "auto" else {"stable": make_learner(learner)}
+    model = StableFeatureBoosting(*parts, **named).fit(X, y, sample_domain=domain)
 
     def adapt(new: Floats) -> tuple[Floats, dict[str, Any]]:
         adapted = model.adapt(new)
@@ -288,7 +289,7 @@ def main() -> None:
     answering = commands.add_parser("answer")
     answering.add_argument("folder", type=Path)
     answering.add_argument("--out", type=Path, required=True)
-    answering.add_argument("--learner", choices=("logistic", "boosting"), default="logistic")
+    answering.add_argument("--learner", choices=("logistic", "boosting", "auto"), default="logistic")
     answering.add_argument("--system", choices=("answer", "pooled", "stable"), default="answer")
     answering.add_argument("--name", help="what rows call it; the system, by default")
     showing = commands.add_parser("table")
