@@ -95,9 +95,10 @@ class StableFeatureBoosting(AdaptableClassifier):
     unstable : classifier, default=None
         Head of the unstable features: one of `sfboost.heads`, or any classifier or pipeline that takes
         `sample_weight`. None is our soft-label logistic regression.
-    pooled : classifier, default=None
-        What is fitted to all columns, as numbers, for answer="best". None is a clone of `stable`, or logistic
-        regression where that is frozen.
+    learner : classifier, pair of classifiers or "auto", default=None
+        What is fitted to all columns, as numbers, for answer="best". Two are mixed in log space, weighed by
+        source domains that are left out in turn, the first one being the base; "auto" is histogram boosting
+        and logistic regression. None is a clone of `stable`, or logistic regression where that is frozen.
     calibration : {"nll", "ece", None}, default="nll"
         How the temperature of the stable predictor is chosen: log loss, or the paper's ECE.
     calibration_bias : bool, default=False
@@ -186,7 +187,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         *,
         stable: Any = None,
         unstable: Any = None,
-        pooled: Any = None,
+        learner: Any = None,
         calibration: str | None = "nll",
         calibration_bias: bool = False,
         calibration_weights: str = "domain",
@@ -201,7 +202,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         self.unstable_features = unstable_features
         self.stable = stable
         self.unstable = unstable
-        self.pooled = pooled
+        self.learner = learner
         self.calibration = calibration
         self.calibration_bias = calibration_bias
         self.calibration_weights = calibration_weights

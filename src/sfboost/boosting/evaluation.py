@@ -200,7 +200,7 @@ def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray
 
     More rows would not move the scores of logistic regressions, and other learners need them.
     """
-    learners = (model.stable, model.unstable, model.pooled)
+    learners = (model.stable, model.unstable, model.learner)
     searched = is_search(model.stable_features) or model._along_components()
     if searched or any(learner is not None for learner in learners):
         return np.arange(len(y))

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -25,6 +26,7 @@ from sfboost.boosting.evaluation import default_classifier
 from sfboost.boosting.rows import enough_rows
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.choice import SourceRecord
+from sfboost.choice.mixture import Mixture, fit_mixture
 from sfboost.diagnostics.rows import domain_numbers, rows_by_domain
 from sfboost.encoding import is_frame
 from sfboost.heads import fit_with_weight
@@ -52,22 +54,23 @@ class PooledClassifier:
 
     Attributes
     ----------
-    estimator : fitted classifier of the stable and the unstable columns side by side, as numbers
+    members : tuple of fitted classifiers of the stable and the unstable columns side by side, as numbers
     unstable : fitted classifier of the unstable columns alone
     columns : tuple of two Columns
         The stable and the unstable ones, as numbers.
     classes : array of shape (K,)
-    temperature, unstable_temperature : Temperature
+    mixture : Mixture
+    unstable_temperature : Temperature
         Found on source domains that the classifiers were not trained on.
     learner : str
         What it is, in words.
     """
 
-    estimator: Any
+    members: tuple[Any, ...]
     unstable: Any
     columns: tuple[Columns, Columns]
     classes: npt.NDArray[Any]
-    temperature: Temperature
+    mixture: Mixture
     unstable_temperature: Temperature
     learner: str
 
@@ -77,7 +80,8 @@ class PooledClassifier:
 
     def log_proba(self, S: FloatArray, U: FloatArray) -> FloatArray:
         """Calibrated log-probabilities."""
-        return self.temperature.apply(raw_log_proba(self.estimator, np.hstack([S, U]), self.classes))
+        both = np.hstack([S, U])
+        return self.mixture.apply([raw_log_proba(one, both, self.classes) for one in self.members])
 
     def rows(
         self, log_stable: FloatArray, S: FloatArray, U: FloatArray, weight: FloatArray, given: Any = None
@@ -94,10 +98,10 @@ class _LeftOut:
 
     name: Any
     rows: IntArray
-    pooled: Any
+    members: tuple[Any, ...]
     unstable: Any
     log_stable: FloatArray
-    log_pooled: FloatArray
+    log_members: tuple[FloatArray, ...]
     log_unstable: FloatArray
 
 
@@ -165,18 +169,26 @@ def _also_numbers(
     )
 
 
-def pooled_learner(model: StableFeatureBoosting, X: Any) -> tuple[Any, str]:
-    """What is fitted to all columns side by side, and what it is in words."""
-    if model.pooled is not None:
-        return clone(model.pooled), f"your pooled {_name(model.pooled)}"
-    learner = model.stable
-    if learner is None or isinstance(learner, FrozenEstimator):
-        return default_classifier(np.empty(0)), _DEFAULT
-    if is_frame(X) or _names_columns(learner):
+def pooled_learners(model: StableFeatureBoosting, X: Any) -> tuple[tuple[Any, ...], str]:
+    """What is fitted to all columns side by side, the base learner first, and what it is in words."""
+    learner = model.learner
+    if isinstance(learner, str):
+        if learner != "auto":
+            raise ValueError(f"learner={learner!r} is not known: use 'auto', a classifier or a pair of them.")
+        boosting = HistGradientBoostingClassifier(random_state=model.random_state)
+        learner = (boosting, default_classifier(np.empty(0)))
+    if isinstance(learner, tuple | list):
+        return tuple(map(clone, learner)), " and ".join(map(_name, learner))
+    if learner is not None:
+        return (clone(learner),), f"your {_name(learner)}"
+    stable = model.stable
+    if stable is None or isinstance(stable, FrozenEstimator):
+        return (default_classifier(np.empty(0)),), _DEFAULT
+    if is_frame(X) or _names_columns(stable):
         # Its own preparation is of other columns; scaling hurts none, and helps linear ones.
-        last = learner[-1] if isinstance(learner, Pipeline) else learner
-        return make_pipeline(StandardScaler(), clone(last)), f"a {_name(last)} like your stable one"
-    return clone(learner), f"a {_name(learner)} like your stable one"
+        last = stable[-1] if isinstance(stable, Pipeline) else stable
+        return (make_pipeline(StandardScaler(), clone(last)),), f"a {_name(last)} like your stable one"
+    return (clone(stable),), f"a {_name(stable)} like your stable one"
 
 
 def _name(estimator: Any) -> str:
@@ -213,9 +225,9 @@ def learn_record(
         return None, None
     S, U = parts
     both = np.hstack(parts)
-    learner, words = pooled_learner(model, X)
+    learners, words = pooled_learners(model, X)
 
-    def fitted(numbers: FloatArray, rows: IntArray) -> Any:
+    def fitted(learner: Any, numbers: FloatArray, rows: IntArray) -> Any:
         if len(rows) < len(y) and words == _DEFAULT:
             rows = enough_rows(rows, y, numbers.shape[1])
         part = None if weight is None else weight[rows]
@@ -223,16 +235,16 @@ def learn_record(
 
     every = np.arange(len(y))
     try:
-        everywhere = fitted(both, every)
+        everywhere = tuple(fitted(one, both, every) for one in learners)
     except ValueError:
-        if model.pooled is not None:
+        if model.learner is not None:
             raise
         # The user's learner is made for the stable columns alone.
-        learner, words = default_classifier(both), _DEFAULT
-        everywhere = fitted(both, every)
-    alone = fitted(U, every)
-    none = Temperature()
-    plain = PooledClassifier(everywhere, alone, columns, model.classes_, none, none, words)
+        learners, words = (default_classifier(both),), _DEFAULT
+        everywhere = (fitted(learners[0], both, every),)
+    alone = fitted(learners[-1], U, every)
+    even = Mixture(np.full(len(learners), 1.0 / len(learners)))
+    plain = PooledClassifier(everywhere, alone, columns, model.classes_, even, Temperature(), words)
     places = [(name, rows) for name, rows in rows_by_domain(domain) if len(rows) >= _FEWEST_ROWS]
     if len(places) < 2:
         return plain, None
@@ -242,20 +254,21 @@ def learn_record(
         if len(np.unique(y[rest])) < 2:
             return []
         stable = model._stable_learner(taken[0]).fit_judge(taken[0], y, weight, rest)
-        pooled, unstable = fitted(both, rest), fitted(U, rest)
+        members = tuple(fitted(one, both, rest) for one in learners)
+        unstable = fitted(learners[-1], U, rest)
         made = []
         for name, rows in group:
             some = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:_MOST_ROWS])
             said = (
                 raw_log_proba(stable, _safe_indexing(taken[0], some), model.classes_),
-                raw_log_proba(pooled, both[some], model.classes_),
+                tuple(raw_log_proba(one, both[some], model.classes_) for one in members),
                 raw_log_proba(unstable, U[some], model.classes_),
             )
-            made.append(_LeftOut(name, some, pooled, unstable, *said))
+            made.append(_LeftOut(name, some, members, unstable, *said))
         return made
 
-    groups = [places[first::_MOST_GROUPS] for first in range(min(_MOST_GROUPS, len(places)))]
-    by_group = Parallel(n_jobs=model.n_jobs)(delayed(without)(group) for group in groups)
+    turns = [places[first::_MOST_GROUPS] for first in range(min(_MOST_GROUPS, len(places)))]
+    by_group = Parallel(n_jobs=model.n_jobs)(delayed(without)(group) for group in turns)
     order = [name for name, _ in places]
     left_out = sorted((one for group in by_group for one in group), key=lambda one: order.index(one.name))
     if len(left_out) < 2:
@@ -263,31 +276,39 @@ def learn_record(
     some = np.concatenate([one.rows for one in left_out])
     row_weight = np.ones(len(y)) if weight is None else weight
 
-    def calibrated(said: list[FloatArray]) -> Temperature:
-        known = {"domain": domain_numbers(domain[some])[1], "sample_weight": row_weight[some]}
-        return fit_temperature(np.concatenate(said), y[some], **known)
+    numbers = domain_numbers(domain[some])[1]
 
-    temperatures = (
-        calibrated([one.log_pooled for one in left_out]),
-        calibrated([one.log_unstable for one in left_out]),
+    def calibrated(said: list[FloatArray]) -> Temperature:
+        return fit_temperature(np.concatenate(said), y[some], domain=numbers, sample_weight=row_weight[some])
+
+    said = [np.concatenate(part) for part in zip(*(one.log_members for one in left_out), strict=True)]
+    mixture = (
+        fit_mixture(said, y[some], numbers, row_weight[some])
+        if len(said) > 1
+        else Mixture.of(calibrated(said))
     )
+    if len(said) > 1:
+        words = " and ".join(
+            f"{_name(one)} (weight {part:.2f})" for one, part in zip(learners, mixture.weights, strict=True)
+        )
+    known = mixture, calibrated([one.log_unstable for one in left_out])
     rows = []
     for one in left_out:
-        seen = PooledClassifier(one.pooled, one.unstable, columns, model.classes_, *temperatures, words)
+        seen = PooledClassifier(one.members, one.unstable, columns, model.classes_, *known, words)
         log_stable = model.temperature_.apply(one.log_stable)
         rows.append(seen.rows(log_stable, S[one.rows], U[one.rows], row_weight[one.rows]))
-    (stable_names, stable_groups), (names, numbers) = (feature_groups(part) for part in columns)
+    (stable_names, stable_groups), (names, groups) = (feature_groups(part) for part in columns)
     record = SourceRecord.learn(
         rows,
         [y[one.rows] for one in left_out],
         [one.name for one in left_out],
         names=names,
-        groups=numbers,
+        groups=groups,
         stable_names=stable_names,
         stable_groups=stable_groups,
         pooled_name=words,
     )
-    return PooledClassifier(everywhere, alone, columns, model.classes_, *temperatures, words), record
+    return PooledClassifier(everywhere, alone, columns, model.classes_, *known, words), record
 
 
 def target_rows(

@@ -64,6 +64,11 @@ class SourceRecord:
     pooled: Any = None
     unstable: Any = None
 
+    def __post_init__(self) -> None:
+        for known in (self.reference, self.stable_reference):
+            if known is not None:
+                _ = known.expected  # found once, here: adapting leaves a fitted model as it was
+
     @property
     def prior(self) -> FloatArray:
         """Class shares of the source rows."""

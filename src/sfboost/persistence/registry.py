@@ -52,6 +52,7 @@ TYPES: dict[str, str] = {
     "make_column_selector": "sklearn.compose",
     "MeaningCoordinates": "sfboost.shift.coordinates",
     "MissingIndicator": "sklearn.impute",
+    "Mixture": "sfboost.choice.mixture",
     "Moments": "sfboost.shift.moments",
     "OneHotEncoder": "sklearn.preprocessing",
     "Pipeline": "sklearn.pipeline",
