@@ -479,7 +479,7 @@ class TestPipelinesOfTheUser:
         named = make_pipeline(make_column_transformer((StandardScaler(), ["a"])), LogisticRegression())
         model = StableFeatureBoosting(["a"], ["b"], stable=named)
         assert model.evaluate(frame, y, domain).mean("pooled") > 0.85
-        model.set_params(pooled=RandomForestClassifier(20, random_state=0))
+        model.set_params(learner=RandomForestClassifier(20, random_state=0))
         assert model.evaluate(frame, y, domain).mean("pooled") > 0.85
 
 

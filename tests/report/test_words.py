@@ -27,13 +27,13 @@ def told(case, adapted, meanings=None):
     return headline(adapted, case.facts.changes, case.facts.stories, meanings)
 
 
-def said(case, unstable, stable, weights):
+def said(case, unstable, stable, weights, stable_p=1.0):
     """The headline of a hospital that reversed its heart rate, had the tests said something else."""
     best = case.adapted.best
     adapted = with_best(
         case,
         change=replace(best.change, verdict=unstable),
-        stable_change=replace(best.stable_change, verdict=stable),
+        stable_change=replace(best.stable_change, verdict=stable, p_value=stable_p, suspects=()),
         choice=replace(best.choice, weights=weights),
     )
     return told(case, adapted, () if unstable != "changed" else None).sentence
@@ -63,8 +63,8 @@ def test_each_finding_has_its_words(case):
     assert said(case, "cannot tell", "unchanged", pooled).endswith(
         ": nobody can tell whether a feature shifted here."
     )
-    for weight, likely in ((0.6, "unstable"), (0.4, "stable")):
-        both = said(case, "changed", "changed", {"realigned": weight, "stable realigned": 1.0 - weight})
+    for p_value, likely in ((0.5, "unstable"), (0.0, "stable")):  # of the stable side
+        both = said(case, "changed", "changed", pooled, stable_p=p_value)
         assert f"otherwise than in training, more likely since the {likely} ones shifted." in both
 
 
@@ -128,7 +128,7 @@ def test_only_features_that_the_page_calls_changed_are_named(case):
     opposite = "heart_rate says the opposite here of what training said."
     assert told(case, case.adapted).sentence.endswith(opposite)
     unsure = tuple(replace(one, verdict="cannot tell") for one in case.facts.meanings)
-    assert told(case, case.adapted, unsure).sentence.endswith("the unstable ones shifted.")
+    assert told(case, case.adapted, unsure).sentence.endswith(f"{MEANINGS}.")
 
 
 def test_labels_that_weighed_the_answers_are_the_reason(case):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sfboost.boosting import AdaptedClassifier
 from sfboost.choice import BestAnswer
-from sfboost.choice.choosing import WORDS
+from sfboost.choice.choosing import WORDS, shifted_side
 from sfboost.choice.recalibrating import RecalibratedPredictor
 from sfboost.shift.by_feature import FeatureMeaning
 
@@ -90,10 +90,7 @@ def headline(
     """
     kind = adapted.decision_
     if adapted.best is not None:
-        most = max(adapted.best.choice.weights, key=adapted.best.choice.weights.__getitem__)
-        # A shift of one side shows on both: what is said is of the one that it is more likely to be.
-        asked = stable_meanings if most == "stable realigned" else meanings
-        return _best_headline(adapted, adapted.best, most, changes, asked)
+        return _best_headline(adapted, adapted.best, changes, meanings, stable_meanings)
     count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
     because = f"Why: {in_words(adapted.reason_)}."
     if kind == "kept stable":
@@ -135,21 +132,25 @@ _ADVISED = {
 def _best_headline(
     adapted: AdaptedClassifier,
     best: BestAnswer,
-    most: str,
     changes: Changes,
     meanings: tuple[FeatureMeaning, ...],
+    stable_meanings: tuple[FeatureMeaning, ...],
 ) -> Headline:
     """The headline of answer="best": what has most weight, and what was found."""
     kind, weights = adapted.decision_, best.choice.weights
+    side = shifted_side(best.change, best.stable_change)
+    most = max(weights, key=weights.__getitem__)
     use = f"a mixture, above all {WORDS[most]}" if len(weights) > 1 else WORDS[most]
-    why, than = _found(best, most), "what the stable features say"
+    why, than = _found(best, side), "what the stable features say"
     n_labelled = adapted.adaptation.n_labelled
     if n_labelled:
         why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
         if isinstance(best.answers[most], RecalibratedPredictor):
             why += " and recalibrated it"
             than += " without them"
-    turned = [one.name for one in meanings if one.verdict == "changed" and one.left < _TURNED]
+    # A shift of one side shows on both: what is said is of the one that it is put down to.
+    asked = stable_meanings if side == "stable" else meanings
+    turned = [one.name for one in asked if one.verdict == "changed" and one.left < _TURNED]
     sentence = f"Use {use}: {why}.{_opposite(turned)}"
     count = (
         f"{changes.n_changed} of {changes.n_rows} predicted classes are not {than}."
@@ -159,35 +160,28 @@ def _best_headline(
     because = in_words(adapted.reason_)
     helpless = None if n_labelled else adapted.model.training_.record.helpless
     if helpless is None:
-        tone = "cannot tell" if not _shifted(best) and best.change.verdict == "cannot tell" else ""
+        tone = "cannot tell" if side == "nothing" and best.change.verdict == "cannot tell" else ""
         return Headline(kind, sentence, f"Why: {because}", _ADVISED[most], count, tone)
     # Not "use it": nobody knows whether it is better than anything.
     sentence = f"No answer can be trusted here: {_NONE}. What you get is {use}."
     return Headline(kind, sentence, f"Why: {helpless}. {because}", _HELPLESS, count, NO_ANSWER)
 
 
-def _found(best: BestAnswer, most: str) -> str:
-    """What the tests found, no stronger than they say it; `most` is the predictor that has most weight."""
-    sides = _shifted(best)
-    if len(sides) > 1:
-        likely = "stable" if most == "stable realigned" else "unstable"
-        return (
-            "stable and unstable features go together otherwise than in training, more likely since the "
-            f"{likely} ones shifted"
-        )
-    if sides:
-        return f"the {sides[0]} features shifted here"
+def _found(best: BestAnswer, side: str) -> str:
+    """What the tests found, no stronger than they say it; `side` is the one that a shift is put down to."""
+    if side != "nothing":
+        both = best.stable_change is not None and best.change.verdict == best.stable_change.verdict
+        if both:
+            return (
+                "stable and unstable features go together otherwise than in training, more likely since the "
+                f"{side} ones shifted"
+            )
+        return f"the {side} features shifted here"
     if best.shares_moved:
         return "no feature is seen to have shifted, but the class shares have moved"
     if best.change.verdict == "cannot tell":
         return "nobody can tell whether a feature shifted here"
     return "no shift of a feature was found here"
-
-
-def _shifted(best: BestAnswer) -> tuple[str, ...]:
-    """The sides of which a shift is shown."""
-    sides = {"unstable": best.change, "stable": best.stable_change}
-    return tuple(name for name, one in sides.items() if one is not None and one.verdict == "changed")
 
 
 def _opposite(names: list[str]) -> str:
