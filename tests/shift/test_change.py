@@ -7,6 +7,7 @@ from scipy.special import expit, softmax
 from sfboost.marginal.shares import shifted
 from sfboost.shift import DomainData, Reference, change_in
 from sfboost.shift.prediction import UNKNOWN, Expected
+from sfboost.shift.testing import misfit_of
 
 PRIOR = (0.5, 0.5)
 
@@ -225,3 +226,19 @@ def test_other_columns_than_in_training_are_refused():
                 np.exp(view.log_stable), view.unstable[:, :1], np.exp(view.log_pooled), view.features
             ),
         )
+
+
+def test_domains_that_differ_by_nature_say_less_than_those_that_do_not():
+    """Misfit is one where domains are exchangeable; where it is not, p-values of new rows grow by it."""
+    rng = np.random.default_rng(12)
+    alike = [misfit_of(reference(rng, 8)) for _ in range(5)]
+    assert np.median(alike) == 1.0
+    slopes = [(3.0, 0.8)] * 5 + [(0.3, -0.8)] * 2
+    drawn = [rows(rng, 3000, slope) for slope in slopes]
+    apart = Reference.learn([v for v, _ in drawn], [y for _, y in drawn], list("abcdefg"))
+    assert misfit_of(apart) > 1.1
+    view, _ = rows(rng, 600, (-1.5, -0.8))
+    known = reference(rng, 5)
+    plain, doubted = (change_in(known, view, misfit=misfit).p_value for misfit in (1.0, 2.0))
+    assert doubted == pytest.approx(np.sqrt(plain))
+    assert misfit_of(reference(rng, 2)) == 1.0  # two cannot be held against each other
