@@ -23,6 +23,7 @@ from sfboost.choice.recalibrating import put_right
 from sfboost.choice.record import SourceRecord
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 from sfboost.shift import Change, DomainData, change_in
+from sfboost.shift.testing import too_few
 
 #: Fewer rows, for each class, teach a predictor nothing.
 FEWEST_ROWS = 5
@@ -97,7 +98,8 @@ def best_answer(
     answers |= _realigned(rows, record, change, stable_change)
     named = _answers_to(change, stable_change, answers, rows, doubt)
     weights, shares = weigh(change, stable_change, named), record.prior
-    if weights == {"pooled": 1.0}:
+    # Of so few rows nobody can tell whether their class shares moved or the rows happened to be such.
+    if weights == {"pooled": 1.0} and not too_few(change.n_rows, record.prior):
         shares = record.shares.here(rows)
         if (shares != record.prior).any():
             answers["shares"], weights = PooledPredictor(np.log(shares / record.prior)), {"shares": 1.0}
