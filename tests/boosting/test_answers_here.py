@@ -233,7 +233,6 @@ def test_one_row_has_scores_that_are_told_and_no_warning(model):
     told = performance_without_labels(model.adapt(same), same[:1])["stable"]
     assert 0.5 <= told.value["accuracy"] <= 1.0
     told = performance_without_labels(model.adapt(shifted), shifted[:1])["stable"]
-    print(told)
     assert told.withheld
 
 
