@@ -16,7 +16,6 @@ def test_a_fitted_model_says_its_columns_domains_and_roles(files, sfboost):
     assert told["stable features"] == ["age", "sex", "chol"]
     assert told["unstable features"] == ["heart_rate", "ward"]
     assert told["target"] == "sick"
-    assert told["answers chosen by"] == "Brier"
     assert told["adapted"] is False
     assert told["stable classifier"] == "LogisticRegression"  # not the pipeline that it is in
     assert told["written by"]["sfboost"] == library.__version__
