@@ -7,7 +7,8 @@
 A draw takes a target domain of a table and changes it: one to three features of X_U, of X_S or of both (or
 all of X_U) change their state (mirrored, shuffled, class means reversed or lost, noisier, constant) at a
 random strength, or their unit; class shares move; rows are selected. Half of the tables, by a hash of their
-name, are to develop on; the other half is reported. Labels of a target domain make the changes and the
+name, are to develop on; the other half is reported. Rows of the decision that this one replaced (commit
+7632640) are called "before". Labels of a target domain make the changes and the
 scores, and are shown to nobody.
 """
 
@@ -140,18 +141,35 @@ def draw(folder: Path, half: str, draws: range, only: list[str]) -> None:
 Adapt = Callable[[Floats], tuple[Floats, dict[str, Any]]]
 
 
-def default_answer(X: Floats, y: Any, domain: Any, n_stable: int, learner: str) -> Adapt:
-    """Fit the default, or with a learner that is named."""
+def make_learner(name: str) -> Any:
+    """Return an unfitted classifier."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    if name == "boosting":
+        return HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=0)
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def fitted(system: str, X: Floats, y: Any, domain: Any, n_stable: int, learner: str) -> Adapt:
+    """Fit one of `SYSTEMS`; "pooled" and "stable" are one classifier of all or of the stable columns."""
     from sfboost import StableFeatureBoosting
 
-    columns = list(range(n_stable)), list(range(n_stable, X.shape[1]))
-    given = {"logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))}
-    named = {} if learner == "auto" else {"stable": given[learner]}
-    model = StableFeatureBoosting(*columns, **named).fit(X, y, sample_domain=domain)
+    if system in ("pooled", "stable"):
+        columns = slice(0, n_stable if system == "stable" else None)
+        alone = make_learner(learner).fit(X[:, columns], y)
+        classes = np.arange(y.max() + 1)
+
+        def said(new: Floats) -> tuple[Floats, dict[str, Any]]:
+            proba = np.zeros((len(new), len(classes)))
+            proba[:, alone.classes_] = alone.predict_proba(new[:, columns])
+            return proba, {}
+
+        return said
+    parts = list(range(n_stable)), list(range(n_stable, X.shape[1]))
+    model = StableFeatureBoosting(*parts, stable=make_learner(learner)).fit(X, y, sample_domain=domain)
 
     def adapt(new: Floats) -> tuple[Floats, dict[str, Any]]:
         adapted = model.adapt(new)
@@ -160,9 +178,7 @@ def default_answer(X: Floats, y: Any, domain: Any, n_stable: int, learner: str) 
     return adapt
 
 
-def answer(
-    folder: Path, out: Path, learner: str, system: str, make: Callable[..., Adapt] = default_answer
-) -> None:
+def answer(folder: Path, out: Path, learner: str, system: str, name: str) -> None:
     """Answer every drawn target; rows that `out` holds are not made again."""
     done = set()
     if out.exists():
@@ -171,21 +187,21 @@ def answer(
     for path in sorted(folder.glob("*.npz")):
         with np.load(path) as held:
             head = json.loads(str(held["head"]))
-            todo = [d for d in head["told"] if (head["table"], head["target"], d, system) not in done]
+            todo = [d for d in head["told"] if (head["table"], head["target"], d, name) not in done]
             if not todo:
                 continue
             X, y, domain = held["own_X"], held["own_y"], held["own_domain"]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 start = time.process_time()
-                adapt = make(X, y, domain, head["n_stable"], learner)
+                adapt = fitted(system, X, y, domain, head["n_stable"], learner)
                 fit = time.process_time() - start
                 lines = []
                 for number in todo:
                     new, truth = held[f"{number}:X"], held[f"{number}:y"]
                     start = time.process_time()
                     proba, said = adapt(new)
-                    row = {"table": head["table"], "target": head["target"], "draw": number, "system": system}
+                    row = {"table": head["table"], "target": head["target"], "draw": number, "system": name}
                     row |= {"told": head["told"][number], **scores(proba, truth), **said}
                     row |= {
                         "n": len(truth),
@@ -214,26 +230,51 @@ def kind(told: dict[str, Any]) -> str:
     return "+".join(parts) or "as is"
 
 
-def table(paths: list[Path]) -> pd.DataFrame:
-    """Mean accuracy by kind and system: tables count the same."""
+KINDS: dict[str, Callable[[str], bool]] = {
+    "as is": lambda kind: kind == "as is",
+    "drawn": lambda kind: kind != "as is",
+    "X_U alone": lambda kind: kind in ("U", "U+selected"),
+    "X_S or shares in it": lambda kind: "S" in kind.split("+") or "shares" in kind,
+    "shares alone": lambda kind: kind == "shares",
+    "selected alone": lambda kind: kind == "selected",
+}
+
+
+def table(paths: list[Path], metric: str) -> pd.DataFrame:
+    """Means by what was drawn, where every table counts the same, and differences with their errors."""
     rows = pd.concat([pd.read_json(path, lines=True, dtype={"draw": str}) for path in paths])
     rows["kind"] = rows["told"].map(kind)
-    drawn = rows[rows["kind"] != "as is"]
-    groups = {
-        "as is": rows[rows["kind"] == "as is"],
-        "drawn": drawn,
-        "U alone": drawn[drawn["kind"].isin(["U", "U+selected"])],
-        "S, unit or shares": drawn[~drawn["kind"].isin(["U", "U+selected", "selected"])],
-        "S": drawn[drawn["kind"].str.contains("S")],
-        "shares alone": drawn[drawn["kind"] == "shares"],
-        "selected alone": drawn[drawn["kind"] == "selected"],
-    }
-    made = {}
-    for name, part in groups.items():
-        by_table = part.groupby(["system", "table"])[["accuracy", "brier", "log_loss"]].mean()
-        made[name] = by_table.groupby("system").mean()["accuracy"] * 100
-        made[f"{name} brier"] = by_table.groupby("system").mean()["brier"] * 100
-    return pd.DataFrame(made).round(2)
+    by_row = rows.pivot_table(
+        index=["table", "target", "draw", "kind"], columns="system", values=metric
+    ).dropna()
+    scale, made = 1.0 if metric == "log_loss" else 100.0, {}
+    for name, holds in KINDS.items():
+        part = by_row[by_row.index.get_level_values("kind").map(holds)]
+        by_table = part.groupby("table").mean() * scale
+        told = {str(system): f"{by_table[system].mean():.2f}" for system in by_table}
+        for other in by_table.columns.drop("answer"):
+            gain = by_table["answer"] - by_table[other]
+            rest = gain.drop(gain.abs().idxmax())
+            error = gain.std(ddof=1) / np.sqrt(len(gain))
+            told[f"answer - {other}"] = f"{gain.mean():+.2f} ± {error:.2f}"
+            told[f"- {other}, without one table"] = f"{rest.mean():+.2f}"
+        made[name] = told
+    return pd.DataFrame(made).T
+
+
+def harm(paths: list[Path]) -> str:
+    """Say how often, and how much, each system is worse than pooled on drawn rows."""
+    rows = pd.concat([pd.read_json(path, lines=True, dtype={"draw": str}) for path in paths])
+    rows = rows[rows["draw"] != "as is"]
+    by_row = rows.pivot_table(index=["table", "target", "draw"], columns="system", values="accuracy").dropna()
+    lines = []
+    for system in by_row.columns.drop("pooled"):
+        gain = 100 * (by_row[system] - by_row["pooled"])
+        worst, often = gain[gain <= gain.quantile(0.05)].mean(), 100 * (gain < -2).mean()
+        lines.append(
+            f"{system}: worst 5 % of rows {worst:+.1f} points, {often:.1f} % more than 2 points below"
+        )
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -247,8 +288,9 @@ def main() -> None:
     answering = commands.add_parser("answer")
     answering.add_argument("folder", type=Path)
     answering.add_argument("--out", type=Path, required=True)
-    answering.add_argument("--learner", default="auto")
-    answering.add_argument("--system", default="answer")
+    answering.add_argument("--learner", choices=("logistic", "boosting"), default="logistic")
+    answering.add_argument("--system", choices=("answer", "pooled", "stable"), default="answer")
+    answering.add_argument("--name", help="what rows call it; the system, by default")
     showing = commands.add_parser("table")
     showing.add_argument("paths", type=Path, nargs="+")
     options = parser.parse_args()
@@ -256,9 +298,12 @@ def main() -> None:
         first, last = map(int, options.draws.split(":"))
         draw(options.folder, options.half, range(first, last), options.only)
     elif options.command == "answer":
-        answer(options.folder, options.out, options.learner, options.system)
+        name = options.name or options.system
+        answer(options.folder, options.out, options.learner, options.system, name)
     else:
-        print(table(options.paths).T.to_string())
+        for metric in ("accuracy", "brier", "log_loss"):
+            print(metric, table(options.paths, metric).to_string(), sep="\n")
+        print(harm(options.paths))
 
 
 if __name__ == "__main__":

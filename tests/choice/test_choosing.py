@@ -1,45 +1,47 @@
-"""Weights of the predictors: by the evidence for each side, by the user's word, by labels; and the words."""
+"""Weights of the predictors: by the side that shifted, the user's word, labels; and the words."""
 
 import pytest
 
 from sfboost.choice import Choice
-from sfboost.choice.choosing import reason_of, weigh, with_labels
+from sfboost.choice.choosing import reason_of, shifted_side, with_labels
 from sfboost.shift import Change, FeatureChange
 
-ANSWERS = {"nothing": "pooled", "unstable": "realigned", "stable": "stable realigned"}
 OWN = {"a": 1.0, "b": 1.0, "c": 1.0}
 
 
-def change(p_value, *names, verdict=None, power=5.0, own=OWN):
+def change(p_value, *names, verdict=None, power=5.0, own=OWN, n_others=0):
+    """A test of the features that are named, to which a shift is put down, and of others."""
     verdict = verdict or ("changed" if p_value < 0.05 else "unchanged")
+    every = (*names, *(f"other {k}" for k in range(n_others)))
     features = tuple(
-        FeatureChange(name, (k,), p_value, -1.0, 0.0, False, 1.0) for k, name in enumerate(names)
+        FeatureChange(name, (k,), p_value, -1.0, 0.0, False, 1.0) for k, name in enumerate(every)
     )
     changed = names if verdict == "changed" else ()
     return Change(verdict, p_value, power, 0.05, -1.0, -1.0, own, features, changed, names, 100)
 
 
-def test_where_no_test_finds_a_shift_one_predictor_answers():
-    assert weigh(change(0.5, "u"), change(0.2, "s"), ANSWERS) == {"pooled": 1.0}
-    assert weigh(change(0.5, "u"), None, ANSWERS) == {"pooled": 1.0}
-    assert weigh(change(0.2, "u", verdict="cannot tell"), None, ANSWERS) == {"pooled": 1.0}
+@pytest.mark.parametrize(
+    ("unstable", "stable", "side"),
+    [
+        (change(0.5, "u"), change(0.2, "s"), "nothing"),
+        (change(0.2, "u", verdict="cannot tell"), None, "nothing"),
+        (change(1e-6, "u"), None, "unstable"),
+        (change(1e-6, "u"), change(0.5, "s"), "unstable"),
+        (change(0.5, "u"), change(1e-6, "s"), "stable"),
+    ],
+)
+def test_the_side_whose_test_finds_a_shift_has_shifted(unstable, stable, side):
+    assert shifted_side(unstable, stable) == side
 
 
-def test_where_one_test_does_its_side_answers():
-    assert weigh(change(1e-6, "u"), change(0.5, "s"), ANSWERS) == {"realigned": 1.0}
-    assert weigh(change(0.5, "u"), change(1e-6, "s"), ANSWERS) == {"stable realigned": 1.0}
-    nobody = {"nothing": "pooled", "unstable": "realigned"}  # answers a shift of the stable side
-    assert weigh(change(0.5, "u"), change(1e-6, "s"), nobody) == {"pooled": 1.0}
+def test_of_two_sides_the_stronger_evidence_tells_and_that_of_the_stable_one_must_be_ten_times_as_strong():
+    one_of_two = {"n_others": 1}
+    for p_value, side in ((1e-3, "unstable"), (1.1e-4, "unstable"), (0.9e-4, "stable"), (1e-9, "stable")):
+        assert shifted_side(change(1e-3, "u"), change(p_value, "s", **one_of_two)) == side
 
 
-@pytest.mark.parametrize(("names", "odds"), [(("s",), 2.0), (("s", "t"), 4.0)])
-def test_against_equal_evidence_the_users_word_is_worth_two_for_each_feature(names, odds):
-    weights = weigh(change(1e-3, "u"), change(1e-3, *names), ANSWERS)
-    assert weights["realigned"] / weights["stable realigned"] == pytest.approx(odds)
-    assert sum(weights.values()) == pytest.approx(1.0)
-    stronger = weigh(change(1e-3, "u"), change(1e-4, *names), ANSWERS)
-    assert stronger["realigned"] / stronger["stable realigned"] == pytest.approx(odds / 10.0)
-    assert weigh(change(1e-6, "u"), change(1e-3, *names), ANSWERS) == {"realigned": 1.0}
+def test_of_two_sides_that_shifted_altogether_it_is_the_unstable_one():
+    assert shifted_side(change(1e-3, "u", "v"), change(1e-9, "s", "t")) == "unstable"
 
 
 @pytest.mark.parametrize(
@@ -67,10 +69,11 @@ def test_the_reason_says_what_was_found_and_what_is_answered():
         "The unstable feature 'u' goes with the stable ones otherwise than in your source domains "
         "(p < 0.001). The answer is one classifier of all features, the unstable ones realigned."
     )
-    both = told(change(1e-3, "u"), change(0.01, "s"), {"realigned": 0.95, "stable realigned": 0.05})
+    both = told(change(1e-3, "u"), change(0.01, "s"), {"realigned": 1.0})
     assert "The stable feature 's' goes with the unstable ones otherwise" in both
-    assert both.endswith("Which side shifted these rows alone cannot tell for sure: a few labels would.")
-    assert "realigned (95 %); one classifier" in both
+    assert "this is put down to the unstable side; a few labels would tell" in both
+    mixed = told(change(1e-3, "u"), None, {"realigned": 0.9, "stable": 0.1})
+    assert mixed.endswith("realigned (90 %); the stable features alone (10 %).")
     faint = told(change(0.3, "u", verdict="cannot tell", power=1.1), None, {"pooled": 1.0})
     assert "the evidence to expect is 1.1 times its error, 2 is needed" in faint
     assert faint.endswith(

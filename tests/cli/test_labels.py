@@ -37,7 +37,9 @@ def test_labels_are_used_and_not_scored_again(sfboost, files, partly, tmp_path):
     assert "on the 760 labels that were given" in said.output
 
 
-def test_what_is_to_be_expected_is_told_where_nothing_shifted_and_labels_are_missing(sfboost, files, tmp_path):
+def test_what_is_to_be_expected_is_told_where_nothing_shifted_and_labels_are_missing(
+    sfboost, files, tmp_path
+):
     table = draw("west", 800, np.random.default_rng(1), 0.8)
     table.to_csv(tmp_path / "same.csv", index=False)
     reversed_hospital().to_csv(tmp_path / "reversed.csv", index=False)

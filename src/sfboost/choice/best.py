@@ -10,7 +10,7 @@ import numpy as np
 
 from sfboost.adaptation import Adaptation
 from sfboost.adaptation.settings import Settings
-from sfboost.choice.choosing import Choice, reason_of, weigh, with_labels
+from sfboost.choice.choosing import USERS_WORD, Choice, reason_of, shifted_side, with_labels
 from sfboost.choice.predictors import (
     PooledPredictor,
     Predictor,
@@ -86,7 +86,10 @@ def best_answer(
     change = change_in(record.reference, rows, misfit=record.misfit)
     stable_change = None
     if record.stable_reference is not None and rows.log_unstable is not None:
-        stable_change = change_in(record.stable_reference, rows.swapped(), misfit=record.stable_misfit)
+        level = change.level / USERS_WORD
+        stable_change = change_in(
+            record.stable_reference, rows.swapped(), level=level, misfit=record.stable_misfit
+        )
     relearned = (
         relearn(rows, choices, record.prior, classes)
         if adaptation is None
@@ -97,7 +100,7 @@ def best_answer(
         answers["boosted"] = relearned
     answers |= _realigned(rows, record, change, stable_change)
     named = _answers_to(change, stable_change, answers, rows, doubt)
-    weights, shares = weigh(change, stable_change, named), record.prior
+    weights, shares = {named[shifted_side(change, stable_change)]: 1.0}, record.prior
     # Of so few rows nobody can tell whether their class shares moved or the rows happened to be such.
     if weights == {"pooled": 1.0} and not too_few(change.n_rows, record.prior):
         shares = record.shares.here(rows)
@@ -146,10 +149,12 @@ def _answers_to(
     # What cannot be trusted to be stable must not teach anything, and a handful of rows has nothing to teach.
     ranked = ["stable"] if doubt is not None or few else ["realigned", "boosted", "stable"]
     ranked = ["boosted", *ranked] if together and ranked[0] != "stable" else ranked
-    named = {"nothing": "pooled", "unstable": next(name for name in ranked if name in answers)}
-    # Where all of X_U goes otherwise than all of X_S says, which of them shifted only the user's word tells.
-    both = together and change.verdict == "changed" and stable_change is not None
-    if "stable realigned" in answers and not (both and _together(stable_change)):
+    named = {
+        "nothing": "pooled",
+        "stable": "pooled",
+        "unstable": next(name for name in ranked if name in answers),
+    }
+    if "stable realigned" in answers:
         named["stable"] = "stable realigned"
     return named
 

@@ -3,9 +3,8 @@
 One question is asked twice, symmetrically: do the features of one side go with what a classifier of the other
 side says as they do in source domains? f_S asks X_U, a classifier of X_U asks X_S. Where neither test finds a
 shift the pooled classifier answers, moved to other class shares if the rows ask for it. Where one does, its
-features are realigned or, if all of X_U shifted together, learned anew (SFB). Where both do, the answers are
-weighed by the evidence for each: one over its p-value, and a half for each stable feature that would have had
-to shift against the user's word.
+features are realigned or, if all of X_U shifted together, learned anew (SFB). Where both do, `shifted_side`
+tells which it is put down to.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from sfboost.notices import first_names
 from sfboost.shift import Change
 from sfboost.shift.testing import LEAST_POWER
 
-#: Odds that a feature is stable that the user called so, given that it may be one that shifted.
-USERS_WORD = 2.0
+#: How much rarer a shift of X_S is taken to be than one of X_U, which the user named as what may shift.
+USERS_WORD = 10.0
 # Weights below this are none; no candidate is ruled out by more than this before labels are seen.
 _NEGLIGIBLE, _NOT_RULED_OUT = 0.01, 0.05
 
@@ -60,15 +59,21 @@ class Choice:
         return _DECISIONS.get(max(self.weights, key=self.weights.__getitem__), "adapted")
 
 
-def weigh(change: Change, stable_change: Change | None, answers: Mapping[str, str]) -> dict[str, float]:
-    """Weights of the predictors; `answers` names the one for a shift of each side, and for none."""
-    evidence = {}
-    if change.verdict == "changed":
-        evidence[answers["unstable"]] = 1.0 / max(change.p_value, 1e-15)
-    if stable_change is not None and stable_change.verdict == "changed" and "stable" in answers:
-        against = USERS_WORD ** len(stable_change.changed)
-        evidence[answers["stable"]] = 1.0 / max(stable_change.p_value, 1e-15) / against
-    return _shares(evidence) if evidence else {answers["nothing"]: 1.0}
+def shifted_side(change: Change, stable_change: Change | None) -> str:
+    """Which side shifted: "nothing", "unstable" or "stable".
+
+    A feature that shifted makes all features of the other side look shifted that go with it. Where both sides
+    do, the stronger evidence tells, that of X_S by a factor of `USERS_WORD`; and of two sides that shifted
+    altogether, which no rows can tell apart, it is X_U: the user said that X_S is stable.
+    """
+    unstable = change.verdict == "changed"
+    if stable_change is None or stable_change.verdict != "changed":
+        return "unstable" if unstable else "nothing"
+    if not unstable:
+        return "stable"
+    altogether = all(len(one.suspects) == len(one.features) for one in (change, stable_change))
+    stronger = USERS_WORD * stable_change.p_value < change.p_value
+    return "stable" if stronger and not altogether else "unstable"
 
 
 def with_labels(
@@ -119,29 +124,30 @@ def reason_of(
     answer = in_words(weights)
     if weights == {"pooled": 1.0} and pooled_name:
         answer += f" ({pooled_name})"
-    advice = ""
-    if len(weights) > 1 and "stable realigned" in weights:
-        advice = " Which side shifted these rows alone cannot tell for sure: a few labels would."
-    return f"{found} The answer is {answer}.{advice}{_what_would_help(change)}", found
+    return f"{found} The answer is {answer}.{_what_would_help(change)}", found
 
 
 def _found(change: Change, stable_change: Change | None, moved: str) -> str:
     """What the tests say."""
+    side = shifted_side(change, stable_change)
     told = []
     if change.verdict == "changed":
         told.append(_shifted(change, "unstable", "the stable ones"))
     if stable_change is not None and stable_change.verdict == "changed":
         told.append(_shifted(stable_change, "stable", "the unstable ones"))
+    if len(told) > 1:
+        told.append(
+            f"A shift of one side makes the other look shifted, too: this is put down to the {side} side; "
+            "a few labels would tell."
+        )
     if told:
         return " ".join(told)
     if change.verdict == "cannot tell":
         why = f"the evidence to expect is {change.power:.1f} times its error, {LEAST_POWER:.0f} is needed"
         why = "there is one source domain" if len(change.own) < 2 else why
         return f"Cannot tell whether a feature shifted ({why}), and no test finds that one did.{moved}"
-    p = p_in_words(change.p_value)
-    return (
-        f"No shift was found: features go together as in your {len(change.own)} source domains ({p}).{moved}"
-    )
+    p, known = p_in_words(change.p_value), len(change.own)
+    return f"No shift was found: features go together as in your {known} source domains ({p}).{moved}"
 
 
 def _shifted(change: Change, side: str, others: str) -> str:
