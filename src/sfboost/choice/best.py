@@ -13,10 +13,10 @@ from sfboost.adaptation.settings import Settings
 from sfboost.choice.choosing import USERS_WORD, Choice, reason_of, shifted_side, with_labels
 from sfboost.choice.predictors import (
     PooledPredictor,
-    Predictor,
     RealignedPredictor,
     RelearnedPredictor,
     StablePredictor,
+    TargetPredictor,
     relearn,
 )
 from sfboost.choice.recalibrating import put_right
@@ -42,7 +42,7 @@ class BestAnswer:
     shares : array of shape (K,)
         Class shares that the pooled classifier is moved to: those of training, if nothing asks for others.
     choice : Choice
-    answers : mapping of str to Predictor
+    answers : mapping of str to TargetPredictor
         Every predictor, fitted to the target rows.
     """
 
@@ -50,7 +50,7 @@ class BestAnswer:
     stable_change: Change | None
     shares: FloatArray
     choice: Choice
-    answers: Mapping[str, Predictor]
+    answers: Mapping[str, TargetPredictor]
 
     @property
     def as_in_training(self) -> bool:
@@ -95,7 +95,7 @@ def best_answer(
         if adaptation is None
         else RelearnedPredictor(adaptation)
     )
-    answers: dict[str, Predictor] = {"stable": StablePredictor(), "pooled": PooledPredictor()}
+    answers: dict[str, TargetPredictor] = {"stable": StablePredictor(), "pooled": PooledPredictor()}
     if relearned.learned:
         answers["boosted"] = relearned
     answers |= _realigned(rows, record, change, stable_change)
@@ -124,9 +124,9 @@ def best_answer(
 
 def _realigned(
     rows: DomainData, record: SourceRecord, change: Change, stable_change: Change | None
-) -> dict[str, Predictor]:
+) -> dict[str, TargetPredictor]:
     """The pooled classifier after the features of a side that shifted were put back."""
-    made: dict[str, Predictor] = {}
+    made: dict[str, TargetPredictor] = {}
     if record.feature_model is not None and rows.ask is not None and change.verdict == "changed":
         made["realigned"] = RealignedPredictor(record.feature_model.realign(rows, *change.columns_left()))
     shifted = stable_change is not None and stable_change.verdict == "changed"
@@ -139,7 +139,7 @@ def _realigned(
 def _answers_to(
     change: Change,
     stable_change: Change | None,
-    answers: Mapping[str, Predictor],
+    answers: Mapping[str, TargetPredictor],
     rows: DomainData,
     doubt: str | None,
 ) -> dict[str, str]:
