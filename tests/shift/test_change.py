@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
-from sfboost.marginal.shares import shifted
 from sfboost.shift import DomainData, Reference, change_in
 from sfboost.shift.prediction import UNKNOWN, Expected
 from sfboost.shift.testing import misfit_of
@@ -203,17 +202,6 @@ def test_the_order_of_rows_and_classes_does_not_matter():
     plain, other = told(np.arange(500), [0, 1, 2]), told(rng.permutation(500), [2, 0, 1])
     assert other.p_value == pytest.approx(plain.p_value, rel=1e-6)
     assert other.ratio == pytest.approx(plain.ratio, rel=1e-6)
-
-
-def test_class_shares_are_found_where_only_they_moved():
-    """X_S given Y as in training, one class in ten instead of one in two: EM recovers the posterior."""
-    rng = np.random.default_rng(10)
-    y = rng.random(40_000) < 0.1
-    x = np.where(y, 1.0, -1.0) + rng.normal(size=len(y))
-    then = expit(2.0 * x)
-    moved = shifted(np.column_stack([1 - then, then]), np.array([0.5, 0.5]), np.full(len(y), 1 / len(y)))
-    assert moved[:, 1].mean() == pytest.approx(0.1, abs=0.01)
-    assert moved[:, 1] == pytest.approx(expit(2.0 * x + np.log(0.1 / 0.9)), abs=0.03)
 
 
 def test_other_columns_than_in_training_are_refused():
