@@ -61,7 +61,10 @@ def test_the_default_seed_is_zero_wherever_there_is_a_default():
         for default in re.findall(told, path.read_text(encoding="utf-8"))
     }
     assert len(found) > 10
-    assert {file: default for file, default in found if default != "0"} == {}
+    # None in the settings of one adaptation: as whoever adapts says, which is 0.
+    assert {(file, default) for file, default in found if default != "0"} == {
+        ("adaptation/settings.py", "None")
+    }
 
 
 FORBIDDEN = {

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from joints import draw_anticausal
 from scipy.stats import t as student
-from sfboost.choice.play import AS_IS
 from sklearn.linear_model import LogisticRegression
 
-from sfboost import Settings, StableFeatureBoosting, load
+from sfboost import StableFeatureBoosting, load
 from sfboost.boosting import calibrate_sets, performance_without_labels
 from sfboost.diagnostics import confidence_based
 from sfboost.diagnostics.performance import PredictionSets
@@ -194,7 +193,7 @@ def test_costs_decide_by_the_expected_cost_and_equal_ones_by_the_class(model, ho
         adapted.predict(X, costs=[1, 9])
 
 
-def test_the_answer_that_saw_the_change_tells_how_far_pooled_has_fallen(model):
+def test_after_a_shift_the_stable_predictor_tells_how_far_pooled_has_fallen(model):
     X_new, y_new = draw_anticausal(3000, 0.1, seed=5)
     adapted = model.adapt(X_new)
     found = performance_without_labels(adapted, X_new)
@@ -208,13 +207,13 @@ def test_the_answer_that_saw_the_change_tells_how_far_pooled_has_fallen(model):
     for name, performance in found.items():
         assert performance.value["accuracy"] == pytest.approx(true[name], abs=0.05), name
         assert performance.lower["accuracy"] <= true[name] <= performance.upper["accuracy"], name
-        assert "own domains" in str(performance)
 
 
-def test_own_domains_are_asked_only_where_they_have_played(model):
+def test_the_answer_stands_for_labels_only_where_nothing_shifted(model):
     X_new = draw_anticausal(500, 0.1, seed=5)[0]
-    with pytest.raises(ValueError, match="No own domain has played"):
-        performance_without_labels(model.adapt(X_new, answer="paper"), X_new, labels_from="answer")
+    for answer in ("paper", "best"):
+        with pytest.raises(ValueError, match="No source domain has looked like this"):
+            performance_without_labels(model.adapt(X_new, answer=answer), X_new, labels_from="answer")
     with pytest.raises(ValueError, match="neither 'answer' nor 'stable'"):
         performance_without_labels(model.adapt(X_new), X_new, labels_from="truth")
 
@@ -226,34 +225,33 @@ def test_a_model_that_is_not_adapted_is_told_what_to_do(model):
 
 def test_one_row_has_scores_that_are_told_and_no_warning(model):
     """Some scores have no value in any draw; every warning is an error here."""
-    X_new = draw_anticausal(500, 0.1, seed=5)[0]
-    told = performance_without_labels(model.adapt(X_new), X_new[:1])["stable"]
+    same, shifted = (draw_anticausal(500, agreement, seed=5)[0] for agreement in (0.8, 0.1))
+    told = performance_without_labels(model.adapt(same), same[:1])["stable"]
     assert 0.5 <= told.value["accuracy"] <= 1.0
+    told = performance_without_labels(model.adapt(shifted), shifted[:1])["stable"]
+    assert told.withheld
 
 
-def test_the_interval_is_as_far_off_as_own_domains_were(model):
-    X_new = draw_anticausal(3000, 0.8, seed=5)[0]
-    adapted = model.adapt(X_new)
-    assert adapted.decision_ == "pooled"
-    told = performance_without_labels(adapted, X_new, level=0.8)["answer"]
-    cases = [case for case in model.training_.experience.cases if case.kind == AS_IS]
-    off = np.sqrt(np.mean([case.surprises["pooled"]["accuracy"] ** 2 for case in cases]))
-    right = told.value["accuracy"]
-    noise = np.sqrt(np.mean((p := adapted.predict_proba(X_new).max(axis=1)) * (1 - p)) / 3000)
-    wanted = student.ppf(0.9, len(cases)) * np.hypot(off, noise)
-    assert right - told.lower["accuracy"] == pytest.approx(wanted, rel=0.1)
-
-
-def test_costs_are_foretold_as_far_off_as_they_were_where_own_domains_knew_them(hospitals):
-    X, y, domain = hospitals
-    costs = np.array([[0.0, 1.0], [4.0, 0.0]])
-    priced = StableFeatureBoosting([0], [1], settings=Settings(costs=costs)).fit(X, y, sample_domain=domain)
+def test_the_interval_is_as_far_off_as_source_domains_were(model):
     X_new, y_new = draw_anticausal(3000, 0.8, seed=5)
-    adapted = priced.adapt(X_new)
-    told, other = (
-        performance_without_labels(adapted, X_new, cost=c)["answer"] for c in (costs, costs + 1e-9)
+    adapted = model.adapt(X_new)
+    assert adapted.best.as_in_training
+    told = performance_without_labels(adapted, X_new, level=0.8)["answer"]
+    assert "source domains, each left out in turn" in str(told)
+    errors = [error["accuracy"] for error in model.training_.record.errors["pooled"]]
+    off, right = np.sqrt(np.mean(np.square(errors))), told.value["accuracy"]
+    noise = np.sqrt(np.mean((p := adapted.predict_proba(X_new).max(axis=1)) * (1 - p)) / 3000)
+    wanted = student.ppf(0.9, len(errors)) * np.hypot(off, noise)
+    assert right - told.lower["accuracy"] == pytest.approx(wanted, rel=0.1)
+    assert told.lower["accuracy"] <= adapted.score(X_new, y_new) <= told.upper["accuracy"]
+
+
+def test_costs_are_estimated_as_far_off_as_decisions_were(model):
+    X_new, y_new = draw_anticausal(3000, 0.8, seed=5)
+    costs, adapted = np.array([[0.0, 1.0], [4.0, 0.0]]), model.adapt(X_new)
+    told, small = (
+        performance_without_labels(adapted, X_new, cost=each)["answer"] for each in (costs, costs / 8)
     )
-    true = costs[y_new, adapted.predict(X_new)].mean()
+    true = costs[y_new, adapted.predict(X_new, costs=costs)].mean()
     assert told.lower["cost"] <= true <= told.upper["cost"]
-    # Of costs that nobody has played for only the number of wrong decisions is known.
-    assert other.upper["cost"] - other.lower["cost"] > told.upper["cost"] - told.lower["cost"]
+    assert told.upper["cost"] - told.lower["cost"] > 4 * (small.upper["cost"] - small.lower["cost"])

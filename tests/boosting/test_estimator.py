@@ -2,7 +2,6 @@
 
 import copy
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -34,10 +33,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:sample_domain was not given")
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
-
-
-#: A model whose own domains do not play the new one: for facts in which the best answer has no part.
-unplayed = partial(StableFeatureBoosting)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +131,9 @@ class TestEvidence:
         X, y, domain = hospitals()
         X[:, 0] = rng.normal(size=len(y))
         forest = RandomForestClassifier(30, random_state=0)  # confident about nothing
-        model = unplayed([0], [1], stable=forest, calibration=None).fit(X, y, sample_domain=domain)
+        model = StableFeatureBoosting([0], [1], stable=forest, calibration=None).fit(
+            X, y, sample_domain=domain
+        )
         assert not model.training_.evidence.convincing
         with pytest.warns(AdaptationRefused, match="not shown to be informative"):
             kept = model.adapt(new[0], answer="safe")
@@ -167,7 +164,7 @@ class TestWhatFitKeeps:
     def test_a_domain_with_one_class_has_no_head(self):
         X, y, domain = hospitals()
         domain = np.where((domain == "hospital 1") & (y == 1), "odd", domain)
-        model = unplayed([0], [1]).fit(X, y, sample_domain=domain)
+        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
         heads = {d.name: d.head for d in model.domains_}
         assert heads["odd"] is None
         assert heads["hospital 0"] is not None
@@ -175,15 +172,15 @@ class TestWhatFitKeeps:
     def test_domains_may_be_integers_or_one(self):
         X, y, domain = hospitals()
         numbers = np.where(domain == "hospital 0", 7, 3)
-        assert [d.name for d in unplayed([0]).fit(X, y, sample_domain=numbers).domains_] == [
+        assert [d.name for d in StableFeatureBoosting([0]).fit(X, y, sample_domain=numbers).domains_] == [
             7,
             3,
         ]
         with pytest.warns(AdaptationWarning, match="sample_domain was not given"):
-            assert [d.name for d in unplayed([0]).fit(X, y).domains_] == ["all"]
+            assert [d.name for d in StableFeatureBoosting([0]).fit(X, y).domains_] == ["all"]
         with warnings.catch_warnings():
             warnings.simplefilter("error", AdaptationWarning)
-            named = unplayed([0]).fit(X, y, sample_domain=["north"] * len(y))
+            named = StableFeatureBoosting([0]).fit(X, y, sample_domain=["north"] * len(y))
         assert [d.name for d in named.domains_] == ["north"]
 
 
@@ -212,7 +209,9 @@ class TestCalibration:
 
     def test_a_named_validation_domain_is_left_out_of_training(self):
         X, y, domain = hospitals(agreements=(0.95, 0.7, 0.6))
-        model = unplayed([0], [1], validation_domain="hospital 2").fit(X, y, sample_domain=domain)
+        model = StableFeatureBoosting([0], [1], validation_domain="hospital 2").fit(
+            X, y, sample_domain=domain
+        )
         assert [d.name for d in model.domains_] == ["hospital 0", "hospital 1", "hospital 2"]
         assert [d.n_rows for d in model.domains_] == [600] * 3
         assert [d.calibration is None for d in model.domains_] == [True, True, False]
@@ -227,18 +226,18 @@ class TestCalibration:
 
     def test_bias_and_pooled_weights(self):
         X, y, domain = hospitals()
-        model = unplayed([0], [1], calibration_bias=True, calibration_weights="pooled")
+        model = StableFeatureBoosting([0], [1], calibration_bias=True, calibration_weights="pooled")
         assert model.fit(X, y, sample_domain=domain).temperature_.bias.shape == (2,)
 
     def test_whole_domains_can_be_held_out(self):
         X, y, domain = hospitals()
-        model = unplayed([0], [1], cv=LeaveOneGroupOut()).fit(X, y, sample_domain=domain)
+        model = StableFeatureBoosting([0], [1], cv=LeaveOneGroupOut()).fit(X, y, sample_domain=domain)
         assert model.training_.evidence.n_rows == 1200
 
     def test_a_row_that_a_splitter_holds_out_twice_is_judged_once(self):
         X, y, domain = hospitals(100)
         splitter = RepeatedStratifiedKFold(n_splits=2, n_repeats=3, random_state=0)
-        model = unplayed([0], [1], cv=splitter).fit(X, y, sample_domain=domain)
+        model = StableFeatureBoosting([0], [1], cv=splitter).fit(X, y, sample_domain=domain)
         assert model.training_.evidence.n_rows == 200
         assert [d.n_rows for d in model.domains_] == [100, 100]
 
@@ -250,7 +249,7 @@ class TestCalibration:
         y = (rng.random(4300) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
         domain = np.repeat(["large", "small"], [4000, 300])
         found = {
-            weights: unplayed([0], [1], calibration_weights=weights)
+            weights: StableFeatureBoosting([0], [1], calibration_weights=weights)
             .fit(X, y, sample_domain=domain)
             .temperature_.temperature
             for weights in ("domain", "pooled")
@@ -275,7 +274,7 @@ class TestScikitLearn:
     def test_grid_search_over_whole_domains_with_adaptation(self, routing):
         X, y, domain = hospitals(400, (0.95, 0.7, 0.2))
         with config_context(enable_metadata_routing=routing):
-            model = unplayed([0], [1], cv=2, settings=Settings())
+            model = StableFeatureBoosting([0], [1], cv=2, settings=Settings())
             splits = LeaveOneGroupOut()
             if routing:
                 model = model.set_fit_request(sample_domain=True, sample_weight=False)
@@ -317,8 +316,8 @@ class TestScikitLearn:
         weight = np.random.default_rng(0).integers(0, 3, 120)
         rows = np.repeat(np.arange(120), weight)
         options = {"calibration": None, "stable_features": [0]}
-        weighted = unplayed(**options).fit(X, y, sample_domain=domain, sample_weight=weight)
-        repeated = unplayed(**options).fit(X[rows], y[rows], sample_domain=domain[rows])
+        weighted = StableFeatureBoosting(**options).fit(X, y, sample_domain=domain, sample_weight=weight)
+        repeated = StableFeatureBoosting(**options).fit(X[rows], y[rows], sample_domain=domain[rows])
         np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-5)
         for one, other in zip(weighted.domains_, repeated.domains_, strict=True):
             np.testing.assert_allclose(one.class_balance, other.class_balance)
@@ -327,8 +326,8 @@ class TestScikitLearn:
     def test_sample_weight_reaches_the_stable_classifier(self):
         X, y, domain = hospitals()
         weight = np.where(y == 1, 3.0, 1.0)
-        heavy = unplayed([0]).fit(X, y, sample_domain=domain, sample_weight=weight)
-        plain = unplayed([0]).fit(X, y, sample_domain=domain)
+        heavy = StableFeatureBoosting([0]).fit(X, y, sample_domain=domain, sample_weight=weight)
+        plain = StableFeatureBoosting([0]).fit(X, y, sample_domain=domain)
         assert heavy.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.1
         np.testing.assert_allclose(heavy.domains_[0].class_balance[1], 0.75, atol=0.03)
 
@@ -359,7 +358,7 @@ class TestLabelsAndFrames:
     @pytest.mark.parametrize("selector", [[0], slice(0, 1), [True, False], lambda X: [0], 0, (0,)])
     def test_selectors_as_in_column_transformer(self, selector):
         X, y, domain = hospitals(100)
-        model = unplayed(selector).fit(X, y, sample_domain=domain)
+        model = StableFeatureBoosting(selector).fit(X, y, sample_domain=domain)
         assert model.stable_columns_.positions == (0,)
         assert model.unstable_columns_.positions == (1,)
 
@@ -431,7 +430,7 @@ class TestPipelinesOfTheUser:
         for words in (False, True):
             frame, y = self.leaking(3000, 0, words)
             head = make_pipeline(OneHotEncoder(), LogisticRegression())
-            model = unplayed(["a"], ["colour"], unstable=head)
+            model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
             model.fit(frame, y, sample_domain=np.arange(3000) % 2)
             with pytest.warns(AdaptationRefused, match="training domains"):
                 kept.append((model, model.adapt(self.leaking(2000, 1, words)[0], answer="safe")))
@@ -443,7 +442,7 @@ class TestPipelinesOfTheUser:
     def test_a_leak_that_cannot_be_measured_is_not_zero(self):
         frame, y = self.leaking(3000, 0, words=True)
         head = OwnEncoding()
-        model = unplayed(["a"], ["colour"], unstable=head)
+        model = StableFeatureBoosting(["a"], ["colour"], unstable=head)
         model.fit(frame, y, sample_domain=np.arange(3000) % 2)
         assert model.leaks_ is None
         with pytest.warns(AdaptationRefused, match="could not be measured .*pass leak=δ"):
@@ -454,14 +453,14 @@ class TestPipelinesOfTheUser:
 
     def test_training_domains_too_small_to_measure_a_leak_are_not_taken_for_none(self):
         X, y = draw_anticausal(2000, 0.1, seed=0)
-        model = unplayed([0], [1]).fit(X, y, sample_domain=np.arange(2000) // 20)
+        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=np.arange(2000) // 20)
         with pytest.warns(AdaptationRefused, match="no training domain has 30 held-out rows"):
             model.adapt(X, answer="safe")
 
     def test_no_accuracy_is_claimed_where_the_new_rows_contradict_it(self):
         problem = simulate(Dials(n_rows=3000, new_violation=0.9, covariate_shift=0.3), seed=3)
         X, y, domain = problem.training_rows()
-        model = unplayed(stable_features=[0, 1]).fit(X, y, domain)
+        model = StableFeatureBoosting(stable_features=[0, 1]).fit(X, y, domain)
         leaking = model.adapt(problem.new.X, answer="paper", uncertainty=True).adaptation.uncertainty
         assert leaking.accuracy is None
         assert leaking.stable_accuracy is None

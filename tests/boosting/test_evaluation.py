@@ -313,7 +313,7 @@ def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatc
         assert len(evaluation.rows_to_learn(StableFeatureBoosting(**other), y, domain)) == len(y)
 
 
-def test_without_play_the_adapted_answer_is_a_candidate_too():
+def test_of_the_papers_answer_the_adapted_answer_is_a_candidate_too():
     X, y, domain = wards(n=1500)
     result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, answer="paper")
     assert {d.decision for d in result.domains} == {"adapted"}
@@ -338,12 +338,10 @@ def test_answers_are_compared_by_the_metric_that_is_asked_for():
         model.evaluate(X, y, domain, metric="f1")
 
 
-def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
+def test_costs_reach_what_is_told_and_what_is_decided():
     X, y, domain = wards(agreements=(0.9, 0.8, 0.85), n=400)
     costs = np.array([[0.0, 1.0], [8.0, 0.0]])
     model = StableFeatureBoosting([0], [1], settings=Settings(costs=costs)).fit(X, y, sample_domain=domain)
-    cases = model.training_.experience.cases
-    assert {case.metric for case in cases} == {"cost"}
     X_new, y_new = draw_anticausal(1000, 0.1, 9)
     adapted = model.adapt(X_new)
     for decides in (model, adapted):
@@ -356,37 +354,6 @@ def test_costs_reach_what_is_played_what_is_told_and_what_is_decided():
     proba = adapted.predict_proba(X_new)
     said = score_predictions(y_new, proba, costs)["cost"]
     assert said == pytest.approx(costs[y_new, adapted.predict(X_new)].mean())
-
-
-@pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning")  # no answer beats f_S by its ECE
-@pytest.mark.parametrize(
-    "metric", ["auroc", *(pytest.param(each, marks=pytest.mark.long) for each in METRICS if each != "auroc")]
-)
-def test_own_domains_choose_by_the_metric_of_the_settings(metric):
-    """It is what every candidate was scored by, what the answer is told in, and what is compared."""
-    X, y, domain = wards(agreements=(0.9, 0.8, 0.85), n=400)
-    model = StableFeatureBoosting([0], [1], settings=Settings(metric=metric)).fit(X, y, domain)
-    cases = model.training_.experience.cases
-    assert {case.metric for case in cases} == {metric}
-    usual = StableFeatureBoosting([0], [1]).fit(X, y, domain).training_.experience.cases
-    assert all(
-        case.loss["pooled"] != pytest.approx(other.loss["pooled"]) or metric == "brier"
-        for case, other in zip(cases, usual, strict=True)
-    )
-    X_new, _ = draw_anticausal(1000, 0.1, 9)
-    adapted = model.adapt(X_new)
-    assert adapted.change_.verdict == "changed"
-    told = {
-        "brier": "in Brier score",
-        "log_loss": "in log loss",
-        "auroc": "in AUROC",
-        "ece": "no other answer",
-    }
-    assert told.get(metric, f"points of {metric.replace('_', ' ')}") in adapted.reason_
-    result = model.evaluate(X, y, domain)
-    assert result.metric == metric
-    other = model.evaluate(X, y, domain, metric="log_loss")
-    assert [d.decision for d in other.domains] == [d.decision for d in result.domains]
 
 
 def test_balanced_accuracy_decides_as_it_counts():
@@ -409,71 +376,6 @@ def test_balanced_accuracy_decides_as_it_counts():
     np.testing.assert_array_equal(plain.predict(X), plain.predict_proba(X).argmax(axis=1))
 
 
-def test_a_score_that_own_domains_did_not_judge_by_is_not_taken_in_silence():
-    X, y, domain = wards(agreements=(0.9, 0.8, 0.85), n=400)
-    model = StableFeatureBoosting([0], [1]).fit(X, y, domain)
-    X_new, _ = draw_anticausal(400, 0.1, 9)
-    for settings, name in ((Settings(metric="auroc"), "AUROC"), (Settings(costs=1 - np.eye(2)), "cost")):
-        with pytest.warns(UserWarning, match=f"judged answers by Brier .* to choose by {name}"):
-            adapted = model.adapt(X_new, settings=settings)
-        assert adapted.weights_ == model.adapt(X_new).weights_
-
-
-def test_a_metric_changes_the_answer_where_own_domains_disagree():
-    """Eight in a hundred are positive: ranking them is another task than saying how likely each is."""
-    rng = np.random.default_rng(0)
-
-    def rows(agreement, n=1500):
-        y = (rng.random(n) < 0.08).astype(int)
-        x = (2 * y - 1) * 0.7 + rng.normal(size=n)
-        u = np.where(rng.random(n) < agreement, 2 * y - 1, 1 - 2 * y) + 0.5 * rng.normal(size=n)
-        return np.column_stack([x, u]), y
-
-    parts = [rows(agreement) for agreement in (0.9, 0.85, 0.8, 0.85)]
-    X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    domain = np.repeat(["a", "b", "c", "d"], 1500)
-    X_new, _ = rows(0.3)
-    chosen = {}
-    for metric in (None, "auroc"):
-        model = StableFeatureBoosting([0], [1], settings=Settings(metric=metric)).fit(X, y, domain)
-        choice = model.adapt(X_new).best.choice
-        (chosen[metric],) = choice.weights
-        careful = {name: gain - error for name, (gain, error) in choice.gains.items()}
-        assert chosen[metric] == max(careful, key=careful.get)
-    assert chosen == {None: "boosted", "auroc": "mended"}
-
-
-def test_own_domains_are_changed_only_where_somebody_asks_what_would_help():
-    X, y, _ = wards((0.9, 0.85, 0.8, 0.85, 0.1), n=800)
-    domain = np.repeat([f"ward {i}" for i in range(5)], 800)
-    played = {}
-    for name in ("ward 3", "ward 4"):
-        rest, new = ~np.isin(domain, [name, "ward 4"]), domain == name
-        whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
-        plain = evaluation.compare_on_domain(whole, X[new], y[new])
-        model = StableFeatureBoosting([0], [1])
-        model._fit(X[rest], y[rest], domain[rest], facing=[X[new]])
-        scored = evaluation.compare_on_domain(model, X[new], y[new])
-        assert (scored.scores, scored.decision, scored.reason) == (plain.scores, plain.decision, plain.reason)
-        played[name] = {case.kind for case in model.training_.experience.cases}
-    assert played["ward 3"] == {"as is"}
-    assert "all mirrored" in played["ward 4"]
-
-
-def test_own_domains_that_nobody_chooses_by_stay_as_they_are_and_safe_answers_the_same():
-    X, y, _ = wards((0.9, 0.85, 0.8, 0.1), n=800)
-    domain = np.repeat([f"ward {i}" for i in range(4)], 800)
-    rest, new = domain != "ward 3", domain == "ward 3"
-    whole = StableFeatureBoosting([0], [1]).fit(X[rest], y[rest], domain[rest])
-    model = StableFeatureBoosting([0], [1])
-    model._fit(X[rest], y[rest], domain[rest], choosing=False)
-    assert {case.kind for case in model.training_.experience.cases} == {"as is"}
-    assert "all mirrored" in {case.kind for case in whole.training_.experience.cases}
-    safe, plain = (one.adapt(X[new], answer="safe") for one in (model, whole))
-    np.testing.assert_allclose(safe.predict_proba(X[new]), plain.predict_proba(X[new]), rtol=1e-9)
-    assert (safe.decision_, safe.reason_) == (plain.decision_, plain.reason_)
-
-
 def test_with_costs_the_accuracies_are_those_of_what_predict_decides():
     y, proba = np.array([0, 0, 1, 1]), np.array([[0.8, 0.2], [0.7, 0.3], [0.7, 0.3], [0.2, 0.8]])
     plain = score_predictions(y, proba)
@@ -483,29 +385,24 @@ def test_with_costs_the_accuracies_are_those_of_what_predict_decides():
     assert dear["brier"] == plain["brier"]
 
 
-def test_fit_and_evaluate_log_which_own_domains_have_played(caplog):
+def test_evaluate_logs_which_domain_is_left_out(caplog):
     X, y = draw_anticausal(600, 0.9, 0)
     domain = np.repeat(["a", "b", "c"], 200)
     with caplog.at_level("INFO", logger="sfboost"):
-        model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
-        fitted = list(caplog.messages)
-        caplog.clear()
-        model.evaluate(X, y, domain)
-    assert fitted == [f"Own domains play the new one: {k} of 3 begun" for k in (1, 2, 3)]
+        StableFeatureBoosting([0], [1]).evaluate(X, y, domain)
     assert caplog.messages == [f"Own domains as the new one: {k} of 3 begun" for k in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(
-    ("domains", "play", "why"),
+    ("domains", "why"),
     [
-        (["a"] * 3, True, "fitted to one domain"),
-        (["a", "b", "c"], False, "fitted with play=False"),
-        (["a"] * 299 + ["b"], True, "fitted to domains of which fewer than two have the rows and classes"),
+        (["a"] * 3, "fitted to one domain"),
+        (["a"] * 299 + ["b"], "fitted to domains of which fewer than two have the rows and classes"),
     ],
 )
-def test_why_the_answer_is_the_safe_one_is_told(domains, play, why):
+def test_why_the_answer_is_the_safe_one_is_told(domains, why):
     X, y = draw_anticausal(600, 0.9, 0)
-    model = StableFeatureBoosting([0], [1], play=play)
+    model = StableFeatureBoosting([0], [1])
     model.fit(X, y, sample_domain=np.repeat(domains, 600 // len(domains)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

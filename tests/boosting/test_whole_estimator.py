@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from joints import draw_anticausal
 from sklearn.base import clone, is_classifier
-from sklearn.calibration import CalibrationDisplay
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import recall_score
@@ -40,12 +39,6 @@ def test_another_threshold_moves_the_recall(adapted, new, frozen):
     if frozen:
         careful.fit(X, y)
     assert recall_score(y, careful.predict(X)) > recall_score(y, adapted.predict(X))
-
-
-def test_calibration_is_drawn(adapted, new):
-    pytest.importorskip("matplotlib", reason="drawing needs the [app] extra").use("Agg")
-    display = CalibrationDisplay.from_estimator(adapted, *new, n_bins=5)
-    assert display.prob_pred.max() <= 1.0
 
 
 def test_importance_is_of_the_columns_that_matter(adapted, new):

@@ -23,10 +23,10 @@ def test_the_evidence_of_a_linear_classifier_is_its_unstable_part():
     pooled = LogisticRegression().fit(np.hstack([S, U]), y)
     stable = LogisticRegression().fit(S, y)
 
-    def ask(other, positions=None):
-        return pooled.predict_log_proba(np.hstack([S if positions is None else S[positions], other]))
+    def ask(S, U):
+        return pooled.predict_log_proba(np.hstack([S, U]))
 
-    rows = DomainData(stable.predict_log_proba(S), U, ask(U), S, np.full(len(S), 1 / len(S)), ask=ask)
+    rows = DomainData(stable.predict_log_proba(S), U, ask(S, U), S, np.full(len(S), 1 / len(S)), ask=ask)
     neutral = U.mean(axis=0)
     rows = rows.beside(neutral)
     part = (U - neutral) @ pooled.coef_[:, 3:].T

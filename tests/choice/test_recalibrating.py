@@ -105,7 +105,7 @@ def test_twenty_labels_tell_how_frequent_a_class_is(hospitals, tmp_path):
     others = np.setdiff1d(np.arange(400), rows)
     right = [(a.predict(X)[others] == y[others]).mean() for a in (before, after)]
     assert right[1] > right[0] + 0.05
-    assert "They also put right how sure it is" in after.reason_
+    assert "They also recalibrate it: how sure it is" in after.reason_
     after.save(tmp_path / "a.sfb")
     np.testing.assert_array_equal(load(tmp_path / "a.sfb").predict_proba(X), after.predict_proba(X))
 

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hospitals import ROLES, reversed_hospital, training
+from hospitals import ROLES, draw, reversed_hospital, training
 
 from sfboost.cli.options import read_costs
 
@@ -37,12 +37,19 @@ def test_labels_are_used_and_not_scored_again(sfboost, files, partly, tmp_path):
     assert "on the 760 labels that were given" in said.output
 
 
-def test_what_is_to_be_expected_is_not_said_to_be_blind_to_labels(sfboost, files, partly, tmp_path):
-    def told(column):
-        return sfboost("adapt", files.model, partly, "--labels", column, "-o", tmp_path / "a.sfb").stdout
+def test_what_is_to_be_expected_is_told_where_nothing_shifted_and_labels_are_missing(
+    sfboost, files, tmp_path
+):
+    table = draw("west", 800, np.random.default_rng(1), 0.8)
+    table.to_csv(tmp_path / "same.csv", index=False)
+    reversed_hospital().to_csv(tmp_path / "reversed.csv", index=False)
 
-    assert "accuracy to expect here: " in told("seen")
-    assert "to expect here" not in told("sick")  # every row is labelled
+    def told(name, *labels):
+        return sfboost("adapt", files.model, tmp_path / name, *labels, "-o", tmp_path / "a.sfb").stdout
+
+    assert "accuracy to expect here, without labels: " in told("same.csv")
+    assert "to expect here" not in told("same.csv", "--labels", "sick")  # every row is labelled
+    assert "to expect here" not in told("reversed.csv")
 
 
 def test_the_command_adapts_as_python_does_with_gaps(sfboost, files, partly, tmp_path):

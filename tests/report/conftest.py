@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 if find_spec("pandas") and find_spec("jinja2"):
-    from hospitals import reversed_hospital, training
+    import numpy as np
+    from hospitals import draw, reversed_hospital, training
 
     from sfboost import StableFeatureBoosting
     from sfboost.report import describe_training, make_facts
@@ -42,6 +43,14 @@ def case():
     return SimpleNamespace(
         model=model, training=described, adapted=adapted, facts=facts, X=X, y=y, domain=domain, new=new
     )
+
+
+@pytest.fixture(scope="session")
+def unshifted(case):
+    """Facts of a hospital like those of training: source domains say there how good an answer is."""
+    new = draw("west", 800, np.random.default_rng(2), 0.8)
+    X, y = features(new), new["sick"].to_numpy(object)
+    return make_facts(case.model.adapt(X), case.training, X, title="West", y=y)
 
 
 @pytest.fixture(scope="session")

@@ -16,13 +16,15 @@ class Counting(LogisticRegression):
         return super().fit(X, y, sample_weight)
 
 
-def test_fits_are_those_of_folds_of_all_rows_and_of_three_domains_that_play(monkeypatch):
+def test_fits_are_those_of_folds_of_all_rows_and_of_three_domains_left_out(monkeypatch):
     monkeypatch.setattr(Counting, "fits", 0)
     rows = training(100)
     X = rows[["age", "heart_rate"]]
     model = StableFeatureBoosting(["age"], stable=Counting(), cv=5)
     described = describe_training(model, X, rows["sick"].to_numpy(str), rows["hospital"].to_numpy(object))
-    assert Counting.fits == (5 + 1) + (3 + 3 + 1)  # stable; played: stable, pooled; pooled for all
+    assert (
+        Counting.fits == (5 + 1) + 3 * 3 + 2
+    )  # stable; left out: stable, pooled, X_U alone; the last two for all
     again = StableFeatureBoosting(["age"], stable=Counting(), cv=5)
     again.fit(X, rows["sick"], sample_domain=rows["hospital"])
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))

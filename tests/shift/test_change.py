@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
-from sfboost.marginal.shares import shifted
 from sfboost.shift import DomainData, Reference, change_in
 from sfboost.shift.prediction import UNKNOWN, Expected
+from sfboost.shift.testing import misfit_of
 
 PRIOR = (0.5, 0.5)
 
@@ -204,17 +204,6 @@ def test_the_order_of_rows_and_classes_does_not_matter():
     assert other.ratio == pytest.approx(plain.ratio, rel=1e-6)
 
 
-def test_class_shares_are_found_where_only_they_moved():
-    """X_S given Y as in training, one class in ten instead of one in two: EM recovers the posterior."""
-    rng = np.random.default_rng(10)
-    y = rng.random(40_000) < 0.1
-    x = np.where(y, 1.0, -1.0) + rng.normal(size=len(y))
-    then = expit(2.0 * x)
-    moved = shifted(np.column_stack([1 - then, then]), np.array([0.5, 0.5]), np.full(len(y), 1 / len(y)))
-    assert moved[:, 1].mean() == pytest.approx(0.1, abs=0.01)
-    assert moved[:, 1] == pytest.approx(expit(2.0 * x + np.log(0.1 / 0.9)), abs=0.03)
-
-
 def test_other_columns_than_in_training_are_refused():
     rng = np.random.default_rng(11)
     known, (view, _) = reference(rng, 2, 100), rows(rng, 50)
@@ -225,3 +214,19 @@ def test_other_columns_than_in_training_are_refused():
                 np.exp(view.log_stable), view.unstable[:, :1], np.exp(view.log_pooled), view.features
             ),
         )
+
+
+def test_domains_that_differ_by_nature_say_less_than_those_that_do_not():
+    """Misfit is one where domains are exchangeable; where it is not, p-values of new rows grow by it."""
+    rng = np.random.default_rng(12)
+    alike = [misfit_of(reference(rng, 8)) for _ in range(5)]
+    assert np.median(alike) == 1.0
+    slopes = [(3.0, 0.8)] * 5 + [(0.3, -0.8)] * 2
+    drawn = [rows(rng, 3000, slope) for slope in slopes]
+    apart = Reference.learn([v for v, _ in drawn], [y for _, y in drawn], list("abcdefg"))
+    assert misfit_of(apart) > 1.1
+    view, _ = rows(rng, 600, (-1.5, -0.8))
+    known = reference(rng, 5)
+    plain, doubted = (change_in(known, view, misfit=misfit).p_value for misfit in (1.0, 2.0))
+    assert doubted == pytest.approx(np.sqrt(plain))
+    assert misfit_of(reference(rng, 2)) == 1.0  # two cannot be held against each other

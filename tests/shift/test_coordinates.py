@@ -7,8 +7,6 @@ import pytest
 
 from sfboost.shift import DomainData
 from sfboost.shift.coordinates import CommonUnits, MeaningCoordinates, MeaningSums
-from sfboost.shift.reference import measure_domain
-from sfboost.shift.testing import compare
 
 
 def domains(n_classes=3):
@@ -87,7 +85,3 @@ def test_the_evidence_is_the_linear_part_of_what_the_pooled_classifier_adds():
     found = coordinates.evidence(coordinates.standardised(view))
     np.testing.assert_allclose(found, part - part.mean(axis=0), atol=0.3)
     assert abs(np.corrcoef(found[:, 0], steps[:, 0])[0, 1]) < 0.02
-
-
-def compare_new(reference, view):
-    return compare(reference, measure_domain("new", reference.coordinates, view, reference.prior))

@@ -274,18 +274,6 @@ def test_settings_and_transport_are_those_of_the_model_unless_told_otherwise(lea
     assert clone(own).set_params(settings__l2=0.2).settings.l2 == 0.2
 
 
-def test_own_domains_play_with_the_settings_that_new_rows_will_get():
-    X, y, d = _training(200)
-    dear = fast(settings=Settings(costs=[[0, 1], [9, 0]])).fit(X, y, sample_domain=d)
-    plain, other = fast().fit(X, y, sample_domain=d), fast(settings=Settings(correction="none"))
-    other.fit(X, y, sample_domain=d)
-    cases = [model.training_.experience.cases for model in (dear, plain, other)]
-    assert {case.metric for case in cases[0]} == {"cost"}
-    assert {case.metric for case in cases[1]} == {"brier"}
-    assert all(a.loss["stable"] == b.loss["stable"] for a, b in zip(*cases[1:], strict=True))
-    assert all(a.loss["boosted"] != b.loss["boosted"] for a, b in zip(*cases[1:], strict=True))
-
-
 @pytest.mark.parametrize(("options", "message"), [
     ({"transport": "labels"}, "transport='labels' is not known"),
     ({"settings": Settings(correction="posthoc"), "transport": "likelihood"}, "needs correction="),

@@ -1,9 +1,6 @@
 """The training loop: schedules, history, resuming bit by bit, early stopping, NaN."""
 
 import math
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -225,43 +222,6 @@ def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
     assert again.history == whole.history
     for a, b in zip(again.network.state_dict().values(), whole.network.state_dict().values(), strict=True):
         assert torch.equal(a, b)
-
-
-@pytest.mark.long
-def test_a_run_whose_process_was_killed_continues_bit_by_bit(tmp_path):
-    script = textwrap.dedent(
-        """
-        import os, sys, numpy as np, torch
-        torch.set_num_threads(1)
-        from sfboost.torch import Plan, SFBClassifier, trainer
-        save, calls = trainer.save_checkpoint, []
-        def dying(*args):
-            save(*args)
-            calls.append(1)
-            if len(calls) == 5:
-                os._exit(9)
-        trainer.save_checkpoint = dying
-        y = np.arange(80) // 2 % 2
-        X = np.random.default_rng(0).normal(size=(80, 3)) + y[:, None]
-        plan = Plan(dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0, precision="float32",
-                    checkpoint=sys.argv[1], checkpoint_every=5)
-        model = SFBClassifier(network="small", plan=plan)
-        model.fit(X, y, sample_domain=np.arange(80) % 2)
-        """
-    )
-    killed = subprocess.run([sys.executable, "-c", script, str(tmp_path / "killed")], check=False)
-    assert killed.returncode == 9
-    y = np.arange(80) // 2 % 2
-    X = np.random.default_rng(0).normal(size=(80, 3)) + y[:, None]
-    models = []
-    for folder in ("killed", "whole"):
-        plan = Plan(
-            dropout=0.2, steps=30, unstable_steps=20, min_gain=-9.0, precision="float32", checkpoint_every=5
-        )
-        model = SFBClassifier(network="small", plan=plan.changed(checkpoint=tmp_path / folder))
-        models.append(model.fit(X, y, sample_domain=np.arange(80) % 2))
-    np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
-    assert models[0].history_ == models[1].history_
 
 
 def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(tmp_path):

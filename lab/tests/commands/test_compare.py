@@ -63,7 +63,6 @@ def test_no_number_is_cut_on_a_narrow_terminal(table, tmp_path, monkeypatch, wid
     assert ("┃" in output) == (width == 200)
 
 
-@pytest.mark.filterwarnings("always::sfboost.encoding.EncodingWarning")
 def test_what_is_missing_is_said_once_not_in_every_run(table, tmp_path):
     rows = pd.read_csv(table)
     rows.loc[::3, "age"] = np.nan

@@ -13,16 +13,17 @@ from sfboost.adaptation.settings import Settings
 from sfboost.choice.choosing import USERS_WORD, Choice, reason_of, shifted_side, with_labels
 from sfboost.choice.predictors import (
     PooledPredictor,
-    Predictor,
     RealignedPredictor,
     RelearnedPredictor,
     StablePredictor,
+    TargetPredictor,
     relearn,
 )
 from sfboost.choice.recalibrating import put_right
 from sfboost.choice.record import SourceRecord
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 from sfboost.shift import Change, DomainData, change_in
+from sfboost.shift.testing import too_few
 
 #: Fewer rows, for each class, teach a predictor nothing.
 FEWEST_ROWS = 5
@@ -41,7 +42,7 @@ class BestAnswer:
     shares : array of shape (K,)
         Class shares that the pooled classifier is moved to: those of training, if nothing asks for others.
     choice : Choice
-    answers : mapping of str to Predictor
+    answers : mapping of str to TargetPredictor
         Every predictor, fitted to the target rows.
     """
 
@@ -49,7 +50,7 @@ class BestAnswer:
     stable_change: Change | None
     shares: FloatArray
     choice: Choice
-    answers: Mapping[str, Predictor]
+    answers: Mapping[str, TargetPredictor]
 
     @property
     def shares_moved(self) -> bool:
@@ -99,13 +100,14 @@ def best_answer(
         if adaptation is None
         else RelearnedPredictor(adaptation)
     )
-    answers: dict[str, Predictor] = {"stable": StablePredictor(), "pooled": PooledPredictor()}
+    answers: dict[str, TargetPredictor] = {"stable": StablePredictor(), "pooled": PooledPredictor()}
     if relearned.learned:
         answers["boosted"] = relearned
     answers |= _realigned(rows, record, change, stable_change)
     named = _answers_to(change, stable_change, answers, rows, doubt)
     weights, shares = {named[shifted_side(change, stable_change)]: 1.0}, record.prior
-    if weights == {"pooled": 1.0}:
+    # Of so few rows nobody can tell whether their class shares moved or the rows happened to be such.
+    if weights == {"pooled": 1.0} and not too_few(change.n_rows, record.prior):
         shares = record.shares.here(rows)
         if (shares != record.prior).any():
             answers["shares"], weights = PooledPredictor(np.log(shares / record.prior)), {"shares": 1.0}
@@ -127,9 +129,9 @@ def best_answer(
 
 def _realigned(
     rows: DomainData, record: SourceRecord, change: Change, stable_change: Change | None
-) -> dict[str, Predictor]:
+) -> dict[str, TargetPredictor]:
     """The pooled classifier after the features of a side that shifted were put back."""
-    made: dict[str, Predictor] = {}
+    made: dict[str, TargetPredictor] = {}
     if record.feature_model is not None and rows.ask is not None and change.verdict == "changed":
         made["realigned"] = RealignedPredictor(record.feature_model.realign(rows, *change.columns_left()))
     shifted = stable_change is not None and stable_change.verdict == "changed"
@@ -142,7 +144,7 @@ def _realigned(
 def _answers_to(
     change: Change,
     stable_change: Change | None,
-    answers: Mapping[str, Predictor],
+    answers: Mapping[str, TargetPredictor],
     rows: DomainData,
     doubt: str | None,
 ) -> dict[str, str]:

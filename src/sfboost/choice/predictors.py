@@ -16,7 +16,7 @@ from sfboost.marginal.probabilities import FloatArray, log_softmax
 from sfboost.shift import DomainData
 
 
-class Predictor(Protocol):
+class TargetPredictor(Protocol):
     """Fitted to one target domain; says log-probabilities of any of its rows."""
 
     def log_proba(self, rows: DomainData) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, softmax
 
 from sfboost.calibration import Temperature
-from sfboost.choice.predictors import Predictor
+from sfboost.choice.predictors import TargetPredictor
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
 from sfboost.shift import DomainData
 
@@ -33,7 +33,7 @@ class RecalibratedPredictor:
 
     Attributes
     ----------
-    base : Predictor
+    base : TargetPredictor
     temperature : Temperature
     """
 
@@ -46,8 +46,11 @@ class RecalibratedPredictor:
 
 
 def put_right(
-    answers: Mapping[str, Predictor], learned: Mapping[str, Predictor], rows: DomainData, known: IntArray
-) -> tuple[dict[str, Predictor], dict[str, float], bool]:
+    answers: Mapping[str, TargetPredictor],
+    learned: Mapping[str, TargetPredictor],
+    rows: DomainData,
+    known: IntArray,
+) -> tuple[dict[str, TargetPredictor], dict[str, float], bool]:
     """Answers after labels, how well each foretells them, and whether their rows look drawn at random.
 
     `learned` has answers that saw the labels already, as they would be without: these are judged in their

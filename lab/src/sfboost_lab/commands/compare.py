@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.console import say, speaking
+from sfboost.encoding import EncodingWarning
 from sfboost.tables.roles import split
 from sfboost.whole_files import write_whole
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
@@ -92,9 +94,12 @@ def compare(
         raise ValueError(_ON_WHAT)
     try:
         unused = (*split(drop), *split(id_))
-        comparison = _comparison(data, target, domain, split(stable), split(unstable), unused, system)
+        with warnings.catch_warnings():
+            # A command of the library keeps quiet of them, since its remarks say it: there are none here.
+            warnings.simplefilter("always", EncodingWarning)
+            comparison = _comparison(data, target, domain, split(stable), split(unstable), unused, system)
+            comparison.tell_gaps()
         groups = comparison.plan(seeds)
-        comparison.tell_gaps()
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
     except ModuleNotFoundError as error:
