@@ -1,4 +1,4 @@
-"""Measure the figures of docs/selecting-features.md.
+"""Measure the figures of docs/diagnostics.md.
 
     python studies/selected_features.py --out build/selection.jsonl [table ...]
 

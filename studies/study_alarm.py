@@ -4,7 +4,7 @@
 
 Simulated tables (balanced, and with 5 % positives) and the coloured digits of `sfboost demo` with its forest.
 Counts of draws in which the linearity test rejects at .05 and at .001, and in which the alarm is raised; "at
-its word" is the test that takes f_S to be calibrated. The figures of docs/guard.md come from here.
+its word" is the test that takes f_S to be calibrated. The figures of docs/diagnostics.md come from here.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Two and three classes with the true posterior as f_S; the target of each interval is its value in a draw of
 400 000 rows. Beside the coverage stand the mean and the standard deviation of (estimate − target) / standard
 error, which should be 0 and 1. Each line of the output file is a block of draws, so that a stopped run
-resumes. The figures of docs/guard.md come from here.
+resumes. The figures of docs/diagnostics.md come from here.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@
     python studies/study_guard.py --digits 4
 
 `--coverage` asks how often δ is large enough, with 300, 1000 and 20 000 rows in a training domain; `--digits`
-is `sfboost demo` with the stable, the unguarded and the guarded answer. Each line of
-the output file is one problem, so that a stopped run resumes where it was. The figures of docs/guard.md come
-from here.
+is `sfboost demo` with the stable, the unguarded and the guarded answer. Each line of the output file is one
+problem, so that a stopped run resumes where it was. The figures of docs/diagnostics.md come from here.
 """
 
 from __future__ import annotations

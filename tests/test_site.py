@@ -53,65 +53,6 @@ def test_links_to_elsewhere_are_whole_addresses():
     assert odd == []
 
 
-def table_with(page, head):
-    """Rows of the first table of a page that has these columns and a method, by method and column."""
-    for part in re.findall(r"((?:^\|.*\|$\n?)+)", (ROOT / "docs" / page).read_text("utf-8"), re.M):
-        first, _, *rows = (
-            [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()
-        )
-        if first[0] == "method" and head <= set(first):
-            return {row[0]: dict(zip(first[1:], row[1:], strict=True)) for row in rows}
-    raise AssertionError(f"{page} has no such table")
-
-
-def test_the_figures_of_when_it_pays_are_those_of_the_suite():
-    shown = table_with("when-it-pays.md", {"as is", "other unit"})
-    measured = table_with("shifts.md", {"as is", "other unit"})
-    assert {name: {kind: measured[name][kind] for kind in row} for name, row in shown.items()} == shown
-
-
-def test_the_worst_of_when_it_pays_is_that_of_the_suite():
-    """Of the tables against stable - 1 (class means reversed: - 3), logistic regression and boosting."""
-    worst = []
-    for part in docs("shifts.md").split("**After any kind of change, against stable")[1:]:
-        losses = [
-            float(target) + (3 if kind == "class means reversed" else 1) - float(figure)
-            for kind, cells in re.findall(r"^\| ([^|]+) \|(.*)\|$", part.partition("\n\n**")[0], re.M)
-            for figure, target in re.findall(r"([\d.]+); target ≥ ([\d.]+)", cells)
-        ]
-        worst.append(f"{max(losses):.1f}")
-    said = re.search(
-        r"is ([\d.]+) points \(heart, .*?\); with gradient boosting ([\d.]+)", docs("when-it-pays.md")
-    )
-    assert list(said.groups()) == worst
-
-
-def test_what_the_faq_says_of_the_suite_is_what_it_measured():
-    def figures(head):
-        table = table_with("shifts.md", head)
-        rows = (table["SFB (ours), best (ORACLE)"], table["pooled"], table["stable"])
-        columns = [name for name, cell in rows[0].items() if cell != "–"]
-        found = [[float(row[name].partition(";")[0]) for name in columns] for row in rows]
-        return dict(
-            zip(columns, ((best, max(rest)) for best, *rest in zip(*found, strict=True)), strict=True)
-        )
-
-    as_is = [round(best - rival, 1) for best, rival in figures({"wine (2)"}).values()]
-    kinds = {
-        k: round(best - rival, 1)
-        for k, (best, rival) in figures({"as is", "other unit"}).items()
-        if k != "as is"
-    }
-    above = sum(gain > 0 for gain in kinds.values())
-    said = " ".join(docs("faq.md").split())
-    assert (
-        f"within half a point of the better of pooled and stable on {sum(g >= -0.5 for g in as_is)}," in said
-    )
-    assert f"and {-min(as_is)} below it at worst" in said
-    assert f"After {above} of {len(kinds)} kinds of change its mean over tables is above both" in said
-    assert f"the others within {-min(kinds.values())} of the better one" in said
-
-
 def test_every_claim_of_the_theory_page_has_a_test_that_exists():
     page = (ROOT / "docs" / "theory.md").read_text("utf-8")
     named = re.findall(r"`((?:lab/)?tests/[\w/]+\.py)::(\w+)`", page)
@@ -142,14 +83,12 @@ def test_tables_of_the_pages_name_all_that_the_registries_have():
     from sfboost.diagnostics import CHECKS
     from sfboost_lab.baselines import ADAPTERS, TRAINERS
     from sfboost_lab.datasets import names
-    from sfboost_lab.experiments.shifts.kinds import KINDS
 
     commands = typer.main.get_command(app).commands
     registries = {
         "diagnostics.md": [check.name.removesuffix(", new domain") for check in CHECKS],
         "datasets.md": [f"`{name}`" for name in names()],
         "methods.md": [f"`{name}`" for name in (*TRAINERS, *ADAPTERS)],
-        "shifts.md": [kind.replace("_", " ") for kind in KINDS if "_S" not in kind],
         "glossary.md": list(WORDS),
         "command-line.md": [f"sfboost {name}" for name in commands],
     }

@@ -25,35 +25,6 @@ def test_a_script_imports_only_what_exists(script):
         pytest.skip(f"{missing.name} is not installed")
 
 
-@pytest.mark.parametrize("half", ["development", "held-out"])
-def test_the_page_shows_what_the_study_of_unseen_tables_recorded(half):
-    pytest.importorskip("pandas", reason="the study makes a table of its records")
-    recorded = (ROOT / "records" / "studies" / "answers_unseen.jsonl").read_text("utf-8").splitlines()
-    study = runpy.run_path(str(ROOT / "studies" / "study_answers.py"), run_name="read")
-    shown = (ROOT / "docs" / "shifts.md").read_text("utf-8").splitlines()
-    lines = study["page"]([json.loads(line) for line in recorded], half)
-    assert len(lines) > 10
-    assert [line for line in lines if line not in shown] == []
-
-
-@pytest.mark.parametrize(
-    ("name", "page", "count"),
-    [
-        ("drawn_tables", "shifts.md", lambda study: len(study["CASES"]) + 4),
-        ("labels", "answers.md", lambda study: 2 * len(study["suite"].TABLES) + 2),
-        ("metric", "how-good.md", lambda study: 2 * len(study["METRICS"]) + 2),
-    ],
-)
-def test_the_page_shows_what_the_study_recorded(name, page, count):
-    pytest.importorskip("pandas", reason="the study makes a table of its records")
-    recorded = (ROOT / "records" / "studies" / f"{name}.jsonl").read_text("utf-8").splitlines()
-    study = runpy.run_path(str(ROOT / "studies" / f"study_{name}.py"), run_name="read")
-    shown = (ROOT / "docs" / page).read_text("utf-8").splitlines()
-    lines = study["page"]([json.loads(line) for line in recorded])
-    assert len(lines) == count(study)
-    assert [line for line in lines if line not in shown] == []
-
-
 LEARNED = [
     ("learn_digits", "table", "learning.md", {"images": "colored_digits", "rows": None}),
     ("learn_digits", "table", "learning.md", {"images": "colored_mnist", "rows": None}),

@@ -1,4 +1,4 @@
-"""Tables of docs/reproduction.md and README.md that were taken from records: figures and marks."""
+"""Tables of docs/reproduction.md that were taken from records: figures and marks."""
 
 import re
 from dataclasses import replace
@@ -18,7 +18,6 @@ from sfboost_lab.experiments.tables import chosen_records
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
-README = (ROOT / "README.md").read_text("utf-8")
 #: Experiment → the heading below which its table stands, and how many of its rows are matched by name.
 TABLES = {
     "synthetic": ("## Synthetic data", 11),
@@ -77,8 +76,8 @@ def with_error(cell):
     return f"{number(cell.mean)} ± {number(cell.standard_error)}"
 
 
-def test_the_readme_has_the_figures_of_the_records():
-    head, *lines = re.search(r"^\| \| paper says.*\n(?:^\|.*\n)+", README, re.M).group().splitlines()
+def test_the_summary_has_the_figures_of_the_records():
+    head, *lines = re.search(r"^\| \| paper says.*\n(?:^\|.*\n)+", PAGE, re.M).group().splitlines()
     assert head.count("(ORACLE)") == 2  # the paper's way, and ours
     synthetic, mnist = rows_of("synthetic"), rows_of("cmnist")
     wanted = {
@@ -106,7 +105,7 @@ def test_pacs_tells_the_gain_beside_the_level_and_the_papers_level():
     experiment = EXPERIMENTS["pacs"]
     _, gains = experiment.tables(experiment.own(committed_records("pacs"), quick=False))
     (gained,) = (cells for row, cells in gains.rows if row.label == "SFB (ours)")
-    text = " ".join(README.split())
+    text = " ".join(PAGE.split())
     level = [cell.mean for cell in rows_of("pacs")["SFB (ours)"][1]]
     assert f"gains {listed([c.mean for c in gained])} points" in text
     assert f"to {listed(level)} (photo, art, cartoon, sketch; ORACLE" in text
