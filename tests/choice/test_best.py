@@ -7,6 +7,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from sfboost import Settings, StableFeatureBoosting
+from sfboost.choice import best_answer
 
 STABLE, UNSTABLE = (0.9, 0.7), (1.1, 0.8)
 MIRRORED_U, MIRRORED_S = (1, 1, -1, -1), (-1, -1, 1, 1)
@@ -137,6 +138,19 @@ def test_a_row_of_weight_three_is_that_row_three_times(model, signs):
     for name, answer in thrice.best.answers.items():
         found = weighted.best.answers[name].log_proba(here)
         np.testing.assert_allclose(np.exp(found), np.exp(answer.log_proba(here)), atol=0.02, err_msg=name)
+
+
+@pytest.mark.parametrize("transport", ["posterior", "likelihood"])
+def test_what_is_learned_anew_of_weighted_rows_by_itself_is_what_adapting_learned(transport):
+    """With labels SFB is judged as it would be without them, and is learned once more for that."""
+    model = fitted(np.random.default_rng(0), shares=(0.7, 0.3), transport=transport)
+    X, y = rows(np.random.default_rng(11), 800, MIRRORED_U, (0.3, 0.7))
+    weight, choices = 1.0 + 2.0 * y, Settings().resolved(transport=transport)
+    adapted = model.adapt(X, sample_weight=weight)
+    here = model.answer_rows(X, weight)
+    alone = best_answer(here, model.training_.record, choices, model.classes_)
+    found, expected = (np.exp(one.answers["boosted"].log_proba(here)) for one in (alone, adapted.best))
+    np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 def test_a_rare_class_few_rows_and_boosting():
