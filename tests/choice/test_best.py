@@ -157,7 +157,7 @@ def test_a_rare_class_few_rows_and_boosting():
     """Nothing in the decision was made for 300 rows with 15 positives, nor for trees."""
     rng, shares = np.random.default_rng(9), (0.95, 0.05)
     trees = HistGradientBoostingClassifier(max_iter=40, random_state=0)
-    model = fitted(rng, 1500, shares=shares, stable=trees, pooled=trees)
+    model = fitted(rng, 1500, shares=shares, stable=trees, learner=trees)
     for signs in ((1, 1, 1, 1), MIRRORED_U):
         X, y = rows(rng, 300, signs, shares)
         with warnings.catch_warnings():

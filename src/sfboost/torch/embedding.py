@@ -65,9 +65,9 @@ class Preference:
 
     @property
     def components_win(self) -> bool:
-        """Whether they are better by two standard errors; in place of a stable f_S in every domain, too."""
+        """Two of three: better by two standard errors, better in every domain, f_S not shown to be stable."""
         everywhere = bool((self.components - self.learned).min() > _EVERY)
-        return self.gain > _CLEARLY * self.error and (everywhere or not self.shown_stable)
+        return int(self.gain > _CLEARLY * self.error) + int(everywhere) + int(not self.shown_stable) >= 2
 
     @property
     def reason(self) -> str:
