@@ -59,8 +59,8 @@ class BestAnswer:
 
     @property
     def as_in_training(self) -> bool:
-        """Whether no feature is taken to have shifted: then source domains tell how good the answer is."""
-        return set(self.choice.weights) <= {"pooled", "shares"}
+        """Whether nothing is taken to have shifted: then source domains tell how good the answer is."""
+        return set(self.choice.weights) <= {"pooled"}
 
     def log_proba(self, rows: DomainData) -> FloatArray:
         """The mixture, in log space, of shape (n, K)."""
