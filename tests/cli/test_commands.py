@@ -325,3 +325,20 @@ def test_options_may_come_from_a_toml_file(files, sfboost, tmp_path):
         "fit", files.train, "--config", config, "--stable", "age", "-o", tmp_path / "m.sfb"
     )
     assert stricter["stable"] == ["age"]
+
+
+@pytest.mark.parametrize(("learner", "members"), [("boosting", 1), ("auto", 2)])
+def test_the_learner_of_all_columns_is_chosen_and_the_file_keeps_it(
+    files, sfboost, tmp_path, learner, members
+):
+    model, adapted = tmp_path / "m.sfb", tmp_path / "a.sfb"
+    sfboost("fit", files.train, *ROLES, "-o", model, "--learner", learner, "--no-evaluate")
+    kept = load_project(model).model.pooled_
+    assert (len(kept.members), type(kept.members[0]).__name__) == (members, "HistGradientBoostingClassifier")
+    done = sfboost("adapt", model, files.labelled, "-o", adapted)
+    if learner == "auto":
+        assert kept.mixture.weights.sum() > 0.5
+    assert "heart_rate" in done.stderr + done.stdout
+    sfboost("predict", adapted, files.new, "-o", tmp_path / "p.csv")
+    found = pd.read_csv(tmp_path / "p.csv")["answer_yes"] > 0.5
+    assert (found == (pd.read_csv(files.labelled)["sick"] == "yes")).mean() > 0.75

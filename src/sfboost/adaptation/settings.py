@@ -66,12 +66,10 @@ class Settings(BaseEstimator):
         Centre and scale X_unstable with the statistics of the new rows. "auto": yes for our heads; a
         wrapped classifier or pipeline does its own preparation, fitted on these rows too.
     costs : array-like of shape (K, K), optional
-        ``costs[y, j]`` of deciding j where the truth is y, classes in order. Own domains then choose among
-        answers by what wrong decisions cost there, the guard judges the cost that is saved, and `predict`
-        decides by it.
+        ``costs[y, j]`` of deciding j where the truth is y, classes in order. The guard then judges the cost
+        that is saved, and `predict` decides by it.
     metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
-        By what own domains choose among answers, the guard judges a gain and `evaluate` compares. None is the
-        cost where there are costs; else answers are chosen by Brier score, and judged and compared by
+        By what the guard judges a gain and `evaluate` compares. None is the cost where there are costs, else
         accuracy. With "balanced_accuracy", and no costs, a fitted model also decides by it: a class is as
         dear to miss as it is rare in training.
     transport : {"posterior", "likelihood"}

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from sfboost.adaptation import Settings
 from sfboost.adaptation.scores import check_metric
@@ -74,6 +75,19 @@ class AnswerName(StrEnum):
     paper = "paper"
 
 
+class LearnerName(StrEnum):
+    """What is fitted to all columns; see `StableFeatureBoosting`."""
+
+    linear = "linear"
+    boosting = "boosting"
+    auto = "auto"
+
+    def make(self, random_state: int | None) -> Any:
+        """Return the parameter of the model."""
+        boosting = HistGradientBoostingClassifier(random_state=random_state)
+        return {"linear": None, "boosting": boosting, "auto": "auto"}[self.value]
+
+
 Text = str | None
 _FILES = "CSV, Parquet or Arrow"
 
@@ -98,8 +112,7 @@ Costs = Annotated[
     Text,
     option(
         "TRUTH>DECISION=COST, comma-separated, e.g. 'sick>well=10'; other errors cost 1. Predictions are "
-        "then the classes of the least expected cost; where a model is fitted, answers are chosen by what "
-        "they cost on own domains, too."
+        "then the classes of the least expected cost."
     ),
 ]
 
@@ -173,13 +186,19 @@ class ScoreOptions:
     metric: Annotated[
         Text,
         option(
-            "What counts: own domains choose among answers by it, the guard of --answer safe judges by it, "
-            f"and answers are compared by it. {', '.join(METRICS)}, or cost (with --costs, where it is the "
-            "default); balanced_accuracy also decides so. By default answers are chosen by Brier score, and "
-            "judged and compared by accuracy."
+            "What counts: the guard of --answer safe judges by it, and answers are compared by it. "
+            f"{', '.join(METRICS)}, or cost (with --costs, where it is the default); balanced_accuracy also "
+            "decides so. Accuracy by default."
         ),
     ] = None
     costs: Costs = None
+    learner: Annotated[
+        LearnerName,
+        option(
+            "What is fitted to all columns: linear (logistic regression), boosting (histogram boosting of "
+            "trees), or auto: both, mixed by source domains that are left out in turn."
+        ),
+    ] = LearnerName.linear
 
 
 @dataclass(frozen=True)
@@ -244,7 +263,8 @@ def make_model(context: typer.Context) -> StableFeatureBoosting:
 
 
 def judged_by(model: StableFeatureBoosting, asked: ScoreOptions, y: Any) -> StableFeatureBoosting:
-    """The model, unfitted, with the score that counts, and what wrong decisions among the classes cost."""
+    """The model, unfitted, with its learner, the score that counts, and what wrong decisions cost."""
+    model.set_params(learner=asked.learner.make(model.random_state))
     costs = read_costs(asked.costs, np.unique(y))
     if asked.metric is not None:
         model.set_params(settings__metric=check_metric(asked.metric, costs is not None))
