@@ -1,5 +1,6 @@
 """One way to write a file: whole or not at all, into what is there."""
 
+import multiprocessing
 import os
 import signal
 import stat
@@ -166,3 +167,20 @@ def test_what_goes_to_a_pipe_waits_where_nobody_else_reads_it_and_is_removed(tmp
         assert stat.S_IMODE(part.stat().st_mode) == 0o600
         raise RuntimeError("halfway")
     assert names(tmp_path / "waiting") == []
+
+
+def _write_many(folder, number):
+    for i in range(300):
+        with whole_file(Path(folder) / f"{number}-{i % 20}.bin") as part:
+            part.write_bytes(b"x" * 100)
+
+
+@pytest.mark.long
+def test_processes_that_write_into_one_folder_leave_each_others_parts_alone(tmp_path):
+    writers = [multiprocessing.Process(target=_write_many, args=(tmp_path, k)) for k in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    assert len(list(tmp_path.iterdir())) == 80

@@ -179,18 +179,50 @@ def _part_in(folder: Path, suffix: str) -> Iterator[Path]:
     for left in folder.glob(".incoming-*"):
         if _OURS.fullmatch(left.name) and left.is_file() and not left.is_symlink():
             _remove_if_orphaned(left)
-    part = folder / f".incoming-{secrets.token_hex(8)}{suffix}"
+    part = folder
     try:
-        with part.open("xb") as held:
-            _lock(held)
+        part, held = _claimed(folder, suffix)
+        with held:
             yield part
     except OSError as error:
-        if error.filename == str(part):
+        if error.filename is not None and Path(error.filename).name.startswith(".incoming-"):
             error.filename = str(folder)  # the name of the part is nobody's but ours
         raise
     finally:
-        with suppress(OSError):  # there may be none, nor a way to remove it
-            part.unlink(missing_ok=True)
+        if part != folder:
+            with suppress(OSError):  # there may be none, nor a way to remove it
+                part.unlink(missing_ok=True)
+
+
+def _claimed(folder: Path, suffix: str) -> tuple[Path, IO[bytes]]:
+    """A new part, open and locked.
+
+    Until it is locked another process may take it for one that was left behind, and remove it: then another
+    one is made.
+    """
+    while True:
+        part = folder / f".incoming-{secrets.token_hex(8)}{suffix}"
+        held = part.open("xb")
+        locked = _lock(held)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(part.stat(), os.fstat(held.fileno())) and (
+                locked or not _held_elsewhere(held)
+            ):
+                return part, held
+        held.close()
+
+
+def _held_elsewhere(file: IO[bytes]) -> bool:
+    """Whether another process has the lock; no, where there are no locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):
+        return False
+    return False
 
 
 def _remove_if_orphaned(part: Path) -> None:
