@@ -171,7 +171,7 @@ def test_what_goes_to_a_pipe_waits_where_nobody_else_reads_it_and_is_removed(tmp
 
 def _write_many(folder, number):
     for i in range(300):
-        with whole_file(Path(folder) / f"{number}-{i % 20}.bin") as part:
+        with whole_file(folder / f"{number}-{i % 20}.bin") as part:
             part.write_bytes(b"x" * 100)
 
 
