@@ -1,4 +1,4 @@
-"""Situations that the default answer was not made for: nothing is claimed where nothing moved, and little lost."""
+"""Situations that the default answer was not made for: nothing is claimed as it is, and little is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class World:
     absent: bool = False
 
     def draw(self, seed: int) -> tuple[Any, ...]:
-        """Source rows, labels and domains; rows of a target domain as it is, and with X_U permuted by class."""
+        """Source rows, labels, domains; rows of a target domain as it is, and with X_U permuted by class."""
         rng = np.random.default_rng(seed)
         size = self.n_stable + self.n_unstable
         means = rng.normal(size=(self.n_classes, size)) * 1.5 / np.sqrt(min(size, 20))
@@ -105,7 +105,7 @@ def test_nothing_is_claimed_where_nothing_moved_and_little_is_lost_where_x_u_did
 
 
 def test_worlds_are_what_they_are_called():
-    X, y, domain, (X_new, y_new), (X_turned, y_turned) = replace(World(), n_rows=50).draw(0)
+    _, _, domain, (X_new, y_new), (X_turned, y_turned) = replace(World(), n_rows=50).draw(0)
     assert len(set(domain)) == 4
     np.testing.assert_array_equal(y_new, y_turned)
     np.testing.assert_allclose(X_new[:, :3], X_turned[:, :3])

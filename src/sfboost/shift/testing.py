@@ -138,7 +138,7 @@ def too_few(n_rows: int, prior: FloatArray) -> bool:
 
 
 def _lacks_a_class(view: DomainData, prior: FloatArray) -> bool:
-    """Whether f_S finds fewer rows of a class than have a standard error: what features say of it is unknown."""
+    """Whether f_S finds fewer rows of a class here than have a standard error to speak of."""
     stable = np.exp(view.log_stable)
     shares = view.weight @ shifted(stable, prior, view.weight)
     return float(shares.min()) * len(view.weight) < _FEWEST_OTHERS
