@@ -12,10 +12,7 @@ import sfboost.torch  # noqa: E402
 from sfboost import SavedModelError  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, search  # noqa: E402
 from sfboost.torch.networks import GivenTrunk  # noqa: E402
-from sfboost.torch.split_network import (  # noqa: E402
-    SplitNetwork,
-    reset_stable,
-)
+from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:In 1 starts:UserWarning", "ignore::sfboost.AdaptationWarning")
 QUICK = Plan(steps=4, unstable_steps=3, precision="float32", max_restarts=0)
@@ -120,7 +117,7 @@ def test_a_restart_begins_with_the_weights_that_the_module_came_with():
     head = network.stable_head.weight.detach().clone()
     with torch.no_grad():
         network.trunk.module.layer.weight.add_(1.0)
-    reset_stable(network, 7)
+    network.reset("stable", 7)
     assert torch.equal(network.trunk.module.layer.weight, trunk.layer.weight)
     assert not torch.equal(network.stable_head.weight, head)
 

@@ -9,11 +9,8 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
-from sfboost.torch.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
-from sfboost.torch.learning import (  # noqa: E402
-    Learner,
-    trials,
-)
+from sfboost.torch import trainer as training  # noqa: E402
+from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 from sfboost.torch.objective import (  # noqa: E402
     DomainOutput,
@@ -22,10 +19,16 @@ from sfboost.torch.objective import (  # noqa: E402
     NoPenalty,
     joint_logits,
 )
-from sfboost.torch.plan import Goal  # noqa: E402
+from sfboost.torch.plan import Goal, trials  # noqa: E402
 from sfboost.torch.rows import ArraySource, domain_rows  # noqa: E402
 from sfboost.torch.split_network import build_network  # noqa: E402
-from sfboost.torch.trainer import Stage, StageRunner, TrainingDivergedError  # noqa: E402
+from sfboost.torch.trainer import (  # noqa: E402
+    Stage,
+    StageRunner,
+    TrainingDivergedError,
+    load_checkpoint,
+    save_checkpoint,
+)
 from sfboost_lab.baselines.learned.penalties import GroupDRO  # noqa: E402
 
 
@@ -268,7 +271,9 @@ def test_a_loss_that_is_not_a_number_names_step_and_part_and_keeps_the_last_good
     assert meta["position"] == [0, 6]
 
 
-def test_early_stopping_keeps_the_best_weights():
+def test_early_stopping_keeps_the_best_weights(monkeypatch):
+    monkeypatch.setattr(training, "_LOOK_EVERY", 2)
+    monkeypatch.setattr(training, "_PATIENCE", 3)
     network = torch.nn.Linear(3, 1)
     values = iter([5.0, 2.0, 3.0, 4.0, 6.0])
     seen = []
@@ -281,7 +286,7 @@ def test_early_stopping_keeps_the_best_weights():
         value = network(batch.x).square().mean()
         return LossParts(value, value, *[torch.zeros(())] * 3)
 
-    trainer = StageRunner(network, _source(), monitor=monitor, monitor_every=2, patience=3)
+    trainer = StageRunner(network, _source(), monitor=monitor)
     trainer.run([Stage("s", loss, list(network.parameters()), 100, 0.1)])
     assert len(seen) == 5
     assert len(trainer.history) == 10

@@ -12,11 +12,7 @@ from unbalanced import BINARY, PRIORS, Family  # noqa: E402
 from sfboost import Training, adapt  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.rows import ArraySource  # noqa: E402
-from sfboost.torch.split_network import (  # noqa: E402
-    SplitNetwork,
-    chance_risk,
-    guess_classes,
-)
+from sfboost.torch.split_network import SplitNetwork, guess_classes  # noqa: E402
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 
@@ -108,4 +104,4 @@ def test_balanced_rows_keep_the_class_shares_and_make_label_and_guess_independen
 def test_chance_is_the_entropy_of_the_class_shares(prior):
     y = np.repeat(np.arange(len(prior)), np.rint(np.array(prior) * 1000).astype(int))
     source = ArraySource(torch.zeros(1000, 1), y, np.zeros(1000, int), len(prior), 1)
-    assert chance_risk(source) == pytest.approx(-np.sum(np.array(prior) * np.log(prior)), rel=1e-6)
+    assert source.chance_risk() == pytest.approx(-np.sum(np.array(prior) * np.log(prior)), rel=1e-6)

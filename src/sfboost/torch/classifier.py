@@ -21,10 +21,10 @@ from sfboost.calibration import Temperature, fit_temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.torch.embedding import embedded, preference
-from sfboost.torch.learning import Learner, trials
+from sfboost.torch.learning import Learner
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.objective import NoPenalty, make_stability_penalty
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.plan import Goal, Plan, trials
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.rows import Rows, Scaling, check_training, fingerprint, hold_out, make_source, read_rows

@@ -145,6 +145,11 @@ class ArraySource:
         counts = np.maximum(counts, 0.5)
         return torch.from_numpy(np.log(counts / counts.sum(1, keepdims=True)))
 
+    def chance_risk(self) -> float:
+        """Mean over domains of the entropy of the labels: the risk of knowing the prior alone."""
+        log_prior = self.log_prior()
+        return float(-(log_prior.exp() * log_prior).sum(1).mean())
+
     def balance(self, guess: np.ndarray | None) -> None:
         """From now on draw rows so that label and `guess` are independent within each domain (None: undo).
 

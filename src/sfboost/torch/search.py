@@ -29,9 +29,9 @@ from scipy.ndimage import minimum_filter1d
 from torch import Tensor, nn
 
 from sfboost.torch.ensemble import Ensemble, surest_domain
-from sfboost.torch.learning import Learner, Trial, trials, unstable_trial
+from sfboost.torch.learning import Learner
 from sfboost.torch.networks import GivenTrunk, make_network
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.plan import Goal, Plan, Trial, trials, unstable_trial
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.rows import ArraySource, balancing_weights
 from sfboost.torch.split_network import SplitNetwork, build_network, guess_classes, seed_of

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from sfboost.torch.objective import DomainOutput, cut_by_domain
 from sfboost.torch.rows import ArraySource
 
+#: Rows that go through a network at once where nothing is trained.
+CHUNK = 8192
+
 
 class Outputs(NamedTuple):
     """What one forward pass returns, rows of all domains one after the other."""
@@ -91,9 +94,31 @@ class SplitNetwork(nn.Module):
         self.stable_head = nn.Linear(self.n_stable, n_outputs)
         self.unstable_weight = nn.Parameter(torch.empty(n_domains, n_outputs, self.n_unstable))
         self.unstable_bias = nn.Parameter(torch.empty(n_domains, n_outputs))
-        self.reset_unstable_heads()
+        self._reset_unstable_heads()
 
-    def reset_unstable_heads(self) -> None:
+    def reset(self, part: str, seed: int) -> None:
+        """Draw the weights of the "stable" or the "unstable" part anew, of its heads too.
+
+        Examples
+        --------
+        >>> net = SplitNetwork(nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=1)
+        >>> net.reset("stable", 7)
+        """
+        parts = {
+            "stable": [self.trunk, self.projection, self.stable_head],
+            "unstable": [self.unstable_trunk or nn.Identity(), self.unstable_projection],
+        }
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for module in parts[part]:
+                # Children first: a network that has its own rule overrules that of its layers.
+                for layer in reversed(list(module.modules())):
+                    if callable(reset := getattr(layer, "reset_parameters", None)):
+                        reset()
+            if part == "unstable":
+                self._reset_unstable_heads()
+
+    def _reset_unstable_heads(self) -> None:
         """Draw h_U^e: one start for all domains, never near zero: a single feature begins as log-odds."""
         start = nn.init.orthogonal_(torch.empty(self.unstable_weight.shape[1:]))
         with torch.no_grad():
@@ -168,9 +193,6 @@ def by_domain(outputs: Outputs, target: Tensor, sizes: Sequence[int]) -> list[Do
     return cut_by_domain(sizes, stable, stable_logits, target, unstable, unstable_logits)
 
 
-_CHUNK = 8192
-
-
 def seed_of(*parts: int) -> int:
     """Return a seed for a part of a run; different parts give unrelated ones.
 
@@ -180,71 +202,6 @@ def seed_of(*parts: int) -> int:
     True
     """
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def _reset(modules: list[nn.Module]) -> None:
-    for module in modules:
-        # Children first: a network that has its own rule overrules that of its layers.
-        for layer in reversed(list(module.modules())):
-            reset = getattr(layer, "reset_parameters", None)
-            if callable(reset):
-                reset()
-
-
-def reset_unstable(network: SplitNetwork, seed: int) -> None:
-    """Draw the weights of Φ_U and of its heads anew, in place.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = SplitNetwork(torch.nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=1, n_unstable=1,
-    ...                    unstable_trunk=torch.nn.Linear(2, 4))
-    >>> reset_unstable(net, 7)
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        trunk = [] if network.unstable_trunk is None else [network.unstable_trunk]
-        _reset([*trunk, network.unstable_projection])
-        network.reset_unstable_heads()
-
-
-def reset_stable(network: SplitNetwork, seed: int) -> None:
-    """Draw the weights of Φ_S and of h_S anew, in place.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = SplitNetwork(torch.nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=1)
-    >>> reset_stable(net, 7)
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        _reset([network.trunk, network.projection, network.stable_head])
-
-
-def chance_risk(source: ArraySource) -> float:
-    """Return the mean over domains of the entropy of the labels: the risk of knowing the prior alone.
-
-    Examples
-    --------
-    >>> from sfboost.torch.rows import ArraySource
-    >>> y, d = np.array([0, 1]), np.zeros(2, int)
-    >>> round(chance_risk(ArraySource(torch.zeros(2, 1), y, d, 2, 1)), 4)
-    0.6931
-    """
-    log_prior = source.log_prior()
-    return float(-(log_prior.exp() * log_prior).sum(1).mean())
-
-
-def final_risk(risks: list[float]) -> float:
-    """Return the mean of the last ten steps: one batch alone is noisy.
-
-    Examples
-    --------
-    >>> final_risk([9.0] + [1.0] * 10)
-    1.0
-    """
-    return float(np.mean(risks[-10:]))
 
 
 def build_network(
@@ -351,7 +308,7 @@ def guess_classes(network: SplitNetwork, source: ArraySource) -> np.ndarray:
     heads = zip(network.unstable_weight, network.unstable_bias, source.log_prior(), strict=True)
     with torch.no_grad():
         for rows, (weight, bias, log_prior) in zip(source.domain_rows, heads, strict=True):
-            for part in np.array_split(rows, max(1, len(rows) // _CHUNK)):
+            for part in np.array_split(rows, max(1, len(rows) // CHUNK)):
                 logits = network.unstable_features(source.rows(part)) @ weight.T + bias
                 raised = network.all_classes(logits) - log_prior.to(logits)
                 guess[part] = raised.argmax(1).cpu().numpy()

@@ -7,20 +7,25 @@ state is as before.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from sfboost.torch.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from sfboost.torch.objective import LossParts
 from sfboost.torch.rows import ArraySource, Batch
+from sfboost.whole_files import whole_file
 
 Loss = Callable[[Batch], LossParts]
+# Steps between two looks at rows that are not trained on; looks without improvement before a stage ends.
+_LOOK_EVERY, _PATIENCE = 5, 8
 
 
 class TrainingDivergedError(FloatingPointError):
@@ -88,8 +93,6 @@ class StageRunner:
         What the run is; a checkpoint of another run is refused.
     monitor : callable, optional
         Returns the loss on rows that training does not see; the best weights of the last stage are kept.
-    monitor_every, patience : int
-        Steps between two looks; looks without improvement before a stage ends.
     callback : callable, optional
         Called after every step with its line of the history.
 
@@ -118,8 +121,6 @@ class StageRunner:
     checkpoint_every: int = 100
     fingerprint: str = ""
     monitor: Callable[[], float] | None = None
-    monitor_every: int = 5
-    patience: int = 8
     callback: Callable[[dict[str, Any]], object] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     _best: dict[str, Tensor] = field(default_factory=dict)
@@ -178,7 +179,7 @@ class StageRunner:
 
     def _look(self, step: int, stage: Stage) -> bool:
         """Evaluate on the rows that stop training, remember the best, say whether to stop."""
-        if self.monitor is None or ((step + 1) % self.monitor_every and step + 1 != stage.steps):
+        if self.monitor is None or ((step + 1) % _LOOK_EVERY and step + 1 != stage.steps):
             return False
         self.network.eval()
         with torch.no_grad():
@@ -190,7 +191,7 @@ class StageRunner:
             self._best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
         else:
             self._waited += 1
-        return self._waited >= self.patience
+        return self._waited >= _PATIENCE
 
     def _save(self, position: tuple[int, int], optimizer: torch.optim.Optimizer, *, fresh: bool) -> None:
         assert self.checkpoint is not None
@@ -232,10 +233,6 @@ class StageRunner:
         self.network.eval()
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
 def _refuse_nan(parts: dict[str, float], stage: Stage, step: int, checkpoint: Path | None) -> None:
     bad = [name for name, value in parts.items() if name != "total" and not math.isfinite(value)]
     if not bad and math.isfinite(parts["total"]):
@@ -248,3 +245,63 @@ def _refuse_nan(parts: dict[str, float], stage: Stage, step: int, checkpoint: Pa
         f"{', '.join(bad) or 'total'}. {kept}Lower the learning rate or the penalty weight, and "
         "look for NaN in X."
     )
+
+
+# -- training states on disk: tensors and text in one safetensors file ---------------------------------------
+
+
+def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
+    """Write a state, of tensors and of what JSON can hold; a reader sees the old file or the new one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "state.safetensors"
+    >>> save_checkpoint(file, {"w": torch.ones(2)}, {"step": 3})
+    >>> load_checkpoint(file)
+    ({'w': tensor([1., 1.])}, {'step': 3})
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # safetensors refuses tensors that share memory; clones do not.
+    whole = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    with whole_file(path) as part:
+        save_file(whole, part, metadata={"meta": json.dumps(dict(meta))})
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read back what `save_checkpoint` wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            return tensors, json.loads((file.metadata() or {})["meta"])
+    except (SafetensorError, KeyError) as error:
+        raise ValueError(
+            f"{path} is no readable checkpoint ({error}). Delete it to train from the start."
+        ) from error
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the moments of an optimiser, named by parameter.
+
+    Examples
+    --------
+    >>> w = torch.nn.Parameter(torch.ones(1)); w.grad = torch.ones(1)
+    >>> adam = torch.optim.Adam([w]); _ = adam.step()
+    >>> sorted(optimizer_tensors(adam))
+    ['optimizer.0.exp_avg', 'optimizer.0.exp_avg_sq', 'optimizer.0.step']
+    """
+    state = optimizer.state_dict()["state"]
+    return {f"optimizer.{i}.{key}": value for i, values in state.items() for key, value in values.items()}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put saved moments back."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in _under("optimizer.", tensors).items():
+        index, key = name.split(".")
+        state.setdefault(int(index), {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

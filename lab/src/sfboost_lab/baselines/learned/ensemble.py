@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from sfboost.torch.learning import Course, Phase, Trial, few_threads, trials
+from sfboost.torch.learning import Course, few_threads, final_risk
 from sfboost.torch.objective import LossParts, NetworkObjective, NoPenalty, cut_by_domain
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.plan import Goal, Phase, Plan, Trial, trials
 from sfboost.torch.rows import ArraySource, epoch_order
-from sfboost.torch.split_network import SplitNetwork, by_domain, final_risk, seed_of
+from sfboost.torch.split_network import SplitNetwork, by_domain, seed_of
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.learned.actir import ACTIR, ACTIRObjective
 from sfboost_lab.baselines.learned.generalisation import DomainGeneralisation
