@@ -22,7 +22,7 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.torch.embedding import embedded, preference
 from sfboost.torch.learning import Learner
-from sfboost.torch.networks import GivenTrunk, make_network
+from sfboost.torch.networks import GivenTrunk, make_network, name_of, views_by_name
 from sfboost.torch.objective import NoPenalty, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan, trials
 from sfboost.torch.predictor import FittedPredictor
@@ -31,7 +31,6 @@ from sfboost.torch.rows import Rows, Scaling, check_training, fingerprint, hold_
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
 from sfboost.torch.search import Search, SearchResult
 from sfboost.torch.split_network import build_network, seed_of
-from sfboost.torch.views import name_of, views_by_name
 
 # Fields of a plan that do not change the result: a checkpoint may be continued with other values of these.
 _NOT_RESULT = ("budget", "checkpoint", "checkpoint_every", "components", "verbose")
@@ -64,7 +63,7 @@ class SFBClassifier(FittedPredictor):
         λ_S and λ_C.
     views : list, optional
         What of a row f_S may see, for the search to choose from beside the whole row: names (see
-        `sfboost.torch.views.VIEWS`), functions or modules that map a batch to a batch. None is "grey" for
+        `sfboost.torch.networks.VIEWS`), functions or modules that map a batch to a batch. None is "grey" for
         pictures with more than one channel.
     plan : Plan
         Steps, rates, batches, restarts, held-out rows; its fields are parameters too, as ``plan__steps``.

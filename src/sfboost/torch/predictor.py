@@ -26,10 +26,9 @@ from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows,
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.shift import DomainData
 from sfboost.torch.embedding import Preference
-from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Plan
 from sfboost.torch.rows import Scaling, number_type, read_x
-from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.split_network import Ensemble, SplitNetwork
 from sfboost.torch.verification import Verification, verify
 
 _CHUNK = 4096

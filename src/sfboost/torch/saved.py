@@ -16,10 +16,9 @@ import sfboost.persistence
 from sfboost.notices import warn
 from sfboost.persistence import SavedModelError, SavedModelWarning
 from sfboost.persistence.archive import Tensors
-from sfboost.torch.ensemble import Ensemble
+from sfboost.torch.networks import VIEWS, name_of, views_by_name
 from sfboost.torch.search import Candidate, member_network
-from sfboost.torch.split_network import build_network
-from sfboost.torch.views import VIEWS, name_of, views_by_name
+from sfboost.torch.split_network import Ensemble, build_network
 
 #: Parameters of `SFBClassifier` that may be modules of the user's.
 MODULES = ("network", "penalty", "independence")

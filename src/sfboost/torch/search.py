@@ -16,8 +16,6 @@ that stopped a network do not show what it reads. What predicts is the mean of t
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,13 +26,19 @@ import torch
 from scipy.ndimage import minimum_filter1d
 from torch import Tensor, nn
 
-from sfboost.torch.ensemble import Ensemble, surest_domain
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import GivenTrunk, make_network
 from sfboost.torch.plan import Goal, Plan, Trial, trials, unstable_trial
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.rows import ArraySource, balancing_weights
-from sfboost.torch.split_network import SplitNetwork, build_network, guess_classes, seed_of
+from sfboost.torch.split_network import (
+    Ensemble,
+    SplitNetwork,
+    build_network,
+    guess_classes,
+    seed_of,
+    surest_domain,
+)
 from sfboost.torch.trainer import TrainingDivergedError
 
 Look = Callable[[], float]
@@ -61,7 +65,7 @@ class Candidate:
     Attributes
     ----------
     view : str
-        What of a row f_S sees, see `sfboost.torch.views`.
+        What of a row f_S sees, see `sfboost.torch.networks.VIEWS`.
     balance : bool
         Whether rows are drawn so that the label is independent of the guess: rows that it gets wrong count
         more.
@@ -197,8 +201,7 @@ class _Tried:
     networks: list[SplitNetwork] = field(default_factory=list)
     losses: list[np.ndarray] = field(default_factory=list)
     history: History = field(default_factory=list)
-    left_out: float = math.nan
-    seconds: float = 0.0
+    left_out: float | None = None
 
 
 class Search:
@@ -344,29 +347,25 @@ class Search:
     def _train(self, tried: _Tried, n_folds: int) -> None:
         """Train f_S on so many folds, and let each be judged."""
         for k in range(len(tried.networks), n_folds):
-            began, fold = time.monotonic(), self.folds[k]
+            fold = self.folds[k]
             network, history = self._learn_stable(tried.candidate, k, fold.train, fold.stop)
-            logits, target = self._stable_logits(network, fold.judge)
             tried.networks.append(network)
             tried.history += history
-            tried.losses.append(_losses(logits, target).double().cpu().numpy())
-            tried.seconds += time.monotonic() - began
+            tried.losses.append(_numbers(self._losses(network, fold.judge)))
             self.progress.step(str(tried.candidate))
 
     def _leave_out(self, tried: _Tried) -> None:
         """Train without some domains, as many times as it takes to score every one."""
-        began, risks, fold = time.monotonic(), [], self.folds[0]
+        risks, fold = [], self.folds[0]
         for domains in self.left_out:
             train, stop = (rows[~np.isin(self.domain[rows], domains)] for rows in (fold.train, fold.stop))
             if len(np.unique(self.y[train])) == self.n_classes:
                 folder = f"without {domains.tolist()}"
                 network, _ = self._learn_stable(tried.candidate, 0, train, stop, folder)
                 for name in domains:
-                    logits, target = self._stable_logits(network, np.flatnonzero(self.domain == name))
-                    risks.append(float(_losses(logits, target).mean()))
+                    risks.append(float(self._losses(network, np.flatnonzero(self.domain == name)).mean()))
             self.progress.step(f"{tried.candidate}, left out")
-        tried.left_out = float(np.mean(risks)) if risks else math.nan
-        tried.seconds += time.monotonic() - began
+        tried.left_out = float(np.mean(risks)) if risks else None
 
     def _score(self, tried: _Tried) -> float:
         """Risk on held-out rows on which the guess says nothing."""
@@ -375,7 +374,7 @@ class Search:
 
     def _worse(self, tried: _Tried) -> float:
         """The worse of that risk and the one in domains left out, if there are."""
-        return float(np.fmax(self._score(tried), tried.left_out))
+        return max(self._score(tried), tried.left_out or 0.0)
 
     def _judged(self, n_folds: int) -> np.ndarray:
         return np.concatenate([fold.judge for fold in self.folds[:n_folds]])
@@ -459,44 +458,41 @@ class Search:
         learner.learn([trial])
         return [{"fold": k, **row} for row in learner.history]
 
-    def _stable_logits(self, network: SplitNetwork, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return the logits and the targets of some rows."""
+    def _losses(self, network: SplitNetwork, rows: np.ndarray) -> Tensor:
+        """Cross-entropy of f_S on each of some rows."""
         source = self._source(rows)
-        return _stable_logits(network, source.x), source.target
+        return _losses(_stable_logits(network, source.x), source.target)
 
     # -- what was found ---------------------------------------------------------------------------------
 
     def _found(self, best: _Tried, tried: Sequence[_Tried]) -> SearchResult:
-        judged = [fold.judge for fold in self.folds]
         network = Ensemble(best.networks, surest_domain(best.networks)).eval()
-        judges = list(zip(best.networks, judged, strict=True))
-        logits = [self._stable_logits(member, rows)[0].double().cpu().numpy() for member, rows in judges]
-        with torch.no_grad():
-            unstable = [
-                network.said(member, self._source(rows).x).double().cpu().numpy() for member, rows in judges
-            ]
-        rows = np.concatenate(judged)
-        others = [one for one in tried if one is not best]
+        logits, unstable = [], []
+        for member, fold in zip(best.networks, self.folds, strict=True):
+            x = self._source(fold.judge).x
+            logits.append(_numbers(_stable_logits(member, x)))
+            with torch.no_grad():
+                unstable.append(_numbers(network.said(member, x)))
+        rows = self._judged(len(self.folds))
+        table = [
+            {
+                "candidate": str(one.candidate),
+                "chosen": one is best,
+                "risk": self._score(one),
+                "risk_left_out": one.left_out,
+            }
+            for one in [best, *(one for one in tried if one is not best)]
+        ]
         return SearchResult(
-            network=network,
-            candidate=best.candidate,
-            rows=self.order[rows],
-            logits=np.concatenate(logits),
-            unstable=np.concatenate(unstable),
-            guess=self.guess[rows],
-            table=[self._line(best, chosen=True), *(self._line(one, chosen=False) for one in others)],
-            history=best.history,
+            network,
+            best.candidate,
+            self.order[rows],
+            np.concatenate(logits),
+            np.concatenate(unstable),
+            self.guess[rows],
+            table,
+            best.history,
         )
-
-    def _line(self, tried: _Tried, *, chosen: bool) -> dict[str, Any]:
-        return {
-            "candidate": str(tried.candidate),
-            "chosen": chosen,
-            "risk": self._score(tried),
-            "risk_left_out": None if math.isnan(tried.left_out) else tried.left_out,
-            "folds": len(tried.losses),
-            "seconds": tried.seconds,
-        }
 
 
 def member_network(
@@ -582,6 +578,10 @@ def _moment(differences: Sequence[float], risks: Sequence[float]) -> int:
 def _losses(logits: Tensor, target: Tensor) -> Tensor:
     """Cross-entropy of each row."""
     return -(target * logits.log_softmax(1)).sum(1)
+
+
+def _numbers(values: Tensor) -> np.ndarray:
+    return np.asarray(values.double().cpu().numpy())
 
 
 def _stable_logits(network: SplitNetwork, x: Tensor) -> Tensor:
