@@ -94,14 +94,22 @@ def balancing_weights(y: np.ndarray, guess: np.ndarray, domain: np.ndarray) -> n
     """
     weight = np.ones(len(y))
     for name in np.unique(domain):
-        here = domain == name
-        for label in np.unique(y[here]):
-            for value in np.unique(guess[here]):
-                pair = here & (y == label) & (guess == value)
-                if pair.any():
-                    wanted = (y[here] == label).mean() * (guess[here] == value).mean() * here.sum()
-                    weight[pair] = min(wanted / pair.sum(), _LARGEST_WEIGHT)
+        here = np.flatnonzero(domain == name)
+        for members, share in cells(y, guess, here):
+            weight[members] = min(share * len(here) / len(members), _LARGEST_WEIGHT)
     return np.asarray(weight / weight.mean())
+
+
+def cells(y: np.ndarray, guess: np.ndarray, rows: np.ndarray) -> list[tuple[np.ndarray, float]]:
+    """Of some rows those of each label and guess, and the share Pr[label]·Pr[guess] that is wanted of them."""
+    found, labels, guesses = [], y[rows], guess[rows]
+    for label in np.unique(labels):
+        for value in np.unique(guesses):
+            of_label, of_value = labels == label, guesses == value
+            members = rows[of_label & of_value]
+            if len(members):
+                found.append((members, float(of_label.mean() * of_value.mean())))
+    return found
 
 
 class ArraySource:
@@ -156,47 +164,30 @@ class ArraySource:
         Every pair (label, guess) then has the share Pr[label]·Pr[guess] of the domain; rare pairs come
         round more often.
         """
-        if guess is None:
-            self.strata = None
-            return
-        self.strata = []
-        for rows in self.domain_rows:
-            cells = []
-            for label in np.unique(self.labels[rows]):
-                for value in np.unique(guess[rows]):
-                    of_label, of_value = self.labels[rows] == label, guess[rows] == value
-                    members = rows[of_label & of_value]
-                    if len(members):
-                        cells.append((members, float(of_label.mean() * of_value.mean())))
-            self.strata.append(cells)
-
-    def _balanced_rows(self, batch_size: int | None, seed: int, step: int) -> tuple[Tensor, tuple[int, ...]]:
-        assert self.strata is not None
-        chosen = []
-        for e, cells in enumerate(self.strata):
-            size = min(batch_size or self.sizes[e], self.sizes[e])
-            counts = apportion(size, [share for _, share in cells])
-            parts = []
-            for k, ((members, _), count) in enumerate(zip(cells, counts, strict=True)):
-                stream = (e + 1) * 1_000_000 + k  # apart from the streams of whole domains
-                if count:
-                    picked = domain_rows(seed, stream, step, count, len(members))
-                    parts.append(torch.from_numpy(members)[picked])
-            chosen.append(torch.cat(parts))
-        return torch.cat(chosen), tuple(len(rows) for rows in chosen)
+        self.strata = None
+        if guess is not None:
+            self.strata = [cells(self.labels, guess, rows) for rows in self.domain_rows]
 
     def batch_rows(
         self, batch_size: int | None, seed: int, step: int
     ) -> tuple[Tensor, tuple[int, ...]] | None:
         """Rows of a step and their number per domain; None for all rows."""
-        if self.strata is not None:
-            return self._balanced_rows(batch_size, seed, step)
-        if batch_size is None:
+        if self.strata is None and batch_size is None:
             return None
         chosen = []
         for e, rows in enumerate(self.domain_rows):
-            picked = domain_rows(seed, e, step, min(batch_size, len(rows)), len(rows))
-            chosen.append(torch.from_numpy(rows)[picked])
+            parts = [(rows, 1.0)] if self.strata is None else self.strata[e]
+            stream = e if self.strata is None else (e + 1) * 1_000_000  # apart from those of whole domains
+            counts = apportion(min(batch_size or len(rows), len(rows)), [share for _, share in parts])
+            chosen.append(
+                torch.cat(
+                    [
+                        torch.from_numpy(members)[domain_rows(seed, stream + k, step, count, len(members))]
+                        for k, ((members, _), count) in enumerate(zip(parts, counts, strict=True))
+                        if count
+                    ]
+                )
+            )
         return torch.cat(chosen), tuple(len(rows) for rows in chosen)
 
     def batch(self, batch_size: int | None, seed: int, step: int) -> Batch:
@@ -253,11 +244,9 @@ def read_x(X: Any, dtype: torch.dtype) -> Tensor:
     >>> read_x([[1, 2]], torch.float32)
     tensor([[1., 2.]])
     """
-    if isinstance(X, Tensor):
-        X = X.detach().cpu().numpy()
     name = "float64" if dtype == torch.float64 else "float32"
     # Copied: the user's array may be read-only, and torch would share its memory.
-    return torch.from_numpy(check_array(X, dtype=name, allow_nd=True, copy=True, input_name="X"))
+    return torch.from_numpy(check_array(_numpy(X), dtype=name, allow_nd=True, copy=True, input_name="X"))
 
 
 def read_rows(X: Any, y: Any, domain: Any, dtype: torch.dtype) -> Rows:
@@ -271,7 +260,7 @@ def read_rows(X: Any, y: Any, domain: Any, dtype: torch.dtype) -> Rows:
     if y is None:
         raise ValueError("fit needs labels: pass y.")
     x = read_x(X, dtype)
-    labels = column_or_1d(y.detach().cpu().numpy() if isinstance(y, Tensor) else y, warn=True)
+    labels = column_or_1d(_numpy(y), warn=True)
     check_classification_targets(labels)
     domains = np.zeros(len(labels), dtype=int) if domain is None else column_or_1d(_numpy(domain))
     if not len(x) == len(labels) == len(domains):

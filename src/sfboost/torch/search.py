@@ -204,6 +204,7 @@ class _Tried:
     left_out: float | None = None
 
 
+@dataclass(eq=False)
 class Search:
     """Finds a stable and an unstable part for labelled rows in memory.
 
@@ -229,37 +230,32 @@ class Search:
         Folder to save to and to continue from.
     """
 
-    def __init__(
-        self,
-        x: Tensor,
-        y: np.ndarray,
-        domain: np.ndarray,
-        *,
-        goal: Goal,
-        network: str | nn.Module,
-        views: Mapping[str, Callable[[], nn.Module]],
-        seed: int,
-        budget: int,
-        progress: TrainingProgress,
-        options: dict[str, Any] | None = None,
-        checkpoint: Path | None = None,
-    ) -> None:
-        self.order = np.argsort(domain, kind="stable")
-        self.x = x[torch.from_numpy(self.order).to(x.device)]
-        self.y, self.domain = y[self.order], domain[self.order]
-        self.goal, self.network, self.views = goal, network, views
-        self.seed, self.budget, self.progress = seed, budget, progress
-        self.options, self.checkpoint = options or {}, checkpoint
-        self.n_classes = int(y.max()) + 1
-        self.folds = make_folds(self.y, self.domain, seed)
+    x: Tensor
+    y: np.ndarray
+    domain: np.ndarray
+    goal: Goal
+    network: str | nn.Module
+    views: Mapping[str, Callable[[], nn.Module]]
+    seed: int
+    budget: int
+    progress: TrainingProgress
+    options: dict[str, Any] = field(default_factory=dict)
+    checkpoint: Path | None = None
+
+    def __post_init__(self) -> None:
+        # One domain after the other, as the sources of their parts will have them.
+        self.order = np.argsort(self.domain, kind="stable")
+        self.x = self.x[torch.from_numpy(self.order).to(self.x.device)]
+        self.y, self.domain = self.y[self.order], self.domain[self.order]
+        self.n_classes, n_domains = int(self.y.max()) + 1, int(self.domain.max()) + 1
+        self.folds = make_folds(self.y, self.domain, self.seed)
         self.few = min(_FIRST_FOLDS, len(self.folds))
-        self.first = first_candidates(list(views))[:budget]
-        n_domains = int(domain.max()) + 1
+        self.first = first_candidates(list(self.views))[: self.budget]
         parts = min(n_domains, _LEFT_OUT)
         self.left_out = np.array_split(np.arange(n_domains), parts) if n_domains > 2 else []
-        large = np.bincount(domain).max() > 2 * _BATCH
+        large = np.bincount(self.domain).max() > 2 * _BATCH
         self.plan = _PLAN.changed(batch_size=_BATCH if large else None)
-        if isinstance(network, nn.Module):  # weights that are worth something must not be thrown about
+        if isinstance(self.network, nn.Module):  # weights that are worth something must not be thrown about
             self.plan = self.plan.changed(learning_rate=Plan.learning_rate)
 
     def run(self) -> SearchResult:
