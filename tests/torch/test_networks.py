@@ -13,14 +13,6 @@ def test_every_named_network_maps_rows_to_features(name):
     assert net(torch.zeros(2, 7)).shape == (2, net.n_features)
 
 
-def test_the_named_mlps_are_those_of_the_tables():
-    widths = {
-        name: [layer.out_features for layer in make_network(name, (2,)).layers]
-        for name in ("small", "mlp", "mlp3")
-    }
-    assert widths == {"small": [8, 8], "mlp": [390, 390], "mlp3": [390, 390, 390]}
-
-
 def test_dropout_keeps_the_mean_and_does_nothing_in_evaluation():
     torch.manual_seed(0)
     layer, x = ByteDropout(0.2), torch.ones(1000, 100)

@@ -63,9 +63,9 @@ def test_it_comes_back_with_the_class_that_the_caller_gives(rows, tmp_path, plan
     loaded = sfboost.torch.load(tmp_path / "own.sfb", network=given)
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert torch.equal(given.layer.weight, before)
-    model.adapt(X, answer="paper").save(tmp_path / "adapted.sfb")
+    model.adapt(X).save(tmp_path / "adapted.sfb")
     adapted = sfboost.torch.load(tmp_path / "adapted.sfb", network=Trunk())
-    np.testing.assert_array_equal(adapted.predict_proba(X), model.adapt(X, answer="paper").predict_proba(X))
+    np.testing.assert_array_equal(adapted.predict_proba(X), model.adapt(X).predict_proba(X))
 
 
 def first_column(x):

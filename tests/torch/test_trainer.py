@@ -67,19 +67,6 @@ def test_the_combination_in_the_objective_is_bayes_rule_with_the_domain_prior():
             np.testing.assert_allclose(got.numpy(), joint / joint.sum(), rtol=1e-12)
 
 
-def test_domains_weigh_the_same_whatever_their_size():
-    logits = torch.tensor([[0.0, 1.0]]).repeat(10, 1)
-    right, wrong = torch.eye(2)[[1] * 9], torch.eye(2)[[0]]
-    domains = [
-        DomainOutput(logits[:9], logits[:9], right, logits[:9], logits[:9]),
-        DomainOutput(logits[:1], logits[:1], wrong, logits[:1], logits[:1]),
-    ]
-    prior = torch.full((2, 2), 0.5).log()
-    parts = NetworkObjective(prior, NoPenalty(), NoPenalty())(domains)
-    softplus = math.log1p(math.exp(-1.0)), math.log1p(math.exp(1.0))
-    assert parts.stable.item() == pytest.approx(sum(softplus) / 2, rel=1e-6)
-
-
 def test_rescaling_divides_the_whole_loss():
     domain = DomainOutput(*(torch.randn(6, 2, generator=torch.Generator().manual_seed(i)) for i in range(2)),
                           torch.eye(2).repeat(3, 1), torch.ones(6, 1), torch.ones(6, 2))  # fmt: skip
@@ -105,14 +92,6 @@ def test_a_detached_joint_risk_does_not_move_the_stable_logits():
     objective([domain]).total.backward()
     assert z.grad is None
     assert u.grad is not None
-
-
-def test_cosine_falls_from_the_full_rate_to_almost_nothing():
-    stage = Stage("s", lambda b: None, [], 200, 1e-4, cosine=True)
-    assert stage.rate(0) == 1e-4
-    assert stage.rate(100) == pytest.approx(5e-5)
-    assert 0 < stage.rate(199) < 1e-8
-    assert Stage("s", lambda b: None, [], 200, 1e-4).rate(199) == 1e-4
 
 
 def test_two_stages_are_adam_with_l2_a_cosine_and_a_fresh_start_written_out_by_hand():

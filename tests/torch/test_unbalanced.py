@@ -1,7 +1,5 @@
 """SFBClassifier where classes are rare: what it learns and finds in a new domain."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from unbalanced import BINARY, PRIORS, Family  # noqa: E402
 
-from sfboost import Training, adapt  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.rows import ArraySource  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork, guess_classes  # noqa: E402
@@ -42,28 +39,6 @@ def test_the_default_predictor_is_the_posterior_of_the_stable_feature(learned):
         assert np.abs(model.predict_proba(X) - family.stable(named)).mean() < 0.02
         assert model.score(X, y) > max(np.bincount(y)) / len(y) - 0.01
     np.testing.assert_allclose(model.training_.source_prior, family.prior, atol=0.01)
-
-
-@pytest.mark.filterwarnings("ignore::sfboost.AdaptationRefused")
-def test_adapting_never_costs_more_than_the_noise_of_the_stable_predictor(learned):
-    family, model = learned
-    for agreement in (0.9, 0.1):
-        named, unstable, y = family.draw(8000, agreement, np.random.default_rng(8))
-        X = inputs(named, unstable)
-        adapted = model.adapt(X, answer="safe")
-        assert adapted.score(X, y) > model.score(X, y) - 0.01
-        np.testing.assert_allclose(adapted.prior_, np.bincount(y) / len(y), atol=0.02)
-
-
-def test_label_shift_needs_no_further_options(learned):
-    family, model = learned
-    named, unstable, _ = family.draw(4000, 0.1, np.random.default_rng(9), prior=(0.6, 0.4))
-    X = inputs(named, unstable)
-    stable, features = model.stable_and_unstable(X)
-    known = Training(source_prior=model.training_.source_prior)
-    expected = adapt(np.exp(stable), features, transport="likelihood", training=known)
-    found = copy.copy(model).set_params(transport="likelihood").adapt(X, answer="checked")
-    np.testing.assert_allclose(found.prior_, expected.prior)
 
 
 @every_prior

@@ -101,7 +101,7 @@ def balancing_weights(y: np.ndarray, guess: np.ndarray, domain: np.ndarray) -> n
 
 
 def cells(y: np.ndarray, guess: np.ndarray, rows: np.ndarray) -> list[tuple[np.ndarray, float]]:
-    """Of some rows those of each label and guess, and the share Pr[label]·Pr[guess] that is wanted of them."""
+    """Of some rows those of each label and guess, and the share wanted of them, Pr[label]·Pr[guess]."""
     found, labels, guesses = [], y[rows], guess[rows]
     for label in np.unique(labels):
         for value in np.unique(guesses):
