@@ -189,7 +189,7 @@ def test_bad_input_is_answered_with_a_sentence(options, data, message):
         fast(**options).fit(X, y, sample_domain=d)
 
 
-def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
+def test_a_loss_that_explodes_stops_with_step_and_part():
     class Explodes(nn.Module):
         def __init__(self):
             super().__init__()
@@ -199,12 +199,9 @@ def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
             self.calls += 1
             return domains[0].risk * (float("nan") if self.calls == 4 else 1.0)
 
-    model = fast(penalty=Explodes(), plan__checkpoint=tmp_path, plan__checkpoint_every=1)
-    with pytest.raises(
-        TrainingDivergedError, match=r"step 4 of stage 'stable'.*penalty.*stable-0\.safetensors"
-    ):
+    model = fast(penalty=Explodes())
+    with pytest.raises(TrainingDivergedError, match=r"step 4 of stage 'stable'.*: penalty"):
         model.fit(X0, Y0, sample_domain=D0)
-    assert (tmp_path / "stable-0.safetensors").exists()
 
 
 def test_settings_and_transport_are_those_of_the_model_unless_told_otherwise(learned):

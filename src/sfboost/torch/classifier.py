@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -22,21 +21,18 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.torch.embedding import embedded, preference
 from sfboost.torch.learning import Learner
-from sfboost.torch.networks import GivenTrunk, make_network, name_of, views_by_name
+from sfboost.torch.networks import GivenTrunk, make_network, views_by_name
 from sfboost.torch.objective import NoPenalty, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan, trials
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import TrainingProgress
-from sfboost.torch.rows import Rows, Scaling, check_training, fingerprint, hold_out, make_source, read_rows
+from sfboost.torch.rows import Rows, Scaling, check_training, hold_out, make_source, read_rows
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
 from sfboost.torch.search import Search, SearchResult
 from sfboost.torch.split_network import build_network, seed_of
 
-# Fields of a plan that do not change the result: a checkpoint may be continued with other values of these.
-_NOT_RESULT = ("budget", "checkpoint", "checkpoint_every", "components", "verbose")
-_NOT_IDENTITY = {"plan", "device", "transport", "settings", *(f"plan__{name}" for name in _NOT_RESULT)}
 # Fields of a plan that say nothing about training.
-_NOT_TRAINING = ("budget", "checkpoint", "checkpoint_every", "verbose", "precision")
+_NOT_TRAINING = ("budget", "verbose", "precision")
 
 
 class SFBClassifier(FittedPredictor):
@@ -217,18 +213,17 @@ class SFBClassifier(FittedPredictor):
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
         if training.x.ndim == 2:
             self.n_features_in_ = int(training.x.shape[1])
-        identity = fingerprint(rows, self._identity(seed))
         # A network of the user's knows in which numbers its rows come.
         self.scaling_ = None if isinstance(self.network, nn.Module) else Scaling.of(training.x)
         if searched:
-            found = self._search(training, seed, identity, callback)
+            found = self._search(training, seed, callback)
             if held is None:
                 labels, domain = training.y[found.rows], training.domain[found.rows]
                 self._calibrate(found.logits, found.unstable, labels, domain)
                 self.first_guess_ = found.guess
                 return self
         else:
-            self._learn(training, seed, identity, callback)
+            self._learn(training, seed, callback)
         told = training if held is None else held
         _, unstable, logits = self._outputs(told.x)
         self._calibrate(logits, unstable, told.y, told.domain)
@@ -242,9 +237,7 @@ class SFBClassifier(FittedPredictor):
         along = embedded(features, rows.y, rows.domain, calibration=self.calibration, **shared)
         if along is None:
             return
-        alone = clone(self).set_params(
-            network=nn.Identity(), plan__components=False, plan__checkpoint=None, plan__verbose=False
-        )
+        alone = clone(self).set_params(network=nn.Identity(), plan__components=False, plan__verbose=False)
 
         def learn(inside: npt.NDArray[np.intp]) -> SFBClassifier:
             with warnings.catch_warnings():
@@ -274,7 +267,7 @@ class SFBClassifier(FittedPredictor):
             )
         return searches
 
-    def _search(self, training: Rows, seed: int, identity: str, callback: Any) -> SearchResult:
+    def _search(self, training: Rows, seed: int, callback: Any) -> SearchResult:
         """Search, and keep the network that was found."""
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
@@ -289,8 +282,7 @@ class SFBClassifier(FittedPredictor):
             seed=seed,
             budget=self.plan.budget,
             progress=progress,
-            options={"fingerprint": identity, "callback": callback},
-            checkpoint=None if self.plan.checkpoint is None else Path(self.plan.checkpoint),
+            callback=callback,
         ).run()
         self.network_, self.history_, self.search_ = found.network, found.history, found.table
         self.restarts_ = 0
@@ -300,14 +292,7 @@ class SFBClassifier(FittedPredictor):
     def _goal(self) -> Goal:
         return Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)})
 
-    def _identity(self, seed: int) -> dict[str, Any]:
-        """Everything that decides the result, for the fingerprint of checkpoints."""
-        named = self.get_params().items()
-        own = {k: v for k, v in named if k not in _NOT_IDENTITY and not k.startswith("settings__")}
-        own["views"] = None if self.views is None else [name_of(view) for view in self.views]
-        return {**own, "seed": seed, "torch": torch.__version__}
-
-    def _learn(self, training: Rows, seed: int, identity: str, callback: Any) -> None:
+    def _learn(self, training: Rows, seed: int, callback: Any) -> None:
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
         make_trunk = self._trunk_maker(self.row_shape_)
@@ -337,7 +322,7 @@ class SFBClassifier(FittedPredictor):
                 self._goal(),
                 self.plan,
                 seed=seed_of(seed, 2),
-                trainer_options={"fingerprint": identity, "callback": told},
+                callback=told,
             )
             learner.learn()
         self.history_, self.restarts_ = learner.history, learner.restarts

@@ -9,7 +9,6 @@ import contextlib
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -180,8 +179,8 @@ class Learner(Course):
         How.
     seed : int
         Of batches, dropout and restarts.
-    trainer_options : dict
-        Passed on to `StageRunner`: fingerprint, autocast, callback.
+    callback : callable, optional
+        Called after every step with its line of the history.
     monitor : callable, optional
         Loss on rows that are not trained on, which stop a stage.
     quiet : bool
@@ -210,12 +209,11 @@ class Learner(Course):
         seed: int,
         monitor: Callable[[], float] | None = None,
         quiet: bool = False,
-        trainer_options: dict[str, Any] | None = None,
+        callback: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
         super().__init__([network], [source], [seed], plan)
         self.network, self.source, self.goal, self.seed = network, source, goal, seed
-        self.monitor, self.quiet = monitor, quiet
-        self.options = trainer_options or {}
+        self.monitor, self.quiet, self.callback = monitor, quiet, callback
         self.history: list[dict[str, Any]] = []
         # A copy: a penalty with buffers must not remember a former fit.
         self.penalty = copy.deepcopy(make_stability_penalty(goal.penalty)).train()
@@ -237,18 +235,14 @@ class Learner(Course):
         return n_rows * self.network.n_stable < _ONE_THREAD_BELOW
 
     def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
-        """Train through the phases; the file of a checkpoint is named by the trial and its attempt."""
-        name, folder = f"{trial.name}-{number}" if trial.lowers else trial.name, self.plan.checkpoint
+        """Train through the phases."""
         trainer = StageRunner(
             self.network,
             self.source,
             batch_size=self.plan.batch_size,
             seed=self.seed,
-            state=self.penalty,
-            checkpoint=None if folder is None else Path(folder) / f"{name}.safetensors",
-            checkpoint_every=self.plan.checkpoint_every,
             monitor=self.monitor if trial.watched else None,
-            **self.options,
+            callback=self.callback,
         )
         trainer.run([self._stage(phase) for phase in trial.phases])
         self.history.extend(trainer.history)

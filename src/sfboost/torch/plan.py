@@ -12,7 +12,6 @@ All are values: frozen, equal if their fields are, shared without harm.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any, Self
 
 from torch import Tensor, nn
@@ -78,10 +77,6 @@ class Plan:
         Candidates that the search tries at most, where nothing else of the plan is told. 0: no search.
     precision : {"float32", "float64"}
         Type of the numbers.
-    checkpoint : path, optional
-        Folder to save to and to continue from after a kill. It stays out of saved models.
-    checkpoint_every : int
-        Steps between two saves to it.
     verbose : bool
         Whether to draw a bar with the time left, on the error output if that is a terminal or (with
         ipywidgets) a notebook.
@@ -112,8 +107,6 @@ class Plan:
     validation_fraction: float = 0.1
     budget: int = 8
     precision: str = "float32"
-    checkpoint: str | Path | None = None
-    checkpoint_every: int = 100
     verbose: bool = True
 
     def __repr__(self) -> str:

@@ -6,7 +6,6 @@ Every refusal is a sentence. Which rows a step sees is a pure function of (seed,
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -342,22 +341,6 @@ def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]
     if not held.any():
         return rows, None
     return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
-
-
-def fingerprint(rows: Rows, parameters: dict[str, Any]) -> str:
-    """Name a run by its data and parameters, so that a checkpoint of another run is not continued.
-
-    Examples
-    --------
-    >>> rows = read_rows([[1.0], [2.0]], ["a", "b"], None, torch.float32)
-    >>> fingerprint(rows, {"steps": 1}) == fingerprint(rows, {"steps": 2})
-    False
-    """
-    text = hashlib.sha256(repr(sorted(parameters.items(), key=lambda item: item[0])).encode())
-    for values in (rows.y, rows.domain):
-        text.update(np.asarray(values).astype(str).tobytes())
-    text.update(repr((tuple(rows.x.shape), float(rows.x.double().sum()))).encode())
-    return text.hexdigest()
 
 
 # Numbers that spread by less or by more than this are not what networks are made for.

@@ -69,11 +69,10 @@ def load(
 def saved_state(model: Any) -> dict[str, Any]:
     """Attributes of a fitted `SFBClassifier`, its networks as tensors.
 
-    The folder of checkpoints is left out: it belongs to the machine that trained, and a file must not say
-    where another one writes. Of a module of the user's its name is kept, and its weights. What was found
+    Of a module of the user's its name is kept, and its weights. What was found
     from other attributes is left out, too.
     """
-    state = dict(vars(model)) | {"plan": model.plan.changed(checkpoint=None)}
+    state = dict(vars(model))
     state.pop("verification_", None)
     for name in MODULES:
         if isinstance(state[name], nn.Module):
@@ -108,8 +107,6 @@ def restore_networks(model: Any) -> None:
 
     They are built without memory first, so that a file takes no more of it than it brings.
     """
-    if model.plan.checkpoint is not None:
-        raise SavedModelError("it names a folder for checkpoints, which no saved model does")
     _take_given(model)
     device, dtype = _use_device(model), model.dtype
     weights = {name: getattr(model, name) for name in _WEIGHTS}

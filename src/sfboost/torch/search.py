@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -224,10 +223,8 @@ class Search:
     budget : int
         Candidates at most.
     progress : TrainingProgress
-    options : dict
-        Of the `StageRunner`.
-    checkpoint : path, optional
-        Folder to save to and to continue from.
+    callback : callable, optional
+        Called after every step of every training with its line of the history.
     """
 
     x: Tensor
@@ -239,8 +236,7 @@ class Search:
     seed: int
     budget: int
     progress: TrainingProgress
-    options: dict[str, Any] = field(default_factory=dict)
-    checkpoint: Path | None = None
+    callback: Callable[[dict[str, Any]], object] | None = None
 
     def __post_init__(self) -> None:
         # One domain after the other, as the sources of their parts will have them.
@@ -356,8 +352,7 @@ class Search:
         for domains in self.left_out:
             train, stop = (rows[~np.isin(self.domain[rows], domains)] for rows in (fold.train, fold.stop))
             if len(np.unique(self.y[train])) == self.n_classes:
-                folder = f"without {domains.tolist()}"
-                network, _ = self._learn_stable(tried.candidate, 0, train, stop, folder)
+                network, _ = self._learn_stable(tried.candidate, 0, train, stop)
                 for name in domains:
                     risks.append(float(self._losses(network, np.flatnonzero(self.domain == name)).mean()))
             self.progress.step(f"{tried.candidate}, left out")
@@ -396,7 +391,7 @@ class Search:
         )
 
     def _learn_stable(
-        self, candidate: Candidate, k: int, train: np.ndarray, stop: np.ndarray, folder: str = ""
+        self, candidate: Candidate, k: int, train: np.ndarray, stop: np.ndarray
     ) -> tuple[SplitNetwork, History]:
         """Train f_S as a candidate says, stopped by the weighted risk on other rows."""
         network, held = self._build(candidate, k), self._source(stop)
@@ -408,8 +403,7 @@ class Search:
         penalty = self.goal.penalty if candidate.penalty == "own" else candidate.penalty
         goal = Goal(penalty=penalty, penalty_weight=candidate.penalty_weight)
         trial = next(trial for trial in trials(goal, self.plan) if trial.name == "stable")
-        name = f"{folder}/{candidate}" if folder else str(candidate)
-        return network, self._learn(network, trial, goal, train, k, look, name, candidate.balance)
+        return network, self._learn(network, trial, goal, train, k, look, candidate.balance)
 
     def _learn_unstable(self, tried: _Tried, k: int) -> History:
         """Train Φ_U beside f_S, stopped by the joint risk."""
@@ -424,7 +418,7 @@ class Search:
 
         plan = self.plan.changed(unstable_steps=_LONGER * self.plan.unstable_steps)
         trial = replace(unstable_trial(self.goal, plan), watched=True)
-        return self._learn(network, trial, self.goal, fold.train, k, look, f"{tried.candidate}, unstable")
+        return self._learn(network, trial, self.goal, fold.train, k, look)
 
     def _learn(
         self,
@@ -434,22 +428,20 @@ class Search:
         rows: np.ndarray,
         k: int,
         look: Look,
-        name: str = "",
         balance: bool = False,
     ) -> History:
         """Train through one trial; return the history."""
         source = self._source(rows)
         source.balance(self.guess[rows] if balance else None)
-        folder = self.checkpoint / f"{name}, fold {k}" if self.checkpoint and name else None
         learner = Learner(
             network,
             source,
             goal,
-            self.plan.changed(checkpoint=folder),
+            self.plan,
             seed=seed_of(self.seed, 2, k),
             monitor=look,
             quiet=True,
-            trainer_options=self.options,
+            callback=self.callback,
         )
         learner.learn([trial])
         return [{"fold": k, **row} for row in learner.history]
