@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
@@ -16,10 +15,11 @@ from torch import nn
 
 from sfboost.adaptation import Settings
 from sfboost.boosting.domains import stable_evidence
+from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
-from sfboost.torch.embedding import embedded, preference
+from sfboost.torch.embedding import FEWEST, preference
 from sfboost.torch.learning import Learner
 from sfboost.torch.networks import GivenTrunk, make_network, views_by_name
 from sfboost.torch.objective import NoPenalty, make_stability_penalty
@@ -233,16 +233,19 @@ class SFBClassifier(FittedPredictor):
 
     def _prefer(self, features: FloatArray, rows: Rows) -> None:
         """Let components take the place of the learned split, if own domains clearly prefer them."""
-        shared: dict[str, Any] = {"transport": self.transport, "settings": self.settings}
-        along = embedded(features, rows.y, rows.domain, calibration=self.calibration, **shared)
-        if along is None:
+        if len(np.unique(rows.domain)) < FEWEST:
             return
-        alone = clone(self).set_params(network=nn.Identity(), plan__components=False, plan__verbose=False)
+        along = StableFeatureBoosting(
+            unstable_features="components",
+            calibration=self.calibration,
+            transport=self.transport,
+            settings=self.settings,
+        ).fit(features, rows.y, sample_domain=rows.domain)
+        told = {"network": nn.Identity(), "plan__components": False, "plan__verbose": False}
 
         def learn(inside: npt.NDArray[np.intp]) -> SFBClassifier:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is tried on the way is no one's answer
-                return clone(alone).fit(features[inside], rows.y[inside], sample_domain=rows.domain[inside])
+            model = clone(self).set_params(**told)
+            return model.fit(features[inside], rows.y[inside], sample_domain=rows.domain[inside])
 
         shown_stable = self.verification_.stable
         self.preference_ = preference(features, rows.y, rows.domain, along, learn, shown_stable)

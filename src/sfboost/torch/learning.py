@@ -130,6 +130,8 @@ class Course(ABC):
         return [copy.deepcopy(network.state_dict()) for network in self.networks]
 
 
+# Features and logits of f_S of a batch.
+_Frozen = Callable[[Batch], tuple[Tensor, Tensor]]
 # Smaller steps, in rows times features, are faster on one thread.
 _ONE_THREAD_BELOW = 2**17
 
@@ -264,47 +266,38 @@ class Learner(Course):
             self.plan, log_prior, phase.weights(self.goal), self.penalty, self.independence
         )
         parameters = self.network.stable_parameters() if phase.risks in ("both", "stable") else []
-        outputs = self._outputs(phase.risks)
+        frozen = self._frozen_stable() if phase.risks == "joint" else None
 
         def loss(batch: Batch) -> LossParts:
-            parts = [part.to(batch.target.dtype) for part in outputs(batch)]
+            parts = [part.to(batch.target.dtype) for part in self._outputs(phase.risks, batch, frozen)]
             return objective(
                 cut_by_domain(batch.sizes, parts[0], parts[1], batch.target, *parts[2:]), parameters
             )
 
         return loss
 
-    def _outputs(self, risks: str) -> Callable[[Batch], Sequence[Tensor]]:
-        """Return what the network says of a batch: stable features and logits, unstable ones."""
-        network = self.network
-        frozen = self._frozen_stable() if risks == "joint" else None
+    def _outputs(self, risks: str, batch: Batch, frozen: _Frozen | None) -> Sequence[Tensor]:
+        """What the network says of a batch: stable features and logits, unstable ones."""
+        if risks == "both":
+            stable, unstable, stable_logits, unstable_logits = self.network(batch.x, batch.sizes)
+            return stable, stable_logits, unstable, unstable_logits
+        if risks == "stable":
+            stable = self.network.stable_features(batch.x)
+            return stable, self.network.stable_logits(stable)
+        unstable = self.network.unstable_features(batch.x)
+        logits = self.network.unstable_logits(unstable, batch.sizes)
+        if frozen is None:  # the guess of Φ_U alone stands where f_S will
+            return logits, logits
+        return *frozen(batch), unstable, logits
 
-        def outputs(batch: Batch) -> Sequence[Tensor]:
-            if risks == "both":
-                stable, unstable, stable_logits, unstable_logits = network(batch.x, batch.sizes)
-                return stable, stable_logits, unstable, unstable_logits
-            if risks == "stable":
-                stable = network.stable_features(batch.x)
-                return stable, network.stable_logits(stable)
-            unstable = network.unstable_features(batch.x)
-            logits = network.unstable_logits(unstable, batch.sizes)
-            if frozen is None:  # the guess of Φ_U alone stands where f_S will
-                return logits, logits
-            return *frozen(batch), unstable, logits
-
-        return outputs
-
-    def _frozen_stable(self) -> Callable[[Batch], tuple[Tensor, Tensor]]:
+    def _frozen_stable(self) -> _Frozen:
         """f_S does not change any more: it is computed once."""
-
-        def compute(x: Tensor) -> tuple[Tensor, Tensor]:
-            self.network.trunk.eval()
-            with torch.no_grad():
-                features = torch.cat([self.network.stable_features(part) for part in x.split(CHUNK)])
-                return features, self.network.stable_logits(features)
-
-        found = compute(self.source.x)
-        return lambda batch: found if batch.rows is None else (found[0][batch.rows], found[1][batch.rows])
+        self.network.trunk.eval()
+        with torch.no_grad():
+            parts = [self.network.stable_features(part) for part in self.source.x.split(CHUNK)]
+            features = torch.cat(parts)
+            logits = self.network.stable_logits(features)
+        return lambda batch: (features[batch.rows], logits[batch.rows])
 
     def stable_risks(self) -> list[float]:
         """Return the risk of f_S, in batches the mean of eight."""

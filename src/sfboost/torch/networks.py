@@ -105,7 +105,8 @@ class MLP(nn.Module):
     n_inputs : int
         Numbers per row; rows of any shape are flattened.
     hidden : sequence of int
-        Units per hidden layer; the last one is the width of the features.
+        Units per hidden layer; the last one is the width of the features. Without any the rows themselves,
+        flattened, are the features.
     dropout : float
         Share of units dropped after each layer.
 
@@ -139,25 +140,6 @@ class MLP(nn.Module):
         return x
 
 
-class Flat(nn.Flatten):
-    """No layer at all: the rows, flattened, are the features.
-
-    Examples
-    --------
-    >>> import torch
-    >>> Flat(8)(torch.zeros(3, 2, 4)).shape
-    torch.Size([3, 8])
-    """
-
-    def __init__(self, n_inputs: int) -> None:
-        super().__init__()
-        self.n_features = n_inputs
-
-
-def _flat(shape: Sequence[int]) -> int:
-    return int(torch.Size(shape).numel())
-
-
 def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
     from sfboost.torch.efficientnet import EfficientNetLite0
 
@@ -169,15 +151,15 @@ def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
     return EfficientNetLite0(dropout=dropout)
 
 
-NETWORKS: dict[str, Callable[[Sequence[int], float], nn.Module]] = {
-    "linear": lambda shape, dropout: Flat(_flat(shape)),
-    "small": lambda shape, dropout: MLP(_flat(shape), (8, 8), dropout=dropout),
-    "narrow": lambda shape, dropout: MLP(_flat(shape), (100, 100), dropout=dropout),
-    "mlp": lambda shape, dropout: MLP(_flat(shape), (390, 390), dropout=dropout),
-    "mlp3": lambda shape, dropout: MLP(_flat(shape), (390, 390, 390), dropout=dropout),
-    "efficientnet-lite0": _efficientnet,
+#: Every network that can be asked for by name, with the units of its hidden layers if these are all it is.
+NETWORKS: dict[str, tuple[int, ...] | None] = {
+    "linear": (),
+    "small": (8, 8),
+    "narrow": (100, 100),
+    "mlp": (390, 390),
+    "mlp3": (390, 390, 390),
+    "efficientnet-lite0": None,
 }
-"""Every network that can be asked for by name."""
 
 
 def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn.Module:
@@ -204,7 +186,10 @@ def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn
     """
     if name not in NETWORKS:
         raise ValueError(f"{unknown('network', name, NETWORKS)} Or pass an nn.Module.")
-    return NETWORKS[name](shape, dropout)
+    hidden = NETWORKS[name]
+    if hidden is None:
+        return _efficientnet(shape, dropout)
+    return MLP(torch.Size(shape).numel(), hidden, dropout=dropout)
 
 
 # -- views: what of a row the stable part is allowed to see, each a guess about what is unstable -------------

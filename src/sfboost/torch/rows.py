@@ -26,8 +26,8 @@ class Batch(NamedTuple):
     x: Tensor
     target: Tensor
     sizes: tuple[int, ...]
-    rows: Tensor | None
-    """Positions in the source; None for all of them."""
+    rows: Tensor | slice
+    """Positions in the source."""
 
 
 def domain_rows(seed: int, domain: int, step: int, size: int, n_rows: int) -> Tensor:
@@ -193,7 +193,7 @@ class ArraySource:
         """Return the rows of a step (all of them for ``batch_size=None``)."""
         chosen = self.batch_rows(batch_size, seed, step)
         if chosen is None:
-            return Batch(self.x, self.target, self.sizes, None)
+            return Batch(self.x, self.target, self.sizes, slice(None))
         rows, sizes = chosen
         rows = rows.to(self.x.device)
         return Batch(self.x[rows], self.target[rows], sizes, rows)

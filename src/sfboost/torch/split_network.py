@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.objective import DomainOutput, cut_by_domain
 from sfboost.torch.rows import ArraySource
 
 #: Rows that go through a network at once where nothing is trained.
@@ -73,22 +72,21 @@ class SplitNetwork(nn.Module):
         super().__init__()
         self.trunk = trunk
         self.unstable_trunk = unstable_trunk
-        if unstable_trunk is None and (n_stable is None) != (n_unstable is None):
-            raise ValueError("With one trunk give both n_stable and n_unstable, or neither (two halves).")
         self.projection: nn.Module = nn.Identity()
         self.unstable_projection: nn.Module = nn.Identity()
-        if unstable_trunk is None:
-            if n_stable is None or n_unstable is None:
-                if n_features < 2:
-                    raise ValueError("A trunk with 1 output cannot be split; give n_stable and n_unstable.")
-                n_stable, n_unstable = n_features - n_features // 2, n_features // 2
-            else:
-                self.projection = nn.Linear(n_features, n_stable + n_unstable)
-        else:
+        if unstable_trunk is not None:
             if n_stable is not None:
                 self.projection = nn.Linear(n_features, n_stable)
             if n_unstable is not None:
                 self.unstable_projection = nn.Linear(n_unstable_inputs or n_features, n_unstable)
+        elif n_stable is not None and n_unstable is not None:
+            self.projection = nn.Linear(n_features, n_stable + n_unstable)
+        elif n_stable is not None or n_unstable is not None:
+            raise ValueError("With one trunk give both n_stable and n_unstable, or neither (two halves).")
+        elif n_features < 2:
+            raise ValueError("A trunk with 1 output cannot be split; give n_stable and n_unstable.")
+        else:
+            n_stable, n_unstable = n_features - n_features // 2, n_features // 2
         self.n_stable = n_stable or n_features
         self.n_unstable = n_unstable or n_unstable_inputs or n_features
         self.n_classes = n_classes
@@ -180,20 +178,6 @@ class SplitNetwork(nn.Module):
             modules.append(self.unstable_trunk)
         own = [p for module in modules for p in module.parameters() if p.requires_grad]
         return [*own, self.unstable_weight, self.unstable_bias]
-
-
-def by_domain(outputs: Outputs, target: Tensor, sizes: Sequence[int]) -> list[DomainOutput]:
-    """Cut the rows of a batch into their domains.
-
-    Examples
-    --------
-    >>> import torch
-    >>> z = torch.zeros(3, 2)
-    >>> [len(d.target) for d in by_domain(Outputs(z, z, z, z), z, (1, 2))]
-    [1, 2]
-    """
-    stable, unstable, stable_logits, unstable_logits = outputs
-    return cut_by_domain(sizes, stable, stable_logits, target, unstable, unstable_logits)
 
 
 def seed_of(*parts: int) -> int:
