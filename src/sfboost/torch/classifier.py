@@ -21,7 +21,7 @@ from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
 from sfboost.torch.embedding import FEWEST, preference
 from sfboost.torch.learning import Learner
-from sfboost.torch.networks import GivenTrunk, make_network, views_by_name
+from sfboost.torch.networks import make_network, views_by_name
 from sfboost.torch.objective import NoPenalty, make_stability_penalty
 from sfboost.torch.plan import Goal, Plan, trials
 from sfboost.torch.predictor import FittedPredictor
@@ -298,19 +298,16 @@ class SFBClassifier(FittedPredictor):
     def _learn(self, training: Rows, seed: int, callback: Any) -> None:
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
-        make_trunk = self._trunk_maker(self.row_shape_)
+        make_trunk: Callable[[], nn.Module] = self._make_trunk
         if self.plan.freeze_trunk:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed_of(seed, 0))
                 backbone = make_trunk()
             self.backbone_ = backbone.to(device, dtype).eval().requires_grad_(False)
-            training = Rows(self._through_backbone(training.x), training.y, training.domain)
             make_trunk = nn.Identity
-        else:
-            training = Rows(self._scaled(training.x), training.y, training.domain)
+        training = Rows(self._read_rows(training.x), training.y, training.domain)
         source = make_source(training, self.classes_, self.domains_, device, dtype)
-        probe = source.batch(self.plan.batch_size and max(self.plan.batch_size, 2), 0, 0).x[:2]
-        self.network_ = build_network(make_trunk, probe, seed=seed_of(seed, 0), **self._split_sizes())
+        self.network_ = build_network(make_trunk, source.x[:2], seed=seed_of(seed, 0), **self._split_sizes())
         steps = sum(phase.steps for trial in trials(self._goal(), self.plan) for phase in trial.phases)
         with TrainingProgress(steps, "training", bar=self.plan.verbose) as progress:
 
@@ -332,21 +329,17 @@ class SFBClassifier(FittedPredictor):
 
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
-        n_classes = len(self.classes_)
-        narrow = None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
         return {
             "split": self.split,
-            "n_classes": n_classes,
+            "n_classes": len(self.classes_),
             "n_domains": len(self.domains_),
-            "n_stable": None if self.n_stable == "auto" else self.n_stable,
-            "n_unstable": narrow if self.n_unstable == "auto" else self.n_unstable,
+            "n_stable": self.n_stable,
+            "n_unstable": self.n_unstable,
         }
 
-    def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+    def _make_trunk(self) -> nn.Module:
         network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network
-        if isinstance(network, nn.Module):
-            return lambda: GivenTrunk(network)
-        return lambda: make_network(network, shape, dropout=self.plan.dropout)
+        return make_network(network, self.row_shape_, dropout=self.plan.dropout)
 
     def _saved_state(self) -> dict[str, Any]:
         return saved_state(self)

@@ -162,13 +162,13 @@ NETWORKS: dict[str, tuple[int, ...] | None] = {
 }
 
 
-def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn.Module:
-    """Build a trunk by name for rows of the given shape.
+def make_network(network: str | nn.Module, shape: Sequence[int], *, dropout: float = 0.0) -> nn.Module:
+    """Build a trunk by name for rows of the given shape, or around a module of the user's.
 
     Parameters
     ----------
-    name : str
-        A key of `NETWORKS`.
+    network : str or nn.Module
+        A key of `NETWORKS`, or a module, which is copied with its weights.
     shape : sequence of int
         The shape of one row of X.
     dropout : float
@@ -177,16 +177,18 @@ def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn
     Returns
     -------
     nn.Module
-        Its initial weights come from torch's current random state.
+        The initial weights of a named one come from torch's current random state.
 
     Examples
     --------
     >>> make_network("small", (2,)).n_features
     8
     """
-    if name not in NETWORKS:
-        raise ValueError(f"{unknown('network', name, NETWORKS)} Or pass an nn.Module.")
-    hidden = NETWORKS[name]
+    if isinstance(network, nn.Module):
+        return GivenTrunk(network)
+    if network not in NETWORKS:
+        raise ValueError(f"{unknown('network', network, NETWORKS)} Or pass an nn.Module.")
+    hidden = NETWORKS[network]
     if hidden is None:
         return _efficientnet(shape, dropout)
     return MLP(torch.Size(shape).numel(), hidden, dropout=dropout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -121,7 +121,7 @@ def restore_networks(model: Any) -> None:
 
 def _trained(model: Any, row: Tensor) -> nn.Module:
     """The network of a plan, and the frozen one below it if there is one."""
-    make_trunk = model._trunk_maker(model.row_shape_)
+    make_trunk: Callable[[], nn.Module] = model._make_trunk
     if model.plan.freeze_trunk:
         model.backbone_ = make_trunk().to(row.device, row.dtype).eval().requires_grad_(False)
         row, make_trunk = model.backbone_(row), nn.Identity

@@ -26,7 +26,7 @@ from scipy.ndimage import minimum_filter1d
 from torch import Tensor, nn
 
 from sfboost.torch.learning import Learner
-from sfboost.torch.networks import GivenTrunk, make_network
+from sfboost.torch.networks import make_network
 from sfboost.torch.plan import Goal, Plan, Trial, trials, unstable_trial
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.rows import ArraySource, balancing_weights
@@ -502,12 +502,10 @@ def member_network(
     >>> net.n_stable, net.n_unstable
     (100, 1)
     """
-    shape = tuple(row.shape[1:])
+    name = "narrow" if isinstance(network, str) and network == "auto" else network
 
     def trunk(dropout: float) -> nn.Module:
-        if isinstance(network, nn.Module):
-            return GivenTrunk(network)
-        return make_network("narrow" if network == "auto" else network, shape, dropout=dropout)
+        return make_network(name, row.shape[1:], dropout=dropout)
 
     return build_network(
         lambda: nn.Sequential(view(), trunk(candidate.dropout)),
@@ -515,8 +513,6 @@ def member_network(
         split="separate",
         n_classes=n_classes,
         n_domains=n_domains,
-        n_stable=None,
-        n_unstable=1 if n_classes == 2 else n_classes,
         seed=seed,
         make_unstable_trunk=lambda: trunk(0.0),
     )

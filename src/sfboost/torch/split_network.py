@@ -198,8 +198,8 @@ def build_network(
     split: str,
     n_classes: int,
     n_domains: int,
-    n_stable: int | None,
-    n_unstable: int | None,
+    n_stable: int | str | None = "auto",
+    n_unstable: int | str | None = "auto",
     seed: int,
     make_unstable_trunk: Callable[[], nn.Module] | None = None,
 ) -> SplitNetwork:
@@ -214,7 +214,8 @@ def build_network(
     split : {"shared", "separate", "alternating"}
         One trunk or two.
     n_classes, n_domains, n_stable, n_unstable : int
-        See `SplitNetwork`.
+        See `SplitNetwork`. "auto" is None, except for the Φ_U of a second trunk, which is narrow: 1 for two
+        classes, else K.
     seed : int
         Of the initial weights.
     make_unstable_trunk : callable, optional
@@ -232,6 +233,7 @@ def build_network(
     >>> net.n_stable, net.n_unstable
     (8, 1)
     """
+    narrow = None if split == "shared" else 1 if n_classes == 2 else n_classes
     devices = [row.device.index or 0] if row.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
@@ -242,8 +244,8 @@ def build_network(
             n_features=trunk_width(trunk, row),
             n_classes=n_classes,
             n_domains=n_domains,
-            n_stable=n_stable,
-            n_unstable=n_unstable,
+            n_stable=None if isinstance(n_stable, str) else n_stable,
+            n_unstable=narrow if isinstance(n_unstable, str) else n_unstable,
             unstable_trunk=second,
             n_unstable_inputs=None if second is None else trunk_width(second, row),
         )
