@@ -11,6 +11,7 @@ import sfboost  # noqa: E402
 import sfboost.torch  # noqa: E402
 from sfboost import SavedModelError  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, search  # noqa: E402
+from sfboost.torch.candidates import Candidate  # noqa: E402
 from sfboost.torch.networks import GivenTrunk  # noqa: E402
 from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
@@ -75,7 +76,7 @@ def first_column(x):
 @pytest.mark.parametrize("view", [first_column, nn.Tanh()], ids=["function", "module"])
 def test_a_searched_model_of_a_module_and_a_view_of_ones_own_comes_back(rows, tmp_path, monkeypatch, view):
     monkeypatch.setattr(search, "_PLAN", search._PLAN.changed(steps=10, unstable_steps=1, min_gain=-9.0))
-    monkeypatch.setattr(search, "first_candidates", lambda names: [search.Candidate(view=names[1])])
+    monkeypatch.setattr(search, "first_candidates", lambda names: [Candidate(view=names[1])])
     X, y, domain = (part[70:130] for part in rows)
     model = SFBClassifier(Trunk(), views=[view], plan=Plan(budget=1)).fit(X, y, sample_domain=domain)
     model.save(tmp_path / "own.sfb")

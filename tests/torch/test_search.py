@@ -7,11 +7,12 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 import sfboost  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, search  # noqa: E402
+from sfboost.torch.candidates import Candidate, first_candidates, variants  # noqa: E402
 from sfboost.torch.networks import VIEWS  # noqa: E402
 from sfboost.torch.plan import Goal  # noqa: E402
 from sfboost.torch.progress import TrainingProgress  # noqa: E402
 from sfboost.torch.rows import balancing_weights  # noqa: E402
-from sfboost.torch.search import Candidate, Search, first_candidates, make_folds, variants  # noqa: E402
+from sfboost.torch.search import Search, make_folds  # noqa: E402
 from sfboost.torch.split_network import Ensemble, SplitNetwork  # noqa: E402
 from sfboost.torch.trainer import TrainingDivergedError  # noqa: E402
 

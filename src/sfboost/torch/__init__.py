@@ -2,8 +2,8 @@
 
 From bottom to top: `rows` (what a user passes, and batches of it) · `objective` (Eq. 5.1 and its penalties) ·
 `networks`, `split_network` (Φ and its heads) · `plan` (what is trained, in which stages) · `trainer`,
-`progress` · `learning` (one network through its stages) · `search` (settings that find themselves) ·
-`verification`, `embedding`, `predictor`, `saved` · `classifier`.
+`progress` · `learning` (one network through its stages) · `candidates`, `search` (settings that find
+themselves) · `verification`, `embedding`, `predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ import sfboost.persistence
 from sfboost.notices import warn
 from sfboost.persistence import SavedModelError, SavedModelWarning
 from sfboost.persistence.archive import Tensors
+from sfboost.torch.candidates import Candidate, member_network
 from sfboost.torch.networks import VIEWS, name_of, views_by_name
-from sfboost.torch.search import Candidate, member_network
 from sfboost.torch.split_network import Ensemble, build_network
 
 #: Parameters of `SFBClassifier` that may be modules of the user's.
