@@ -95,6 +95,7 @@ def member_network(
 
     Examples
     --------
+    >>> import torch
     >>> net = member_network(Candidate(), "narrow", nn.Identity, torch.zeros(2, 3), n_classes=2, n_domains=2,
     ...                      seed=0)
     >>> net.n_stable, net.n_unstable
