@@ -50,10 +50,10 @@ def test_features_are_those_of_the_network(photo):
     import torch
     from efficientnet_lite_pytorch import EfficientNet
 
-    from sfboost.torch.efficientnet import load_weights, weights_file
+    from sfboost.torch.efficientnet import weights_file
 
     whole = EfficientNet.from_name("efficientnet-lite0").eval()
-    load_weights(whole, weights_file())
+    whole.load_state_dict(torch.load(weights_file(), weights_only=True))
     made = extract(photo[:4], SMALL)
     assert made.shape == (4, 1280)
     assert made.dtype == np.float32

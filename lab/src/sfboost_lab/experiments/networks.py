@@ -246,8 +246,8 @@ def fit_beside(run: Run, session: Session, rows: RunRows) -> SplitNetworkPredict
     """Take the trained f_S, learn one unstable feature on the joint risk with f_S frozen, calibrate f_S."""
     import torch
 
-    from sfboost.torch.learning import Learner, unstable_trial
-    from sfboost.torch.plan import Goal, Plan
+    from sfboost.torch.learning import Learner
+    from sfboost.torch.plan import Goal, Plan, unstable_trial
     from sfboost.torch.rows import ArraySource
     from sfboost.torch.split_network import seed_of
 

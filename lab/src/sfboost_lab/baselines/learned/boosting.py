@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from sfboost.adaptation import StableEvidence
 from sfboost.torch import SFBClassifier
-from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.rows import Scaling
-from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.split_network import Ensemble, SplitNetwork
 from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
 from sfboost_lab.baselines.learned.generalisation import published
 from sfboost_lab.baselines.learned.network import head_of_layer, run_body

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from sfboost.torch.learning import Course, Phase, Trial, few_threads, trials
-from sfboost.torch.objective import LossParts, NetworkObjective, NoPenalty, cut_by_domain
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.learning import Course, few_threads, final_risk
+from sfboost.torch.objective import DomainOutput, LossParts, NetworkObjective, NoPenalty, cut_by_domain
+from sfboost.torch.plan import Goal, Phase, Plan, Trial, trials
 from sfboost.torch.rows import ArraySource, epoch_order
-from sfboost.torch.split_network import SplitNetwork, by_domain, final_risk, seed_of
+from sfboost.torch.split_network import Outputs, SplitNetwork, seed_of
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.learned.actir import ACTIR, ACTIRObjective
 from sfboost_lab.baselines.learned.generalisation import DomainGeneralisation
@@ -446,6 +446,11 @@ def _common(goals: Sequence[Goal]) -> Goal:
     return goal
 
 
+def _by_domain(outputs: Outputs, target: Tensor, sizes: Sequence[int]) -> list[DomainOutput]:
+    stable, unstable, stable_logits, unstable_logits = outputs
+    return cut_by_domain(sizes, stable, stable_logits, target, unstable, unstable_logits)
+
+
 class _Many(Course):
     """All members through the course of training."""
 
@@ -476,7 +481,7 @@ class _Many(Course):
         risks = []
         for source, network in zip(self.rows, self.networks, strict=True):
             with torch.no_grad():
-                domains = by_domain(network(source.x, source.sizes), source.target, source.sizes)
+                domains = _by_domain(network(source.x, source.sizes), source.target, source.sizes)
                 risks.append(float(np.mean([domain.risk.item() for domain in domains])))
         return risks
 
@@ -497,7 +502,7 @@ class _Many(Course):
                 outputs = outputs._replace(stable_logits=outputs.unstable_logits)
             weights = settings["penalty"], settings["independence"]
             objective = phase.objective(self.plan, settings["log_prior"], weights, penalty, independence)
-            return objective(by_domain(outputs, target, sizes))
+            return objective(_by_domain(outputs, target, sizes))
 
         return train_many(
             [self.networks[i] for i in members],
