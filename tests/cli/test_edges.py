@@ -48,7 +48,7 @@ def test_a_few_new_rows_are_used_or_refused_in_one_sentence(files, quietly, tmp_
     reversed_hospital(n_rows).to_csv(few, index=False)
     code = 2 if n_rows == 1 else 0
     out = ("-o", tmp_path / "a.sfb", "--report", tmp_path / "r.html")
-    for options in ((), ("--answer", "paper")):
+    for options in ((), ("--answer", "safe")):
         said = quietly("adapt", files.model, few, *out, *options, code=code)
         assert ("One row" in said) == (n_rows == 1)
         assert len(said.splitlines()) == (n_rows == 1)

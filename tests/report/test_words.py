@@ -23,8 +23,8 @@ def with_best(case, n_labelled=0, **changes):
 
 
 def told(case, adapted, meanings=None):
-    meanings = case.facts.meanings if meanings is None else meanings
-    return headline(adapted, case.facts.changes, case.facts.stories, meanings)
+    meanings = case.facts.features if meanings is None else meanings
+    return headline(adapted, case.facts.changes, meanings)
 
 
 def said(case, unstable, stable, weights, stable_p=1.0):
@@ -89,7 +89,7 @@ def test_moved_class_shares_are_said_and_shown(case, new_features):
 
 
 def test_the_stable_features_are_on_the_page_too(case):
-    assert {one.name for one in case.facts.stable_meanings} == {"age", "chol"}
+    assert {one.name for one in case.facts.stable_features} == {"age", "chol"}
     assert "And the stable ones" in render(case.facts)
 
 
@@ -104,13 +104,14 @@ def guessing(case, **brier):
 def test_where_no_answer_beat_a_guess_on_own_domains_that_is_said_first(case):
     found, plain = told(case, guessing(case, pooled=0.245, stable=0.3)), told(case, case.adapted)
     assert found.sentence.startswith(
-        "No answer can be trusted here: on your own domains none was better than a guess. What you get is "
+        "No answer can be trusted here: in your source domains, each left out in turn, none was better than "
+        "a guess. What you get is "
     )
     assert found.because.startswith("Why: In your source domains, each left out in turn, neither ")
     assert '<div class="verdict no-answer">' in render(replace(case.facts, headline=found))
-    assert found.advice.startswith("Label some of these rows (--labels), or add training domains")
+    assert found.advice.startswith("Label some of these rows (--labels), or add source domains")
     assert '<div class="verdict adapted">' in render(replace(case.facts, headline=plain))
-    unsure = replace(plain, kind="pooled", tone="cannot tell")
+    unsure = replace(plain, tone="cannot tell")
     assert '<div class="verdict cannot-tell">' in render(replace(case.facts, headline=unsure))
     for brier in ({"pooled": 0.2, "stable": 0.3}, {"pooled": 0.3, "stable": 0.2}):
         assert told(case, guessing(case, **brier)) == plain
@@ -127,7 +128,7 @@ def test_only_features_that_the_page_calls_changed_are_named(case):
     """What the shift was put down to, but cannot be told by itself, is not said to be the opposite."""
     opposite = "heart_rate says the opposite here of what training said."
     assert told(case, case.adapted).sentence.endswith(opposite)
-    unsure = tuple(replace(one, verdict="cannot tell") for one in case.facts.meanings)
+    unsure = tuple(replace(one, verdict="cannot tell") for one in case.facts.features)
     assert told(case, case.adapted, unsure).sentence.endswith(f"{MEANINGS}.")
 
 
@@ -146,17 +147,27 @@ def test_stable_features_that_labels_recalibrated_are_not_said_to_stand_alone(ca
     assert found.count.endswith("predicted classes are not what the stable features say without them.")
 
 
-@pytest.mark.parametrize(("error", "named"), [(0.1, True), (0.0, False), (None, False)])
-def test_the_safe_answer_names_slopes_beyond_their_error_alone(case, error, named):
-    """No error is known of a slope that was not asked for one, and none is of a column of one value."""
-    story = case.facts.stories[0]
-    stories = (replace(story, features=tuple(replace(one, error=error) for one in story.features)),)
-    safe = AdaptedClassifier(case.adapted.model, case.adapted.adaptation)
-    sentence = headline(safe, case.facts.changes, stories, ()).sentence
-    assert ("heart_rate says the opposite" in sentence) is named
-
-
 def test_where_no_class_differs_none_is_counted(case):
     none = replace(case.facts.changes, n_changed=0)
-    found = headline(case.adapted, none, case.facts.stories, case.facts.meanings)
+    found = headline(case.adapted, none, case.facts.features)
     assert found.count == "Every predicted class is what the stable features say."
+
+
+def test_the_power_of_the_test_is_said_in_words(case):
+    """A loss is seen by four tests of five where its share of the power is 1.96 + 0.84 standard errors."""
+    change = case.adapted.best.change
+
+    def evidence(**what):
+        return told(case, with_best(case, change=replace(change, **what)), ()).evidence
+
+    assert "lost 28 % of what they say" in evidence(verdict="unchanged", power=10.0)
+    assert "lost all that they say" in evidence(verdict="unchanged", power=2.1)
+    assert "too few" in evidence(verdict="cannot tell", power=1.0)
+    assert "about 1 in 25 target domains" in evidence(verdict="changed", p_value=0.04)
+    assert "less than 1 in 1000" in evidence(verdict="changed", p_value=1e-9)
+
+
+def test_without_stable_columns_no_side_is_blamed(case):
+    found = headline(case.adapted, case.facts.changes, case.facts.features, unsure=True)
+    assert found.sentence.endswith("with care: features shifted here, and nobody can tell which.")
+    assert found.tone == "cannot tell"

@@ -1,4 +1,4 @@
-"""Tables that options name: labelled rows, and rows of a new domain; and files not to be written over.
+"""Tables that options name: labelled rows, and rows of target domains; and files not to be written over.
 
 A table that is long, or a folder, is sampled in one pass: of labelled rows some of each domain, if that is
 asked for; of new rows some, and all are predicted block by block.
@@ -25,7 +25,7 @@ from sfboost.notices import left_out
 from sfboost.tables.blocks import Block, find_blocks, sample_rows
 from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
 from sfboost.tables.reading import PIPE, Source, read, source_of, without_index
-from sfboost.tables.roles import Roles, assign, pick, require_columns, split
+from sfboost.tables.roles import AUTO, Roles, assign, pick, require_columns, split
 from sfboost.whole_files import refuse_unwritable
 
 # Longer new tables are sampled.
@@ -130,11 +130,12 @@ def _prepare(
     codes = pick(table.column_names, asked.categorical)
     named = {asked.target, domain, asked.id}.union(*map(split, (asked.stable, asked.unstable, asked.drop)))
     table, of_index = without_index(table, named)
+    unnamed = asked.stable is None and asked.unstable is None
     roles = assign(
         table.column_names,
         target=asked.target,
         domain=domain,
-        stable=asked.stable,
+        stable=AUTO if unnamed else asked.stable,
         unstable=asked.unstable,
         id=id,
         drop=asked.drop,
@@ -159,6 +160,7 @@ def _prepare(
     remarks = [
         *([] if id == asked.id else [f"{source.name} has no column {asked.id!r}: the new rows need one."]),
         *of_index,
+        *["No stable columns are named: they are searched for."] * unnamed,
         *(
             f"Column {column.name!r} is written with leading zeros, as codes are, and taken for amounts: say "
             f"--categorical {column.name} if it holds codes."

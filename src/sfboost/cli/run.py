@@ -28,11 +28,11 @@ def run(
     columns: o.ColumnOptions,
     output: PredictionTable,
     new: Annotated[
-        str | None, typer.Argument(metavar="NEW", help="Rows of new domains; or use --hold-out.")
+        str | None, typer.Argument(metavar="NEW", help="Rows of target domains; or use --hold-out.")
     ] = None,
     hold_out: Annotated[
         str | None,
-        typer.Option("--hold-out", help="Let this domain of TRAIN play the new one, labels hidden."),
+        typer.Option("--hold-out", help="Take this domain of TRAIN as the target, labels hidden."),
     ] = None,
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
@@ -64,7 +64,7 @@ def run(
     if new is not None and PIPE not in (train, new) and is_same_file(Path(train), Path(new)):
         raise ValueError(
             f"TRAIN and NEW are the same file ({new}), and no row of it is new: name new rows, or say "
-            "--hold-out DOMAIN to let one of its domains play the new one."
+            "--hold-out DOMAIN to take one of its domains as the target."
         )
     training, held = read_training(train, columns, csv, hold_out)
     # Before the work, not after it.
@@ -79,7 +79,7 @@ def run(
         refuse_for_many(adapting)
     with voice.waiting("Fitting"):
         model = judged_by(o.make_model(context), counting, training.y)
-        project = learn(training, model, evaluate=evaluate, answer=adapting.answer.value)
+        project = learn(training, model, evaluate=evaluate, answer=adapting.answer)
     written, command = {"predictions": output}, context.find_root().obj
     if domain is not None:
         asked = (train, training.remarks, adapting, written, kind, command)

@@ -10,7 +10,7 @@ from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, percent, shown
 from sfboost.boosting.scored_domains import COMPARED, SKIPPED, why_skipped
 from sfboost.diagnostics import Performance
 from sfboost.report.facts import ReportFacts
-from sfboost.report.training import TrainingFacts, mean_of, own_domains
+from sfboost.report.training import TrainingFacts, mean_of
 from sfboost.report.words import in_words
 from sfboost.tables.foreign_text import plain
 
@@ -23,25 +23,22 @@ def model_card(facts: ReportFacts) -> str:
     parts = [
         f"# Model card: {_text(facts.title)}",
         f"A classifier of {_names(facts.classes)}, made by sfboost {facts.version} (Stable Feature Boosting)"
-        ": some features are trusted to mean the same everywhere; of the others the rows of the new domain "
-        "were asked whether they still mean there what they meant in training.",
+        ": some features are trusted to mean the same everywhere; of the others the rows of the target "
+        "domain were asked whether they still say there what they said in training.",
         "## Decision",
-        f"**{facts.headline.kind}.** {_text(f'{facts.headline.sentence} {facts.headline.count}'.rstrip())}",
+        f"**{facts.decision}.** {_text(f'{facts.headline.sentence} {facts.headline.count}'.rstrip())}",
         _text(facts.headline.because),
-        _text(facts.headline.advice),
+        _text(f"{facts.headline.evidence} {facts.headline.advice}".strip()),
         "## Features",
-        f"- Stable: {_names(facts.stable_features)}.\n- Unstable: {_names(facts.unstable_features)}.",
+        f"- Stable: {_names(facts.stable_names)}.\n- Unstable: {_names(facts.unstable_names)}.",
         "## Training data",
         _domains(facts),
-        "## How it would have done on its own domains",
+        "## In its source domains, each left out in turn",
         _evaluation(facts.training),
-        "## In the new domain",
+        "## In the target domain",
         _here(facts),
         "## Assumptions",
-        _table(
-            ("check", "where", "verdict", "number", "what to do"),
-            [(c.name, c.where, c.verdict, c.number, in_words(c.remedy) or "–") for c in facts.checks],
-        ),
+        _checks(facts),
         "## Limits",
         _limits(facts),
     ]
@@ -60,25 +57,25 @@ def _domains(facts: ReportFacts) -> str:
 def _evaluation(training: TrainingFacts) -> str:
     if not training.evaluation:
         return "Not measured."
-    every = own_domains(training.evaluation)
+    every = training.evaluation
     domains = [one for one in every if one["decision"] != SKIPPED]
     left_out = why_skipped({d["domain"]: in_words(d["reason"]) for d in every if d["decision"] == SKIPPED})
     if not domains:
         return " ".join(f"{_text(sentence.rstrip('.'))}." for sentence in left_out)
     metric = domains[0]["metric"]
     told = (
-        "Each training domain played the new one, with its labels hidden; then they scored, by "
+        "Each source domain was left out in turn, with its labels hidden; then they scored, by "
         f"{METRIC_NAMES[metric]} ({'less' if metric in LOSSES else 'more'} is better):"
     )
     lines = [
         (
             d["domain"],
-            *(shown(metric, value) for value in (*map(d["scores"].get, COMPARED), d["regret"])),
+            *(shown(metric, value) for value in (*(d["scores"][m][metric] for m in COMPARED), d["regret"])),
             d["decision"],
         )
         for d in (*domains, mean_of(domains))
     ]
-    head = ("as the new domain", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")
+    head = ("left out", "stable", "answer", "pooled", "labelled (ORACLE)", "regret", "decision")
     return "\n\n".join(
         (told, _table(head, lines), *(f"{_text(sentence.rstrip('.'))}." for sentence in left_out))
     )
@@ -92,19 +89,18 @@ def _here(facts: ReportFacts) -> str:
     ]
     shares = zip(facts.classes, facts.prior, strict=True)
     lines.append(f"Estimated shares: {', '.join(f'{_text(name)} {percent(p)}' for name, p in shares)}.")
-    shifted = [one.name for one in (*facts.meanings, *facts.stable_meanings) if one.verdict == "changed"]
+    shifted = [one.name for one in (*facts.features, *facts.stable_features) if one.verdict == "changed"]
     if shifted:
         lines.append(f"Features that go with the other side otherwise than in training: {_names(shifted)}.")
-    if facts.foretold is not None:
-        lines.append(
-            f"Foretold{'' if facts.n_labelled else ' without labels'}, in brackets as far off as such "
-            "figures were on own domains, in nine of ten:"
+    if facts.estimated is not None:
+        scores = ", ".join(
+            f"{METRIC_NAMES[metric]} {_within(facts.estimated, metric)}"
+            for metric in ("accuracy", "log_loss")
         )
-        rows = [
-            (name, *(_within(told, m) for m in ("accuracy", "log_loss")))
-            for name, told in facts.foretold.items()
-        ]
-        lines.append(_table(("method", "accuracy", "log loss"), rows))
+        lines.append(
+            f"Estimated{'' if facts.n_labelled else ' without labels'}: {scores}; in brackets as far off as "
+            "such figures were in source domains, in nine of ten."
+        )
     if facts.scores is not None:
         metrics, by_method = facts.scores.metrics, facts.scores.by_method
         rows = [(name, *(shown(m, values[m]) for m in metrics)) for name, values in by_method.items()]
@@ -113,17 +109,24 @@ def _here(facts: ReportFacts) -> str:
     return "\n\n".join(lines)
 
 
-def _within(told: Performance, metric: str) -> str:
-    ends = " to ".join(shown(metric, end[metric], "") for end in (told.lower, told.upper))
-    return f"{shown(metric, told.value[metric])} ({ends})"
+def _within(estimated: Performance, metric: str) -> str:
+    ends = " to ".join(shown(metric, end[metric], "") for end in (estimated.lower, estimated.upper))
+    return f"{shown(metric, estimated.value[metric])} ({ends})"
+
+
+def _checks(facts: ReportFacts) -> str:
+    rows = [
+        (c.name, c.where, c.verdict, c.number, in_words(c.remedy) or "–") for c in facts.checks if c.bears
+    ]
+    if not rows:
+        return "The answer rests on no assumption of Stable Feature Boosting."
+    return _table(("check", "where", "verdict", "number", "what to do"), rows)
 
 
 def _limits(facts: ReportFacts) -> str:
-    alarming = [check for check in facts.checks if check.verdict != "holds"]
     lines = [
         "It is for the domain that it was adapted to; another one needs an adaptation of its own.",
         "No test can show, without labels, that stable and unstable features are independent within a class.",
-        *(f"{check.name}, {check.where}: {check.verdict}." for check in alarming),
         *facts.remarks,
     ]
     return "\n".join(f"- {_text(line)}" for line in lines)

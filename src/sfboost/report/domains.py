@@ -1,4 +1,4 @@
-"""The page about many new domains: an overview that can be sorted, and a part of each that one opens."""
+"""The page about many target domains: an overview that can be sorted, and a part of each that one opens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 import sfboost
 from sfboost.boosting import AdaptedDomains
-from sfboost.report.page import fill, own_values
+from sfboost.report.page import fill, source_values
 from sfboost.report.training import TrainingFacts
 from sfboost.shift import FeatureChange
 
@@ -102,7 +102,7 @@ def render_domains(
     counts = Counter(fact.decision for fact in facts)
     return fill(
         "domains.html.j2",
-        own_values(training),
+        source_values(training),
         facts=facts,
         title=title,
         source=source,
