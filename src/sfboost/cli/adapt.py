@@ -38,7 +38,7 @@ def adapt(
     check_model_name(output)
     refuse_collisions(
         {"MODEL": model, "NEW": new, "--config": config},
-        {"-o": output, "--report": adapting.report, "--card": adapting.card},
+        {"-o": output, "--report": adapting.report},
     )
     project = load_project(model, split(trusted))
     with voice.waiting("Adapting"):

@@ -115,14 +115,6 @@ class Commands(Boundary):
                 with formatter.section(title):
                     formatter.write_dl([(name, self.listed[name][1]) for name in some])
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A name and its summary: all that the list of commands shows."""
-        if cmd_name not in self.listed:
-            return None
-        stub = typer.Typer(add_completion=False, rich_markup_mode=None)
-        stub.command(cmd_name, help=self.listed[cmd_name][1])(_nothing)
-        return get_command(stub)
-
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is to run, in full."""
         if args and args[0] in self.listed:
@@ -131,10 +123,6 @@ class Commands(Boundary):
         if near:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
-
-
-def _nothing() -> None:
-    """Stand in for a command that is not imported."""
 
 
 def load_command(name: str, commands: Mapping[str, tuple[str, str]] = COMMANDS) -> Any:

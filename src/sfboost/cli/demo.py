@@ -7,14 +7,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.boosting.evaluation import compare_on_domain
 from sfboost.boosting.scored_domains import ANSWER
-from sfboost.cli.console import Console, say, screen, speaking
+from sfboost.cli.console import Voice, say, screen, speaking
 from sfboost.datasets import colored_digits
 from sfboost.figures import new_figure
 from sfboost.tables.writing import whole_output
@@ -46,7 +45,8 @@ def demo(
         "time.",
         "",
     )
-    accuracy = run(repeats, screen())
+    with Voice().waiting("Training and adapting"):
+        accuracy = run(repeats)
     screen().print(make_table(accuracy))
     figure = draw(accuracy, out / "demo.png")
     row = accuracy[_HEADLINE]
@@ -62,17 +62,13 @@ def demo(
     )
 
 
-def run(repeats: int, console: Console) -> dict[float, dict[str, float]]:
+def run(repeats: int) -> dict[float, dict[str, float]]:
     """Accuracy in percent by agreement and method, averaged over `repeats` splits and colourings."""
-    total: dict[float, dict[str, float]] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        for seed in progress.track(range(repeats), description="Training and adapting"):
-            for agreement, scores in run_once(seed).items():
-                row = total.setdefault(agreement, dict.fromkeys(scores, 0.0))
-                for method, score in scores.items():
-                    row[method] += score / repeats
-    return total
+    every = [run_once(seed) for seed in range(repeats)]
+    return {
+        agreement: {method: float(np.mean([one[agreement][method] for one in every])) for method in scores}
+        for agreement, scores in every[0].items()
+    }
 
 
 def run_once(seed: int) -> dict[float, dict[str, float]]:

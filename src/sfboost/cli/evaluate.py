@@ -9,7 +9,6 @@ import typer
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS
 from sfboost.boosting import DomainEvaluation
-from sfboost.boosting.evaluation import MOST_FITS, MOST_ROWS, able_to_play, rows_to_learn
 from sfboost.boosting.scored_domains import SKIPPED, why_skipped
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
@@ -43,17 +42,6 @@ def evaluate(
     model = judged_by(o.make_model(context), counting, training.y)
     voice.note(*training.remarks)
     model = configure(training, model)
-    if rows_to_learn(model, training.y, training.domain).size < len(training.y):
-        voice.note(
-            f"Of a domain with more than {MOST_ROWS} rows about as many are learned from, drawn at random: "
-            "more would not move the scores. Every row is scored."
-        )
-    n_domains = len(able_to_play(training.domain))
-    if n_domains > MOST_FITS:
-        voice.note(
-            f"{n_domains} domains are left out in {MOST_FITS} groups: each is answered by itself, by a model "
-            "that saw none of its group. One by one would take a fit for each."
-        )
     with voice.waiting("Leaving each domain out"):
         evaluation = model.evaluate(training.X, training.y, training.domain)
     values = {

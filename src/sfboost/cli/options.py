@@ -117,9 +117,6 @@ class ColumnOptions:
     id: Annotated[Text, option("Column that passes through to the predictions.")] = None
     drop: Annotated[Text, option("Columns to leave out.")] = None
     categorical: Annotated[Text, option("Columns of numbers that are codes, not amounts.")] = None
-    sample: Annotated[
-        int | None, option("Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory.")
-    ] = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +137,6 @@ class AdaptOptions:
     """How to adapt, and what to show of it."""
 
     report: Annotated[Path | None, option("Write the report: one HTML page that loads nothing.")] = None
-    card: Annotated[Path | None, option("Write a model card: the report's facts as Markdown.")] = None
     rows: Annotated[bool, option("Show examples of changed rows in the report, or none.")] = True
     answer: Annotated[
         Literal["best", "safe"],

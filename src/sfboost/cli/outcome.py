@@ -21,7 +21,7 @@ from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import Project, stand_in_remarks
 from sfboost.cli.proposal import proposal_lines
 from sfboost.notices import first_names
-from sfboost.report import ReportFacts, make_facts, model_card, render
+from sfboost.report import ReportFacts, make_facts, render
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.report.words import NO_ANSWER
 from sfboost.tables.reading import Kind
@@ -65,8 +65,6 @@ def finish(
     """
     if asked.report is not None:
         written["report"] = _write(asked.report, render(facts, _today(), command))
-    if asked.card is not None:
-        written["card"] = _write(asked.card, model_card(facts))
     voice.note(*facts.remarks)
     lines = [*_words(facts, metric_of(project.model)), *(f"{what}: {path}" for what, path in written.items())]
     voice.result(facts.to_dict() | {"rows": n_rows, "files": written}, *lines)
@@ -110,16 +108,6 @@ def _words(facts: ReportFacts, metric: str) -> list[Line]:
         names = ", ".join(f"{one.name} ({one.where}): {one.verdict}" for one in doubtful)
         lines.append(f"assumptions in doubt: {names}")
     return lines
-
-
-def refuse_for_many(asked: AdaptOptions) -> None:
-    """What is of one target domain cannot be had for several."""
-    for option, given in (("--labels", asked.labels), ("--card", asked.card)):
-        if given is not None:
-            raise ValueError(
-                f"{option} is of one target domain, and NEW holds several: leave it out, or give the rows of "
-                "one."
-            )
 
 
 def answer_each(

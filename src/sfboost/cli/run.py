@@ -12,7 +12,7 @@ from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.inputs import NewSource, is_same_file, read_new, read_training, refuse_collisions
 from sfboost.cli.options import judged_by
-from sfboost.cli.outcome import answer_each, answer_one, finish, refuse_for_many
+from sfboost.cli.outcome import answer_each, answer_one, finish
 from sfboost.cli.predict import PredictionTable, check_format
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import check_id, learn
@@ -53,7 +53,7 @@ def run(
     kind = check_format(output)
     refuse_collisions(
         {"TRAIN": train, "NEW": new, "--config": config},
-        {"-o": output, "--report": adapting.report, "--card": adapting.card},
+        {"-o": output, "--report": adapting.report},
     )
     if (new is None) == (hold_out is None):
         raise ValueError(
@@ -75,8 +75,8 @@ def run(
         table = (str(new), training.roles, training.encoder, csv, stream, adapting.labels)
         found = read_new(*table, predict=True)
     domain = None if held is not None else found.domains(training.roles.domain)
-    if domain is not None:
-        refuse_for_many(adapting)
+    if domain is not None and adapting.labels is not None:
+        raise ValueError("--labels are of one target domain, and NEW holds several: give the rows of one.")
     with voice.waiting("Fitting"):
         model = judged_by(o.make_model(context), counting, training.y)
         project = learn(training, model, evaluate=evaluate, answer=adapting.answer)
