@@ -4,9 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hospitals import reversed_hospital, training
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 import sfboost as library
 from sfboost import StableFeatureBoosting
@@ -66,18 +63,3 @@ def test_a_model_of_an_array_is_refused_with_the_way_out(files, sfboost, tmp_pat
     model.save(tmp_path / "m.sfb")
     done = sfboost("predict", tmp_path / "m.sfb", files.new, "-o", tmp_path / "p.csv", code=2)
     assert "fitted in Python to an array" in done.stderr
-
-
-@pytest.mark.long
-def test_types_are_trusted_by_name_in_the_command_too(files, sfboost, tmp_path):
-    forest = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(3, random_state=0))
-    path, trusted = tmp_path / "forest.sfb", "sklearn.tree._tree.Tree"
-    rows = training(60)
-    StableFeatureBoosting(["age"], ["ward"], stable=forest).fit(
-        rows[["age", "ward"]], rows["sick"], sample_domain=rows["hospital"]
-    ).save(path, trusted=[trusted])
-    untrusted = sfboost("predict", path, files.new, "-o", tmp_path / "p.csv", code=2)
-    assert trusted in untrusted.stderr
-    done = sfboost("predict", path, files.new, "-o", tmp_path / "p.csv", "--trusted", trusted, code=2)
-    assert trusted not in done.stderr  # it is read; that its pipeline reads columns itself is another matter
-    assert "a pipeline that reads its columns itself" in done.stderr

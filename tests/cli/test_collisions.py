@@ -70,12 +70,3 @@ def test_an_id_with_the_name_of_a_column_of_the_predictions_is_refused(sfboost, 
         done = sfboost(command, *tables, *roles, tmp_path / out, code=2)
         assert f"The id '{id}' is also the name of a column of the predictions" in done.stderr
         assert not (tmp_path / out).exists()
-
-
-def test_an_id_called_row_passes_through(sfboost, tmp_path):
-    training(60).rename(columns={"patient": "row"}).to_csv(tmp_path / "rows.csv", index=False)
-    new = reversed_hospital(60).rename(columns={"patient": "row"})
-    new.to_csv(tmp_path / "new.csv", index=False)
-    roles = (*ROLES[:-1], "row", "--no-evaluate")
-    done = sfboost("run", tmp_path / "rows.csv", tmp_path / "new.csv", *roles, "-o", "-")
-    assert [line.split(",")[0].strip('"') for line in done.stdout.splitlines()] == ["row", *new["row"]]

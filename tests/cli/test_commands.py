@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from hospitals import ROLES, draw, reversed_hospital, training
 
-import sfboost as library
 from sfboost.cli.predictions import Predicting
 from sfboost.cli.project import load_project
 from sfboost.json_values import json_values
@@ -79,19 +78,6 @@ def test_an_id_passes_through_as_it_was_written(files, sfboost, tmp_path):
     assert "no column 'patient'" in done.stderr
 
 
-def test_a_csv_whose_types_change_halfway_is_predicted_all_the_same(files, sfboost, tmp_path, monkeypatch):
-    """Ids turn into words, whole numbers into fractions, and a column that nobody needs into anything."""
-    monkeypatch.setattr("sfboost.tables.reading._BLOCK", 1 << 12)
-    rows = reversed_hospital(800)
-    late = rows.index > 700
-    rows["patient"] = [str(i) if i <= 700 else "late" for i in rows.index]
-    rows["age"] = [f"{age:.0f}" if i <= 700 else f"{age:.1f}5" for i, age in rows["age"].items()]
-    rows["note"] = np.where(late, "words", "1")
-    rows.to_csv(tmp_path / "new.csv", index=False)
-    sfboost("predict", files.adapted, tmp_path / "new.csv", "-o", tmp_path / "p.csv")
-    assert pd.read_csv(tmp_path / "p.csv")["patient"].tolist()[-1] == "late"
-
-
 def test_rows_are_numbered_where_there_is_no_id(files, sfboost, tmp_path):
     roles = [*ROLES[:-2], "--drop", "patient"]
     sfboost("run", files.train, files.new, *roles, "-o", tmp_path / "p.csv", "--no-evaluate")
@@ -145,15 +131,6 @@ def test_require_adapted_is_about_the_stable_predictor_alone(files, sfboost, tmp
     assert sfboost.json(*arguments)["decision"] == ("pooled" if heart > 0 else "adapted")
 
 
-def test_an_id_may_not_be_called_like_what_is_written_beside_the_answer(files, sfboost, tmp_path):
-    named = [tmp_path / name for name in ("train.csv", "new.csv")]
-    for path, table in zip(named, (files.train, files.new), strict=True):
-        pd.read_csv(table).rename(columns={"patient": "stable_yes"}).to_csv(path, index=False)
-    arguments = ("run", *named, *ROLES[:-1], "stable_yes", "-o", tmp_path / "p.csv", "--no-evaluate")
-    done = sfboost(*arguments, code=2)
-    assert "The id 'stable_yes' is also the name of a column" in " ".join(done.stderr.split())
-
-
 def test_rows_are_on_the_page_without_their_ids(files, sfboost, tmp_path):
     arguments = ("adapt", files.model, files.new, "-o", tmp_path / "a.sfb", "--report", tmp_path / "r.html")
     sfboost(*arguments)
@@ -194,39 +171,6 @@ def test_evaluate_is_run_with_each_domain_held_out(files, sfboost, tmp_path):
     )
     assert told["gain"] == pytest.approx(answer - stable)
     assert told["gain"] > 0.03
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore:Missing in training rows")
-def test_own_domains_on_the_page_are_answered_as_the_new_one_is(files, sfboost, tmp_path):
-    page = tmp_path / "page.html"
-    sfboost(
-        "run", files.train, files.new, *ROLES, "--answer", "safe", "-o", tmp_path / "p.csv", "--report", page
-    )
-    own = re.search(r"each left out in turn</h2>.*?</table>", page.read_text(), re.S)[0]
-    rows = training()
-    model = library.StableFeatureBoosting(["age", "sex", "chol"], ["heart_rate", "ward"])
-    X, y, where = rows.drop(columns=["patient", "hospital", "sick"]), rows["sick"], rows["hospital"]
-    by_hand = model.evaluate(X, y, where, answer="safe")
-    said = re.findall(r"<tr>\s*<t[hd].*?>(north|south|east)</t[hd]>\s*<td.*?>(.*?)</td>", own)
-    assert sorted(said) == sorted((domain.domain, domain.decision) for domain in by_hand.domains)
-
-
-@pytest.mark.long
-def test_a_domain_that_cannot_play_the_new_one_is_left_out_and_named(sfboost, tmp_path):
-    rows = training(150)
-    rows.loc[rows["hospital"] == "east", "sick"] = "perhaps"  # a class that no other domain has
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    rows = {row["domain"]: row for row in sfboost.json("evaluate", tmp_path / "rows.csv", *ROLES)["domains"]}
-    assert rows["east"]["decision"] == "skipped"
-    assert "which no training domain has" in rows["east"]["reason"]
-    assert rows["north"]["decision"] != "skipped"
-    page = tmp_path / "page.html"
-    outputs = ("-o", tmp_path / "p.csv", "--report", page)
-    reversed_hospital().drop(columns=["sick", "hospital"]).to_csv(tmp_path / "new.csv", index=False)
-    sfboost("run", tmp_path / "rows.csv", tmp_path / "new.csv", *ROLES, *outputs)
-    assert re.search(r"<p>east was skipped: The new domain has the classes .*perhaps", page.read_text())
-    assert "..</p>" not in page.read_text()
 
 
 def test_a_domain_that_alone_makes_a_column_say_something_is_left_out_and_named(sfboost, tmp_path):
@@ -296,12 +240,6 @@ def test_rows_to_learn_from_need_no_id(sfboost, tmp_path):
     assert pd.read_csv(tmp_path / "p.csv")["patient"].tolist() == new["patient"].tolist()
     said = sfboost(*run, "--id", "patents", code=2)  # a slip of the pen is told before the work
     assert "new.csv has no column 'patents' (did you mean 'patient'?)" in " ".join(said.stderr.split())
-
-
-def test_python_reads_the_model_file_too(files):
-    adapted = library.load(files.adapted)
-    assert adapted.decision_ == load_project(files.adapted).adapted.decision_
-    assert [name.partition("=")[0] for name in adapted.model.stable_columns_.names] == ["age", "sex", "chol"]
 
 
 def test_the_model_file_holds_no_training_row(files):

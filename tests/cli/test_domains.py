@@ -71,26 +71,14 @@ def test_the_page_runs_no_script_but_its_own_and_has_a_part_for_each_domain(done
     assert all(f'id="{link}"' in page for link in links)
 
 
-@pytest.mark.long
-def test_the_page_shows_what_source_domains_say_as_that_of_one_domain_does(done, sfboost, tmp_path):
-    folder = done[0]
-    assert "Not run: it was switched off" in (folder / "page.html").read_text()
-    outputs = ("-o", tmp_path / "out.csv", "--report", tmp_path / "page.html")
-    sfboost("run", folder / "train.csv", folder / "new.csv", *ROLES, *outputs)
-    page = (tmp_path / "page.html").read_text()
-    assert "In your source domains, each left out in turn" in page
-    assert re.findall(r'<tr><th scope="row">(north|south|east)</th>', page) == ["north", "south", "east"]
-    assert "ORACLE" in page
-
-
 def test_what_cannot_be_done_for_many_domains_is_said(done, sfboost, tmp_path, monkeypatch):
     folder, new, _ = done
     run = ("run", folder / "train.csv")
     rest = (*ROLES, "--no-evaluate", "-o", tmp_path / "out.csv")
     with monkeypatch.context() as before:
         before.setattr("sfboost.cli.run.learn", None)  # it is said before the work, not after it
-        for one in (("--card", tmp_path / "c.md"), ("--labels", "sick")):
-            assert "of one target domain" in sfboost(*run, folder / "new.csv", *rest, *one, code=2).output
+        done = sfboost(*run, folder / "new.csv", *rest, "--labels", "sick", code=2)
+        assert "--labels are of one target domain" in done.stderr
     new.assign(hospital=new["hospital"].where(new["hospital"] != "new 0")).to_csv(tmp_path / "gaps.csv")
     assert (
         "300 rows of gaps.csv have no 'hospital'"

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hospitals import ROLES, draw, reversed_hospital, training
+from hospitals import ROLES, draw, reversed_hospital
 
 from sfboost.cli.options import read_costs
 
@@ -150,17 +150,3 @@ def test_costs_are_read_whatever_signs_the_classes_hold(classes):
 def test_costs_that_are_none_are_told_in_a_sentence(sfboost, files, tmp_path, costs):
     done = sfboost("predict", files.adapted, files.new, "--costs", costs, "-o", tmp_path / "p.csv", code=2)
     assert "write for example 'yes>no=10'" in " ".join(done.output.split())
-
-
-@pytest.mark.long
-def test_where_a_class_is_rare_more_than_accuracy_is_told(sfboost, tmp_path):
-    for name, table in {"train": training(), "new": reversed_hospital()}.items():
-        rare = (table["sick"] == "no") | (np.arange(len(table)) % 7 == 0)
-        table[rare].to_csv(tmp_path / f"{name}.csv", index=False)
-    said = sfboost(
-        *("run", tmp_path / "train.csv", tmp_path / "new.csv", *ROLES, "--no-evaluate"),
-        *("-o", tmp_path / "p.csv"),
-    )
-    assert "balanced accuracy on the" in said.output
-    assert "AUROC on the" in said.output
-    assert "A class is rare" in sfboost("evaluate", tmp_path / "train.csv", *ROLES).output
