@@ -24,13 +24,12 @@ if TYPE_CHECKING:
         StableFeatureBoosting,
         adapt,
         adapted_scorer,
-        change_test,
         learn_training,
     )
+    from sfboost.choice import Reason
     from sfboost.columns import StableFeatureSelector
-    from sfboost.marginal import LabelShift, label_shift
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
-    from sfboost.shift import Change
+    from sfboost.shift import Change, Shift
 
 __version__ = "0.1.0"
 
@@ -43,23 +42,22 @@ __all__ = [
     "Change",
     "DomainEvaluation",
     "Explanation",
-    "LabelShift",
+    "Reason",
     "SavedModelError",
     "SavedModelWarning",
     "Settings",
+    "Shift",
     "StableFeatureBoosting",
     "StableFeatureSelector",
     "Training",
     "__version__",
     "adapt",
     "adapted_scorer",
-    "change_test",
-    "label_shift",
     "learn_training",
     "load",
 ]
 
-_ROOMS = ("marginal", "adaptation", "boosting", "shift", "persistence", "columns")
+_ROOMS = ("adaptation", "boosting", "choice", "shift", "persistence", "columns")
 
 
 def __getattr__(name: str) -> Any:
