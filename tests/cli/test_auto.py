@@ -78,7 +78,8 @@ def test_a_shift_that_no_stable_column_can_place_is_told_and_nobody_is_blamed(sf
     new.to_csv(tmp_path / "new.csv", index=False)
     told = sfboost.json("run", tmp_path / "few.csv", tmp_path / "new.csv", *ROLES, "-o", tmp_path / "p.csv")
     assert (told["decision"], told["estimated"]) == ("pooled", None)
-    assert "which of them shifted nobody can tell" in told["reason"]
+    assert "But f_S is not shown to be stable" in told["reason"]
+    assert told["headline"]["sentence"].endswith("features shifted here, and nobody can tell which.")
 
 
 def test_a_proposal_ranks_columns_and_says_what_each_is_worth(sfboost, table):

@@ -42,7 +42,7 @@ def test_the_toml_file_says_what_counts(files, sfboost, tmp_path):
 
 @pytest.mark.parametrize(("answer", "code"), [("safe", 3), ("brave", 2)])
 def test_the_toml_file_says_which_answer(files, sfboost, tmp_path, answer, code):
-    reversed_hospital(40).to_csv(tmp_path / "few.csv", index=False)
+    reversed_hospital(30).to_csv(tmp_path / "few.csv", index=False)
     (tmp_path / "c.toml").write_text(f'answer = "{answer}"\n')
     adapt = ("adapt", files.model, tmp_path / "few.csv", "-o", tmp_path / "a.sfb", "--require-adapted")
     done = sfboost(*adapt, "--config", tmp_path / "c.toml", code=code)

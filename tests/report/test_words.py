@@ -3,15 +3,16 @@
 from copy import copy
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from sfboost.boosting import AdaptedClassifier
 from sfboost.calibration import Temperature
-from sfboost.choice.choosing import WORDS
+from sfboost.choice.choosing import shifted_side
+from sfboost.choice.reasons import WORDS, Reason
 from sfboost.choice.recalibrating import RecalibratedPredictor
 from sfboost.report import make_facts, render
 from sfboost.report.words import headline
+from sfboost.shift import Shift
 
 MEANINGS = "the unstable features shifted here"
 
@@ -27,14 +28,20 @@ def told(case, adapted, meanings=None):
     return headline(adapted, case.facts.changes, meanings)
 
 
+def shifted(case, unstable, stable, stable_p=1.0):
+    """What moved, had the tests of both sides said something else."""
+    shift = case.adapted.shift_
+    change = replace(shift.unstable, verdict=unstable)
+    other = replace(shift.stable, verdict=stable, p_value=stable_p, suspects=())
+    return Shift(change, other, shifted_side(change, other))
+
+
 def said(case, unstable, stable, weights, stable_p=1.0):
     """The headline of a hospital that reversed its heart rate, had the tests said something else."""
-    best = case.adapted.best
     adapted = with_best(
         case,
-        change=replace(best.change, verdict=unstable),
-        stable_change=replace(best.stable_change, verdict=stable, p_value=stable_p, suspects=()),
-        choice=replace(best.choice, weights=weights),
+        shift=shifted(case, unstable, stable, stable_p),
+        choice=replace(case.adapted.best.choice, weights=weights),
     )
     return told(case, adapted, () if unstable != "changed" else None).sentence
 
@@ -72,10 +79,8 @@ def test_moved_class_shares_are_said_and_shown(case, new_features):
     best = case.adapted.best
     moved = with_best(
         case,
-        change=replace(best.change, verdict="unchanged"),
-        stable_change=replace(best.stable_change, verdict="unchanged"),
+        shift=replace(shifted(case, "unchanged", "unchanged"), shares=(("no", 0.5, 0.2), ("yes", 0.5, 0.8))),
         choice=replace(best.choice, weights={"shares": 1.0}),
-        shares=np.array([0.2, 0.8]),
         answers=best.answers | {"shares": best.answers["pooled"]},
     )
     assert told(case, moved, ()).sentence.endswith(
@@ -94,14 +99,15 @@ def test_the_stable_features_are_on_the_page_too(case):
 
 
 def guessing(case, **brier):
-    """The same adapted classifier, had own domains had these Brier scores."""
+    """The same adapted classifier, had source domains had these Brier scores."""
     model = copy(case.adapted.model)
     record = model.training_.record
-    model.training_ = replace(model.training_, record=replace(record, brier=record.brier | brier))
+    scores = record.scores | {name: [{"brier": score}] for name, score in brier.items()}
+    model.training_ = replace(model.training_, record=replace(record, scores=scores))
     return AdaptedClassifier(model, case.adapted.adaptation, case.adapted.best)
 
 
-def test_where_no_answer_beat_a_guess_on_own_domains_that_is_said_first(case):
+def test_where_no_answer_beat_a_guess_on_source_domains_that_is_said_first(case):
     found, plain = told(case, guessing(case, pooled=0.245, stable=0.3)), told(case, case.adapted)
     assert found.sentence.startswith(
         "No answer can be trusted here: in your source domains, each left out in turn, none was better than "
@@ -118,10 +124,8 @@ def test_where_no_answer_beat_a_guess_on_own_domains_that_is_said_first(case):
 
 
 def test_a_reason_on_the_page_has_words_for_symbols(case):
-    choice = replace(case.adapted.best.choice, reason="But f_S is not shown to be stable.")
-    assert told(case, with_best(case, choice=choice)).because == (
-        "Why: But the stable predictor is not shown to be stable."
-    )
+    choice = replace(case.adapted.best.choice, reason=Reason("refused", {"because": "f_S is not stable."}))
+    assert told(case, with_best(case, choice=choice)).because == "Why: the stable predictor is not stable."
 
 
 def test_only_features_that_the_page_calls_changed_are_named(case):
@@ -155,10 +159,11 @@ def test_where_no_class_differs_none_is_counted(case):
 
 def test_the_power_of_the_test_is_said_in_words(case):
     """A loss is seen by four tests of five where its share of the power is 1.96 + 0.84 standard errors."""
-    change = case.adapted.best.change
+    shift = case.adapted.shift_
 
     def evidence(**what):
-        return told(case, with_best(case, change=replace(change, **what)), ()).evidence
+        changed = replace(shift, unstable=replace(shift.unstable, **what))
+        return told(case, with_best(case, shift=changed), ()).evidence
 
     assert "lost 28 % of what they say" in evidence(verdict="unchanged", power=10.0)
     assert "lost all that they say" in evidence(verdict="unchanged", power=2.1)

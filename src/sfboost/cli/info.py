@@ -67,7 +67,7 @@ def _contents(loaded: Any) -> dict[str, Any]:
     return known | {
         "adapted": f"to {rows.n_rows} rows, {rows.n_labelled} of them labelled",
         "decision": adapted.decision_,
-        "reason": adapted.reason_,
+        "reason": str(adapted.reason_),
         "class_shares": dict(zip(map(str, adapted.classes_), adapted.prior_.tolist(), strict=True)),
     }
 

@@ -15,9 +15,7 @@ from sklearn.base import clone
 
 import sfboost
 from sfboost.boosting import AdaptedClassifier, AdaptedDomains, StableFeatureBoosting
-from sfboost.choice.choosing import WORDS
 from sfboost.cli.proposal import rank_columns, stand_ins
-from sfboost.diagnostics.result import p_in_words
 from sfboost.encoding import Encoder
 from sfboost.notices import first_names
 from sfboost.report import TrainingFacts, describe_training
@@ -121,12 +119,7 @@ def pooled_alone(adapted: AdaptedClassifier) -> AdaptedClassifier:
     best = adapted.best
     if best is None or adapted.adaptation.n_labelled or set(best.choice.weights) <= {"pooled", "shares"}:
         return adapted
-    p_values = [one.p_value for one in (best.change, best.stable_change) if one is not None]
-    reason = (
-        f"Features go together otherwise than in your source domains ({p_in_words(min(p_values))}), and no "
-        "column is shown to be stable: which of them shifted nobody can tell. The answer is "
-        f"{WORDS['pooled']}."
-    )
+    reason = best.choice.reason.with_values(weights={"pooled": 1.0}, doubt="no column is shown to be stable")
     choice = replace(best.choice, weights={"pooled": 1.0}, reason=reason)
     return AdaptedClassifier(adapted.model, adapted.adaptation, replace(best, choice=choice))
 

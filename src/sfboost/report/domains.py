@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sfboost
+from sfboost.adaptation.costs import decided
 from sfboost.boosting import AdaptedDomains
 from sfboost.report.page import fill, source_values
 from sfboost.report.training import TrainingFacts
@@ -54,7 +55,9 @@ def domain_facts(
     y: npt.NDArray[Any] | None = None,
 ) -> list[DomainFact]:
     """What the page says of each domain, the most unusual ones first; `y` is for scores alone."""
-    stable, answer = many.model.predict(X), many.predict(X, domain)
+    model = many.model
+    stable = model.classes_[decided(model.predict_stable_proba(X), model._costs())]
+    answer = many.predict(X, domain)
     place = {name: number for number, name in enumerate(many)}
     number = np.array([place[name] for name in domain.tolist()])
     known = np.zeros(len(number)) if y is None else np.array([label in many.classes_ for label in y.tolist()])
@@ -68,7 +71,7 @@ def domain_facts(
     made = []
     for rank, row in enumerate(many.overview()):
         at, shown = place[row.name], rank < _MOST_PARTS
-        change = many[row.name].change_
+        shift = many[row.name].shift_
         made.append(
             DomainFact(
                 str(row.name),
@@ -80,7 +83,7 @@ def domain_facts(
                 scores[0][at],
                 scores[1][at],
                 row.reason if shown else "",
-                change.features if shown and change is not None else (),
+                shift.unstable.features if shown and shift is not None else (),
             )
         )
     return made

@@ -14,9 +14,8 @@ from sfboost.adaptation.costs import decided
 from sfboost.adaptation.explanation import in_digits
 from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
 from sfboost.boosting.diagnosing import new_rows
-from sfboost.boosting.evaluation import class_positions, pooled_proba
+from sfboost.boosting.evaluation import class_positions
 from sfboost.boosting.scored_domains import ANSWER
-from sfboost.choice.choosing import shifted_side
 from sfboost.diagnostics import Performance, diagnose
 from sfboost.diagnostics.result import p_in_words
 from sfboost.marginal.probabilities import FloatArray
@@ -107,6 +106,7 @@ class ReportFacts:
     stable_names: tuple[str, ...]
     unstable_names: tuple[str, ...]
     decision: str
+    code: str
     reason: str
     headline: Headline
     prior: tuple[float, ...]
@@ -133,6 +133,7 @@ class ReportFacts:
         return {
             "title": self.title,
             "decision": self.decision,
+            "code": self.code,
             "reason": self.reason,
             "headline": asdict(self.headline),
             "rows": self.changes.n_rows,
@@ -185,12 +186,11 @@ def make_facts(
     missing : mapping, optional
         Share of missing cells here, by column of the table.
     """
-    model, best = adapted.model, adapted.best
-    stable, answer, costs = model.predict_proba(X), adapted.predict_proba(X), model._costs()
+    model, shift = adapted.model, adapted.shift_
+    stable, answer, costs = model.predict_stable_proba(X), adapted.predict_proba(X), model._costs()
     classes = tuple(str(name) for name in adapted.classes_)
     changes = find_changes(classes, stable, answer, cells, costs)
     features, stable_features = tell_features(adapted, X)
-    stable_change = None if best is None else best.stable_change
     return ReportFacts(
         title=title,
         source=source,
@@ -198,10 +198,11 @@ def make_facts(
         stable_names=model.stable_columns_.sources,
         unstable_names=model.unstable_columns_.sources or model.unstable_columns_.names,
         decision=adapted.decision_,
-        reason=adapted.reason_,
+        code=adapted.reason_.code,
+        reason=str(adapted.reason_),
         headline=headline(adapted, changes, features, stable_features, unsure=training.nothing_stable),
         prior=tuple(adapted.prior_.tolist()),
-        shares=tuple(best.shares.tolist()) if best is not None and best.shares_moved else None,
+        shares=None if shift is None or shift.shares is None else tuple(here for _, _, here in shift.shares),
         informativeness=adapted.informativeness_,
         training=training,
         checks=all_checks(adapted, training, X),
@@ -209,8 +210,8 @@ def make_facts(
         scores=None if y is None else _scores(adapted, stable, answer, X, y),
         remarks=(*remarks, *adapted.warnings_),
         missing=_missing(training, missing or {}),
-        p_value=None if adapted.change_ is None else adapted.change_.p_value,
-        stable_p_value=None if stable_change is None else stable_change.p_value,
+        p_value=None if shift is None else shift.unstable.p_value,
+        stable_p_value=None if shift is None or shift.stable is None else shift.stable.p_value,
         features=features,
         stable_features=stable_features,
         estimated=estimate(adapted, X),
@@ -223,14 +224,14 @@ def tell_features(
     adapted: AdaptedClassifier, X: Any
 ) -> tuple[tuple[FeatureMeaning, ...], tuple[FeatureMeaning, ...]]:
     """What became of each unstable and of each stable feature; nothing where no test could be made."""
-    best, record = adapted.best, adapted.model.training_.record
-    rows = None if best is None else adapted.model.answer_rows(X)
-    if best is None or rows is None:
+    shift, record = adapted.shift_, adapted.model.training_.record
+    rows = None if shift is None else adapted.model.answer_rows(X)
+    if shift is None or rows is None:
         return (), ()
-    unstable = feature_meanings(record.reference, rows, best.change)
-    if best.stable_change is None:
+    unstable = feature_meanings(record.reference, rows, shift.unstable)
+    if shift.stable is None:
         return unstable, ()
-    return unstable, feature_meanings(record.stable_reference, rows.swapped(), best.stable_change)
+    return unstable, feature_meanings(record.stable_reference, rows.swapped(), shift.stable)
 
 
 def find_changes(
@@ -284,7 +285,7 @@ def estimate(adapted: AdaptedClassifier, X: Any) -> Performance | None:
     best = adapted.best
     if best is None or not best.as_in_training or adapted.adaptation.n_labelled == len(X):
         return None
-    if shifted_side(best.change, best.stable_change) != "nothing":
+    if best.shift.side != "nothing":
         return None
     return performance_without_labels(adapted, X, labels_from=ANSWER, cost=adapted.model._costs())[ANSWER]
 
@@ -349,8 +350,9 @@ def _scores(
         return None
     position = class_positions(adapted.classes_, np.array(y[known].tolist()))
     proba = {"stable": stable, ANSWER: answer}
-    if adapted.model.pooled_ is not None:
-        proba["pooled"] = pooled_proba(adapted.model, X)
+    rows = adapted.model.answer_rows(X)
+    if rows is not None:
+        proba["pooled"] = np.exp(rows.log_pooled)
     costs = adapted.model._costs()
     scores = {method: score_predictions(position, values[known], costs) for method, values in proba.items()}
     return Scores(int(known.sum()), (*METRICS, *(["cost"] if costs is not None else [])), scores)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from scipy.stats import norm
 
 from sfboost.boosting import AdaptedClassifier
-from sfboost.choice import BestAnswer
-from sfboost.choice.choosing import WORDS, shifted_side
+from sfboost.choice.reasons import WORDS
 from sfboost.choice.recalibrating import RecalibratedPredictor
 from sfboost.notices import first_names
-from sfboost.shift import Change
+from sfboost.shift import Change, Shift
 from sfboost.shift.by_feature import FeatureMeaning
 
 if TYPE_CHECKING:
@@ -119,32 +118,33 @@ def headline(
 
     `unsure` is whether no column is shown to be stable: nobody can tell then which side shifted.
     """
-    best, because = adapted.best, f"Why: {in_words(adapted.reason_)}"
+    best, because = adapted.best, f"Why: {in_words(str(adapted.reason_))}"
     if best is None:  # no test of shift was made
         name = "stable" if adapted.decision_ == "kept stable" else "boosted"
         return Headline(f"Use {WORDS[name]}.", because, _ADVISED[name], _count(changes))
-    side = shifted_side(best.change, best.stable_change)
-    weights = best.choice.weights
+    shift, weights = best.shift, best.choice.weights
     most = max(weights, key=weights.__getitem__)
     use = f"a mixture, above all {WORDS[most]}" if len(weights) > 1 else WORDS[most]
-    evidence, n_labelled = _evidence(best.change), adapted.adaptation.n_labelled
+    evidence, n_labelled = _evidence(shift.unstable), adapted.adaptation.n_labelled
     helpless = None if n_labelled else adapted.model.training_.record.helpless
     if helpless is not None:  # nobody knows whether it is better than anything
         sentence = f"No answer can be trusted here: {_NONE}. What you get is {use}."
-        because = f"Why: {helpless}. {in_words(adapted.reason_)}"
+        because = f"Why: {helpless}. {in_words(str(adapted.reason_))}"
         return Headline(sentence, because, _HELPLESS, _count(changes), evidence, NO_ANSWER)
-    if unsure and side != "nothing" and not n_labelled:
+    if unsure and shift.side != "nothing" and not n_labelled:
         sentence = f"Use {use}, with care: features shifted here, and nobody can tell which."
         return Headline(sentence, because, _UNSURE, _count(changes), evidence, "cannot tell")
-    why, than = _found(best, side), "what the stable features say"
+    why, than = _found(shift), "what the stable features say"
     if n_labelled:
         why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
         if isinstance(best.answers[most], RecalibratedPredictor):
             why += " and recalibrated it"
             than += " without them"
     # A shift of one side shows on both: what is said is of the one that it is put down to.
-    turned = [one.name for one in (stable_features if side == "stable" else features) if has_turned(one)]
-    tone = "cannot tell" if side == "nothing" and best.change.verdict == "cannot tell" else ""
+    turned = [
+        one.name for one in (stable_features if shift.side == "stable" else features) if has_turned(one)
+    ]
+    tone = "cannot tell" if shift.verdict == "cannot tell" else ""
     sentence = f"Use {use}: {why}.{_opposite(turned)}"
     return Headline(sentence, because, _ADVISED[most], _count(changes, than), evidence, tone)
 
@@ -155,21 +155,23 @@ def _count(changes: Changes, than: str = "what the stable features say") -> str:
     return f"{changes.n_changed} of {changes.n_rows} predicted classes are not {than}."
 
 
-def _found(best: BestAnswer, side: str) -> str:
-    """What the tests found, no stronger than they say it; `side` is the one that a shift is put down to."""
-    if side != "nothing":
-        both = best.stable_change is not None and best.change.verdict == best.stable_change.verdict
-        if both:
-            return (
-                "stable and unstable features go together otherwise than in training, more likely since the "
-                f"{side} ones shifted"
-            )
-        return f"the {side} features shifted here"
-    if best.shares_moved:
-        return "no feature is seen to have shifted, but the class shares have moved"
-    if best.change.verdict == "cannot tell":
-        return "nobody can tell whether a feature shifted here"
-    return "no shift of a feature was found here"
+#: What the tests found, no stronger than they say it.
+_FOUND = {
+    "unstable": "the unstable features shifted here",
+    "stable": "the stable features shifted here",
+    "class shares": "no feature is seen to have shifted, but the class shares have moved",
+    "cannot tell": "nobody can tell whether a feature shifted here",
+    "nothing": "no shift of a feature was found here",
+}
+
+
+def _found(shift: Shift) -> str:
+    if shift.undecided:
+        return (
+            "stable and unstable features go together otherwise than in training, more likely since the "
+            f"{shift.side} ones shifted"
+        )
+    return _FOUND[shift.verdict]
 
 
 def _evidence(change: Change) -> str:
