@@ -276,7 +276,7 @@ def test_dots_stand_for_lines_and_nothing_else_does():
 def check_the_tutorials_report(folder):
     """What the tutorial quotes from the report and from the table."""
     report = (folder / "hungary.html").read_text(encoding="utf-8")
-    assert "thalach" in report.partition("As a table")[2].partition("</table>")[0]
+    assert "thalach" in report.partition("What the unstable features say")[2].partition("</table>")[0]
     rows = pd.read_parquet(folder / "heart.parquet").query("label == 'yes'")
     assert rows.groupby("exang")["thalach"].mean().round().tolist() == [135, 124]
 

@@ -207,13 +207,3 @@ def test_the_training_table_is_not_new(sfboost, written, tmp_path):
     done = sfboost("run", rows, rows, *ROLES, "-o", tmp_path / "p.csv", code=2)
     assert "TRAIN and NEW are the same file" in done.stderr
     assert "--hold-out" in done.stderr
-
-
-def test_labels_that_differ_in_case_alone_are_told(sfboost, files, written, tmp_path):
-    new = reversed_hospital()
-    loud = written(new.assign(sick=new["sick"].str.upper()))
-    done = sfboost("adapt", files.model, loud, "-o", tmp_path / "a.sfb")
-    alike = "(training writes 'NO' as 'no': write it alike)"
-    assert f"Labels that training never saw are not scored: NO, YES {alike}." in done.stderr
-    done = sfboost("adapt", files.model, loud, "--labels", "sick", "-o", tmp_path / "a.sfb", code=2)
-    assert alike in done.stderr

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hospitals import reversed_hospital, training
+from hospitals import training
 
 import sfboost as library
 from sfboost import StableFeatureBoosting
@@ -30,14 +30,6 @@ def test_python_predicts_raw_rows_with_a_file_of_the_command_as_the_command_does
         np.testing.assert_allclose(
             loaded.predict_proba(new[new.columns[::-1]]), probabilities(tmp_path / "p.csv"), rtol=1e-12
         )
-
-
-def test_a_file_of_the_command_adapts_in_python_as_in_the_command(files):
-    new = reversed_hospital()
-    adapted = library.load(files.model).adapt(new)
-    np.testing.assert_allclose(
-        adapted.predict_proba(new), library.load(files.adapted).predict_proba(new), rtol=1e-6
-    )
 
 
 def test_the_command_adapts_predicts_and_explains_with_a_file_of_python(files, sfboost, tmp_path):

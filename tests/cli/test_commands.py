@@ -1,9 +1,7 @@
 """The way from a table to predictions, as a person with a deadline takes it."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -94,23 +92,6 @@ def test_predictions_do_not_depend_on_how_the_table_is_cut(files):
     ]
     for part in parts[1:]:
         pd.testing.assert_frame_equal(part, parts[0], rtol=1e-12)
-
-
-def test_between_real_pipes_nothing_but_the_table_is_written_and_without_colour(files):
-    with files.new.open("rb") as table:
-        done = subprocess.run(
-            [*COMMAND, "predict", files.model, "-", "-o", "-"],
-            stdin=table,
-            capture_output=True,
-            check=True,
-            env=os.environ | {"TERM": "xterm-256color"},
-        )
-    lines = done.stdout.decode().splitlines()
-    assert len(lines) == 801
-    assert lines[0] == ",".join(f'"{name}"' for name in COLUMNS)
-    assert "note:" in done.stderr.decode()
-    assert "predicted 800 rows" in done.stderr.decode()
-    assert b"\x1b" not in done.stdout + done.stderr
 
 
 def test_require_adapted_ends_with_three_where_the_stable_predictor_is_kept(files, sfboost, tmp_path):

@@ -61,16 +61,6 @@ def test_two_training_rows_are_refused_in_one_sentence(quietly, tmp_path):
     assert "at least two rows of two classes" in said
 
 
-@pytest.mark.parametrize("value", [1.0, None, float("inf")])
-def test_a_column_that_says_nothing_makes_no_noise(files, quietly, tmp_path, value):
-    train, new = tmp_path / "train.csv", tmp_path / "new.csv"
-    training(60).assign(heart_rate=value).to_csv(train, index=False)
-    reversed_hospital(300).assign(heart_rate=value).to_csv(new, index=False)
-    run = ("run", train, new, *ROLES, "--no-evaluate", "-o", tmp_path / "p.csv")
-    assert quietly(*run, "--report", tmp_path / "r.html", code=0) == ""
-    assert quietly("adapt", files.model, new, "-o", tmp_path / "a.sfb", code=0) == ""
-
-
 def test_a_warning_from_elsewhere_is_a_note_without_a_path_and_nothing_under_quiet():
     """In a process of its own: pytest has its own way with warnings."""
     code = """

@@ -1,4 +1,4 @@
-"""What `sfboost evaluate` says of all own domains together."""
+"""What `sfboost evaluate` says of all source domains together."""
 
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ import sys
 import pytest
 from hospitals import ROLES
 
-from sfboost.cli.inputs import refuse_collisions
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes and modes are another matter there")
 
 
@@ -39,11 +37,3 @@ def test_what_cannot_be_written_is_refused_before_the_work(sfboost, files, tmp_p
     )
     assert told in done.stderr
     assert ".incoming" not in done.stderr
-
-
-def test_looking_whether_a_file_can_be_written_leaves_nothing(tmp_path):
-    refuse_collisions({}, {"-o": tmp_path / "not" / "there" / "x.csv", "--report": "-"})
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"file/x\.csv cannot be written"):
-        refuse_collisions({}, {"-o": tmp_path / "file" / "x.csv"})

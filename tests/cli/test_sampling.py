@@ -79,13 +79,3 @@ def test_what_is_said_of_ids_is_said_of_all_rows(sfboost, files, tmp_path):
     new.to_csv(tmp_path / "new" / "a.csv", index=False)
     told = sfboost.json("adapt", files.model, tmp_path / "new", "-o", tmp_path / "a.sfb")
     assert not [remark for remark in told["remarks"] if "more than once" in remark]
-
-
-def test_a_file_of_other_columns_is_refused_and_named(sfboost, files, folder, tmp_path):
-    new = tmp_path / "new"
-    new.mkdir()
-    (new / "a.csv").write_bytes((folder / "a.csv").read_bytes())
-    (new / "d.csv").write_text("a,b\n1,2\n")
-    for command, output in (("adapt", "a.sfb"), ("predict", "p.csv")):
-        done = sfboost(command, files.adapted, new, "-o", tmp_path / output, code=2)
-        assert "d.csv has no column" in done.stderr

@@ -54,11 +54,3 @@ def test_a_folder_and_bytes_that_are_no_text_are_no_toml(files, sfboost, tmp_pat
     for path in (tmp_path, tmp_path / "c.toml"):
         done = sfboost("fit", files.train, "--config", path, "-o", tmp_path / "m.sfb", code=2)
         assert "is no TOML file" in " ".join(done.stderr.replace("│", " ").split())
-
-
-def test_a_byte_order_mark_is_no_mistake(files, sfboost, tmp_path):
-    (tmp_path / "c.toml").write_text(
-        'target = "sick"\ndomain = "hospital"\nstable = "age"\ndrop = ["patient"]\nevaluate = false\n',
-        encoding="utf-8-sig",
-    )
-    sfboost("fit", files.train, "--config", tmp_path / "c.toml", "-o", tmp_path / "m.sfb")

@@ -57,20 +57,6 @@ def test_the_same_values_are_the_same_however_a_new_file_writes_them(sfboost, tm
     sfboost("check", train, new, *ROLES)
 
 
-def test_digits_that_are_text_in_training_stay_text(sfboost, tmp_path):
-    """Parquet says that post codes are text; CSV cannot, and the model remembers."""
-    train = write(tmp_path / "train.parquet", with_column(training(120), ["01234", "98765"]))
-    sfboost("fit", train, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-    new = with_column(reversed_hospital(300), ["01234", "98765"])
-    for ending in ("csv", "parquet"):
-        table = write(tmp_path / f"new.{ending}", new)
-        told = sfboost.json("adapt", tmp_path / "m.sfb", table, "-o", tmp_path / "a.sfb")
-        assert not [remark for remark in told["remarks"] if "'odd'" in remark]
-    columns = {column.name: column for column in load_project(tmp_path / "m.sfb").encoder.columns}
-    assert columns["odd"].kind == "category"
-    assert set(columns["odd"].levels) == {"01234", "98765"}
-
-
 def test_codes_with_leading_zeros_are_told_where_csv_makes_numbers_of_them(sfboost, tmp_path):
     train = write(tmp_path / "train.csv", with_column(training(120), ["01234", "98765"]))
     fit = ("fit", train, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")

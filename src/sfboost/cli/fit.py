@@ -69,7 +69,7 @@ def _words(project: Project, output: Path) -> list[Line]:
     lines: list[Line] = [
         f"fitted to {sum(domain.n_rows for domain in facts.domains)} rows of {len(facts.domains)} domains: "
         f"{domains}",
-        f"stable: {', '.join(model.stable_columns_.sources)}",
+        f"stable: {'none is shown' if facts.nothing_stable else ', '.join(model.stable_columns_.sources)}",
         f"the stable predictor beats the class balance by {evidence.gain:.3f} ± "
         f"{evidence.standard_error:.3f} nats on held-out rows",
     ]
