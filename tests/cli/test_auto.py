@@ -64,6 +64,9 @@ def test_where_nothing_is_shown_stable_all_features_answer_and_the_columns_are_r
     assert [one["selected"] for one in told["proposal"]] == [False] * len(told["proposal"])
     assert "No column is shown to be stable" in done.stderr
     assert "this is a ranked proposal" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    for command in ("evaluate", "check"):
+        done = sfboost(command, tmp_path / "few.csv", *ROLES, *names)
+        assert "No column is shown to be stable" in done.stderr
     # What adapts from a file answers alike.
     model, adapted = tmp_path / "m.sfb", tmp_path / "a.sfb"
     sfboost("fit", tmp_path / "few.csv", *ROLES, *names, "-o", model)

@@ -9,7 +9,7 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
-from sfboost.cli.project import configure
+from sfboost.cli.project import stand_in_remarks, with_columns
 from sfboost.diagnostics import CHECKS, Diagnosis
 from sfboost.diagnostics.result import p_in_words
 from sfboost.report.words import SYMBOLS, in_words
@@ -42,7 +42,7 @@ def check(
     voice = talk.voice()
     training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
-    model, X_new = configure(training, o.make_model(context)), None
+    model, X_new = o.make_model(context), None
     if new is not None:
         source = csv.find(new)
         table = read(source, csv_types(training.roles, training.encoder))
@@ -50,7 +50,9 @@ def check(
         voice.note(*here.remarks)
         X_new = here.X
     with voice.waiting("Checking"):
-        diagnosis = model.diagnose(training.X, training.y, training.domain, X_new)
+        rows = (training.X, training.y, training.domain, X_new)
+        diagnosis, proposal = with_columns(training, model, lambda model: model.diagnose(*rows))
+    voice.note(*stand_in_remarks(training.roles, proposal))
     voice.note(f"Symbols: {'; '.join(f'{symbol} ({meaning})' for symbol, meaning in SYMBOLS)}.")
     voice.result(diagnosis.to_dict(), *(_features(diagnosis) if new is not None else ()), *_words(diagnosis))
 

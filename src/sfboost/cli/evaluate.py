@@ -14,7 +14,7 @@ from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.options import judged_by
-from sfboost.cli.project import configure
+from sfboost.cli.project import stand_in_remarks, with_columns
 from sfboost.report.training import evaluation_rows
 from sfboost.report.words import in_words
 from sfboost.tables.foreign_text import plain
@@ -41,9 +41,10 @@ def evaluate(
     training, _ = read_training(train, columns, csv)
     model = judged_by(o.make_model(context), counting, training.y)
     voice.note(*training.remarks)
-    model = configure(training, model)
     with voice.waiting("Leaving each domain out"):
-        evaluation = model.evaluate(training.X, training.y, training.domain)
+        rows = (training.X, training.y, training.domain)
+        evaluation, proposal = with_columns(training, model, lambda model: model.evaluate(*rows))
+    voice.note(*stand_in_remarks(training.roles, proposal))
     values = {
         "metric": evaluation.metric,
         "gain": evaluation.gain,

@@ -42,7 +42,7 @@ def fit(
         model = judged_by(o.make_model(context), counting, training.y)
         project = learn(training, model, evaluate=evaluate)
         save_project(project, output)
-    voice.note(*stand_in_remarks(project))
+    voice.note(*stand_in_remarks(project.roles, project.training.proposal))
     voice.result(_values(project, output), *_words(project, output))
 
 

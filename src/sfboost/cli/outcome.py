@@ -37,6 +37,7 @@ def answer_one(
     """Adapt to one target domain; `source` names what the model was fitted to, `remarks` are on that."""
     rows = found.prepare(project, asked.labels)
     project = project.adapt(rows, asked.answer)
+    remarks += stand_in_remarks(project.roles, project.training.proposal)
     return project, make_facts(
         project.require_adapted(),
         project.training,
@@ -46,7 +47,12 @@ def answer_one(
         y=rows.y,
         cells=project.cells(rows) if asked.rows else None,
         missing=project.encoder.missing_shares(rows.table),
-        remarks=(*remarks, *stand_in_remarks(project), *found.remarks, *rows.remarks),
+        remarks=(
+            *remarks,
+            *stand_in_remarks(project.roles, project.training.proposal),
+            *found.remarks,
+            *rows.remarks,
+        ),
     )
 
 
@@ -131,7 +137,7 @@ def answer_each(
         many = project.adapt_each(rows, domain, asked.answer)
         facts = domain_facts(many, rows.X, domain, rows.y)
     write_predictions(Predicting(project, many=many), found.source, written["predictions"], kind)
-    remarks = (*remarks, *stand_in_remarks(project), *rows.remarks)
+    remarks = (*remarks, *stand_in_remarks(project.roles, project.training.proposal), *rows.remarks)
     if asked.report is not None:
         title = f"The domains of {found.name}"
         page = render_domains(facts, project.training, title, source, _today(), command, remarks)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +24,8 @@ from sfboost.tables.preparing import NewTable, TrainingTable
 from sfboost.tables.reading import ENDINGS
 from sfboost.tables.roles import COMPONENTS, Roles
 from sfboost.tables.writing import is_stream
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +93,29 @@ def learn(
     do not answer.
     """
     check_id(training.roles.id, np.unique(training.y))
-    model, rows = configure(training, settings), (training.X, training.y, training.domain)
+    rows = (training.X, training.y, training.domain)
+    (model, facts), proposal = with_columns(
+        training, settings, lambda model: (model, describe_training(model, *rows))
+    )
+    if proposal:
+        facts, evaluate = replace(facts, proposal=proposal), False
+    facts = replace(facts, missing=training.missing())
+    if evaluate and len(training.domains) > 1:
+        with suppress(ValueError):  # no domain can be left out: the report then says that it was not run
+            found = configure(training, settings).evaluate(*rows, answer=answer)
+            facts = replace(facts, evaluation=evaluation_rows(found))
+    return Project(training.roles, model, facts)
+
+
+def with_columns(
+    training: TrainingTable, settings: StableFeatureBoosting, do: Callable[[StableFeatureBoosting], Made]
+) -> tuple[Made, list[dict[str, Any]]]:
+    """What `do` makes of the model with the columns of the table.
+
+    Where no column is shown to be stable others stand in, and what was found of all of them comes second.
+    """
     try:
-        facts = describe_training(model, *rows)
+        return do(configure(training, settings)), []
     except ValueError:
         if not training.roles.search:
             raise
@@ -101,14 +123,7 @@ def learn(
         first, second = stand_ins(training.roles, proposal)
         if selection.status == "selected" or not first or not second:
             raise
-        model = clone(settings).set_params(stable_features=first, unstable_features=second)
-        facts, evaluate = replace(describe_training(model, *rows), proposal=proposal), False
-    facts = replace(facts, missing=training.missing())
-    if evaluate and len(training.domains) > 1:
-        with suppress(ValueError):  # no domain can be left out: the report then says that it was not run
-            found = configure(training, settings).evaluate(*rows, answer=answer)
-            facts = replace(facts, evaluation=evaluation_rows(found))
-    return Project(training.roles, model, facts)
+    return do(clone(settings).set_params(stable_features=first, unstable_features=second)), proposal
 
 
 def pooled_alone(adapted: AdaptedClassifier) -> AdaptedClassifier:
@@ -124,14 +139,14 @@ def pooled_alone(adapted: AdaptedClassifier) -> AdaptedClassifier:
     return AdaptedClassifier(adapted.model, adapted.adaptation, replace(best, choice=choice))
 
 
-def stand_in_remarks(project: Project) -> tuple[str, ...]:
+def stand_in_remarks(roles: Roles, proposal: list[dict[str, Any]]) -> tuple[str, ...]:
     """What is to be known of a model without stable columns."""
-    if not project.training.nothing_stable:
+    if not proposal or any(column["selected"] for column in proposal):
         return ()
-    names = first_names(project.model.stable_columns_.sources, 12)
+    names = first_names(stand_ins(roles, proposal)[0], 12)
     return (
-        "No column is shown to be stable (`sfboost propose` ranks them), and one classifier of all features "
-        f"answers. Called stable here, to test for shifts with, are those that drift least: {names}.",
+        "No column is shown to be stable (`sfboost propose` ranks them), so that `run` and `adapt` answer with "
+        f"one classifier of all features. Stable here are, to test for shifts, those that drift least: {names}.",
     )
 
 
