@@ -145,8 +145,9 @@ def stand_in_remarks(roles: Roles, proposal: list[dict[str, Any]]) -> tuple[str,
         return ()
     names = first_names(stand_ins(roles, proposal)[0], 12)
     return (
-        "No column is shown to be stable (`sfboost propose` ranks them), so that `run` and `adapt` answer with "
-        f"one classifier of all features. Stable here are, to test for shifts, those that drift least: {names}.",
+        "No column is shown to be stable (`sfboost propose` ranks them), so that `run` and `adapt` answer "
+        "with one classifier of all features. To test for shifts, those that drift least stand in for stable "
+        f"ones: {names}.",
     )
 
 
