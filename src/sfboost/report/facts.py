@@ -333,7 +333,7 @@ def _number(result: Mapping[str, Any]) -> str:
 def _missing(
     training: TrainingFacts, here: Mapping[str, float]
 ) -> tuple[tuple[str, tuple[float, ...], float], ...]:
-    """Column, shares by training domain and here; those that moved the most first."""
+    """Column, shares by source domain and here; those that moved the most first."""
     nowhere = [0.0] * len(training.domains)
     rows = [
         (name, tuple(training.missing.get(name, nowhere)), here.get(name, 0.0))
