@@ -51,7 +51,7 @@ def predict(
     project = load_project(model, split(trusted))
     work = Predicting(project, read_costs(costs, project.model.classes_))
     if project.adapted is None:
-        voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
+        voice.note(f"{model} is not adapted to this domain: all features predict, as trained.")
     decision = NOT_ADAPTED if project.adapted is None else project.adapted.decision_
     skipped: list[str] | None = [] if stream.skip_unreadable else None
     blocks = new_blocks(new, project.roles, project.encoder, csv)

@@ -66,7 +66,7 @@ class Predicting:
         model, encoder = self.project.model, self.project.encoder
         # Encoded once, for all that read it.
         X = pd.DataFrame(encoder.encode(pa.Table.from_batches([batch])), columns=list(encoder.names))
-        answer = stable = model.predict_proba(X)
+        answer, stable = model.predict_proba(X), model.predict_stable_proba(X)
         decisions = [NOT_ADAPTED] * len(stable)
         if self.many is not None:
             column = str(self.project.roles.domain)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from sfboost.tables.foreign_text import plain
 from sfboost.tables.reading import PIPE, Kind
-from sfboost.whole_files import note_stream, whole_file
+from sfboost.whole_files import whole_file
 
 Write = Callable[[pa.RecordBatch], None]
 
@@ -39,7 +39,6 @@ def open_table(where: str, kind: Kind) -> Iterator[Write]:
     if where == PIPE:
         if sys.stdout.isatty() and kind != "csv":
             raise ValueError(f"A terminal shows no {kind} table: use --format csv, or write to a file.")
-        note_stream("standard output")
         with _sink(sys.stdout.buffer, kind, seekable=False) as write:
             yield (lambda batch: write(_shown(batch))) if sys.stdout.isatty() else write
         sys.stdout.buffer.flush()

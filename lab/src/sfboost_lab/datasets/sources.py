@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.datasets.cache import cache_folder
-from sfboost.whole_files import put_in_place
 from sfboost_lab.datasets.archives import CHUNK, UnsafeArchiveError, content_hash, open_unpacked
 
 DATA_VARIABLE = "SFBOOST_DATA"
@@ -224,7 +223,7 @@ def _download(url: str, file: File, progress: Progress | None) -> Path:
         _copy_unpacked(raw, unpacked, max_bytes=file.size)
         if not verify(file, unpacked):
             raise OSError(f"its sha256 is {content_hash(unpacked)} where {file.sha256} is needed; refused")
-        put_in_place(unpacked, target)
+        unpacked.replace(target)
     return target
 
 
