@@ -105,6 +105,7 @@ def table(path: Path, against: str) -> None:
 
 
 def main() -> None:
+    """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     answering = commands.add_parser("answer")

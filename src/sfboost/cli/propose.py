@@ -35,10 +35,5 @@ def propose(
     with voice.waiting("Ranking the columns"):
         selection, proposal = rank_columns(training)
     lines = proposal_lines(proposal)
-    if selection.otherwise:
-        names = ", ".join(selection.otherwise)
-        lines.append(
-            f"If class shares alone differ between domains, {names} would be stable: "
-            'name them with --stable, and set transport = "likelihood" under [model] of --config.'
-        )
-    voice.result({"status": selection.status, "proposal": proposal, "otherwise": selection.otherwise}, *lines)
+    lines.append(selection.sentence)
+    voice.result({"status": selection.status, "proposal": proposal, "sentence": selection.sentence}, *lines)
