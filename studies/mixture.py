@@ -1,4 +1,4 @@
-"""Which learner, or mixture of two, predicts a target domain best where nothing was changed?
+"""Compare learners and mixtures of two on target domains as they are.
 
     python studies/mixture.py answer --out mixture.jsonl [--half develop]
     python studies/mixture.py table mixture.jsonl
