@@ -16,8 +16,8 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation import StableEvidence
 from sfboost.boosting import StableFeatureBoosting
 from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, Predictor
+from sfboost_lab.baselines.leak import LeakModel, fit_leak_model
 from sfboost_lab.baselines.sfb import BoostedPredictor, BoostingAdapter
-from sfboost_lab.leakage import LeakModel, fit_leak_model
 
 _FOLDS = 5
 

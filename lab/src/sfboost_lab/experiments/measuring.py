@@ -26,10 +26,10 @@ from sfboost_lab.baselines import ADAPTERS, TRAINERS
 from sfboost_lab.baselines.contract import LabelledRows, Predictor
 from sfboost_lab.baselines.harness import Cached
 from sfboost_lab.baselines.sfb import temperature_of
+from sfboost_lab.baselines.stress import stress_domains
 from sfboost_lab.experiments.engines import Session
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Measured
-from sfboost_lab.stress import stress_domains
 
 
 def trainer_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:

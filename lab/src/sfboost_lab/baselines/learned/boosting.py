@@ -17,10 +17,10 @@ from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.rows import Scaling
 from sfboost.torch.split_network import SplitNetwork
 from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
+from sfboost_lab.baselines.leak import LeakModel, fit_leak_model
 from sfboost_lab.baselines.learned.generalisation import published
 from sfboost_lab.baselines.learned.network import head_of_layer, run_body
 from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, make
-from sfboost_lab.leakage import LeakModel, fit_leak_model
 
 _OURS: dict[str, dict[str, Any]] = {
     "colored_mnist": {
