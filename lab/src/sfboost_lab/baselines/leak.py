@@ -254,22 +254,23 @@ def choose_cells(
     2
     """
     learn = np.random.default_rng(random_state).random(len(y)) < 0.5
-    parts = [(part[learn], part[~learn]) for part in (stable_proba, X_unstable, y, domain)]
-    fitted_on, (proba, X, labels, names) = (tuple(part[k] for part in parts) for k in (0, 1))
-    domains = stress_domains(labels, unstable_guess(X, labels, names), random_state=random_state)
+    proba, X, labels = stable_proba[~learn], X_unstable[~learn], y[~learn]
+    guess = unstable_guess(X, labels, domain[~learn])
+    domains = stress_domains(labels, guess, random_state=random_state)
     classes, accuracy = np.arange(stable_proba.shape[1]), {}
     for n in sorted(candidates):
         try:
             cell = Cells(X_unstable, y, domain, n, random_state).assign(X_unstable)
             if not _enough_rows(cell, y, domain):
                 continue
-            model = _fitted(*fitted_on, classes, n, random_state)
+            own = stable_proba[learn], X_unstable[learn], y[learn], domain[learn]
+            model = _fitted(*own, classes, n, random_state)
         except ValueError:
             continue  # fewer values than cells, or too few rows in one: finer ones have fewer
         right = []
-        for rows in (stress.rows for stress in domains):
-            here = proba[rows], X[rows]
-            right.append((model.adapt(*here).predict(*here) == labels[rows]).mean())
+        for stress in domains:
+            here = proba[stress.rows], X[stress.rows]
+            right.append((model.adapt(*here).predict(*here) == labels[stress.rows]).mean())
         accuracy[n] = np.mean(right)
     if not accuracy:
         raise ValueError(
