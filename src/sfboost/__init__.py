@@ -27,10 +27,11 @@ if TYPE_CHECKING:
         change_test,
         learn_training,
     )
+    from sfboost.choice import Reason
     from sfboost.columns import StableFeatureSelector
     from sfboost.marginal import LabelShift, label_shift
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
-    from sfboost.shift import Change
+    from sfboost.shift import Change, Shift
 
 __version__ = "0.1.0"
 
@@ -44,9 +45,11 @@ __all__ = [
     "DomainEvaluation",
     "Explanation",
     "LabelShift",
+    "Reason",
     "SavedModelError",
     "SavedModelWarning",
     "Settings",
+    "Shift",
     "StableFeatureBoosting",
     "StableFeatureSelector",
     "Training",
@@ -59,7 +62,7 @@ __all__ = [
     "load",
 ]
 
-_ROOMS = ("marginal", "adaptation", "boosting", "shift", "persistence", "columns")
+_ROOMS = ("marginal", "adaptation", "boosting", "choice", "shift", "persistence", "columns")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,11 +13,9 @@ from sfboost.adaptation.checks import as_rows, check_unstable
 from sfboost.adaptation.decision import Decision
 from sfboost.adaptation.explanation import Explanation
 from sfboost.adaptation.fitting import UnstableModel
-from sfboost.adaptation.guard import Guard
 from sfboost.adaptation.regularisation import CrossFit
 from sfboost.adaptation.settings import Settings
 from sfboost.adaptation.standardize import Standardizer
-from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.heads import SoftLabelMixin
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix, floored_log, log_combine
 from sfboost.marginal.probabilities import FloatArray
@@ -41,12 +39,6 @@ class Adaptation(Savable):
         Of the rows that were adapted to; has `confusion` (ε) and `informativeness` (s).
     unstable : UnstableModel or None
         f_U; None if the stable predictor was kept.
-    guard : Guard or None
-        The estimated gain, the leak δ that is allowed for, the break-even δ*; None if it was not asked for.
-    withheld : UnstableModel or None
-        The f_U that was fitted but that the guard did not let through.
-    uncertainty : Uncertainty or None
-        Standard errors, if they were asked for.
     standardizer : Standardizer or None
     cross_fit : CrossFit or None
         Held-out likelihood, and how the penalty was chosen.
@@ -68,9 +60,6 @@ class Adaptation(Savable):
     n_labelled: int
     n_features: int
     warnings: tuple[str, ...] = ()
-    guard: Guard | None = None
-    withheld: UnstableModel | None = None
-    uncertainty: Uncertainty | None = None
 
     @property
     def confusion(self) -> FloatArray:
@@ -169,8 +158,6 @@ class Adaptation(Savable):
         if self.cross_fit is not None:
             held_out = f"{self.cross_fit.gain:.4f} ± {self.cross_fit.standard_error:.4f}"
             lines.append(f"  held-out likelihood {held_out} nats a row")
-        if self.guard is not None:
-            lines.append(f"  {self.guard}")
         lines += [f"  note: {sentence}" for sentence in self.warnings]
         return "\n".join(lines)
 

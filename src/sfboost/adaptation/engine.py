@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,13 @@ from sfboost.adaptation.decision import (
     notes_on_classes,
     refusals,
 )
-from sfboost.adaptation.fitting import START_ROWS, UnstableModel, fit_unstable
-from sfboost.adaptation.guard import Guard, allowed_leak, judge
+from sfboost.adaptation.fitting import UnstableModel, fit_unstable
 from sfboost.adaptation.problem import Problem
 from sfboost.adaptation.regularisation import can_shrink, cross_fit, shrink
-from sfboost.adaptation.row_sample import RowSketch
-from sfboost.adaptation.settings import ANSWERS, Settings, resolve
+from sfboost.adaptation.settings import Settings, resolve
 from sfboost.adaptation.standardize import Standardizer
 from sfboost.adaptation.training import Training
-from sfboost.adaptation.uncertainty import head_covariance, uncertainty_of
-from sfboost.marginal import as_probability_matrix, posterior, pseudo_label_confusion
+from sfboost.marginal import as_probability_matrix
 from sfboost.marginal.probabilities import FloatArray, as_class_shares
 from sfboost.notices import warn
 
@@ -49,7 +45,7 @@ def adapt(
     random_state: int = 0,
     **options: Any,
 ) -> Adaptation:
-    """`sfboost.adapt` without its look at what the new rows contradict, and at what was not checked.
+    """SFB on arrays, as settings say: `adapt_rows` with every choice made.
 
     References
     ----------
@@ -69,18 +65,15 @@ def adapt_rows(
     classes: Any = None,
     sample_weight: Any = None,
     training: Training | None = None,
-    answer: str = "checked",
-    uncertainty: bool = False,
-    alarm: str | None = None,
+    refuse: bool | None = None,
 ) -> Adaptation:
-    """`adapt` with resolved settings, and with the alarm of those who can ask the new rows for one.
+    """Learn f_U from f_S, or keep f_S where there is nothing to learn from.
 
-    `alarm` says why these rows contradict the assumptions: a safe answer then keeps the stable predictor, and
-    no accuracy is claimed without labels.
+    `refuse` is whether f_S is kept where the rows are too few or f_S is not shown to be informative; None is
+    yes, but for the paper's method, which adapts whatever the rows are and warns.
     """
-    if answer not in ANSWERS:
-        raise ValueError(f"answer={answer!r} is not known: use one of {list(ANSWERS)}.")
     training = Training() if training is None else training
+    refuse = settings.method != "paper" if refuse is None else refuse
     stable = as_probability_matrix(stable_proba)
     names = check_classes(classes, stable.shape[1])
     weight = check_weight(sample_weight, len(stable))
@@ -96,23 +89,18 @@ def adapt_rows(
     if len(used) < len(weight):  # a row of weight zero is no row
         problem = problem.take(used)
     amount, fitted = amount_of(problem), None
-    if answer != "paper" and can_shrink(amount, settings):
+    if refuse and can_shrink(amount, settings):
         problem, fitted, amount = shrink(problem, settings, amount, training.mean_head(standardizer))
-    decision, notes = _first_decision(amount, training, answer, names)
-    prior, unstable, withheld, guard = amount.prior, None, None, None
+    decision, notes = _first_decision(amount, training, refuse, names)
+    prior, unstable = amount.prior, None
     if decision.kind == "adapted":
         if fitted is None and settings.head is None:
             fitted = cross_fit(problem, settings)
         unstable = fit_unstable(problem, settings, fitted.l2 if fitted else None)
         notes += _notes_on_head(unstable)
         prior = _class_shares(problem, unstable)
-        if answer == "safe" and not problem.all_labelled:
-            guard = _guard(problem, settings, unstable, prior, training)
-            decision = Decision("kept stable", alarm) if alarm else guard.decision(decision.reason)
-    if decision.kind == "kept stable":
-        unstable, withheld = None, unstable
-        _tell_kept(decision)
-    errors = uncertainty_of(problem, settings, unstable, standardizer, alarm) if uncertainty else None
+    else:
+        tell_kept(decision)
     return Adaptation(
         classes=names,
         decision=decision,
@@ -121,38 +109,29 @@ def adapt_rows(
         statistics=amount.statistics,
         unstable=unstable,
         standardizer=standardizer,
-        cross_fit=fitted if guard or unstable else None,
+        cross_fit=fitted if unstable else None,
         settings=settings,
         n_rows=amount.n_rows,
         n_labelled=len(problem.labelled),
         n_features=amount.n_features,
         warnings=notes,
-        guard=guard,
-        withheld=withheld,
-        uncertainty=errors,
     )
 
 
-def keep_stable(adaptation: Adaptation, reason: str) -> Adaptation:
-    """The same with f_U withheld, for a reason that was found later."""
-    decision = Decision("kept stable", reason)
-    _tell_kept(decision)
-    return replace(adaptation, decision=decision, unstable=None, withheld=adaptation.unstable)
-
-
-def _tell_kept(decision: Decision) -> None:
+def tell_kept(decision: Decision) -> None:
+    """Warn that f_S is the answer, and say why."""
     warn(
-        f"The stable predictor was kept: {decision.reason}. Pass answer='paper' to adapt all the same.",
+        f"The stable predictor was kept: {decision.reason}. settings=Settings('paper') adapts all the same.",
         AdaptationRefused,
     )
 
 
 def _first_decision(
-    amount: Amount, training: Training, answer: str, classes: npt.NDArray[Any]
+    amount: Amount, training: Training, refuse: bool, classes: npt.NDArray[Any]
 ) -> tuple[Decision, tuple[str, ...]]:
     """Whether a head is fitted at all, and what else a user is warned of."""
     doubts = refusals(amount, training.evidence)
-    decision = decide(amount, doubts, refuse=answer != "paper")
+    decision = decide(amount, doubts, refuse=refuse)
     notes = notes_on_classes(amount, classes) if decision.kind == "adapted" else []
     if decision.kind == "adapted" and doubts:
         notes.insert(0, f"Adapted although {'; '.join(doubts)}.")
@@ -191,32 +170,6 @@ def _class_shares(problem: Problem, unstable: UnstableModel) -> FloatArray:
         return problem.prior
     share = problem.weight / problem.weight.sum()
     return share @ np.exp(unstable.log_proba(problem.X))
-
-
-def _guard(
-    problem: Problem, settings: Settings, unstable: UnstableModel, prior: FloatArray, training: Training
-) -> Guard:
-    """The guard of rows that are here; 20 000 of them are enough to judge a gain."""
-    confusion = problem.statistics.confusion
-    if not problem.prior_is_estimated:
-        # Under label shift ε is not a function of f_S alone: use the fitted joint posterior as labels.
-        joint = posterior(unstable.log_proba(problem.X), problem.class_evidence)
-        confusion = pseudo_label_confusion(problem.stable, joint, problem.weight)
-    covariance, pseudo_error = head_covariance(problem, settings, unstable)
-    some = problem
-    if len(problem.stable) > START_ROWS:
-        some = problem.take(RowSketch.of(problem.keys, START_ROWS).draw(START_ROWS, settings.random_state))
-    return judge(
-        some,
-        unstable,
-        allowed_leak(training, problem.statistics),
-        prior=prior,
-        confusion=confusion,
-        covariance=covariance,
-        pseudo_error=pseudo_error,
-        random_state=settings.random_state,
-        yardstick=settings.yardstick("accuracy"),
-    )
 
 
 def _prepare(X_unstable: Any, weight: Any, settings: Settings) -> tuple[Any, Standardizer | None, Any]:

@@ -18,8 +18,6 @@ from sfboost.marginal.probabilities import FloatArray
 CORRECTIONS = ("likelihood", "posthoc", "none")
 LABELLED_RISKS = ("unstable", "joint")
 TRANSPORTS = ("posterior", "likelihood")
-#: How careful an answer is: refuse and guard, refuse alone, neither.
-ANSWERS = ("safe", "checked", "paper")
 
 #: What a named method says where nothing else is asked for; "paper" is Algorithm 1/2 with the head of App. E.
 METHODS: dict[str, dict[str, Any]] = {
@@ -47,7 +45,8 @@ class Settings(BaseEstimator):
     Parameters
     ----------
     method : {"default", "paper"}
-        "paper" is Algorithm 1 (2 for K > 2): soft labels, some passes of Adam, post-hoc correction.
+        "paper" is Algorithm 1 (2 for K > 2): soft labels, some passes of Adam, post-hoc correction. `adapt`
+        then gives its answer, whatever the rows are, and asks nothing else.
         "default" maximises the likelihood that EM climbs, with an L2 penalty chosen without labels.
     correction : {"likelihood", "posthoc", "none"}
     rounds : int
@@ -66,11 +65,10 @@ class Settings(BaseEstimator):
         Centre and scale X_unstable with the statistics of the new rows. "auto": yes for our heads; a
         wrapped classifier or pipeline does its own preparation, fitted on these rows too.
     costs : array-like of shape (K, K), optional
-        ``costs[y, j]`` of deciding j where the truth is y, classes in order. The guard then judges the cost
-        that is saved, and `predict` decides by it.
+        ``costs[y, j]`` of deciding j where the truth is y, classes in order: `predict` decides by it.
     metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
-        By what the guard judges a gain and `evaluate` compares. None is the cost where there are costs, else
-        accuracy. With "balanced_accuracy", and no costs, a fitted model also decides by it: a class is as
+        By what a safe answer judges its gain and `evaluate` compares. None is the cost where there are
+        costs, else accuracy. With "balanced_accuracy", and no costs, a fitted model also decides by it: a class is as
         dear to miss as it is rare in training.
     transport : {"posterior", "likelihood"}
         What transports: P(Y | X_S), the paper, or P(X_S | Y), label shift. None: as the estimator says.

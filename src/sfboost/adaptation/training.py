@@ -47,8 +47,6 @@ class Training:
         How much the stable predictor beat the class balance on held-out training rows.
     leak : float or None
         δ: how far E[f_S | Y] may differ between rows of different X_U. None: not known.
-    leak_source : str
-        Where `leak` comes from, or why it is not known, for the record.
     source_prior : array of shape (K,) or None
         Class shares of the rows that the stable predictor was calibrated on; transport="likelihood" needs it.
     recalibration : Recalibration or None
@@ -56,17 +54,11 @@ class Training:
     heads : tuple of DomainHead
         One for each training domain.
     record : sfboost.choice.SourceRecord or None
-        What source domains, each left out in turn, teach the decision. None: answer="best" is "safe".
-
-    Examples
-    --------
-    >>> Training(leak=0.05).leak_source
-    'given'
+        What source domains, each left out in turn, teach the decision. None: X_U is learned anew (SFB).
     """
 
     evidence: StableEvidence | None = None
     leak: float | None = None
-    leak_source: str = "given"
     source_prior: FloatArray | None = None
     recalibration: Any = None
     heads: tuple[DomainHead, ...] = ()

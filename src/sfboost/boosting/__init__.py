@@ -6,9 +6,8 @@ Layer 5: the scikit-learn face of the engine.
 from sfboost.adaptation.scores import METRICS
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import AdaptedDomains, DomainOverview
-from sfboost.boosting.adapting import adapt
 from sfboost.boosting.answers_here import performance_without_labels
-from sfboost.boosting.arrays import change_test, learn_training
+from sfboost.boosting.arrays import GivenProbabilities, adapt, change_test, learn_training
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
@@ -26,6 +25,7 @@ __all__ = [
     "DomainOverview",
     "DomainScores",
     "DomainSummary",
+    "GivenProbabilities",
     "HeldOutCalibration",
     "StableFeatureBoosting",
     "adapt",

@@ -14,15 +14,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sfboost.adaptation import Adaptation, Explanation
 from sfboost.adaptation.checks import check_unstable
 from sfboost.adaptation.costs import check_costs, decided
-from sfboost.adaptation.uncertainty import Uncertainty
 from sfboost.boosting.stable_learner import stable_terms
 from sfboost.calibration import Temperature
-from sfboost.choice import BestAnswer
+from sfboost.choice import BestAnswer, Reason
 from sfboost.choice.explaining import explain_best
 from sfboost.heads import SoftLabelMixin
 from sfboost.marginal.probabilities import BoolArray, FloatArray
 from sfboost.persistence import Savable
-from sfboost.shift import Change, DomainData
+from sfboost.shift import DomainData, Shift
 
 
 class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
@@ -31,7 +30,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     model : StableFeatureBoosting or SFBClassifier
-        The fitted model.
+        The fitted model; what `sfboost.adapt` was given of training, where arrays were adapted to.
     adaptation : Adaptation
         What was learned in the new domain.
     best : BestAnswer or None
@@ -39,16 +38,14 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_, prior_, confusion_, informativeness_, head_, rounds_, uncertainty_ :
+    classes_, prior_, confusion_, informativeness_, head_, rounds_ :
         As estimated in the new domain.
     decision_ : {"pooled", "adapted", "kept stable"}
-    reason_ : str
-        Why, in one sentence.
-    leak_, break_even_ : float or None
-        Of the guard.
+    reason_ : Reason
+        Why: a code with values, and in words as ``str(reason_)``.
     warnings_ : tuple of str
-    change_ : Change or None
-        Whether a meaning changed, and whose. This and what follows with answer="best" only.
+    shift_ : Shift or None
+        What moved; this and what follows where source domains tell what is usual.
     weights_ : dict of str to float, or None
         Of the candidate answers.
     answers_ : dict of str to array of shape (n, K), or None
@@ -89,8 +86,9 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         """
         return self
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any, X_unstable: Any = None) -> FloatArray:
         """Logarithm of `predict_proba`."""
+        X = X if X_unstable is None else (X, X_unstable)
         if self.best is None:
             log_proba = self.adaptation.predict_log_proba(*self._parts(X))
             scaling = self._scaling()
@@ -106,22 +104,29 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
             raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
         return rows
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Pr[Y | X_S, X_U] in the new domain, of shape (n, K)."""
-        return np.exp(self.predict_log_proba(X))
+    def predict_proba(self, X: Any, X_unstable: Any = None) -> FloatArray:
+        """Pr[Y | X_S, X_U] in the target domain, of shape (n, K).
 
-    def predict(self, X: Any, costs: Any = None) -> npt.NDArray[Any]:
+        Parameters
+        ----------
+        X : rows of the target domain
+        X_unstable : array-like of shape (n, d), optional
+            What `sfboost.adapt` returns is given both: the stable probabilities as X, and X_U.
+        """
+        return np.exp(self.predict_log_proba(X, X_unstable))
+
+    def predict(self, X: Any, X_unstable: Any = None, *, costs: Any = None) -> npt.NDArray[Any]:
         """The most probable class of each row or, with costs, the one of the least expected cost.
 
         Parameters
         ----------
-        X : rows of the new domain
+        X, X_unstable : as in `predict_proba`
         costs : array-like of shape (K, K), optional
             ``costs[y, j]`` of deciding j where the truth is y, in the order of `classes_`. None is those of
             the model's `Settings`, if it has any.
         """
         price = self.model._costs() if costs is None else check_costs(costs, len(self.classes_))
-        return self.classes_[decided(self.predict_proba(X), price)]
+        return self.classes_[decided(self.predict_proba(X, X_unstable), price)]
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> BoolArray:
         """Whether each class belongs to the set of each row, of shape (n, K).
@@ -152,9 +157,11 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        row : one row of X, as it is or as a table of one row, a DataFrame of one row, or a Series
+        row : one row of X, as it is or as a table of one row, a DataFrame of one row, or a Series; a pair of
+            its stable probabilities and its X_U where `sfboost.adapt` was given these
         """
-        row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
+        if not isinstance(row, tuple):
+            row = _one_row(row, getattr(self.model, "row_shape_", (-1,)))
         explanation = self._explained(row)
         encoder = getattr(self.model, "encoder_", None)
         cells = encoder.cells(row) if encoder is not None and hasattr(row, "columns") else {}
@@ -179,7 +186,7 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
 
     def _scaling(self) -> Temperature | None:
         """With components: how much less sure the answer is than both parts together."""
-        played = getattr(self.model, "components_", None)
+        played = self.model.components_
         return None if played is None or self.adaptation.head is None else played.temperature
 
     @property
@@ -218,34 +225,23 @@ class AdaptedClassifier(Savable, ClassifierMixin, BaseEstimator):
         return self.adaptation.decision.kind if self.best is None else self.best.choice.decision
 
     @property
-    def reason_(self) -> str:
+    def reason_(self) -> Reason:
         """Why that was decided."""
-        return self.adaptation.decision.reason if self.best is None else self.best.choice.reason
+        if self.best is not None:
+            return self.best.choice.reason
+        decision = self.adaptation.decision
+        code = "refused" if decision.kind == "kept stable" else "learned"
+        return Reason(code, {"because": decision.reason})
 
     @property
-    def change_(self) -> Change | None:
-        """Whether a meaning changed, and whose; answer="best" only."""
-        return None if self.best is None else self.best.change
+    def shift_(self) -> Shift | None:
+        """What moved: nothing, class shares, features; None where nobody knows what is usual."""
+        return None if self.best is None else self.best.shift
 
     @property
     def weights_(self) -> dict[str, float] | None:
-        """Weights of the candidate answers; answer="best" only."""
+        """Weights of the predictors; None where there is but one."""
         return None if self.best is None else self.best.choice.weights
-
-    @property
-    def uncertainty_(self) -> Uncertainty | None:
-        """Standard errors, if they were asked for."""
-        return self.adaptation.uncertainty
-
-    @property
-    def leak_(self) -> float | None:
-        """δ that the guard allowed for, or None without a guard."""
-        return None if self.adaptation.guard is None else self.adaptation.guard.leak
-
-    @property
-    def break_even_(self) -> float | None:
-        """δ*, the leak at which the estimated gain of adapting vanishes, or None without a guard."""
-        return None if self.adaptation.guard is None else self.adaptation.guard.break_even
 
     @property
     def warnings_(self) -> tuple[str, ...]:

@@ -122,8 +122,8 @@ class AdaptedDomains(Mapping[Any, AdaptedClassifier]):
         Benjamini and Hochberg do. (The tests share the own domains that they compare with, so that they lean
         to the same side, which the procedure allows.)
         """
-        tested = [name for name, one in self.items() if one.change_ is not None]
-        p_values = [self[name].change_.p_value for name in tested]  # type: ignore[union-attr]
+        tested = [name for name, one in self.items() if one.shift_ is not None]
+        p_values = [self[name].shift_.unstable.p_value for name in tested]  # type: ignore[union-attr]
         adjusted = false_discovery_control(p_values) if tested else np.empty(0)
         known = dict(zip(tested, adjusted.tolist(), strict=True))
         rows = [self._overview(name, known.get(name, _UNKNOWN)) for name in self]
@@ -132,10 +132,11 @@ class AdaptedDomains(Mapping[Any, AdaptedClassifier]):
     def _overview(self, name: Any, adjusted: float) -> DomainOverview:
         one = self[name]
         shared = (name, self._sizes[name], one.decision_)
-        shares, change = tuple(one.prior_.tolist()), one.change_
-        if change is None:
-            return DomainOverview(*shared, one.reason_, shares)
-        verdict, reason = change.verdict, one.reason_
+        shares, reason = tuple(one.prior_.tolist()), str(one.reason_)
+        if one.shift_ is None:
+            return DomainOverview(*shared, reason, shares)
+        change = one.shift_.unstable
+        verdict = change.verdict
         if verdict == "changed" and adjusted >= change.level:
             verdict = "unchanged" if change.power >= LEAST_POWER else "cannot tell"
             reason += f" Among {len(self)} domains that is no discovery (adjusted p = {adjusted:.2f})."

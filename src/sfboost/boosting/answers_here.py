@@ -19,8 +19,6 @@ from sfboost.adaptation.costs import check_costs
 from sfboost.adaptation.scores import weighted_scores
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.components import NOT_APART
-from sfboost.boosting.diagnosing import new_rows
-from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.boosting.scored_domains import ANSWER
 from sfboost.diagnostics.new_domain import new_domain_alarm
 from sfboost.diagnostics.performance import (
@@ -28,7 +26,6 @@ from sfboost.diagnostics.performance import (
     estimate_performance,
     spreads,
 )
-from sfboost.encoding import is_frame
 from sfboost.marginal.probabilities import FloatArray
 
 # More rows than this say little more, and cost time.
@@ -42,7 +39,6 @@ def performance_without_labels(
     adapted: AdaptedClassifier,
     X: Any,
     *,
-    leak: float | None = None,
     cost: Any = None,
     level: float = 0.9,
     labels_from: str | None = None,
@@ -55,17 +51,14 @@ def performance_without_labels(
     adapted : AdaptedClassifier
     X : array-like or DataFrame
         Rows of the domain that it was adapted to.
-    leak : float, optional
-        δ that the intervals allow for where labels come from f_S. None is what the guard allowed for or,
-        without one, the leak of the training domains.
     cost : array-like of shape (K, K), optional
         ``cost[y, j]`` of deciding j where the truth is y.
     level : float
         Of the intervals.
     labels_from : {"answer", "stable"}, optional
         What stands for the labels: the answer, whose probabilities were held against the labels of source
-        domains that were left out; or f_S alone. None is the answer where no shift was found and no `leak` is
-        given, else f_S.
+        domains that were left out; or f_S alone. None is the answer where no shift was found, else
+        f_S, with intervals that allow for the leak of the source domains.
 
     Returns
     -------
@@ -83,33 +76,29 @@ def performance_without_labels(
             "No source domain has looked like this, so that nobody knows how far off the probabilities of "
             "this answer are: use labels_from='stable'."
         )
-    if labels_from == "answer" or (labels_from is None and leak is None and known):
+    if labels_from == "answer" or (labels_from is None and known):
         return _by_answer(adapted, X, cost, level, random_state)
-    model, delta = adapted.model, leak
-    if delta is None:
-        delta = model.training_.leak if adapted.leak_ is None else adapted.leak_
-    X = model._check_input(X, reset=False)
-    n_rows = X.shape[0]
+    model = adapted.model
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_rows > _MOST_ROWS:
         some = np.random.default_rng(random_state).choice(n_rows, _MOST_ROWS, replace=False)
         X = _safe_indexing(X, np.sort(some))
     log_stable, unstable = model.stable_and_unstable(X)
-    stable = np.exp(log_stable)
-    mix, own = _mixer(model, X), model.pooled_
+    stable, rows = np.exp(log_stable), None if adapted.best is None else model.answer_rows(X)
     answers: dict[str, Callable[[Any, Any], FloatArray]] = {"stable": lambda i, k: stable[i]}
-    if adapted.best is None:
-        answers[ANSWER] = lambda i, k: adapted.adaptation.predict_proba(
-            stable[i], _safe_indexing(unstable, k)
-        )
+    if rows is None or adapted.best is None:
+        sfb = adapted.adaptation
+        answers[ANSWER] = lambda i, k: sfb.predict_proba(stable[i], _safe_indexing(unstable, k))
     else:
-        answers[ANSWER] = lambda i, k: adapted.predict_proba(mix(i, k))
-    if own is not None:
-        answers["pooled"] = lambda i, k: np.exp(own.log_proba(*own.numbers(mix(i, k))))
-    alarm = NOT_APART if model.components_ is not None else new_domain_alarm(new_rows(model, X), random_state)
+        best, here = adapted.best, rows
+        answers[ANSWER] = lambda i, k: np.exp(best.log_proba(here.paired(i, k)))
+        answers["pooled"] = lambda i, k: np.exp(here.paired(i, k).log_pooled)
+    leak = model.training_.leak or 0.0
+    new = model._new_rows(stable, unstable, model._choices(model.settings))
+    alarm = NOT_APART if model.components_ is not None else new_domain_alarm(new, random_state)
     if alarm is not None:  # the rows contradict what every one of these figures rests on
-        none = Performance({}, {}, {}, delta or 0.0, level, alarm)
-        return dict.fromkeys(answers, none)
-    asked: dict[str, Any] = {"leak": delta or 0.0, "cost": cost, "level": level, "random_state": random_state}
+        return dict.fromkeys(answers, Performance({}, {}, {}, leak, level, alarm))
+    asked: dict[str, Any] = {"leak": leak, "cost": cost, "level": level, "random_state": random_state}
     return {name: estimate_performance(stable, answer, **asked) for name, answer in answers.items()}
 
 
@@ -121,7 +110,7 @@ def _by_answer(
     The stable predictor stands for its own labels.
     """
     errors = adapted.model.training_.record.errors
-    stable, labels = adapted.model.predict_proba(X), adapted.predict_proba(X)
+    stable, labels = adapted.model.predict_stable_proba(X), adapted.predict_proba(X)
     pooled = np.exp(adapted.model.answer_rows(X).log_pooled)
     answers = {"stable": (stable, stable), ANSWER: (labels, labels), "pooled": (pooled, labels)}
     if (why := adapted.model._unforeseeable()) is not None:
@@ -164,24 +153,3 @@ def _label_noise(
     ]
     fewer = np.sqrt(len(some) / n_rows)
     return {name: fewer * spread for name, spread in spreads(drawn).items()}
-
-
-def _mixer(model: StableFeatureBoosting, X: Any) -> Callable[[Any, Any], Any]:
-    """Rows with the stable columns of some and the unstable columns of others."""
-    if not is_frame(X) and not hasattr(X, "iloc"):
-        columns = list(model.unstable_columns_.positions)
-
-        def mixed(i: Any, k: Any) -> Any:
-            rows = np.array(_safe_indexing(X, i))
-            rows[:, columns] = _safe_indexing(X, k)[:, columns]
-            return rows
-
-        return mixed
-    names = list(model.unstable_columns_.sources)
-
-    def mixed_frame(i: Any, k: Any) -> Any:
-        rows = _safe_indexing(X, i).reset_index(drop=True)
-        rows[names] = _safe_indexing(X, k).reset_index(drop=True)[names]
-        return rows
-
-    return mixed_frame

@@ -33,7 +33,6 @@ from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: `unstable_features` that says so.
 COMPONENTS = "components"
-LEAK_SOURCE = "they are directions of each domain's own rows, which the stable predictor reads too"
 NOT_APART = "components and the stable predictor read the same columns: score own domains with `evaluate`"
 
 # Directions that own domains choose among; the second where none can be left out.

@@ -14,12 +14,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from sfboost.adaptation import Adaptation, DomainHead, StableEvidence, Training
-from sfboost.adaptation.checks import check_weight, in_range
-from sfboost.adaptation.fitting import START_ROWS
-from sfboost.adaptation.problem import UNKNOWN
-from sfboost.adaptation.row_sample import RowSketch, row_keys
-from sfboost.adaptation.settings import Settings
+from sfboost.adaptation import DomainHead, StableEvidence, Training
+from sfboost.adaptation.checks import in_range
 from sfboost.boosting.columns import require_numbers
 from sfboost.diagnostics import (
     Diagnosis,
@@ -28,7 +24,6 @@ from sfboost.diagnostics import (
     Recalibration,
     TrainingRows,
     diagnose,
-    new_domain_alarm,
     training_leak,
 )
 from sfboost.diagnostics.rows import check_domain
@@ -43,10 +38,6 @@ if TYPE_CHECKING:
 
 # Columns that the leak is measured in.
 _MOST_COLUMNS = 50
-UNMEASURED = (
-    "how much of the unstable features the stable predictor shows within a class could not be measured "
-    "({why}): pass leak=δ if you know a bound, or answer='paper' to adapt unguarded"
-)
 
 
 def training_rows(
@@ -149,17 +140,6 @@ def meanings_here(model: StableFeatureBoosting, X: Any, level: float = 0.05) -> 
     return feature_meanings(record.reference, rows, change)
 
 
-def alarm_of(training: Training, new: NewRows) -> str | None:
-    """Why the guard must keep the stable predictor, if it must.
-
-    That is so if the rows contradict complementarity, or if δ is neither given nor measured: a leak that no
-    one has looked at is not zero.
-    """
-    if training.leak is None:
-        return UNMEASURED.format(why=training.leak_source)
-    return new_domain_alarm(new)
-
-
 def know_training(
     evidence: StableEvidence,
     leaks: tuple[DomainLeak, ...] | None,
@@ -168,59 +148,5 @@ def know_training(
     heads: tuple[DomainHead, ...] = (),
 ) -> Training:
     """What is kept for adaptations; `leaks` is None if the unstable features are no numbers."""
-    leak = None
-    if leaks:
-        leak, source = training_leak(leaks), "training domains"
-    elif leaks is None:
-        source = "they are no numbers, and no pipeline as `unstable` encodes them in steps before its last"
-    else:
-        source = "no training domain has 30 held-out rows of two classes"
-    return Training(evidence, leak, source, source_prior, recalibration, heads)
-
-
-def with_leak(training: Training, leak: float | None, answer: str) -> Training:
-    """Training with the user's δ in place of its own."""
-    if leak is None:
-        return training
-    if answer != "safe":
-        raise ValueError(f"leak={leak} has no effect without a guard: pass answer='safe' too.")
-    return replace(training, leak=leak, leak_source="given")
-
-
-def with_note(adaptation: Adaptation, note: str | None) -> Adaptation:
-    """An adaptation whose reason says one thing more."""
-    if note is None:
-        return adaptation
-    return replace(
-        adaptation, decision=replace(adaptation.decision, reason=f"{adaptation.decision.reason}. {note}")
-    )
-
-
-def most_judged(n_classes: int) -> int:
-    """Rows by which assumptions are judged: 20 000, fewer where many classes make each of them wide."""
-    return min(START_ROWS, 10 * START_ROWS // n_classes)
-
-
-def rows_to_judge(
-    stable: FloatArray, unstable: Any, sample_weight: Any, choices: Settings, training: Training
-) -> NewRows:
-    """New rows for the alarm; what complementarity says under label shift is not judged.
-
-    A row of weight zero is no row; every other one counts once, since weights are no observations. Some rows
-    are enough to see a contradiction: the same ones whatever their order.
-    """
-    most = most_judged(stable.shape[1])
-    if sample_weight is not None:
-        used = np.flatnonzero(check_weight(sample_weight, len(stable)))
-        stable, unstable = stable[used], _safe_indexing(unstable, used)
-    if len(stable) > most and not choices.wraps_head:
-        X = (
-            sparse.csr_array(unstable)
-            if sparse.issparse(unstable)
-            else np.asarray(unstable, dtype=np.float64)
-        )
-        keys = row_keys(stable, X, np.full(len(stable), UNKNOWN, dtype=np.intp), np.ones(len(stable)))
-        some = RowSketch.of(keys, most).draw(most)
-        stable, unstable = stable[some], _safe_indexing(unstable, some)
-    judged = None if choices.transport == "likelihood" else head_numbers(unstable, choices.head)
-    return NewRows(stable, judged, recalibration=training.recalibration)
+    leak = training_leak(leaks) if leaks else None
+    return Training(evidence, leak, source_prior, recalibration, heads)

@@ -36,7 +36,6 @@ from sfboost.boosting.columns import (
 )
 from sfboost.boosting.components import (
     COMPONENTS,
-    LEAK_SOURCE,
     Directions,
     PlayedComponents,
     domain_splits,
@@ -75,9 +74,9 @@ from sfboost.shift import DomainData
 class StableFeatureBoosting(AdaptableClassifier):
     """Learn a stable predictor on labelled domains; adapt to a new one without labels.
 
-    `fit` trains and calibrates a classifier of the stable features. Until `adapt` is called that is what
-    predicts: the safe answer is the default one. `adapt` takes unlabelled rows of a new domain, learns
-    what the unstable features mean there, and returns a new object.
+    `fit` trains a classifier of the stable features and one of all features, calibrated on source domains
+    that are left out in turn. Until `adapt` is called the latter predicts. `adapt` takes unlabelled rows of a
+    target domain, finds out what moved there, and returns a new object.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         Head of the unstable features: one of `sfboost.heads`, or any classifier or pipeline that takes
         `sample_weight`. None is our soft-label logistic regression.
     learner : classifier, pair of classifiers or "auto", default=None
-        What is fitted to all columns, as numbers, for answer="best". Two are mixed in log space, weighed by
+        What is fitted to all columns, as numbers. Two are mixed in log space, weighed by
         source domains that are left out in turn, the first one being the base; "auto" is histogram boosting
         and logistic regression. None is a clone of `stable`, or logistic regression where that is frozen.
     calibration : {"nll", "ece", None}, default="nll"
@@ -137,9 +136,9 @@ class StableFeatureBoosting(AdaptableClassifier):
     calibrations_ : tuple of HeldOutCalibration or None
         Of the stable predictor, one for each training domain.
     leaks_ : tuple of DomainLeak, or None
-        How much of X_U the stable predictor shows within a class, by training domain: what the guard
-        allows for in a new one. Measured on what the steps of a pipeline before its last make of them; None
-        if these are not numbers either.
+        How much of X_U the stable predictor shows within a class, by source domain: what limits of a gain
+        allow for. Measured on what the steps of a pipeline before its last make of them; None if these are
+        not numbers either.
     prediction_sets_ : PredictionSets or None
         What `calibrate_sets` learned.
     stable_columns_, unstable_columns_ : Columns
@@ -164,7 +163,7 @@ class StableFeatureBoosting(AdaptableClassifier):
     >>> hospital = np.repeat(["a", "b"], 1000)
     >>> model = model.fit(np.vstack([X1, X2]), np.concatenate([y1, y2]), sample_domain=hospital)
     >>> round(100 * model.score(X_new, y_new))
-    74
+    10
     >>> round(100 * model.adapt(X_new).score(X_new, y_new))
     90
     """
@@ -321,7 +320,6 @@ class StableFeatureBoosting(AdaptableClassifier):
             self.components_ = played
             # Those of all training rows stand in until there are new ones.
             self.unstable_columns_ = Directions.of(self.stable_columns_, X, played.chosen, self.random_state)
-            self.training_ = replace(self.training_, leak_source=LEAK_SOURCE)
         elif len(self.unstable_columns_):
             self.pooled_, record = learn_record(self, X, (stable_X, unstable_X), labels, domain, weight)
             self.training_ = replace(self.training_, record=record)
@@ -342,16 +340,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         n_directions = self.components_.chosen
         facing.unstable_columns_ = Directions.of(self.stable_columns_, rows, n_directions, self.random_state)
         return facing
-
-    def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: Parts | None = None
-    ) -> tuple[DomainData | None, str | None]:
-        if (played := self.components_) is not None:
-            return None, played.reason if played.helps else None  # else it is what is doubted
-        return super()._rows_to_answer(X, sample_weight, parts)
-
-    def _without_best(self) -> str:
-        return "checked" if self.components_ is not None and self.components_.helps else "safe"
 
     def _doubt(self) -> str | None:
         if (played := self.components_) is None:
@@ -403,24 +391,30 @@ class StableFeatureBoosting(AdaptableClassifier):
             sample_weight=weight[held_out],
         )
 
-    # -- before adaptation: the stable features alone -----------------------------------------------
+    # -- before adaptation --------------------------------------------------------------------------
 
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Calibrated log-probabilities of the stable predictor."""
+        """Logarithm of `predict_proba`."""
+        check_is_fitted(self)
+        if self.pooled_ is None:
+            return np.log(self.predict_stable_proba(X))
+        X = self._check_input(X, reset=False)
+        tell_filled(self, X)
+        require_numbers(self, self.stable_columns_.take(X), self.unstable_columns_.take(X))
+        numbers = self.pooled_.numbers(X)
+        if numbers is None:
+            raise ValueError("These rows hold what is no finite number: impute or drop those cells first.")
+        return self.pooled_.log_proba(*numbers)
+
+    def predict_stable_proba(self, X: Any) -> FloatArray:
+        """f_S: calibrated probabilities from the stable features alone, of shape (n, K)."""
         check_is_fitted(self)
         X = self._check_input(X, reset=False)
         tell_filled(self, X, stable_only=True)
-        return self._calibrated(self.stable_columns_.take(X))
+        return np.exp(self._calibrated(self.stable_columns_.take(X)))
 
     def _calibrated(self, stable_X: Any) -> FloatArray:
         return self.temperature_.apply(raw_log_proba(self.stable_, stable_X, self.classes_))
-
-    def _put_right(self, found: Temperature) -> AdaptableClassifier:
-        if self.components_ is not None:  # they have a temperature of the whole
-            return self
-        model = copy(self)
-        model.temperature_ = self.temperature_.then(found)
-        return model
 
     def stable_and_unstable(self, X: Any) -> tuple[FloatArray, Any]:
         """Return calibrated log f_S of shape (n, K), and the unstable columns: what `sfboost.adapt` takes."""
@@ -512,7 +506,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         Parameters
         ----------
         X, y, sample_domain, sample_weight : as in `fit`
-        answer : {"best", "safe", "checked", "paper"}, default="best"
+        answer : {"best", "safe"}, default="best"
             As in `adapt`.
         metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
             By which answers, gain and regret are told, none is chosen. None is what the settings judge by.
@@ -532,7 +526,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         Parameters
         ----------
         X, y, sample_domain : as in `fit`
-        answer : {"best", "safe", "checked", "paper"}, default="best"
+        answer : {"best", "safe"}, default="best"
             As `adapt` will be asked for.
         """
         check_is_fitted(self)

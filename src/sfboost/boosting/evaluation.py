@@ -237,7 +237,7 @@ def compare_on_domain(
         labelled = _labelled_proba(fitted, X_new, y_new)
     answers = dict(adapted.answers_ or {})
     if "stable" not in answers:
-        answers["stable"] = fitted.predict_proba(X_new)
+        answers["stable"] = fitted.predict_stable_proba(X_new)
     if pooled is not None:
         answers["pooled"] = np.asarray(pooled.predict_proba(_used_columns(fitted, X_new)), dtype=np.float64)
     elif "pooled" not in answers:
@@ -254,13 +254,13 @@ def compare_on_domain(
         domain=None,
         n_rows=len(y_new),
         decision=adapted.decision_,
-        reason=adapted.reason_,
+        reason=str(adapted.reason_),
         scores={method: scores[method] for method in COMPARED},
-        p_value=float("nan") if adapted.change_ is None else adapted.change_.p_value,
+        p_value=float("nan") if adapted.shift_ is None else adapted.shift_.p_value,
         candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
         metric=by,
-        unclear=adapted.change_ is not None and adapted.change_.verdict == "cannot tell",
+        unclear=adapted.shift_ is not None and adapted.shift_.verdict == "cannot tell",
     )
 
 
@@ -346,7 +346,7 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
             y=y[inside],
             classes=fitted.classes_,
             training=fitted.training_,
-            answer="paper",
+            refuse=False,
         )
         proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
         if len(y) > MOST_ROWS and head.cross_fit is not None and choices.head is None:
@@ -355,8 +355,8 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
     return proba
 
 
-def adapted_scorer(metric: str = "accuracy") -> Callable[..., float]:
-    """Make a scorer for `GridSearchCV` that adapts safely to the held-out rows, without their labels.
+def adapted_scorer(metric: str = "accuracy", answer: str = "best") -> Callable[..., float]:
+    """Make a scorer for `GridSearchCV` that adapts to the held-out rows without their labels.
 
     Use it with a splitter that holds out whole domains (`LeaveOneGroupOut`); rows of several domains may
     be told apart by passing `sample_domain` to the scorer. Losses are negated, so more is better.
@@ -374,7 +374,7 @@ def adapted_scorer(metric: str = "accuracy") -> Callable[..., float]:
     """
     if metric not in METRICS:
         raise ValueError(f"metric={metric!r} is not known: use one of {list(METRICS)}.")
-    return _AdaptedScorer(metric)
+    return _AdaptedScorer(metric, answer)
 
 
 @dataclass(frozen=True)
@@ -382,6 +382,7 @@ class _AdaptedScorer:
     """A picklable callable, so that it works with `n_jobs`."""
 
     metric: str
+    answer: str
 
     def __call__(self, estimator: StableFeatureBoosting, X: Any, y: Any, sample_domain: Any = None) -> float:
         labels = np.asarray(y)
@@ -390,7 +391,7 @@ class _AdaptedScorer:
         for name in dict.fromkeys(domain.tolist()):
             rows = np.flatnonzero(domain == name)
             with unwarned():
-                adapted = estimator.adapt(_safe_indexing(X, rows), answer="safe")
+                adapted = estimator.adapt(_safe_indexing(X, rows), answer=self.answer)
             position = class_positions(estimator.classes_, labels[rows])
             values.append(
                 score_predictions(position, adapted.predict_proba(_safe_indexing(X, rows)))[self.metric]

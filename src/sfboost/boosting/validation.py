@@ -23,7 +23,7 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.checks import LARGEST
 from sfboost.boosting.columns import Columns, encoded_columns
 from sfboost.boosting.evaluation import default_classifier
-from sfboost.boosting.rows import enough_rows
+from sfboost.boosting.rows import enough_rows, make_splits
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.choice import SourceRecord
 from sfboost.choice.mixture import Mixture, fit_mixture
@@ -44,6 +44,8 @@ _MOST_ROWS, _FEWEST_ROWS = 5000, 10
 #: A forest that never saw a class among its votes is not certain: log 1e-6 is as sure as it gets.
 LEAST_PROBABILITY = 1e-6
 _DEFAULT = "logistic regression"
+# Of the rows of one source domain.
+_FOLDS = 5
 # Beyond so many columns second moments are no longer cheap.
 _MOST_COLUMNS = 1000
 
@@ -103,6 +105,20 @@ class _LeftOut:
     log_stable: FloatArray
     log_members: tuple[FloatArray, ...]
     log_unstable: FloatArray
+
+
+def _one_of(parts: list[_LeftOut], members: tuple[Any, ...], unstable: Any) -> _LeftOut:
+    """Folds of one domain put together; asked about other values, what was fitted to all rows answers."""
+    log_members = zip(*(part.log_members for part in parts), strict=True)
+    return _LeftOut(
+        parts[0].name,
+        np.concatenate([part.rows for part in parts]),
+        members,
+        unstable,
+        np.concatenate([part.log_stable for part in parts]),
+        tuple(np.concatenate(said) for said in log_members),
+        np.concatenate([part.log_unstable for part in parts]),
+    )
 
 
 def raw_log_proba(estimator: Any, X: Any, classes: npt.NDArray[Any]) -> FloatArray:
@@ -246,13 +262,12 @@ def learn_record(
     even = Mixture(np.full(len(learners), 1.0 / len(learners)))
     plain = PooledClassifier(everywhere, alone, columns, model.classes_, even, Temperature(), words)
     places = [(name, rows) for name, rows in rows_by_domain(domain) if len(rows) >= _FEWEST_ROWS]
-    if len(places) < 2:
-        return plain, None
 
     def without(group: list[tuple[Any, IntArray]]) -> list[_LeftOut]:
         rest = np.setdiff1d(every, np.concatenate([rows for _, rows in group]))
-        if len(np.unique(y[rest])) < 2:
-            return []
+        return judged(rest, group) if len(np.unique(y[rest])) > 1 else []
+
+    def judged(rest: IntArray, group: list[tuple[Any, IntArray]]) -> list[_LeftOut]:
         stable = model._stable_learner(taken[0]).fit_judge(taken[0], y, weight, rest)
         members = tuple(fitted(one, both, rest) for one in learners)
         unstable = fitted(learners[-1], U, rest)
@@ -271,8 +286,12 @@ def learn_record(
     by_group = Parallel(n_jobs=model.n_jobs)(delayed(without)(group) for group in turns)
     order = [name for name, _ in places]
     left_out = sorted((one for group in by_group for one in group), key=lambda one: order.index(one.name))
-    if len(left_out) < 2:
-        return plain, None
+    if len(left_out) < 2:  # nothing says what is usual: folds of all rows calibrate, and count as one domain
+        splits = make_splits(y, np.zeros(len(y)), every, _FOLDS, model.random_state)
+        if any(len(np.unique(y[inside])) < 2 for inside, _ in splits):
+            return plain, None
+        folds = [judged(inside, [(order[0] if order else "", outside)])[0] for inside, outside in splits]
+        left_out = [_one_of(folds, everywhere, alone)]
     some = np.concatenate([one.rows for one in left_out])
     row_weight = np.ones(len(y)) if weight is None else weight
 
@@ -282,11 +301,10 @@ def learn_record(
         return fit_temperature(np.concatenate(said), y[some], domain=numbers, sample_weight=row_weight[some])
 
     said = [np.concatenate(part) for part in zip(*(one.log_members for one in left_out), strict=True)]
-    mixture = (
-        fit_mixture(said, y[some], numbers, row_weight[some])
-        if len(said) > 1
-        else Mixture.of(calibrated(said))
-    )
+    if len(said) > 1 and len(left_out) > 1:
+        mixture = fit_mixture(said, y[some], numbers, row_weight[some])
+    else:
+        mixture = Mixture.of(calibrated(said[:1]), len(said))
     if len(said) > 1:
         words = " and ".join(
             f"{_name(one)} (weight {part:.2f})" for one, part in zip(learners, mixture.weights, strict=True)

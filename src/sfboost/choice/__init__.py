@@ -6,6 +6,7 @@ Source domains → `SourceRecord` (at `fit`). Target rows → `Change` of each s
 
 from sfboost.choice.best import BestAnswer, best_answer
 from sfboost.choice.choosing import Choice
+from sfboost.choice.reasons import Reason
 from sfboost.choice.record import SourceRecord
 
-__all__ = ["BestAnswer", "Choice", "SourceRecord", "best_answer"]
+__all__ = ["BestAnswer", "Choice", "Reason", "SourceRecord", "best_answer"]

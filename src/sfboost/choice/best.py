@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from sfboost.adaptation import Adaptation
 from sfboost.adaptation.settings import Settings
-from sfboost.choice.choosing import USERS_WORD, Choice, reason_of, shifted_side, with_labels
+from sfboost.choice.choosing import USERS_WORD, Choice, shifted_side, with_labels
 from sfboost.choice.predictors import (
     PooledPredictor,
     RealignedPredictor,
@@ -19,14 +19,17 @@ from sfboost.choice.predictors import (
     TargetPredictor,
     relearn,
 )
+from sfboost.choice.reasons import Reason
 from sfboost.choice.recalibrating import put_right
 from sfboost.choice.record import SourceRecord
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
-from sfboost.shift import Change, DomainData, change_in
+from sfboost.shift import Change, DomainData, Shift, change_in
 from sfboost.shift.testing import too_few
 
 #: Fewer rows, for each class, teach a predictor nothing.
 FEWEST_ROWS = 5
+#: Holds a choice to a bound: the choice and the predictor that it names, and the choice that comes of it.
+Bound = Callable[[Choice, TargetPredictor], Choice]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,27 +38,19 @@ class BestAnswer:
 
     Attributes
     ----------
-    change : Change
-        Of the unstable features.
-    stable_change : Change or None
-        Of the stable ones; None where nobody can ask them.
-    shares : array of shape (K,)
+    shift : Shift
+        What moved.
+    prior : array of shape (K,)
         Class shares that the pooled classifier is moved to: those of training, if nothing asks for others.
     choice : Choice
     answers : mapping of str to TargetPredictor
         Every predictor, fitted to the target rows.
     """
 
-    change: Change
-    stable_change: Change | None
-    shares: FloatArray
+    shift: Shift
+    prior: FloatArray
     choice: Choice
     answers: Mapping[str, TargetPredictor]
-
-    @property
-    def shares_moved(self) -> bool:
-        """Whether the pooled classifier is moved to other class shares."""
-        return "shares" in self.answers
 
     @property
     def as_in_training(self) -> bool:
@@ -77,24 +72,19 @@ def best_answer(
     rows: DomainData,
     record: SourceRecord,
     choices: Settings,
-    classes: Any = None,
+    classes: Any,
     adaptation: Adaptation | None = None,
     known: IntArray | None = None,
     doubt: str | None = None,
+    bound: Bound | None = None,
 ) -> BestAnswer:
-    """Ask what moved, fit the predictors, and weigh them by the evidence.
+    """Ask what moved, fit the predictors, and take the one that the evidence asks for.
 
     `adaptation` is SFB's, if it is at hand. `known` has the class positions of labelled rows, −1 elsewhere:
     if there are any, they weigh the predictors and recalibrate them. `doubt` says why f_S is not to be
-    trusted, if it is not.
+    trusted, if it is not; `bound` holds a safe answer back.
     """
-    change = change_in(record.reference, rows, misfit=record.misfit)
-    stable_change = None
-    if record.stable_reference is not None and rows.log_unstable is not None:
-        level = change.level / USERS_WORD
-        stable_change = change_in(
-            record.stable_reference, rows.swapped(), level=level, misfit=record.stable_misfit
-        )
+    change, stable_change = _asked(rows, record)
     relearned = (
         relearn(rows, choices, record.prior, classes)
         if adaptation is None
@@ -104,27 +94,59 @@ def best_answer(
     if relearned.learned:
         answers["boosted"] = relearned
     answers |= _realigned(rows, record, change, stable_change)
-    named = _answers_to(change, stable_change, answers, rows, doubt)
-    weights, shares = {named[shifted_side(change, stable_change)]: 1.0}, record.prior
-    # Of so few rows nobody can tell whether their class shares moved or the rows happened to be such.
-    if weights == {"pooled": 1.0} and not too_few(change.n_rows, record.prior):
-        shares = record.shares.here(rows)
-        if (shares != record.prior).any():
-            answers["shares"], weights = PooledPredictor(np.log(shares / record.prior)), {"shares": 1.0}
-    reason, found = reason_of(
-        change, stable_change, weights, _told(shares, record.prior, classes), record.pooled_name
+    side = shifted_side(change, stable_change)
+    name, prior = _answers_to(change, stable_change, answers, rows, doubt)[side], record.prior
+    # Of so few rows nobody can tell whether their class shares moved or the rows happened to be such; and of
+    # one source domain nobody can tell how far they do.
+    if name == "pooled" and len(record.reference.domains) > 1 and not too_few(change.n_rows, prior):
+        prior = record.shares.here(rows)
+        if (prior != record.prior).any():
+            answers["shares"], name = PooledPredictor(np.log(prior / record.prior)), "shares"
+    moved = None
+    if name == "shares":
+        moved = tuple(zip(np.asarray(classes).tolist(), record.prior.tolist(), prior.tolist(), strict=True))
+    shift = Shift(change, stable_change, side, moved)
+    choice = Choice({name: 1.0}, _reason(shift, name, record.pooled_name, doubt))
+    if bound is not None:
+        choice = bound(choice, answers[name])
+    if known is not None and (known >= 0).any():
+        # SFB has learned from these labels: it is judged as it would be without them.
+        blind = {"boosted": relearn(rows, choices, record.prior, classes)} if "boosted" in answers else {}
+        answers, fits, random = put_right(answers, blind, rows, known)
+        choice = with_labels(choice, fits, int((known >= 0).sum()), len(known), random)
+    return BestAnswer(shift, prior, choice, answers)
+
+
+def _asked(rows: DomainData, record: SourceRecord) -> tuple[Change, Change | None]:
+    """What f_S says of X_U, and a classifier of X_U of X_S, where it can be asked."""
+    change = change_in(record.reference, rows, misfit=record.misfit)
+    if record.stable_reference is None or rows.log_unstable is None:
+        return change, None
+    level = change.level / USERS_WORD
+    return change, change_in(
+        record.stable_reference, rows.swapped(), level=level, misfit=record.stable_misfit
     )
+
+
+def _reason(shift: Shift, name: str, classifier: str, doubt: str | None) -> Reason:
+    """Why this predictor answers, in plain values."""
+    change, stable = shift.unstable, shift.stable
+    codes = {"class shares": "shares_moved", "nothing": "no_shift", "cannot tell": "cannot_tell"}
+    values = {
+        "p_value": change.p_value,
+        "power": change.power,
+        "n_domains": len(change.own),
+        "unstable": list(change.changed),
+        "weights": {name: 1.0},
+        "classifier": classifier,
+    }
+    if stable is not None:
+        values |= {"stable_p_value": stable.p_value, "stable": list(stable.changed)}
+    if shift.shares is not None:
+        values["shares"] = max(shift.shares, key=lambda share: abs(share[2] - share[1]))
     if doubt is not None:
-        but = f" But f_S is not shown to be stable, so that a shift may be hidden or imagined: {doubt}."
-        reason, found = reason + but, found + but
-    choice = Choice(weights, reason, found)
-    if known is None or not (known >= 0).any():
-        return BestAnswer(change, stable_change, shares, choice, answers)
-    # SFB has learned from these labels: it is judged as it would be without them.
-    blind = {"boosted": relearn(rows, choices, record.prior, classes)} if "boosted" in answers else {}
-    answers, fits, random = put_right(answers, blind, rows, known)
-    choice = with_labels(choice, fits, int((known >= 0).sum()), len(known), random)
-    return BestAnswer(change, stable_change, shares, choice, answers)
+        values["doubt"] = doubt
+    return Reason(codes.get(shift.verdict, f"{shift.verdict}_shifted"), values)
 
 
 def _realigned(
@@ -167,15 +189,3 @@ def _answers_to(
 def _together(change: Change | None) -> bool:
     """Whether every feature shifted."""
     return change is not None and len(change.changed) == len(change.features)
-
-
-def _told(shares: FloatArray, prior: FloatArray, classes: Any) -> str:
-    """How far class shares moved, in words."""
-    if (shares == prior).all():
-        return ""
-    most = int(np.abs(shares - prior).argmax())
-    name = most if classes is None else classes[most]
-    return (
-        f" The class shares moved: {name} from {100 * prior[most]:.0f} % in training to about "
-        f"{100 * shares[most]:.0f} % here."
-    )

@@ -9,34 +9,22 @@ tells which it is put down to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfboost.diagnostics.result import p_in_words
-from sfboost.notices import first_names
+from sfboost.choice.reasons import Reason
 from sfboost.shift import Change
-from sfboost.shift.testing import LEAST_POWER
 
 #: How much rarer a shift of X_S is taken to be than one of X_U, which the user named as what may shift.
 USERS_WORD = 10.0
 # Weights below this are none; no candidate is ruled out by more than this before labels are seen.
 _NEGLIGIBLE, _NOT_RULED_OUT = 0.01, 0.05
 
-#: What each predictor is, in words.
-WORDS = {
-    "pooled": "one classifier of all features, as trained",
-    "shares": "one classifier of all features, moved to the class shares found here",
-    "stable": "the stable features alone",
-    "boosted": "the unstable features learned anew (SFB)",
-    "realigned": "one classifier of all features, the unstable ones realigned",
-    "stable realigned": "one classifier of all features, the stable ones realigned",
-}
 _DECISIONS = {"pooled": "pooled", "shares": "adapted", "stable": "kept stable"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Choice:
     """Weights of the predictors, and why.
 
@@ -44,14 +32,11 @@ class Choice:
     ----------
     weights : dict of str to float
         They sum to one.
-    reason : str
-    found : str
-        What the tests say: the reason without the answer, which labels may make another.
+    reason : Reason
     """
 
     weights: dict[str, float]
-    reason: str
-    found: str = ""
+    reason: Reason
 
     @property
     def decision(self) -> str:
@@ -87,25 +72,14 @@ def with_labels(
     what the labels teach is the answer.
     """
     if n_labelled == n_rows and "boosted" in fits:
-        reason = "Every row is labelled: the unstable features are learned from the labels."
-        return Choice({"boosted": 1.0}, reason)
+        return Choice({"boosted": 1.0}, Reason("all_labelled"))
     prior = {name: _NOT_RULED_OUT / len(fits) for name in fits}
     for name, weight in choice.weights.items():
         prior[name] += (1.0 - _NOT_RULED_OUT) * weight
     scores = {name: np.log(prior[name]) + fit for name, fit in fits.items()}
     top = max(scores.values())
     weights = _shares({name: float(np.exp(score - top)) for name, score in scores.items()})
-    same = weights == choice.weights
-    now = "stays the same" if same else f"is {in_words(weights)}"
-    so_far = choice.reason if same else choice.found  # not an answer that is no longer given
-    reason = f"{so_far} With {n_labelled} label{'s' * (n_labelled > 1)} the answer {now}."
-    if set(weights) != {"boosted"}:
-        reason += (
-            " They also recalibrate it: how sure it is, and how frequent it takes each class to be."
-            if random
-            else " The labelled rows are unlike the others: those of rows drawn at random would also tell "
-            "how frequent each class is."
-        )
+    reason = choice.reason.with_values(weights=weights, n_labels=n_labelled, random=random)
     return replace(choice, weights=weights, reason=reason)
 
 
@@ -114,60 +88,3 @@ def _shares(evidence: dict[str, float]) -> dict[str, float]:
     whole = sum(evidence.values())
     kept = {name: part for name, part in evidence.items() if part > _NEGLIGIBLE * whole}
     return {name: part / sum(kept.values()) for name, part in kept.items()}
-
-
-def reason_of(
-    change: Change, stable_change: Change | None, weights: dict[str, float], moved: str, pooled_name: str
-) -> tuple[str, str]:
-    """Why, in sentences; and the part of it that says what was found. `moved` tells moved class shares."""
-    found = _found(change, stable_change, moved)
-    answer = in_words(weights)
-    if weights == {"pooled": 1.0} and pooled_name:
-        answer += f" ({pooled_name})"
-    return f"{found} The answer is {answer}.{_what_would_help(change)}", found
-
-
-def _found(change: Change, stable_change: Change | None, moved: str) -> str:
-    """What the tests say."""
-    side = shifted_side(change, stable_change)
-    told = []
-    if change.verdict == "changed":
-        told.append(_shifted(change, "unstable", "the stable ones"))
-    if stable_change is not None and stable_change.verdict == "changed":
-        told.append(_shifted(stable_change, "stable", "the unstable ones"))
-    if len(told) > 1:
-        told.append(
-            f"A shift of one side makes the other look shifted, too: this is put down to the {side} side; "
-            "a few labels would tell."
-        )
-    if told:
-        return " ".join(told)
-    if change.verdict == "cannot tell":
-        why = f"the evidence to expect is {change.power:.1f} times its error, {LEAST_POWER:.0f} is needed"
-        why = "there is one source domain" if len(change.own) < 2 else why
-        return f"Cannot tell whether a feature shifted ({why}), and no test finds that one did.{moved}"
-    p, known = p_in_words(change.p_value), len(change.own)
-    return f"No shift was found: features go together as in your {known} source domains ({p}).{moved}"
-
-
-def _shifted(change: Change, side: str, others: str) -> str:
-    names = first_names((f"'{name}'" for name in change.changed), 3)
-    p, one = p_in_words(change.p_value), len(change.changed) == 1
-    subject = f"The {side} feature {names} goes" if one else f"The {side} features {names} go"
-    return f"{subject} with {others} otherwise than in your source domains ({p})."
-
-
-def _what_would_help(change: Change) -> str:
-    if change.verdict != "cannot tell":
-        return ""
-    if len(change.own) < 2:
-        return " To tell, more source domains would help."
-    return " To tell, more rows, more source domains or a stable predictor that says more would help."
-
-
-def in_words(weights: Mapping[str, float]) -> str:
-    """One predictor, or what a mixture is made of, the largest part first."""
-    parts = sorted(weights.items(), key=lambda part: -part[1])
-    if len(parts) == 1:
-        return WORDS[parts[0][0]]
-    return "mixed: " + "; ".join(f"{WORDS[name]} ({100 * part:.0f} %)" for name, part in parts)

@@ -31,9 +31,11 @@ class Mixture:
     bias: FloatArray | None = None
 
     @classmethod
-    def of(cls, temperature: Temperature) -> Mixture:
-        """One member alone."""
-        return cls(np.array([1.0 / temperature.temperature]), temperature.bias)
+    def of(cls, temperature: Temperature, n_members: int = 1) -> Mixture:
+        """The first member alone."""
+        weights = np.zeros(n_members)
+        weights[0] = 1.0 / temperature.temperature
+        return cls(weights, temperature.bias)
 
     def apply(self, said: Sequence[FloatArray]) -> FloatArray:
         """Log-probabilities of shape (n, K) from those of each member.

@@ -92,9 +92,9 @@ class RelearnedPredictor:
 
 
 def relearn(
-    rows: DomainData, choices: Settings, source_prior: FloatArray, classes: Any = None, always: bool = False
+    rows: DomainData, choices: Settings, source_prior: FloatArray, classes: Any = None
 ) -> RelearnedPredictor:
-    """Learn the unstable features anew; with `always` however few the rows are."""
+    """Learn the unstable features anew."""
     with warnings.catch_warnings():
         # What could not be learned is in its decision; this is one predictor of several.
         warnings.simplefilter("ignore", AdaptationWarning)
@@ -102,11 +102,8 @@ def relearn(
             np.exp(rows.log_stable),
             rows.as_given,
             choices,
-            y=None,
             classes=classes,
             sample_weight=rows.weight * len(rows.weight),
             training=Training(source_prior=source_prior),
-            answer="paper" if always else "checked",
-            uncertainty=False,
         )
     return RelearnedPredictor(adaptation)

@@ -43,8 +43,8 @@ class SourceRecord:
     errors : dict of str to tuple of dict
         Of "pooled" and "stable": in each left-out source domain, by score, the true one less the one that the
         probabilities themselves lead to expect.
-    brier : dict of str to float
-        Of both, the mean over left-out domains.
+    scores : dict of str to tuple of dict
+        Of both: the true ones, in each left-out source domain.
     pooled_name : str
         What the pooled classifier is, in words.
     pooled, unstable : fitted classifier or None
@@ -59,7 +59,7 @@ class SourceRecord:
     stable_model: FeatureModel | None
     shares: ClassShares
     errors: dict[str, tuple[dict[str, float], ...]] = field(default_factory=dict)
-    brier: dict[str, float] = field(default_factory=dict)
+    scores: dict[str, tuple[dict[str, float], ...]] = field(default_factory=dict)
     pooled_name: str = ""
     pooled: Any = None
     unstable: Any = None
@@ -87,7 +87,10 @@ class SourceRecord:
     @property
     def helpless(self) -> str | None:
         """What source domains say where neither pooled nor stable is better than a guess there; else None."""
-        guess, stable, pooled = self.reference.guess_brier, self.brier["stable"], self.brier["pooled"]
+        guess = self.reference.guess_brier
+        stable, pooled = (
+            float(np.mean([one["brier"] for one in self.scores[name]])) for name in ("stable", "pooled")
+        )
         if min(stable, pooled) < _NO_BETTER * guess:
             return None
         return (
@@ -130,7 +133,7 @@ class SourceRecord:
             stable_model,
             ClassShares.learn(rows, labels, reference.prior),
             {name: tuple(error for _, error in each) for name, each in scored.items()},
-            {name: float(np.mean([true["brier"] for true, _ in each])) for name, each in scored.items()},
+            {name: tuple(true for true, _ in each) for name, each in scored.items()},
             pooled_name,
         )
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.stats import norm
 
 from sfboost.adaptation.costs import check_costs
-from sfboost.adaptation.scores import scores_by_label, weighted_scores
+from sfboost.adaptation.scores import Yardstick, scores_by_label, weighted_scores
 from sfboost.marginal import PseudoLabelStatistics, as_probability_matrix
 from sfboost.marginal.probabilities import BoolArray, FloatArray, IntArray
 
@@ -168,6 +168,40 @@ def estimate_performance(
     return Performance.around(value, reach, leak, level, costs)
 
 
+def gain_over_stable(
+    stable: FloatArray,
+    predict: PairPredictor,
+    by: Yardstick,
+    *,
+    leak: float,
+    weight: FloatArray,
+    level: float,
+    pairings: int = 10,
+) -> tuple[float, float] | None:
+    """How much better a classifier is than f_S, and the lower limit at this level; None if f_S says nothing.
+
+    As in `estimate_performance`, of which this is the difference of two: the errors that both share cancel.
+    """
+    statistics = PseudoLabelStatistics.from_proba(stable, weight)
+    if statistics.informativeness < _LEAST_INFORMATIVE or (statistics.prior <= 0.0).any():
+        return None
+    rng = np.random.default_rng(0)
+    i, k = _pairs(len(stable), pairings, rng)
+    proba, base = predict(i, k), stable[i]
+
+    def gain(row_weight: FloatArray) -> float:
+        label = _label_weights(stable, row_weight, i, k)
+        return by.loss(base, label) - by.loss(proba, label)
+
+    drawn = [gain(weight * rng.exponential(size=len(stable))) for _ in range(_REPLICATES)]
+    reach = float(norm.ppf(1.0 - level)) * float(np.nanstd(drawn))
+    metric = {"auroc": "balanced_accuracy", "ece": "accuracy"}.get(by.metric, by.metric)
+    label = _label_weights(stable, weight, i, k)
+    added = [scores_by_label(one, label, by.costs, only=metric)[metric] for one in (proba, base)]
+    worst = _worst_leak(added[0] - added[1], stable, weight, i, k, leak)
+    return gain(weight), gain(weight) - reach - worst
+
+
 def spreads(drawn: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Standard deviation of each score over draws in which it has a value; nan if it never has."""
     found = {name: np.array([scores[name] for scores in drawn]) for name in drawn[0]}
@@ -221,21 +255,28 @@ def _leak_reach(
     leak: float,
     cost: FloatArray | None,
 ) -> dict[str, float]:
-    """The most that a leak of δ can move each score: a leak L(u, ·) moves ε⁻¹ f by ε⁻¹ L.
+    """The most that a leak of δ can move each score.
 
-    Exact worst case, pair by pair, for scores that are means over rows. AUROC and ECE are not; they get the
-    reach of balanced accuracy and of accuracy.
+    AUROC and ECE are no means over rows; they get the reach of balanced accuracy and of accuracy.
     """
-    statistics = PseudoLabelStatistics.from_proba(stable, weight)
     label = _label_weights(stable, weight, i, k)
+    reach = {
+        name: _worst_leak(added, stable, weight, i, k, leak)
+        for name, added in scores_by_label(proba, label, cost).items()
+    }
+    return reach | {"auroc": reach["balanced_accuracy"], "ece": reach["accuracy"]}
+
+
+def _worst_leak(
+    added: FloatArray, stable: FloatArray, weight: FloatArray, i: IntArray, k: IntArray, leak: float
+) -> float:
+    """How far a leak L(u, ·) of δ moves a mean over rows: ε⁻¹ f moves by ε⁻¹ L, pair by pair the worst."""
+    statistics = PseudoLabelStatistics.from_proba(stable, weight)
     pair = weight[i] * weight[k]
     evidence = (pair / pair.sum())[:, None] * stable[i] / statistics.prior
-    reach = {}
-    for name, added in scores_by_label(proba, label, cost).items():
-        slope = np.linalg.solve(statistics.confusion.T, (evidence * added).T).T
-        # L sums to zero over the classes, and none of its entries is beyond δ.
-        reach[name] = leak * float(np.abs(slope - np.median(slope, axis=1, keepdims=True)).sum())
-    return reach | {"auroc": reach["balanced_accuracy"], "ece": reach["accuracy"]}
+    slope = np.linalg.solve(statistics.confusion.T, (evidence * added).T).T
+    # L sums to zero over the classes, and none of its entries is beyond δ.
+    return leak * float(np.abs(slope - np.median(slope, axis=1, keepdims=True)).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,8 @@ Layer 3. `DomainData` → `Moments` (blind) → compared with those of own domai
 """
 
 from sfboost.shift.reference import Reference
-from sfboost.shift.result import Change, FeatureChange
+from sfboost.shift.result import Change, FeatureChange, Shift
 from sfboost.shift.rows import DomainData
 from sfboost.shift.testing import change_in
 
-__all__ = ["Change", "DomainData", "FeatureChange", "Reference", "change_in"]
+__all__ = ["Change", "DomainData", "FeatureChange", "Reference", "Shift", "change_in"]

@@ -39,6 +39,13 @@ class FeatureChange:
     rescaled: bool
     importance: float
 
+    @property
+    def state(self) -> str:
+        """What became of it: "same", "lost", "reversed", or "unit" where its spread moved and no more."""
+        if self.left > 0.5:
+            return "unit" if self.rescaled else "same"
+        return "reversed" if self.left < -0.5 else "lost"
+
 
 @dataclass(frozen=True)
 class Change:
@@ -104,3 +111,72 @@ class Change:
                 f"{p_in_words(feature.p_value)}"
             )
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What moved in a target domain, by its rows without labels.
+
+    Attributes
+    ----------
+    unstable : Change
+        Of the unstable features.
+    stable : Change or None
+        Of the stable ones; None where nobody can ask them.
+    side : {"nothing", "unstable", "stable"}
+        Whose features a shift is put down to. Where both sides look shifted rows alone cannot tell for sure.
+    shares : tuple of (class, share in training, share here), or None
+        Where class shares moved.
+    """
+
+    unstable: Change
+    stable: Change | None
+    side: str
+    shares: tuple[tuple[Any, float, float], ...] | None = None
+
+    @property
+    def verdict(self) -> str:
+        """What moved: "nothing", "class shares", "unstable", "stable", or "cannot tell"."""
+        if self.side != "nothing":
+            return self.side
+        if self.shares is not None:
+            return "class shares"
+        return "cannot tell" if self.unstable.verdict == "cannot tell" else "nothing"
+
+    @property
+    def undecided(self) -> bool:
+        """Whether both sides look shifted: one shift makes the other side look so, too."""
+        return all(
+            change is not None and change.verdict == "changed" for change in (self.unstable, self.stable)
+        )
+
+    @property
+    def p_value(self) -> float:
+        """Of the side that the shift is put down to; of the unstable features where none is."""
+        return (
+            self.stable.p_value
+            if self.side == "stable" and self.stable is not None
+            else self.unstable.p_value
+        )
+
+    @property
+    def features(self) -> dict[str, str]:
+        """State of each feature that could be asked: "same", "unit", "lost" or "reversed"."""
+        found = {}
+        for change in (self.unstable, self.stable):
+            for feature in () if change is None else change.features:
+                shifted = change.verdict == "changed" and feature.name in change.changed  # type: ignore[union-attr]
+                found[feature.name] = feature.state if shifted else "same"
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self) | {"verdict": self.verdict, "undecided": self.undecided}
+
+    def __str__(self) -> str:
+        told = [str(self.unstable)]
+        if self.stable is not None:
+            told.append(f"Stable features. {self.stable}")
+        for name, before, after in self.shares or ():
+            told.append(f"class {name}: {100 * before:.0f} % in training, about {100 * after:.0f} % here")
+        return "\n".join(told)

@@ -146,6 +146,19 @@ class DomainData:
             given=given,
         )
 
+    def paired(self, i: IntArray, k: IntArray) -> Self:
+        """X_S of the rows `i` with X_U of the rows `k`, all of equal weight."""
+        assert self.ask is not None
+        of_k = self.take(k)
+        return replace(
+            of_k,
+            log_stable=self.log_stable[i],
+            log_pooled=self.ask(self.features[i], of_k.unstable),
+            features=self.features[i],
+            weight=np.full(len(i), 1.0 / len(i)),
+            log_neutral=None,
+        )
+
     def beside(self, neutral: FloatArray) -> Self:
         """The same rows, their evidence measured by what pooled says of this U; see `evidence`."""
         if self.ask is None:

@@ -120,8 +120,8 @@ class SFBClassifier(FittedPredictor):
     >>> plan = Plan(learning_rate=0.01, steps=200, unstable_steps=100, batch_size=256)
     >>> model = SFBClassifier(network="small", plan=plan)
     >>> model = model.fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 1000))
-    >>> adapted = model.adapt(X3, answer="paper")  # the safe answer may keep f_S
-    >>> bool(model.score(X3, y3) > 0.7), bool(adapted.score(X3, y3) > 0.85)
+    >>> adapted = model.adapt(X3)
+    >>> bool(model.score(X3, y3) < 0.4), bool(adapted.score(X3, y3) > 0.85)
     (True, True)
     """
 

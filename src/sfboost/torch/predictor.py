@@ -77,8 +77,9 @@ class FittedPredictor(AdaptableClassifier):
 
     def answer_rows(self, X: Any, sample_weight: Any = None, parts: Parts | None = None) -> DomainData | None:
         """Rows as the candidates of answer="best" see them; None where none has played."""
+        check_is_fitted(self, "network_")
         record = self.training_.record
-        if record is None:
+        if record is None or self.embedded_ is not None:
             return None
         log_stable, _, unstable = self._read(X) if parts is None else parts
         return rows_of(record, log_stable, unstable, check_weight(sample_weight, len(unstable)))
@@ -91,7 +92,7 @@ class FittedPredictor(AdaptableClassifier):
     # -- a frozen network of which nothing is stable -------------------------------------------------
 
     @property
-    def components_(self) -> PlayedComponents | None:
+    def components_(self) -> PlayedComponents | None:  # type: ignore[override]
         """What own domains say of components, where these took the place of the learned split."""
         return None if self.embedded_ is None else self.embedded_.components_
 
@@ -105,16 +106,6 @@ class FittedPredictor(AdaptableClassifier):
         facing = copy(self)
         facing.embedded_ = self.embedded_._facing(self._embedded_rows(X), sample_weight)
         return facing
-
-    def _rows_to_answer(
-        self, X: Any, sample_weight: Any, parts: Parts | None = None
-    ) -> tuple[DomainData | None, str | None]:
-        if self.embedded_ is not None:
-            return self.embedded_._rows_to_answer(None, None)
-        return super()._rows_to_answer(X, sample_weight, parts)
-
-    def _without_best(self) -> str:
-        return super()._without_best() if self.embedded_ is None else self.embedded_._without_best()
 
     # -- is f_S stable? ------------------------------------------------------------------------------
 
