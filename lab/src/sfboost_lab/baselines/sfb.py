@@ -20,17 +20,6 @@ from sfboost_lab.baselines.contract import Floats, LinearHead, Method, MostProba
 from sfboost_lab.baselines.corrections import HEADS, adapt_corrected
 
 
-def answer_of(force: bool) -> str:
-    """The `answer` of an adapter: whatever the rows, or where they are enough; the laboratory has no guard.
-
-    Examples
-    --------
-    >>> answer_of(True), answer_of(False)
-    ('paper', 'checked')
-    """
-    return "paper" if force else "checked"
-
-
 def outputs_of(predictor: Predictor, X: Any) -> tuple[Floats, Floats]:
     """Return f_S and Φ_U of the rows.
 
@@ -111,7 +100,7 @@ class LeakCorrectedPredictor(BoostedPredictor):
 
 
 def boost(predictor: Any, X: Any, **options: Any) -> BoostedPredictor:
-    """Adapt a predictor to rows by SFB on its f_S and Φ_U; options are those of `sfboost.adapt`."""
+    """Adapt a predictor to rows by SFB on its f_S and Φ_U; options are those of the library's `adapt_rows`."""
     made = adapt(*outputs_of(predictor, X), classes=predictor.classes_, **options)
     return BoostedPredictor(predictor, made)
 
@@ -156,7 +145,7 @@ class SFBOurs(BoostingAdapter):
             correction = "posthoc" if hasattr(predictor, "body") else "likelihood"
         told: dict[str, Any] = {
             "training": Training(evidence=getattr(predictor, "evidence_", None)),
-            "answer": answer_of(self.force),
+            "refuse": not self.force,
             "random_state": seed,
         }
         if correction not in HEADS:
@@ -211,7 +200,7 @@ class SFBLabels(BoostingAdapter):
         """Fit the head on Φ_U to labels, and combine."""
         if y_test is None:
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
-        return boost(predictor, X_test, y=y_test, answer="paper", random_state=seed)
+        return boost(predictor, X_test, y=y_test, refuse=False, random_state=seed)
 
 
 @dataclass(frozen=True)
@@ -306,7 +295,7 @@ class SFBPaper(BoostingAdapter):
         )
         source = predictor if self.calibrated else Uncalibrated(predictor)
         with unwarned():  # stopping early is what the paper does
-            return boost(source, X_test, settings=settings, answer="paper", random_state=seed)
+            return boost(source, X_test, settings=settings, random_state=seed)
 
     def _head(self, steps: int, seed: int) -> AdamLogisticRegression:
         rate, size = self.learning_rate, self.batch_size
@@ -343,7 +332,7 @@ class SFBPaperLabels(SFBPaperAsIs):
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
         settings = Settings("paper", head=self._head(self.steps, seed), standardize=self.standardize)
         with unwarned():
-            return boost(predictor, X_test, y=y_test, settings=settings, answer="paper")
+            return boost(predictor, X_test, y=y_test, settings=settings)
 
 
 class Uncalibrated(OtherStable):
