@@ -113,8 +113,8 @@ def _answer(said: Mapping[str, Any]) -> str:
     if said["random"]:
         return f"{told} They also recalibrate it: how sure it is, and how frequent it takes each class to be."
     return told + (
-        " The labelled rows are unlike the others: those of rows drawn at random would also tell how frequent "
-        "each class is."
+        " The labelled rows are unlike the others: those of rows drawn at random would also tell how "
+        "frequent each class is."
     )
 
 
