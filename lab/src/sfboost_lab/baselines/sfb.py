@@ -100,7 +100,7 @@ class LeakCorrectedPredictor(BoostedPredictor):
 
 
 def boost(predictor: Any, X: Any, **options: Any) -> BoostedPredictor:
-    """Adapt a predictor to rows by SFB on its f_S and Φ_U; options are those of the library's `adapt_rows`."""
+    """Adapt a predictor by SFB on its f_S and Φ_U; options are those of the library's `adapt_rows`."""
     made = adapt(*outputs_of(predictor, X), classes=predictor.classes_, **options)
     return BoostedPredictor(predictor, made)
 
