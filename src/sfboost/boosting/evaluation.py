@@ -204,7 +204,7 @@ def compare_on_domain(
     # The decision is in the result; a warning per domain would say it twice.
     with unwarned():
         adapted = fitted.adapt(X_new, answer=answer)
-        labelled = _labelled_proba(fitted, X_new, y_new)
+        labelled = labelled_proba(fitted, X_new, y_new)
     answers = dict(adapted.answers_ or {})
     if "stable" not in answers:
         answers["stable"] = fitted.predict_stable_proba(X_new)
@@ -249,7 +249,7 @@ def class_positions(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> IntA
     return np.searchsorted(classes, labels)
 
 
-def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) -> FloatArray:
+def labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) -> FloatArray:
     """Adapted with the domain's own labels; every row predicted by a head that did not see it."""
     rng = np.random.default_rng(0)
     folds = rng.permutation(len(y)) % min(_FOLDS_OF_MANY if len(y) >= _MANY else _FOLDS, len(y))
