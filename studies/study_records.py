@@ -1,4 +1,4 @@
-"""Figures of docs/reproduction.md that no table shows, from the committed records alone. Half a minute.
+"""Figures of docs/reproduction-details.md that no table shows, from committed records. Half a minute.
 
 python studies/study_records.py
 """
