@@ -25,7 +25,7 @@ from sfboost_lab.experiments.comparison import (
     SystemComparison,
     table_options,
 )
-from sfboost_lab.experiments.engines import InProcessEngine, make_engine
+from sfboost_lab.experiments.engines import make_engine
 from sfboost_lab.experiments.rendering import chosen_by, label, to_text
 from sfboost_lab.experiments.store import Store
 from sfboost_lab.experiments.sweep import sweep
@@ -118,8 +118,7 @@ def compare(
         say(comparison.cost(draws) + ("." if quick else f". With --quick: {brief.cost(1)}."), error=True)
     told_progress = nullcontext(None) if talk.quiet else watching("compare", Store(out))
     with told_progress as told, stopped_politely(out):
-        engine = InProcessEngine() if jobs == 1 else make_engine("joblib", jobs=jobs)
-        contents = sweep(groups, out, engine, on_start=told)
+        contents = sweep(groups, out, make_engine(jobs), on_start=told)
     done = {name: record for name, record in contents.records.items() if record.ok}
     tables = comparison.tables(done)
     failed = [record for record in contents.records.values() if not record.ok]

@@ -171,7 +171,7 @@ def check(
             continue
         groups = sample(planned_groups(protocol), records, seconds)
         with tempfile.TemporaryDirectory() as folder:
-            outcome = repeat(groups, records, Path(folder), make_engine("joblib", jobs=jobs))
+            outcome = repeat(groups, records, Path(folder), make_engine(jobs))
         say(f"{protocol}: {outcome.words()}")
         stale |= outcome.stale
         if keep:
