@@ -214,5 +214,5 @@ def test_a_group_that_goes_on_gives_what_it_would_have_given(tmp_path):
     record = whole[runs[1].id].measured
     assert record.test_access == "unlabelled"
     assert record.trained_on == ("train-0.7", "train-0.95")
-    assert set(record.calibration) == {"temperature", "ece_before", "ece_after"}
+    assert record.calibration["temperature"] > 0
     assert {place.split("/")[0] for place in record.metrics} >= {"test-0.1", "validate-0.6", "held", "oracle"}

@@ -119,11 +119,6 @@ class ColumnSFB(Method):
 class AnsweredPredictor(BoostedPredictor):
     """A predictor and the library's answer to the rows of one new domain."""
 
-    @property
-    def decision_(self) -> str:
-        """What was done."""
-        return str(self.adaptation.decision_)
-
     def predict_proba(self, X: Any) -> Floats:
         """Return the answer."""
         return np.asarray(self.adaptation.predict_proba(X))
@@ -152,4 +147,5 @@ class SFBBest(BoostingAdapter):
                 f"{self.title} asks a model of the library, and this predictor ({type(predictor).__name__}) "
                 "has none. Use the trainer 'sfb-columns' or 'sfb', or the adapter 'sfb'."
             )
-        return AnsweredPredictor(predictor, model.adapt(X_test))
+        answer = model.adapt(X_test)
+        return AnsweredPredictor(predictor, answer, str(answer.decision_))

@@ -61,10 +61,11 @@ class OtherStable:
 
 @dataclass(frozen=True, eq=False)
 class BoostedPredictor(MostProbable):
-    """A predictor and what was learned about its unstable features in one domain."""
+    """A predictor, what was learned about its unstable features in one domain, and what was done with it."""
 
     source: Predictor
     adaptation: Any
+    decision_: str
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -76,11 +77,6 @@ class BoostedPredictor(MostProbable):
         """None: the combination is no linear function of the features."""
         return None
 
-    @property
-    def decision_(self) -> str:
-        """What was done: "adapted" or "kept stable"."""
-        return self.adaptation.decision.kind
-
     def features(self, X: Any) -> Floats:
         """Return the features of the source."""
         return self.source.features(X)
@@ -90,19 +86,10 @@ class BoostedPredictor(MostProbable):
         return np.asarray(self.adaptation.predict_proba(*outputs_of(self.source, X)))
 
 
-class LeakCorrectedPredictor(BoostedPredictor):
-    """A predictor and what leak correction learned in one domain: it never refuses."""
-
-    @property
-    def decision_(self) -> str:
-        """What was done."""
-        return "leak-corrected"
-
-
 def boost(predictor: Any, X: Any, **options: Any) -> BoostedPredictor:
     """Adapt a predictor by SFB on its f_S and Φ_U; options are those of the library's `adapt_rows`."""
     made = adapt(*outputs_of(predictor, X), classes=predictor.classes_, **options)
-    return BoostedPredictor(predictor, made)
+    return BoostedPredictor(predictor, made, made.decision.kind)
 
 
 class BoostingAdapter(Method):
@@ -152,7 +139,8 @@ class SFBOurs(BoostingAdapter):
             settings = Settings(correction=correction, rounds=self.rounds)
             return boost(predictor, X_test, settings=settings, **told)
         parts, classes = outputs_of(predictor, X_test), predictor.classes_
-        return BoostedPredictor(predictor, adapt_corrected(*parts, correction, classes=classes, **told))
+        made = adapt_corrected(*parts, correction, classes=classes, **told)
+        return BoostedPredictor(predictor, made, made.decision.kind)
 
 
 @dataclass(frozen=True)
@@ -179,7 +167,8 @@ class SFBLeak(BoostingAdapter):
                 f"({type(predictor).__name__}) does not keep. Use the trainer 'sfb' or 'sfb-columns', or "
                 "the adapter 'sfb'."
             )
-        return LeakCorrectedPredictor(predictor, leak_model().adapt(*outputs_of(predictor, X_test)))
+        made = leak_model().adapt(*outputs_of(predictor, X_test))
+        return BoostedPredictor(predictor, made, "leak-corrected")
 
 
 @dataclass(frozen=True)
