@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 from sfboost.datasets import Dataset, Domain
 from sfboost_lab.baselines import ADAPTERS, TRAINERS, LabelledRows
-from sfboost_lab.baselines.contract import ACCESS, SETTINGS, LinearHead
+from sfboost_lab.baselines.contract import ACCESS
 from sfboost_lab.baselines.harness import Cached, adapt, domain_rows, fit, run
 from sfboost_lab.baselines.pooled import EstimatorPredictor, PooledTrainer
 from sfboost_lab.datasets import load
@@ -234,14 +234,6 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         ADAPTERS["t3b"]
 
 
-def test_the_head_of_a_regression_is_the_regression():
-    ac = load("ac", n_rows=200)
-    predictor = fit(PooledTrainer(), ac)
-    X = ac.domain("test-0.1").X
-    np.testing.assert_allclose(predictor.head.proba(predictor.features(X)), predictor.predict_proba(X))
-    assert isinstance(predictor.head, LinearHead)
-
-
 def test_a_setting_that_no_one_published_is_refused_by_name():
     with pytest.raises(
         ValueError, match=r"No published setting 'colored_mnst'\. Did you mean 'colored_mnist'"
@@ -251,12 +243,6 @@ def test_a_setting_that_no_one_published_is_refused_by_name():
         with pytest.raises(ValueError, match="No published setting 'nope'"):
             kind.preset("nope")
         assert kind.preset("ac") == kind()  # a known setting without values of its own
-
-
-def test_every_preset_has_a_known_name():
-    named = {setting for name in TRAINERS for setting in TRAINERS[name].presets}
-    named |= {setting for name in ADAPTERS for setting in ADAPTERS[name].presets}
-    assert named == set(SETTINGS)
 
 
 def test_a_family_that_does_not_exist_has_no_published_values():

@@ -65,21 +65,6 @@ def labelled(prior, agreements=(0.9, 0.7), n=6000):
 
 
 @every_prior
-def test_the_guess_is_what_the_unstable_features_name(prior):
-    _, unstable, y, domain = labelled(prior)
-    np.testing.assert_array_equal(unstable_guess(columns(unstable, len(prior)), y, domain), unstable)
-
-
-def test_the_guess_follows_the_feature_and_not_the_domain_with_the_fewest_positives():
-    """A domain of 1 % positives is right 99 times in 100 by saying nothing."""
-    rng = np.random.default_rng(0)
-    parts = [Family((0.99, 0.01)).draw(6000, 0.3, rng), Family((0.8, 0.2)).draw(6000, 0.9, rng)]
-    _, unstable, y = (np.concatenate(part) for part in zip(*parts, strict=True))
-    guess = unstable_guess(columns(unstable, 2), y, np.repeat([0, 1], 6000))
-    np.testing.assert_array_equal(guess, unstable)
-
-
-@every_prior
 @pytest.mark.parametrize("agreement", [0.1, 0.5, 0.9])
 def test_a_stress_domain_keeps_the_class_shares_at_every_agreement(prior, agreement):
     _, unstable, y, domain = labelled(prior)

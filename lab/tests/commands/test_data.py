@@ -42,11 +42,6 @@ def mnist(tmp_path):
     return tmp_path / "data"
 
 
-@pytest.mark.parametrize("command", ["list", "show", "fetch", "path", "export"])
-def test_every_command_has_help(command):
-    assert "Usage" in run(command, "--help").output
-
-
 def test_list_names_every_data_set_and_what_is_here(mnist):
     output = run("list", "--data-dir", mnist).output
     for name in names():
@@ -79,10 +74,6 @@ def test_fetch_of_what_nobody_mirrors_says_where_to_put_it(tmp_path):
     done = run("fetch", "pacs", "--data-dir", tmp_path, code=2)
     assert f"Put it at {tmp_path}/pacs" in done.stderr
     assert "Traceback" not in done.output
-
-
-def test_fetch_of_an_embedded_set_needs_no_file():
-    assert "needs no file" in run("fetch", "colored_digits").stdout
 
 
 def test_show_tells_the_shares_of_rows_with_a_label(tmp_path):
@@ -163,12 +154,3 @@ def test_a_mistake_is_one_sentence_and_exit_code_two(arguments, sentence):
     done = run(*arguments, code=2)
     assert sentence in done.stderr
     assert "Traceback" not in done.output
-
-
-def test_ones_own_table_is_shown_and_exported_like_any_other(tmp_path):
-    rows = pd.DataFrame({"age": [1, 2, 3, 4], "town": ["A", "A", "B", "B"], "sick": [0, 1, 0, 1]})
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    options = ("-o", "source=rows.csv", "-o", "target=sick", "-o", "domain=town", "-o", "test=B")
-    run("show", "table", *options)
-    run("export", "table", *options)
-    assert pd.read_parquet(tmp_path / "rows.parquet")["domain"].tolist() == ["A", "A", "B", "B"]

@@ -9,8 +9,7 @@ are imitated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,17 +18,8 @@ from sfboost.marginal.probabilities import IntArray
 AGREEMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
-@dataclass(frozen=True, eq=False)
-class StressDomain:
-    """Rows that together have the wanted agreement.
-
-    Attributes
-    ----------
-    agreement : float
-        Pr[Û = Y] in these rows.
-    rows : array of int
-        Positions in the labelled rows, none twice.
-    """
+class StressDomain(NamedTuple):
+    """Rows that together have the wanted agreement, Pr[Û = Y]: positions in the labelled rows, none twice."""
 
     agreement: float
     rows: IntArray
