@@ -226,13 +226,6 @@ def test_what_is_for_embeddings_is_compared_by_default_only_where_no_columns_are
     assert used == {"pooled", "none", "t3a", "shot", *expected}
 
 
-def test_the_list_names_every_method():
-    result = compare("--list")
-    assert result.exit_code == 0
-    for name in ("groupdro", "actir", "dare", "t3a", "sfb-labels"):
-        assert name in result.output
-
-
 def test_the_tables_as_json_or_not_at_all_and_why_they_are_not_those_of_evaluate(table, tmp_path):
     words = [table, "--target", "sick", "--domain", "town", "--seeds", 2, "--jobs", 1, "-s", "pooled"]
     words += ["--out", tmp_path / "r"]

@@ -60,10 +60,6 @@ def test_path_prints_one_file_per_line(mnist):
     ]
 
 
-def test_path_fails_when_a_file_is_missing():
-    assert "Not here: camelyon17_v1.0" in run("path", "camelyon17", code=2).stderr
-
-
 def test_fetch_says_what_differs_from_the_known_bytes(mnist):
     done = run("fetch", "colored_mnist", "--data-dir", mnist, code=2)
     assert done.stdout.count("sha256 DIFFERS") == 4
@@ -83,13 +79,6 @@ def test_show_tells_the_shares_of_rows_with_a_label(tmp_path):
     rows.to_csv(tmp_path / "rows.csv", index=False)
     own = ("-o", "source=rows.csv", "-o", "target=sick", "-o", "domain=town", "-o", "test=B")
     assert re.search(r"B .* test .* 2 .* 0\.000 .* 1\.000", run("show", "table", *own).stdout)
-
-
-def test_show_tells_source_licence_and_the_split(tmp_path):
-    said = " ".join(run("show", "colored_digits", "-o", "view=table").output.split())
-    assert "Licence: CC BY 4.0" in said
-    assert "Source: E. Alpaydin" in said
-    assert re.search(r"Stable: \S+, .* and 44 more Unstable: \S+, \S+", said)
 
 
 @pytest.mark.parametrize("name", ["ac", "gaussian", "colored_digits"])

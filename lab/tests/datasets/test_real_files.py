@@ -77,17 +77,6 @@ def test_the_four_hospitals_have_their_rows_and_rates():
     assert all(np.isfinite(d.X).all() for d in encoded.domains)
 
 
-def test_amazon_reviews_are_balanced():
-    made = load("amazon_reviews")
-    assert [d.X.shape for d in made.domains] == [(n, 400) for n in (2000, 1999, 1998, 1999)]
-    assert all(abs(d.y.mean() - 0.5) < 0.01 for d in made.domains)
-
-
-def test_wine_has_1599_red_and_4898_white():
-    made = load("wine_quality")
-    assert [d.X.shape for d in made.domains] == [(1599, 11), (4898, 11)]
-
-
 @pytest.mark.parametrize(
     ("name", "n_domains", "n_rows", "rates"),
     [

@@ -75,10 +75,8 @@ def heart_disease(
     >>> load("heart_disease", test="hungary").train  # doctest: +SKIP
     ('cleveland', 'switzerland', 'va')
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install 'sfboost[app]'.") from error
+    import pandas as pd
+
     tables = []
     for hospital, file in FILES.items():
         path = fetch(file, data_dir)
