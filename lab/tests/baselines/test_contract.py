@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,8 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="needs the torch extra")
 
 from sfboost.datasets import Dataset, Domain
-from sfboost_lab.baselines import ADAPTERS, TRAINERS, LabelledRows
-from sfboost_lab.baselines.contract import ACCESS
+from sfboost_lab.baselines import ADAPTERS, TRAINERS, LabelledRows, contract
 from sfboost_lab.baselines.harness import Cached, adapt, domain_rows, fit, run
 from sfboost_lab.baselines.pooled import EstimatorPredictor, PooledTrainer
 from sfboost_lab.datasets import load
@@ -111,7 +111,7 @@ def check_trainer(trainer):
 
 def check_adapter(adapter, trainer):
     assert adapter.title
-    assert adapter.test_access in ACCESS
+    assert adapter.test_access in get_args(contract.TestAccess)
     for dataset in EXAMPLES:
         source, domain = fit(trainer, dataset, seed=0), dataset.domain("test")
         rows = domain_rows(domain, adapter.test_access, seed=0)

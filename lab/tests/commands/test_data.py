@@ -92,13 +92,6 @@ def test_export_writes_parquet_that_reads_back(name, tmp_path):
     assert made.num_rows == sum(len(domain) for domain in load(name, **loaded).domains)
 
 
-def test_export_of_mnist_is_a_table_of_grey_pixels_and_colors(mnist, tmp_path):
-    run("export", "colored_mnist", "--data-dir", mnist, "-o", "test_agreements=[0.1]")
-    rows = pd.read_parquet(tmp_path / "colored_mnist.parquet")
-    assert len(rows.columns) == 2 + 196 + 2
-    assert len(rows) == 50 + 4 * 10 + 20
-
-
 def test_the_seed_and_the_options_reach_the_loader(tmp_path):
     for seed in (1, 1, 2):
         run("export", "ac", "--seed", seed, "-o", "n_rows=40", "-o", "test=[0.2]", "--out", f"{seed}.parquet")

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from sfboost.registry import import_named
 from sfboost_lab.experiments.origin import origin
 from sfboost_lab.experiments.run import Run, digest
-from sfboost_lab.experiments.store import Arrays, Cache, Measured, Record, Store, versions
+from sfboost_lab.experiments.store import Arrays, Cache, Record, Store, versions
 
 
 @dataclass(frozen=True)
@@ -131,17 +131,12 @@ def execute(task: Task, orphaned: Callable[[], bool] = lambda: False) -> int:
             break
         start = time.perf_counter()
         try:
-            measured, error = _find(task.group.measure)(run, session), None
+            measured, error = import_named(task.group.measure)(run, session), None
         except Exception:
             measured, error = None, traceback.format_exc()
         store.append([Record(run, measured, time.perf_counter() - start, versions(), error, origin())])
         written += 1
     return written
-
-
-def _find(name: str) -> Callable[[Run, Session], Measured]:
-    found: Callable[[Run, Session], Measured] = import_named(name)
-    return found
 
 
 class InProcessEngine:

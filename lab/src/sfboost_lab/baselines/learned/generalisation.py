@@ -27,7 +27,6 @@ from sfboost_lab.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Met
 from sfboost_lab.baselines.learned.network import (
     NetworkPredictor,
     NetworkProblem,
-    copied,
     head_of_layer,
     make_trunk,
     pad_dropout,
@@ -131,7 +130,7 @@ class DomainGeneralisation(Method):
         """Run the steps of empirical risk alone; their result serves every trainer with the same recipe."""
         problem = self.pose(train, seed)
         self._train(problem, NoPenalty(), self.pretrain_steps, seed_of(seed, 2), plain=True)
-        return Pretrained(copied(problem.network.state_dict()), self._recipe(seed))
+        return Pretrained(problem.network.state_dict(), self._recipe(seed))  # the network is no one else's
 
     def fit(
         self,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,8 +149,3 @@ def head_of_layer(layer: nn.Linear) -> LinearHead:
     (2, 3)
     """
     return LinearHead.of(layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy())
-
-
-def copied(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return a state that shares no memory with the network it came from."""
-    return {name: value.detach().clone() for name, value in state.items()}
