@@ -105,12 +105,6 @@ def test_the_twelve_largest_states_and_all_hospitals():
     assert (len(hospitals), min(hospitals), max(hospitals), sum(hospitals)) == (174, 3, 18, 1838)
 
 
-def test_pupils_that_do_not_react_are_no_missing_value():
-    pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
-    pupils = load("impact").pooled("train")[0]["pupil"]
-    assert sorted(pupils.unique()) == ["Both", "None", "One"]
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_of_a_split_is_stable_or_unstable(name):
     pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
