@@ -45,7 +45,7 @@ NOT_RUN = 7
 #: Pages whose blocks need the real files.
 NEEDS_DATA = {"tutorial.md", "datasets.md"}
 #: Pages that take more than a few seconds.
-LONG = {"tutorial.md", "diagnostics.md", "methods.md", "datasets.md", "reproduction.md"}
+LONG = {"tutorial.md", "diagnostics.md", "methods.md", "datasets.md", "reproduction-details.md"}
 if find_spec("torch") is not None:
     LONG |= {"README.md", "learning.md"}  # they learn features
 #: What a block mentions → the package it needs.

@@ -39,10 +39,8 @@ def export(dataset: Dataset, path: str | Path) -> Path:
     ...     export(load("gaussian", n_rows=3), Path(folder, "gaussian.parquet")).name
     'gaussian.parquet'
     """
-    try:
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Parquet needs pyarrow: pip install 'sfboost[app]'.") from error
+    import pyarrow.parquet as pq
+
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(target) as part:

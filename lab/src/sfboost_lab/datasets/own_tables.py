@@ -151,10 +151,8 @@ def encode(dataset: Dataset) -> Dataset:
 
 
 def _read(source: Any, domain: str, named: list[str]) -> pd.DataFrame:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install 'sfboost[app]'.") from error
+    import pandas as pd
+
     if isinstance(source, pd.DataFrame):
         return source
     if is_frame(source):
@@ -163,12 +161,10 @@ def _read(source: Any, domain: str, named: list[str]) -> pd.DataFrame:
 
 
 def _read_file(path: Path, domain: str, named: list[str]) -> pd.DataFrame:
-    try:
-        import pyarrow as pa
+    import pyarrow as pa
 
-        from sfboost.tables.reading import find, read, without_index
-    except ImportError as error:
-        raise ImportError("Files of tables need pyarrow: pip install 'sfboost[app]'.") from error
+    from sfboost.tables.reading import find, read, without_index
+
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}: check the name.")
     found = find(str(path.absolute()))  # "-" is a file like any other here

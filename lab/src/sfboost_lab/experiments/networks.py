@@ -227,7 +227,6 @@ def fit_once(run: Run, session: Session, rows: RunRows) -> NetworkPredictor:
     import torch
 
     from sfboost_lab.baselines import TRAINERS
-    from sfboost_lab.baselines.learned.network import predictor_of
 
     def train() -> dict[str, Any]:
         made: Any = fit_by_contract(run, session, rows)
@@ -236,7 +235,7 @@ def fit_once(run: Run, session: Session, rows: RunRows) -> NetworkPredictor:
 
     arrays = session.arrays(["trained", run.training()], train)
     trainer = TRAINERS[run.trainer](**run.hyper)
-    predictor = predictor_of(trainer.pose(rows.train, run.training_seed))
+    predictor: NetworkPredictor = trainer.predictor_of(trainer.pose(rows.train, run.training_seed))
     state = {n.removeprefix("body."): torch.from_numpy(v) for n, v in arrays.items() if n.startswith("body.")}
     predictor.body.load_state_dict(state)
     return replace(predictor, head=LinearHead(arrays["coef"], arrays["intercept"]))

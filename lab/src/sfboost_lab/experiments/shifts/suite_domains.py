@@ -21,6 +21,19 @@ from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.shifts.kinds import Floats, SplitRows
 from sfboost_lab.experiments.shifts.unseen import UNSEEN, load_unseen
 
+#: Table → its number of domains.
+TABLES = {
+    "heart_disease": 4,
+    "wine_quality": 2,
+    "eicu": 4,
+    "impact": 15,
+    "tv16": 12,
+    "gusto": 16,
+    "amazon_reviews": 4,
+}
+#: Coloured digits → the most rows of a domain.
+COLOURED = {"colored_digits": 2000, "colored_mnist": 5000}
+
 
 @dataclass(frozen=True, eq=False)
 class SuiteDomains:

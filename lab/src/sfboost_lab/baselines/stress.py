@@ -8,30 +8,18 @@ are imitated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sfboost.marginal.probabilities import FloatArray, IntArray
-
-Adapter = Callable[[FloatArray, Any], FloatArray]
+from sfboost.marginal.probabilities import IntArray
 
 AGREEMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
-@dataclass(frozen=True, eq=False)
-class StressDomain:
-    """Rows that together have the wanted agreement.
-
-    Attributes
-    ----------
-    agreement : float
-        Pr[Û = Y] in these rows.
-    rows : array of int
-        Positions in the labelled rows, none twice.
-    """
+class StressDomain(NamedTuple):
+    """Rows that together have the wanted agreement, Pr[Û = Y]: positions in the labelled rows, none twice."""
 
     agreement: float
     rows: IntArray
@@ -109,73 +97,3 @@ def stress_domains(
             )
         domains.append(StressDomain(float(agreement), np.sort(chosen)))
     return domains
-
-
-@dataclass(frozen=True, eq=False)
-class StressTable:
-    """How each candidate did on each stress domain.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The candidates.
-    agreements : tuple of float
-        Of the stress domains.
-    accuracy, log_loss : arrays of shape (candidates, domains)
-    """
-
-    names: tuple[str, ...]
-    agreements: tuple[float, ...]
-    accuracy: FloatArray
-    log_loss: FloatArray
-
-
-def stress_test(
-    candidates: Mapping[str, Adapter],
-    stable_proba: Any,
-    X_unstable: Any,
-    y: Any,
-    domains: Sequence[StressDomain],
-) -> StressTable:
-    """Adapt every candidate blind to every stress domain, then score it with the labels.
-
-    Parameters
-    ----------
-    candidates : mapping of str to callable
-        ``adapter(stable_proba, X_unstable)`` returns probabilities of shape (n, K) for the same rows.
-    stable_proba : array of shape (n, K)
-        Stable probabilities of the labelled rows.
-    X_unstable : array of shape (n, d)
-        Their unstable features.
-    y : integer array of shape (n,)
-        Class positions 0..K-1.
-    domains : sequence of StressDomain
-        See `stress_domains`.
-
-    Returns
-    -------
-    StressTable
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y = np.tile([0, 1], 200)
-    >>> guess = np.where(np.arange(400) < 340, y, 1 - y)
-    >>> proba = np.full((400, 2), 0.5)
-    >>> table = stress_test({"stable": lambda p, X: p, "trust": lambda p, X: np.eye(2)[X[:, 0]] * 0.9 + 0.05},
-    ...                     proba, guess[:, None], y, stress_domains(y, guess, agreements=[0.9]))
-    >>> table.names[table.accuracy.mean(axis=1).argmax()]
-    'trust'
-    """
-    stable, X, y = np.asarray(stable_proba, dtype=np.float64), np.asarray(X_unstable), np.asarray(y)
-    if not candidates or not domains:
-        raise ValueError("A stress test needs at least one candidate and one stress domain.")
-    accuracy = np.empty((len(candidates), len(domains)))
-    log_loss = np.empty_like(accuracy)
-    for i, adapter in enumerate(candidates.values()):
-        for j, domain in enumerate(domains):
-            rows = domain.rows
-            proba = np.asarray(adapter(stable[rows], X[rows]))
-            accuracy[i, j] = (proba.argmax(axis=1) == y[rows]).mean()
-            log_loss[i, j] = -np.log(np.maximum(proba[np.arange(len(rows)), y[rows]], 1e-12)).mean()
-    return StressTable(tuple(candidates), tuple(d.agreement for d in domains), accuracy, log_loss)

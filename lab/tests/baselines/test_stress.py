@@ -1,9 +1,11 @@
-"""Stress domains have the agreement they promise, and rank candidates by it."""
+"""Stress domains have the agreement that they promise, also where classes are rare."""
 
 import numpy as np
 import pytest
+from unbalanced import PRIORS, Family, columns
 
-from sfboost_lab.stress import stress_domains, stress_test
+from sfboost.diagnostics.unstable_guess import unstable_guess
+from sfboost_lab.baselines.stress import stress_domains
 
 
 def _labelled(n=6000, agreement=0.85, n_classes=2, seed=0):
@@ -47,32 +49,30 @@ def test_the_size_is_the_largest_possible_or_the_one_asked_for():
     assert len(asked.rows) == pytest.approx(200, abs=2)
 
 
-def test_the_best_candidate_is_the_one_that_adapts():
-    y, guess, rng = _labelled(n=8000)
-    stable = np.where(rng.random(8000) < 0.75, y, 1 - y)
-    proba = np.where(stable[:, None] == np.arange(2), 0.75, 0.25)
-
-    def trusting(p, X):
-        return np.where(np.arange(2) == X, 0.85, 0.15)
-
-    def knowing(p, X):
-        # Looks at how stable and unstable go together, as a real adapter does.
-        same = (p.argmax(1) == X[:, 0]).mean() > 0.5
-        return trusting(p, X if same else 1 - X)
-
-    domains = stress_domains(y, guess, agreements=[0.1, 0.9])
-    candidates = {"stable": lambda p, X: p, "trusting": trusting, "knowing": knowing}
-    table = stress_test(candidates, proba, guess[:, None], y, domains)
-    assert table.names[table.accuracy.mean(axis=1).argmax()] == "knowing"
-    np.testing.assert_allclose(table.accuracy[1], [0.1, 0.9], atol=0.01)
-    np.testing.assert_allclose(table.accuracy[2], [0.9, 0.9], atol=0.01)
-
-
 def test_impossible_wishes_are_refused():
     y = np.tile([0, 1], 50)
     with pytest.raises(ValueError, match="probability"):
         stress_domains(y, y, agreements=[1.5])
     with pytest.raises(ValueError, match="agreement 0"):
         stress_domains(y, y, agreements=[0.1])
-    with pytest.raises(ValueError, match="at least one"):
-        stress_test({}, np.full((100, 2), 0.5), y[:, None], y, [])
+
+
+every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+
+
+def labelled(prior, agreements=(0.9, 0.7), n=6000):
+    return Family(prior).training(n, np.random.default_rng(1), agreements)
+
+
+@every_prior
+@pytest.mark.parametrize("agreement", [0.1, 0.5, 0.9])
+def test_a_stress_domain_keeps_the_class_shares_at_every_agreement(prior, agreement):
+    _, unstable, y, domain = labelled(prior)
+    guess = unstable_guess(columns(unstable, len(prior)), y, domain)
+    (stress,) = stress_domains(y, guess, agreements=[agreement])
+    rows = stress.rows
+    assert len(rows) > 500
+    np.testing.assert_allclose(np.bincount(y[rows]) / len(rows), np.bincount(y) / len(y), atol=0.01)
+    for label in range(len(prior)):  # within each class, not only on average
+        right = guess[rows][y[rows] == label] == label
+        assert right.mean() == pytest.approx(agreement, abs=0.03)

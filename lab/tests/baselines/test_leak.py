@@ -1,15 +1,112 @@
-"""Flattening keeps the class prior: exact on finite distributions, and as fitted, at every prior and K."""
+"""Leak correction: exact where its assumption holds, at every prior and number of classes."""
 
 from functools import cache
 
 import numpy as np
 import pytest
 from joints import normalise
-from unbalanced import BINARY, PRIORS, Family, columns, naming
+from unbalanced import PRIORS, Family, columns, naming
 
-from sfboost import Settings
-from sfboost.adaptation import adapt
-from sfboost_lab.leakage import Disagreement, LeakModel, choose_cells, fit_leak_model
+from sfboost_lab.baselines import ADAPTERS
+from sfboost_lab.baselines.columns import ColumnSFB
+from sfboost_lab.baselines.contract import LabelledRows
+from sfboost_lab.baselines.leak import LeakModel, choose_cells, fit_leak_model, mixture_shares
+from sfboost_lab.datasets import load
+
+
+def _draw(rng, agreement, *, n=8000, leak=2.0, noise=0.0):
+    """A score of log-odds shape + leak·colour + Gaussian noise: as leaky as plain ERM."""
+    y = rng.integers(0, 2, n)
+    colour = np.where(rng.random(n) < agreement, y, 1 - y)
+    shape = (2 * y - 1) + rng.normal(0, 1.5, n)
+    odds = 0.9 * shape + leak * (2 * colour - 1) + rng.normal(0, noise, n)
+    return 1 / (1 + np.exp(-odds)), colour[:, None] + rng.normal(0, 0.05, (n, 1)), y
+
+
+def _training(rng, **options):
+    (p1, u1, y1), (p2, u2, y2) = _draw(rng, 0.9, **options), _draw(rng, 0.8, **options)
+    return np.r_[p1, p2], np.r_[u1, u2], np.r_[y1, y2], np.repeat(["a", "b"], len(y1))
+
+
+def _bayes(agreement):
+    """Accuracy of the best rule from (shape, colour): numeric integral over the shape."""
+    grid = np.linspace(-12, 12, 40001)
+    density = [np.exp(-((grid - m) ** 2) / 4.5) for m in (-1, 1)]
+    density = [d / d.sum() for d in density]
+    total = 0.0
+    for colour in (0, 1):
+        total += np.maximum(
+            *(0.5 * (agreement if y == colour else 1 - agreement) * density[y] for y in (0, 1))
+        ).sum()
+    return total
+
+
+@pytest.mark.parametrize("agreement", [0.02, 0.5, 0.98])
+def test_a_leaky_score_reaches_the_bayes_rule_in_every_domain(agreement):
+    rng = np.random.default_rng(1)
+    model = fit_leak_model(*_training(rng), n_cells=2)
+    proba, unstable, y = _draw(rng, agreement)
+    accuracy = (model.adapt(proba, unstable).predict(proba, unstable) == y).mean()
+    assert accuracy > _bayes(agreement) - 0.015
+
+
+def test_the_number_of_cells_is_chosen_on_stress_domains():
+    # The unstable feature carries the shape beside the colour: fine cells then see the shape twice.
+    rng = np.random.default_rng(0)
+    parts = []
+    for agreement in (0.9, 0.8):
+        y = rng.integers(0, 2, 8000)
+        colour = np.where(rng.random(8000) < agreement, y, 1 - y)
+        shape = (2 * y - 1) + rng.normal(0, 1.5, 8000)
+        parts.append((1 / (1 + np.exp(-0.9 * shape)), (4 * colour + shape)[:, None], y))
+    p, u, y = (np.concatenate(part) for part in zip(*parts, strict=True))
+    d = np.repeat([0, 1], 8000)
+    assert choose_cells(np.c_[1 - p, p], u, y, d, candidates=(2, 16)) == 2
+
+
+def test_the_chosen_cells_leave_rows_of_every_class_without_any_one_domain():
+    """More cells, and the first domain alone would leave fewer than ten rows of a class in one of them."""
+    data = load("gaussian", n_rows=4096)
+    train = LabelledRows(*data.pooled(list(data.train)))
+    model = ColumnSFB(stable=data.stable_features, unstable=data.unstable_features).fit(train)
+    X, y = data.xy(data.test[0])
+    adapted = ADAPTERS["sfb-leak"]().adapt(model, X)
+    assert np.mean(adapted.predict(X) == y) > np.mean(model.predict(X) == y) + 0.05
+
+
+def test_mixture_shares_find_the_maximum_of_the_likelihood():
+    rng = np.random.default_rng(0)
+    weights = rng.gamma(1.0, size=(500, 3))
+    q = mixture_shares(weights)
+
+    def value(p):
+        return np.log(weights @ p).sum() + 0.5 * np.log(p).sum()
+
+    for _ in range(50):
+        other = np.clip(q + rng.normal(0, 0.02, 3), 1e-3, None)
+        assert value(other / other.sum()) <= value(q) + 1e-6
+
+
+def test_inputs_are_not_written_to_and_bad_ones_are_explained():
+    rng = np.random.default_rng(0)
+    p, u, y, d = _training(rng, n=1000)
+    for array in (p, u, y, d):
+        array.setflags(write=False)
+    model = fit_leak_model(p, u, y, d, n_cells=2)
+    model.adapt(p, u)
+    with pytest.raises(ValueError, match="at least two"):
+        fit_leak_model(p, u, y, np.zeros(len(y)), n_cells=2)
+    with pytest.raises(ValueError, match="same rows"):
+        fit_leak_model(p, u[:-1], y, d)
+    with pytest.raises(ValueError, match="columns"):
+        fit_leak_model(np.full((len(y), 3), 1 / 3), u, y, d)
+    with pytest.raises(ValueError, match="shape"):
+        model.adapt(p, u[:-1])
+    with pytest.raises(ValueError, match="fewer cells"):
+        fit_leak_model(p[::10], u[::10], y[::10], d[::10], n_cells=8)
+
+
+# -- at every prior: exact on finite distributions, and as fitted ------------------------------------------
 
 EVERY_PRIOR = {**PRIORS, "50 %": (0.5, 0.5)}
 every_prior = pytest.mark.parametrize("prior", EVERY_PRIOR.values(), ids=EVERY_PRIOR)
@@ -36,9 +133,8 @@ class KnownLaw:
 def exact_model(family, scores):
     """The leak model of an infinite sample: `scores` of shape (K, K, K) are T at each (x_S, x_U)."""
     k = family.n_classes
-    untested = Disagreement((), np.empty(0), np.empty(0), 0.0)
     law = KnownLaw(scores, naming(family.accuracy, k))
-    return LeakModel(np.arange(k), k, untested, KnownCells(), law, np.array(family.prior))
+    return LeakModel(np.arange(k), KnownCells(), law, np.array(family.prior))
 
 
 def every_pair(k):
@@ -82,15 +178,6 @@ def test_where_the_posterior_is_stable_the_mean_of_the_flattened_score_is_the_ne
     assert np.abs(mean - family.prior).max() > 0.02
 
 
-@every_prior
-def test_with_a_prior_given_it_is_the_posterior_at_that_prior(prior):
-    # P(X_S | Y) stays and the class shares move: label shift.
-    family, there = Family(prior), EVERY_PRIOR["50 %"] if len(prior) == 2 else prior[::-1]
-    model, score, named, X = exactly(family, leak=1.0)
-    flat = model.flatten(score, X, prior=there)
-    np.testing.assert_allclose(flat, family.stable(named, there), atol=1e-12)
-
-
 @cache
 def fitted(prior, leak, n=12_000):
     family, k = Family(prior), len(prior)
@@ -112,32 +199,6 @@ def test_a_fitted_model_flattens_to_the_posterior_too(prior, leak):
 
 
 @every_prior
-def test_the_new_domains_prior_is_found_without_labels_under_label_shift(prior):
-    family, there = Family(prior), np.roll(prior, 1) * 0.5 + 0.5 * np.array(prior)
-    model, _ = fitted(prior, 1.0, 20_000)
-    named, unstable, _ = family.draw(20_000, 0.3, np.random.default_rng(1), prior=there)
-    score, X = family.leaky(named, unstable, 1.0), columns(unstable, family.n_classes)
-    found = model.adapt(score, X).prior
-    np.testing.assert_allclose(found, there, atol=0.03)
-    flat = model.flatten(score, X, prior=found)
-    assert np.abs(flat - family.stable(named, there)).sum(axis=1).mean() / 2 < 0.04
-
-
-@every_prior
-@pytest.mark.parametrize("correction", ["posthoc", "likelihood"])
-def test_adapting_on_a_flattened_score_without_a_leak_costs_nothing(prior, correction):
-    family, (model, _) = Family(prior), fitted(prior, 0.0)
-    named, unstable, y = family.draw(6000, 0.1, np.random.default_rng(1))
-    stable, X = family.stable(named), columns(unstable, family.n_classes)
-    accuracy = {}
-    for name, score in {"as it is": stable, "flattened": model.flatten(stable, X)}.items():
-        adapted = adapt(score, X, settings=Settings(correction=correction))
-        accuracy[name] = (adapted.predict(score, X) == y).mean()
-    assert accuracy["flattened"] == pytest.approx(accuracy["as it is"], abs=0.01)
-    assert accuracy["flattened"] > family.ceiling(0.1) - 0.015
-
-
-@every_prior
 @pytest.mark.parametrize("agreement", [0.1, 0.5, 0.9])
 def test_a_leaky_score_reaches_the_ceiling_by_leak_correction(prior, agreement):
     family, (model, _) = Family(prior), fitted(prior, 1.0)
@@ -145,14 +206,6 @@ def test_a_leaky_score_reaches_the_ceiling_by_leak_correction(prior, agreement):
     score, X = family.leaky(named, unstable, 1.0), columns(unstable, family.n_classes)
     accuracy = (model.adapt(score, X).predict(score, X) == y).mean()
     assert accuracy > family.ceiling(agreement) - 0.02
-
-
-@pytest.mark.parametrize("name", BINARY)
-def test_the_number_of_cells_is_chosen_at_every_prior(name):
-    family, rng = Family(PRIORS[name]), np.random.default_rng(5)
-    named, unstable, y, domain = family.training(6000, rng)
-    jittered = unstable[:, None] + rng.normal(0, 0.01, (len(y), 1))
-    assert choose_cells(family.stable(named), jittered, y, domain, candidates=(2, 4)) == 2
 
 
 def test_domains_of_unequal_size_and_prior_count_once_each():
@@ -163,10 +216,3 @@ def test_domains_of_unequal_size_and_prior_count_once_each():
     model = fit_leak_model(Family((0.85, 0.15)).stable(named), columns(unstable, 2), y, domain, n_cells=2)
     expected = np.mean([np.bincount(y[domain == d]) / (domain == d).sum() for d in (0, 1)], axis=0)
     np.testing.assert_allclose(model.prior, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("prior", [(0.5, 0.6), (1.0, 0.0), (0.2, 0.3, 0.5), 0.1])
-def test_a_prior_that_is_none_is_refused(prior):
-    model, score, _, X = exactly(Family((0.9, 0.1)), leak=0.0)
-    with pytest.raises(ValueError, match="2 positive shares"):
-        model.flatten(score, X, prior=prior)

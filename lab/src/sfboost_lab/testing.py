@@ -176,28 +176,3 @@ def corner_distance(n_classes: int, informativeness: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if claimed(middle) < informativeness else (low, middle)
     return 0.5 * (low + high)
-
-
-def random_dials(rng: np.random.Generator, where: str) -> Dials:
-    """Dials drawn at random: s .05–.5, n 300–10⁴, K 2–5, violations from nothing to large.
-
-    Parameters
-    ----------
-    where : {"none", "training and new", "new only"}
-        Where complementarity is violated; with "training and new" not more in the new domain.
-    """
-    size = float(rng.uniform(0.05, 1.0))
-    training = size if where == "training and new" else 0.0
-    new = {"none": 0.0, "training and new": size * float(rng.uniform(0.0, 1.0)), "new only": size}[where]
-    return Dials(
-        n_classes=int(rng.integers(2, 6)),
-        informativeness=float(rng.uniform(0.05, 0.5)),
-        n_rows=int(np.exp(rng.uniform(np.log(300), np.log(10_000)))),
-        n_training_rows=int(np.exp(rng.uniform(np.log(500), np.log(5_000)))),
-        n_domains=int(rng.integers(2, 5)),
-        n_unstable=int(rng.integers(1, 6)),
-        strength=float(rng.uniform(0.3, 2.0)),
-        training_violation=training,
-        new_violation=new * float(rng.choice([-1.0, 1.0])),
-        covariate_shift=float(rng.uniform(0.0, 0.5)),
-    )
