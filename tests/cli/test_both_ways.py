@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 import sfboost as library
 from sfboost import StableFeatureBoosting
 
-pytestmark = pytest.mark.filterwarnings("ignore::sfboost.encoding.EncodingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sfboost.frames.EncodingWarning")
 STABLE, UNSTABLE = ["age", "sex", "chol"], ["heart_rate", "ward"]
 
 

@@ -14,8 +14,8 @@ from hospitals import ROLES, draw, reversed_hospital, training
 import sfboost as library
 from sfboost.cli.predictions import Predicting
 from sfboost.cli.project import load_project
+from sfboost.frames.reading import find, read
 from sfboost.json_values import json_values
-from sfboost.tables.reading import find, read
 
 COMMAND = (sys.executable, "-c", "from sfboost.cli import main; main()")
 COLUMNS = ["patient", "prediction", "decision", "answer_no", "answer_yes", "stable_no", "stable_yes"]
@@ -81,7 +81,7 @@ def test_an_id_passes_through_as_it_was_written(files, sfboost, tmp_path):
 
 def test_a_csv_whose_types_change_halfway_is_predicted_all_the_same(files, sfboost, tmp_path, monkeypatch):
     """Ids turn into words, whole numbers into fractions, and a column that nobody needs into anything."""
-    monkeypatch.setattr("sfboost.tables.reading._BLOCK", 1 << 12)
+    monkeypatch.setattr("sfboost.frames.reading._BLOCK", 1 << 12)
     rows = reversed_hospital(800)
     late = rows.index > 700
     rows["patient"] = [str(i) if i <= 700 else "late" for i in rows.index]

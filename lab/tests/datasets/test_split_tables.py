@@ -2,7 +2,7 @@
 
 import pytest
 
-from sfboost.encoding import Encoder, EncodingWarning
+from sfboost.frames import Encoder, EncodingWarning
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.eicu import SPLIT as EICU
 

@@ -28,7 +28,7 @@ from sfboost.diagnostics.performance import (
     estimate_performance,
     spreads,
 )
-from sfboost.encoding import is_frame
+from sfboost.frames import is_frame
 from sfboost.marginal.probabilities import FloatArray
 
 # More rows than this say little more, and cost time.

@@ -13,8 +13,8 @@ from sklearn.utils._indexing import _get_column_indices
 
 from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range
 from sfboost.columns import StableFeatureSelector
-from sfboost.encoding import Encoder, EncodingWarning, is_frame
-from sfboost.encoding.frames import names_of
+from sfboost.frames import Encoder, EncodingWarning, is_frame
+from sfboost.frames.cells import names_of
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
 from sfboost.notices import first_names, warn
 
@@ -59,7 +59,7 @@ class Columns:
     @property
     def sources(self) -> tuple[str, ...]:
         """Columns of the table that these are made of."""
-        return self.names if self.encoder is None else tuple(c.name for c in self.encoder.columns)
+        return self.names if self.encoder is None else self.encoder.sources
 
     def lacking(self, X: Any) -> list[str]:
         """Columns that the frame X lacks."""
@@ -106,8 +106,6 @@ def choose_columns(
     first = _encoded(first, X) if encoded[0] else first
     # Where an unstable feature is missing is an unstable feature, too.
     second = _encoded(second, X, gaps=second.names) if encoded[1] else second
-    if not len(first):
-        raise ValueError("The stable columns hold one category each and say nothing: name others.")
     return first, second, selector
 
 
@@ -118,6 +116,11 @@ def encoded_columns(columns: Columns, X: Any) -> Columns:
 
 def _encoded(columns: Columns, X: Any, gaps: tuple[str, ...] = ()) -> Columns:
     encoder = Encoder.fit(X, columns.names, gaps=gaps)
+    if columns.names and not encoder.names:
+        shown = first_names(map(repr, columns.names))
+        raise ValueError(
+            f"Nothing is learned of {shown}: one value, or text that is no category. Name others."
+        )
     return Columns(columns.positions, encoder.names, encoder)
 
 

@@ -26,8 +26,8 @@ from sfboost.boosting.columns import is_search, tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import ANSWER, COMPARED, SKIPPED, DomainEvaluation, DomainScores, skipped
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
-from sfboost.encoding import Encoder, EncodingWarning, is_frame
-from sfboost.encoding.frames import names_of
+from sfboost.frames import Encoder, EncodingWarning, is_frame
+from sfboost.frames.cells import names_of
 from sfboost.heads import SoftLogisticRegression, fit_with_weight
 from sfboost.marginal.probabilities import FloatArray, IntArray
 

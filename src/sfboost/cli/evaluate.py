@@ -18,9 +18,9 @@ from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.options import judged_by
 from sfboost.cli.project import configure
+from sfboost.frames.foreign_text import plain
 from sfboost.report.training import evaluation_rows
 from sfboost.report.words import in_words
-from sfboost.tables.foreign_text import plain
 
 # Domains that are told one by one: whose reasons, and among whom one sees the worst.
 _MOST_TOLD = 10

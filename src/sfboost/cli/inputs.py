@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 
 from sfboost.cli.options import ColumnOptions, CsvOptions, StreamOptions
 from sfboost.cli.project import Project
-from sfboost.encoding import Encoder
-from sfboost.encoding.cells import as_text
+from sfboost.frames import Encoder
+from sfboost.frames.blocks import Block, find_blocks, sample_rows
+from sfboost.frames.cells import as_text
+from sfboost.frames.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
+from sfboost.frames.reading import PIPE, Source, read, source_of, without_index
+from sfboost.frames.roles import Roles, assign, pick, require_columns, split
 from sfboost.notices import left_out
-from sfboost.tables.blocks import Block, find_blocks, sample_rows
-from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
-from sfboost.tables.reading import PIPE, Source, read, source_of, without_index
-from sfboost.tables.roles import Roles, assign, pick, require_columns, split
 from sfboost.whole_files import refuse_unwritable
 
 # Longer new tables are sampled.
@@ -295,5 +295,5 @@ def new_blocks(
 
 
 def _needed(roles: Roles, encoder: Encoder, *, with_id: bool) -> list[str]:
-    features = [column.name for column in encoder.columns]
+    features = list(encoder.sources)
     return [*features, roles.id] if with_id and roles.id is not None else features

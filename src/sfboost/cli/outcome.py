@@ -22,12 +22,12 @@ from sfboost.cli.options import AdaptOptions
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import Project, drift_lines
 from sfboost.diagnostics import Performance
+from sfboost.frames.reading import Kind
+from sfboost.frames.writing import whole_output
 from sfboost.notices import first_names
 from sfboost.report import ReportFacts, make_facts, model_card, render
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.report.words import NO_ANSWER
-from sfboost.tables.reading import Kind
-from sfboost.tables.writing import whole_output
 
 # Points of accuracy, as a share, that a reader notices.
 _NOTICED = 0.01

@@ -15,13 +15,13 @@ from sklearn.base import clone
 
 import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.encoding import Encoder
+from sfboost.frames import Encoder
+from sfboost.frames.preparing import NewTable, TrainingTable
+from sfboost.frames.reading import ENDINGS
+from sfboost.frames.roles import COMPONENTS, Roles
+from sfboost.frames.writing import is_stream
 from sfboost.report import TrainingFacts, describe_training
 from sfboost.report.training import evaluation_rows, training_of
-from sfboost.tables.preparing import NewTable, TrainingTable
-from sfboost.tables.reading import ENDINGS
-from sfboost.tables.roles import COMPONENTS, Roles
-from sfboost.tables.writing import is_stream
 
 _LABEL_SHIFT = re.compile(r" With kind='likelihood' (.*?) would be stable\.")
 # Standard errors of the slopes are worth their time up to here.
@@ -68,8 +68,10 @@ class Project:
         stable = set(self.model.stable_columns_.names)
         # The id first, then the unstable features: they are why a prediction changed.
         id = [self.roles.id] if ids and self.roles.id in new.table.column_names else []
-        columns = sorted(self.encoder.columns, key=lambda column: set(column.outputs) <= stable)
-        return new.table.select([*id, *(column.name for column in columns)]).to_pylist()
+        made = self.encoder.outputs_of
+        made = self.encoder.outputs_of
+        sources = sorted(self.encoder.sources, key=lambda name: stable.issuperset(made([name])))
+        return new.table.select([*id, *sources]).to_pylist()
 
     def require_adapted(self) -> AdaptedClassifier:
         """The adapted classifier, which must be there."""

@@ -30,7 +30,7 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.encoding.frames import refuse_twin_names
+from sfboost.frames.cells import refuse_twin_names
 
 Kind = Literal["csv", "parquet", "arrow"]
 

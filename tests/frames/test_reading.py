@@ -12,8 +12,8 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
-from sfboost.tables import reading
-from sfboost.tables.reading import find, kind_of_bytes, kind_of_name, open_batches, read, sniff
+from sfboost.frames import reading
+from sfboost.frames.reading import find, kind_of_bytes, kind_of_name, open_batches, read, sniff
 
 TABLE = pa.table({"age": [40.5, None, 60.25], "sex": ["f", None, "m"]})
 

@@ -13,16 +13,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfboost.encoding import Encoder
-from sfboost.encoding.cells import as_series, as_text
+from sfboost.frames import Encoder
+from sfboost.frames.cells import as_series, as_text
+from sfboost.frames.roles import Roles, require_columns
 from sfboost.notices import first_names, left_out
-from sfboost.tables.roles import Roles, require_columns
 
 _MANY_CANDIDATES = 40
 _MOST_CLASSES = 50
 # Beyond it not every whole number can be told from the next one.
 _EXACT = 2.0**53
-_ARROW = {"number": pa.float64(), "truth": pa.bool_(), "category": pa.string()}
+_ARROW = {"number": pa.float64(), "truth": pa.bool_()}  # all else is read as text
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ def prepare_new(
     `labels` names a column with labels of some rows, to adapt with: these rows are not scored. A sample of
     the rows is not `whole`: rows that are alike but for their id are copies of one there.
     """
-    require_columns(table.column_names, [column.name for column in encoder.columns], name)
+    require_columns(table.column_names, encoder.sources, name)
     remarks = encoder.remarks(table)
     y, known, texts = None, None, None
     if labels is not None:
@@ -164,7 +164,7 @@ def prepare_new(
                 f"{values} of the id {roles.id!r} {occur} more than once, in {n_rows} rows; every row is "
                 "predicted."
             )
-    X = frame(table, [column.name for column in encoder.columns])
+    X = frame(table, encoder.sources)
     return NewTable(table, X, y, tuple(remarks), known)
 
 
@@ -192,7 +192,7 @@ def _labels_to_use(
 def csv_types(roles: Roles, encoder: Encoder, labels: str | None = None) -> dict[str, pa.DataType]:
     """What CSV columns of new rows are read as: features as in training, names as text (007 stays 007)."""
     names = [name for name in (roles.target, roles.domain, roles.id, labels) if name is not None]
-    features = {column.name: _ARROW[column.kind] for column in encoder.columns}
+    features = {column.name: _ARROW.get(column.kind, pa.string()) for column in encoder.columns}
     return features | dict.fromkeys(names, pa.string())
 
 

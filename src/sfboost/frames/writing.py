@@ -14,8 +14,8 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.tables.foreign_text import plain
-from sfboost.tables.reading import PIPE, Kind
+from sfboost.frames.foreign_text import plain
+from sfboost.frames.reading import PIPE, Kind
 from sfboost.whole_files import note_stream, whole_file
 
 Write = Callable[[pa.RecordBatch], None]

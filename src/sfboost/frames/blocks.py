@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.encoding.cells import as_text
-from sfboost.tables.reading import ENDINGS, PIPE, find, kind_of_bytes, open_batches
-from sfboost.tables.roles import require_columns
+from sfboost.frames.cells import as_text
+from sfboost.frames.reading import ENDINGS, PIPE, find, kind_of_bytes, open_batches
+from sfboost.frames.roles import require_columns
 
 #: Rows that are adapted to, of a table that has more.
 SAMPLE_ROWS = 50_000

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
 
-from sfboost.encoding.cells import as_series, as_text, whole_numbers
-from sfboost.encoding.column import Column, NoFeatureError, told
+from sfboost.frames.cells import as_series, as_text
+from sfboost.frames.column import MISSING, MOST_CATEGORIES, Column, said
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import first_names
 
 # A gap is a feature from this many rows on, and from this share of them.
 _FEWEST, _LEAST_SHARE = 10, 0.01
@@ -38,7 +39,8 @@ class Encoder:
     ----------
     columns : tuple of Column
     gaps : tuple of str
-        Columns of which it is told, too, where they are missing, in a column of 0 and 1 each.
+        Columns of numbers of which it is told, too, where they are missing, in a column of 0 and 1 each: a
+        feature of its own, and an unstable one. Who measures what is a habit of a domain.
     """
 
     columns: tuple[Column, ...]
@@ -47,15 +49,10 @@ class Encoder:
     @classmethod
     def fit(cls, table: Any, names: Iterable[str], gaps: Iterable[str] = ()) -> Self:
         """Recipes from training rows; those of `gaps` that are missing often enough tell where."""
-        rows, columns, refused = _frame(table), {}, []
-        for name in names:
-            try:
-                columns[name] = Column.fit(name, as_series(rows[name]))
-            except NoFeatureError as error:
-                refused.append(error)  # all of them are told at once
-        if refused:
-            raise ValueError(told(refused))
-        missing = {name: columns[name].missing(as_series(rows[name])) for name in gaps}
+        rows = _frame(table)
+        columns = {name: Column.fit(name, as_series(rows[name])) for name in names}
+        numbers = [name for name in gaps if columns[name].is_number]
+        missing = {name: columns[name].missing(as_series(rows[name])) for name in numbers}
         # Who has such a column already has made it.
         found = tuple(n for n, cells in missing.items() if _often(cells) and gap_name(n) not in columns)
         encoder = cls(tuple(columns.values()), found)
@@ -71,6 +68,11 @@ class Encoder:
     def names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
         return (*(name for column in self.columns for name in column.outputs), *map(gap_name, self.gaps))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Columns of a table that something is made of."""
+        return tuple(column.name for column in self.columns if column.kind != "none")
 
     def outputs_of(self, names: Iterable[str]) -> list[str]:
         """Encoded columns that come from the named ones."""
@@ -101,80 +103,62 @@ class Encoder:
         A column that is encoded already (`sex=f` is there, and no `sex`) stays as it is.
         """
         frame = _frame(rows)
-        there = set(frame.columns)
         # Column by column in memory, as tables are.
         numbers, first = np.empty((len(frame), len(self.names)), order="F"), 0
-
-        def put(part: FloatArray) -> None:
-            nonlocal first
+        for part in self._parts(frame):
             numbers[:, first : first + part.shape[1]] = part
             first += part.shape[1]
-
-        for column in self.columns:
-            if not column.outputs:
-                continue
-            whole = whole_numbers(rows, column.name) if column.is_number and column.name in there else None
-            put(self._encode(column, frame) if whole is None else column.filled(whole))
-        for column in self._with_gaps:
-            put(self._gap(column, frame))
         return numbers
 
-    @property
-    def _with_gaps(self) -> list[Column]:
+    def _parts(self, frame: nw.DataFrame[Any]) -> Iterator[FloatArray]:
+        there = set(frame.columns)
+        for column in self.columns:
+            if column.outputs and column.name in there:
+                yield column.encode(as_series(frame[column.name]))
+            elif column.outputs:
+                yield frame.select(list(column.outputs)).to_numpy()
         by_name = {column.name: column for column in self.columns}
-        return [by_name[name] for name in self.gaps]
-
-    def _gap(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
-        if column.name in frame.columns and gap_name(column.name) not in frame.columns:
-            return column.missing(as_series(frame[column.name])).astype(np.float64)[:, None]
-        return np.asarray(frame.select([gap_name(column.name)]).to_numpy(), dtype=np.float64)
+        for name in self.gaps:
+            if name in there and gap_name(name) not in there:
+                yield by_name[name].missing(as_series(frame[name])).astype(np.float64)[:, None]
+            else:
+                yield frame.select([gap_name(name)]).to_numpy()
 
     def missing_shares(self, table: Any) -> dict[str, float]:
         """Share of the cells of each column that are missing, where any is."""
-        rows = _frame(table)
-        there = [column for column in self.columns if column.name in rows.columns]
-        shares = {c.name: float(np.mean(c.missing(as_series(rows[c.name])))) for c in there}
+        shares = {c.name: float(np.mean(c.missing(values))) for c, values in self._there(table)}
         return {name: share for name, share in shares.items() if share}
 
-    def _encode(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
-        if column.name in frame.columns:
-            return column.encode(as_series(frame[column.name]))
-        return np.asarray(frame.select(list(column.outputs)).to_numpy(), dtype=np.float64)
-
     def cells(self, row: Any) -> dict[str, str]:
-        """What a table of one row says that encoded numbers do not: "missing", and a category by its name."""
-        frame, said = _frame(row), {}
-        for column in self.columns:
-            if column.name not in frame.columns:
-                continue  # encoded already
-            values = as_series(frame[column.name])
+        """What a table of one row says that encoded numbers do not: "missing", and text as it stands."""
+        told = {}
+        for column, values in self._there(row):
             if column.missing(values)[0]:
-                said[column.name] = "missing"
-            elif not column.is_number:
-                said[column.name] = str(as_text(values.to_arrow(), column.name)[0])
-        return said
+                told[column.name] = "missing"
+            elif column.kind not in ("number", "truth"):
+                told[column.name] = str(as_text(values.to_arrow(), column.name)[0])
+        return told
 
     def remarks(self, table: Any, what: str = "new rows") -> list[str]:
         """Sentences about every cell that had to be filled in."""
-        rows, remarks, missing, hardly = _frame(table), [], [], 0
-        for column in self.columns:
-            if column.name not in rows.columns:
-                continue  # encoded already
-            if not column.is_number and not column.levels:
-                continue  # there was nothing in training, and nothing is made of it here
-            values = as_series(rows[column.name])
-            share = float(np.mean(column.missing(values)))
+        remarks, missing, hardly = [], [], 0
+        for column, values in self._there(table):
+            if not column.is_number and (not column.levels or None in column.levels):
+                share = 0.0  # missing text is a category of its own
+            else:
+                share = float(np.mean(column.missing(values)))
             hardly += 0.0 < share < _HARDLY
             if share >= _HARDLY:
-                fill = f"{column.fill:g}" if column.is_number else repr(column.levels[0])
+                fill = repr(column.levels[0]) if column.fill is None else f"{column.fill:g}"
                 much = "all" if share == 1.0 else f"{100 * share:.2g} %"
                 missing.append(f"{column.name!r} in {much} ({fill})")
             unseen, share = column.unseen(values)
             if unseen:
+                first = said(column.levels[0])
                 remarks.append(
                     f"Column {column.name!r} has categories that training never saw "
                     f"({', '.join(unseen[:5])}; {100 * share:.1f} % of rows): they are taken for the "
-                    f"most frequent one, {column.levels[0]!r}."
+                    f"most frequent one, {first if first == MISSING else repr(first)}."
                 )
         if hardly:
             others = " other" if missing else ""
@@ -187,33 +171,36 @@ class Encoder:
         return remarks
 
     def doubts(self, table: Any) -> list[str]:
-        """A sentence about columns of training rows that look like ids: a classifier would learn by heart."""
-        rows = _frame(table)
-        if len(rows) < _MANY_ROWS:
-            return []
-        names = [
-            column.name
-            for column in self.columns
-            if column.kind == "number"
-            and rows[column.name].dtype.is_integer()
-            and rows[column.name].n_unique() == len(rows)
+        """Sentences about columns of training rows that are left out, no plain numbers, or look like ids."""
+        told = []
+        for kind, what in (
+            ("date", "Dates, read as the number of days since 1970"),
+            (
+                "order",
+                "Text with numbers in it, read as the first of them (--categorical makes categories of it)",
+            ),
+            ("none", f"Left out, neither numbers nor dates nor at most {MOST_CATEGORIES} different texts"),
+        ):
+            names = [repr(column.name) for column in self.columns if column.kind == kind]
+            told += [f"{what}: {first_names(names)}."] if names else []
+        ids = [
+            repr(column.name)
+            for column, values in self._there(table)
+            if column.kind == "number" and values.dtype.is_integer() and values.n_unique() == len(values)
         ]
-        if not names:
-            return []
-        many = len(names) > 1
-        has, features, ids = (
-            ("have", "count as features", "they are ids, leave them out")
-            if many
-            else ("has", "counts as a feature", "it is an id, leave it out")
-        )
-        return [
-            f"{', '.join(map(repr, names))} {has} another whole number in every row and {features}: if {ids} "
-            "(--drop, or --id to pass it on)."
-        ]
+        if ids and len(_frame(table)) >= _MANY_ROWS:
+            told.append(
+                f"Another whole number in every row, and counted as a feature: {', '.join(ids)}. If that is "
+                "an id, leave it out (--drop, or --id to pass it on)."
+            )
+        return told
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"columns": [asdict(column) for column in self.columns], "gaps": list(self.gaps)}
+    def _there(self, table: Any) -> Iterator[tuple[Column, Any]]:
+        """Columns that something is made of with their cells, but for those that are encoded already."""
+        rows = _frame(table)
+        for column in self.columns:
+            if column.kind != "none" and column.name in rows.columns:
+                yield column, as_series(rows[column.name])
 
 
 def gap_name(name: str) -> str:
