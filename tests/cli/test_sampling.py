@@ -101,16 +101,6 @@ def test_an_engine_that_is_not_there_is_a_sentence(sfboost, files, folder, tmp_p
     assert "use one of here, ray" in failed.stderr
 
 
-def test_what_is_said_of_ids_is_said_of_all_rows(sfboost, files, tmp_path):
-    """Of a sample nobody can tell whether an id is there twice."""
-    new = pd.read_csv(files.new)
-    new.loc[1, "patient"] = new.loc[0, "patient"]
-    (tmp_path / "new").mkdir()
-    new.to_csv(tmp_path / "new" / "a.csv", index=False)
-    told = sfboost.json("adapt", files.model, tmp_path / "new", "-o", tmp_path / "a.sfb")
-    assert not [remark for remark in told["remarks"] if "more than once" in remark]
-
-
 def test_a_file_of_other_columns_is_refused_and_named(sfboost, files, folder, tmp_path):
     new = tmp_path / "new"
     new.mkdir()

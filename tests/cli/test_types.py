@@ -158,14 +158,13 @@ def test_a_domain_that_is_not_a_number_is_missing(sfboost, tmp_path):
     assert "3 rows of rows.parquet have no 'hospital' and are left out" in sfboost(*fit).stderr
 
 
-@pytest.mark.parametrize("column", ["sick", "hospital", "ward"])
+@pytest.mark.parametrize("column", ["sick", "hospital"])
 def test_a_list_in_a_cell_of_training_is_refused(sfboost, tmp_path, column):
     rows = training(60)
     rows[column] = [[1, 2]] * len(rows)
     table = write(tmp_path / "rows.parquet", rows)
     done = sfboost("fit", table, *ROLES, "-o", tmp_path / "m.sfb", code=2)
-    held = "List(Int64)" if column == "ward" else "list<element: int64>"
-    assert f"Column '{column}' holds {held}, which is neither number nor text" in done.stderr
+    assert f"Column '{column}' holds list<element: int64>, which is neither number nor text" in done.stderr
 
 
 def test_an_id_that_is_a_list_is_refused(files, sfboost, tmp_path):
@@ -223,6 +222,6 @@ def test_a_column_that_one_domain_alone_has_does_not_stop_the_others(sfboost, tm
 def test_a_column_that_is_empty_in_training_is_told_and_may_be_filled_later(sfboost, tmp_path):
     train = write(tmp_path / "train.csv", training(120).assign(odd=None))
     done = sfboost("fit", train, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-    assert "Columns odd are missing in every training row and say nothing" in done.stderr
+    assert "One value or none in all training rows, so nothing is said by 'odd'" in done.stderr
     new = write(tmp_path / "new.csv", with_column(reversed_hospital(300), [3, 7]))
     sfboost("adapt", tmp_path / "m.sfb", new, "-o", tmp_path / "a.sfb")

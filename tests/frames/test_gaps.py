@@ -56,10 +56,10 @@ def test_few_gaps_are_no_feature_and_nor_is_a_column_that_is_nearly_empty():
 
 
 def test_the_indicator_is_one_where_the_cell_is_missing_and_nowhere_else():
-    table = pa.table({"x": [1.0, None, float("nan"), float("inf")] * 10})
-    encoder = Encoder.fit(table, ["x"], gaps=["x"])
-    assert encoder.names == ("x", "x is missing")
-    assert encoder.encode(table)[:4, 1].tolist() == [0, 1, 1, 1]
+    table = pa.table({"x": [1.0, None, float("nan"), float("inf")] * 10, "c": ["a", None, "b", "a"] * 10})
+    encoder = Encoder.fit(table, ["x", "c"], gaps=["x", "c"])
+    assert encoder.names == ("x", "c=b", "x is missing", "c is missing")
+    assert encoder.encode(table)[:4, 2:].tolist() == [[0, 0], [1, 1], [1, 0], [1, 0]]
 
 
 def test_encoded_rows_and_rows_with_an_indicator_of_their_own_stay_as_they_are():

@@ -106,21 +106,23 @@ def choose_columns(
     first = _encoded(first, X) if encoded[0] else first
     # Where an unstable feature is missing is an unstable feature, too.
     second = _encoded(second, X, gaps=second.names) if encoded[1] else second
+    if not len(first):
+        raise ValueError("Nothing is learned of the stable columns, of one value or no feature: name others.")
     return first, second, selector
 
 
 def encoded_columns(columns: Columns, X: Any) -> Columns:
     """The same columns as numbers, also where a pipeline of the user reads them as they are."""
-    return columns if columns.encoder is not None or not is_frame(X) else _encoded(columns, X)
+    if columns.encoder is not None or not is_frame(X):
+        return columns
+    made = _encoded(columns, X)
+    if len(columns) and not len(made):
+        raise ValueError(f"Columns {first_names(map(repr, columns.names))} are no features.")
+    return made
 
 
 def _encoded(columns: Columns, X: Any, gaps: tuple[str, ...] = ()) -> Columns:
     encoder = Encoder.fit(X, columns.names, gaps=gaps)
-    if columns.names and not encoder.names:
-        shown = first_names(map(repr, columns.names))
-        raise ValueError(
-            f"Nothing is learned of {shown}: one value, or text that is no category. Name others."
-        )
     return Columns(columns.positions, encoder.names, encoder)
 
 

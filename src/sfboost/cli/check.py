@@ -12,7 +12,7 @@ from sfboost.cli.inputs import read_training
 from sfboost.cli.project import configure
 from sfboost.diagnostics import CHECKS, Diagnosis
 from sfboost.diagnostics.result import p_in_words
-from sfboost.frames.foreign_text import plain
+from sfboost.foreign_text import plain
 from sfboost.frames.preparing import csv_types, prepare_new
 from sfboost.frames.reading import read
 from sfboost.report.words import SYMBOLS, in_words

@@ -28,7 +28,7 @@ import typer
 from rich.text import Text
 
 from sfboost.cli.interruption import was_interrupted
-from sfboost.frames.foreign_text import is_unseen, plain
+from sfboost.foreign_text import is_unseen, plain
 from sfboost.json_values import json_values
 from sfboost.notices import heard_by
 

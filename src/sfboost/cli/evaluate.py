@@ -18,7 +18,7 @@ from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.options import judged_by
 from sfboost.cli.project import configure
-from sfboost.frames.foreign_text import plain
+from sfboost.foreign_text import plain
 from sfboost.report.training import evaluation_rows
 from sfboost.report.words import in_words
 

@@ -16,7 +16,7 @@ from sfboost.adaptation.explanation import MISSING
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.project import Project, load_project
-from sfboost.frames.foreign_text import plain
+from sfboost.foreign_text import plain
 from sfboost.frames.preparing import csv_types
 from sfboost.frames.reading import read
 from sfboost.frames.roles import require_columns, split

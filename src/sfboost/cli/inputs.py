@@ -195,9 +195,7 @@ class NewSource:
     def prepare(self, project: Project, labels: str | None = None, *, each: bool = False) -> NewTable:
         """As the model takes them: those of one domain, or with `each` of several."""
         roles = replace(project.roles, domain=None) if each else project.roles
-        whole = self.table.num_rows == self.n_rows and self.source is self.table
-        classes = project.model.classes_
-        return prepare_new(self.table, roles, project.encoder, classes, self.name, labels, whole=whole)
+        return prepare_new(self.table, roles, project.encoder, project.model.classes_, self.name, labels)
 
     def domains(self, column: str | None) -> npt.NDArray[np.object_] | None:
         """The domain of each row, if the table is here and names more than one."""

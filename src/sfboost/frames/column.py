@@ -2,8 +2,10 @@
 
 A truth value becomes 0 or 1, a date the number of days since 1970, a bracket such as "[60-70)" or "<18" the
 number it begins at, and what is missing of these the median of the training rows. Other text becomes one
-column per category, except for the most frequent one, which is all zeros, as a category that training never
-saw is. Missing text is a category of its own; that a number was missing is told by `Encoder.gaps`.
+column per category, except for the most frequent one, which is all zeros; what is missing, or was never seen,
+lies between all of them, at their shares in training. That a cell was missing is a feature of its own, and an
+unstable one (`Encoder.gaps`): who measures what is a habit of a domain, and a stable predictor must not learn
+it.
 """
 
 from __future__ import annotations
@@ -23,8 +25,6 @@ Kind = Literal["number", "truth", "date", "order", "category", "none"]
 
 #: A column of text has at most so many categories.
 MOST_CATEGORIES = 100
-#: What a missing cell is called where it is a category.
-MISSING = "(missing)"
 _NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
 # How text of dates may be written; 3/4/2024 is the fourth of March unless some cell says otherwise.
 _DATES = {
@@ -48,8 +48,10 @@ class Column:
     ----------
     fill : float or None
         What a missing number becomes; None for a category.
-    levels : tuple of str or None
-        Categories, the most frequent one (all zeros) first; None is a missing cell.
+    levels : tuple of str
+        Categories, the most frequent one (all zeros) first.
+    shares : tuple of float
+        How often each of the others was there: what a missing category becomes.
     kind : {"number", "truth", "date", "order", "category", "none"}
         What the column held in training, and is read as everywhere; nothing is made of "none".
     written : str
@@ -58,9 +60,10 @@ class Column:
 
     name: str
     fill: float | None = None
-    levels: tuple[str | None, ...] = ()
+    levels: tuple[str, ...] = ()
     kind: Kind = "number"
     written: str = next(iter(_DATES))
+    shares: tuple[float, ...] = ()
 
     @classmethod
     def fit(cls, name: str, values: Any) -> Column:
@@ -79,11 +82,11 @@ class Column:
 
     def __post_init__(self) -> None:
         # A file may say anything.
-        number = self.kind in ("number", "truth", "date", "order")
-        known = (number or self.kind in ("category", "none")) and self.written in _DATES
-        if not known or number != (self.fill is not None):
+        is_number = self.kind in ("number", "truth", "date", "order")
+        known = (is_number or self.kind in ("category", "none")) and self.written in _DATES
+        if not known or is_number != (self.fill is not None) or len(self.shares) != len(self.levels[1:]):
             raise ValueError(
-                f"column {self.name!r} is {self.kind!r}, written {self.written!r}, filled with {self.fill!r}"
+                f"column {self.name!r} is {self.kind!r}, written {self.written!r}, fill {self.fill!r}"
             )
 
     @property
@@ -94,21 +97,23 @@ class Column:
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the columns it becomes."""
-        return (self.name,) if self.is_number else tuple(f"{self.name}={said(v)}" for v in self.levels[1:])
+        return (self.name,) if self.is_number else tuple(f"{self.name}={level}" for level in self.levels[1:])
 
     def encode(self, values: Any) -> FloatArray:
         """The column as an array of shape (n, outputs)."""
         if not self.is_number:
             from pyarrow import compute as pc
 
-            place = pc.index_in(self._text(values), value_set=arrow().array(self.levels, arrow().string()))
-            code = np.asarray(pc.fill_null(place, -1))  # what was never seen is none of the levels
-            return np.column_stack([code == j for j in range(1, len(self.levels))]).astype(np.float64)
+            place = pc.index_in(self._text(values), value_set=arrow().array(self.levels))
+            code = np.asarray(pc.fill_null(place, -1))
+            made = np.column_stack([code == j for j in range(1, len(self.levels))]).astype(np.float64)
+            made[code == -1] = self.shares
+            return made
         numbers = self.numbers(values)
         # Both are finite only if every value is: most columns need no copy.
         largest = max(numbers.max(initial=0.0), -numbers.min(initial=0.0))
         if not np.isfinite(largest):
-            numbers = np.where(np.isfinite(numbers), numbers, self.fill)
+            numbers = np.where(np.isfinite(numbers), numbers, np.float64(self.fill or 0.0))
             largest = max(numbers.max(), -numbers.min())
         if largest > LARGEST:
             worst = numbers[np.abs(numbers).argmax()]
@@ -158,13 +163,8 @@ class Column:
             return text
         from pyarrow import compute as pc
 
-        spelling = {level.lower(): level for level in self.levels if level is not None}
+        spelling = {level.lower(): level for level in self.levels}
         return pc.if_else(cells, spelling.get("true", "true"), spelling.get("false", "false"))
-
-
-def said(level: str | None) -> str:
-    """What a category is called."""
-    return MISSING if level is None else level
 
 
 def _of_text(name: str, cells: Any) -> Column:
@@ -186,8 +186,9 @@ def _of_text(name: str, cells: Any) -> Column:
         _refuse_spoilt_numbers(name, known)
     if len(known) and not levels:
         return Column(name, kind="none")
-    counts = sorted(text.value_counts().to_pylist(), key=lambda c: (-c["counts"], said(c["values"])))
-    return Column(name, levels=tuple(entry["values"] for entry in counts), kind="category")
+    counts = sorted(known.value_counts().to_pylist(), key=lambda each: (-each["counts"], each["values"]))
+    shares = tuple(each["counts"] / len(known) for each in counts[1:])
+    return Column(name, levels=tuple(each["values"] for each in counts), kind="category", shares=shares)
 
 
 def _in_order(levels: list[str]) -> bool:

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from sfboost.frames.cells import as_series, as_text
-from sfboost.frames.column import MISSING, MOST_CATEGORIES, Column, said
+from sfboost.frames.column import MOST_CATEGORIES, Column
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import first_names
 
@@ -39,8 +39,7 @@ class Encoder:
     ----------
     columns : tuple of Column
     gaps : tuple of str
-        Columns of numbers of which it is told, too, where they are missing, in a column of 0 and 1 each: a
-        feature of its own, and an unstable one. Who measures what is a habit of a domain.
+        Columns of which it is told, too, where they are missing, in a column of 0 and 1 each.
     """
 
     columns: tuple[Column, ...]
@@ -51,8 +50,8 @@ class Encoder:
         """Recipes from training rows; those of `gaps` that are missing often enough tell where."""
         rows = _frame(table)
         columns = {name: Column.fit(name, as_series(rows[name])) for name in names}
-        numbers = [name for name in gaps if columns[name].is_number]
-        missing = {name: columns[name].missing(as_series(rows[name])) for name in numbers}
+        read = [name for name in gaps if columns[name].kind != "none"]
+        missing = {name: columns[name].missing(as_series(rows[name])) for name in read}
         # Who has such a column already has made it.
         found = tuple(n for n, cells in missing.items() if _often(cells) and gap_name(n) not in columns)
         encoder = cls(tuple(columns.values()), found)
@@ -143,29 +142,27 @@ class Encoder:
         """Sentences about every cell that had to be filled in."""
         remarks, missing, hardly = [], [], 0
         for column, values in self._there(table):
-            if not column.is_number and (not column.levels or None in column.levels):
-                share = 0.0  # missing text is a category of its own
-            else:
-                share = float(np.mean(column.missing(values)))
+            if not column.is_number and not column.levels:
+                continue  # there was nothing in training, and nothing is made of it here
+            share = float(np.mean(column.missing(values)))
             hardly += 0.0 < share < _HARDLY
             if share >= _HARDLY:
-                fill = repr(column.levels[0]) if column.fill is None else f"{column.fill:g}"
-                much = "all" if share == 1.0 else f"{100 * share:.2g} %"
-                missing.append(f"{column.name!r} in {much} ({fill})")
+                fill = "" if column.fill is None else f" ({column.fill:g})"
+                missing.append(
+                    f"{column.name!r} in {'all' if share == 1.0 else f'{100 * share:.2g} %'}{fill}"
+                )
             unseen, share = column.unseen(values)
             if unseen:
-                first = said(column.levels[0])
                 remarks.append(
                     f"Column {column.name!r} has categories that training never saw "
-                    f"({', '.join(unseen[:5])}; {100 * share:.1f} % of rows): they are taken for the "
-                    f"most frequent one, {first if first == MISSING else repr(first)}."
+                    f"({', '.join(unseen[:5])}; {100 * share:.1f} % of rows): they count as missing."
                 )
         if hardly:
             others = " other" if missing else ""
             missing.append(f"{hardly}{others} column{'s' if hardly > 1 else ''} in less than 1 %")
         if missing:
             remarks.append(
-                f"Missing in {what}; the median or most frequent category of training is put there: "
+                f"Missing in {what}; the median or the mean of all categories is put there: "
                 f"{', '.join(missing)}."
             )
         return remarks
@@ -183,9 +180,17 @@ class Encoder:
         ):
             names = [repr(column.name) for column in self.columns if column.kind == kind]
             told += [f"{what}: {first_names(names)}."] if names else []
+        there = list(self._there(table))
+        same = [
+            repr(column.name)
+            for column, values in there
+            if column.name not in self.gaps and values.drop_nulls().n_unique() <= 1
+        ]
+        if same:
+            told.append(f"One value or none in all training rows, so nothing is said by {first_names(same)}.")
         ids = [
             repr(column.name)
-            for column, values in self._there(table)
+            for column, values in there
             if column.kind == "number" and values.dtype.is_integer() and values.n_unique() == len(values)
         ]
         if ids and len(_frame(table)) >= _MANY_ROWS:

@@ -9,7 +9,7 @@ from typing import Any
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, percent, shown
 from sfboost.boosting.scored_domains import COMPARED, SKIPPED, why_skipped
 from sfboost.diagnostics import Performance
-from sfboost.frames.foreign_text import plain
+from sfboost.foreign_text import plain
 from sfboost.report.facts import ReportFacts
 from sfboost.report.training import TrainingFacts, mean_of, own_domains
 from sfboost.report.words import in_words

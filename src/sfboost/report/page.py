@@ -16,7 +16,7 @@ from sfboost.boosting.metrics import is_skewed, mean_shares
 from sfboost.boosting.scored_domains import ANSWER, SKIPPED, why_skipped
 from sfboost.diagnostics import CHECKS
 from sfboost.diagnostics.result import p_in_cells
-from sfboost.frames.foreign_text import plain
+from sfboost.foreign_text import plain
 from sfboost.report.facts import MOST_SHOWN, ReportFacts, Scores
 from sfboost.report.pictures import (
     MOST_MARKS,

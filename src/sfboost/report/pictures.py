@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 from markupsafe import Markup, escape
 
 from sfboost.figures import new_figure
-from sfboost.frames.foreign_text import plain
+from sfboost.foreign_text import plain
 from sfboost.report.facts import FeatureStory
 from sfboost.shift.by_feature import FeatureMeaning
 
