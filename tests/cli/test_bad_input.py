@@ -113,7 +113,8 @@ def test_text_that_is_no_category_is_left_out_and_dates_are_days(sfboost, writte
     done = fit(sfboost, table, tmp_path)
     assert "Left out, neither numbers nor dates nor at most 100 different texts: 'ward'." in done.stderr
     assert "Dates, read as the number of days since 1970: 'seen'." in done.stderr
-    sfboost("predict", tmp_path / "m.sfb", written(rows.drop(columns="ward").assign(seen="1.2.2024")))
+    new = written(rows.drop(columns="ward").assign(seen="1.2.2024"), "new.csv")
+    sfboost("predict", tmp_path / "m.sfb", new, "-o", tmp_path / "p.csv")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r"])

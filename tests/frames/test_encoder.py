@@ -81,8 +81,6 @@ def test_what_had_to_be_filled_in_is_said():
         "in 5 % (210)."
     ]
     assert encoder.remarks(pa.table({"ward": ["A"], "chol": [1.0]})) == []
-    rarely = pa.table({"ward": ["A"] * 199 + [None], "chol": [None] + [1.0] * 199})
-    assert encoder.remarks(rarely)[0].endswith("is put there: 2 columns in less than 1 %.")
 
 
 def test_text_where_numbers_were_is_refused():

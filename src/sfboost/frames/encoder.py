@@ -17,10 +17,19 @@ from sfboost.notices import first_names
 
 # A gap is a feature from this many rows on, and from this share of them.
 _FEWEST, _LEAST_SHARE = 10, 0.01
-# Columns that lack fewer of their cells are counted, not named.
-_HARDLY = 0.01
 # Fewer rows may well hold different amounts.
 _MANY_ROWS = 100
+# Columns that a sentence names.
+_NAMED = 12
+# What is said of columns of training rows.
+_DATES = "Dates, read as the number of days since 1970: {}."
+_ORDER = "Text with numbers in it, read as the first of them (--categorical makes categories of it): {}."
+_LEFT_OUT = f"Left out, neither numbers nor dates nor at most {MOST_CATEGORIES} different texts: {{}}."
+_ONE_VALUE = "One value or none in all training rows, so nothing is said by {}."
+_IDS = (
+    "Another whole number in every row, and counted as a feature: {}. If that is an id, leave it out "
+    "(--drop, or --id to pass it on)."
+)
 
 
 @dataclass(frozen=True)
@@ -140,65 +149,49 @@ class Encoder:
 
     def remarks(self, table: Any, what: str = "new rows") -> list[str]:
         """Sentences about every cell that had to be filled in."""
-        remarks, missing, hardly = [], [], 0
+        remarks, missing = [], []
         for column, values in self._there(table):
             if not column.is_number and not column.levels:
                 continue  # there was nothing in training, and nothing is made of it here
             share = float(np.mean(column.missing(values)))
-            hardly += 0.0 < share < _HARDLY
-            if share >= _HARDLY:
+            if share:
+                much = "all" if share == 1.0 else f"{100 * share:.2g} %"
                 fill = "" if column.fill is None else f" ({column.fill:g})"
-                missing.append(
-                    f"{column.name!r} in {'all' if share == 1.0 else f'{100 * share:.2g} %'}{fill}"
-                )
+                missing.append(f"{column.name!r} in {much}{fill}")
             unseen, share = column.unseen(values)
             if unseen:
                 remarks.append(
                     f"Column {column.name!r} has categories that training never saw "
                     f"({', '.join(unseen[:5])}; {100 * share:.1f} % of rows): they count as missing."
                 )
-        if hardly:
-            others = " other" if missing else ""
-            missing.append(f"{hardly}{others} column{'s' if hardly > 1 else ''} in less than 1 %")
         if missing:
             remarks.append(
                 f"Missing in {what}; the median or the mean of all categories is put there: "
-                f"{', '.join(missing)}."
+                f"{first_names(missing, _NAMED)}."
             )
         return remarks
 
     def doubts(self, table: Any) -> list[str]:
         """Sentences about columns of training rows that are left out, no plain numbers, or look like ids."""
-        told = []
-        for kind, what in (
-            ("date", "Dates, read as the number of days since 1970"),
-            (
-                "order",
-                "Text with numbers in it, read as the first of them (--categorical makes categories of it)",
-            ),
-            ("none", f"Left out, neither numbers nor dates nor at most {MOST_CATEGORIES} different texts"),
-        ):
-            names = [repr(column.name) for column in self.columns if column.kind == kind]
-            told += [f"{what}: {first_names(names)}."] if names else []
-        there = list(self._there(table))
-        same = [
-            repr(column.name)
+        there, found = list(self._there(table)), {}
+        for kind, sentence in (("date", _DATES), ("order", _ORDER), ("none", _LEFT_OUT)):
+            found[sentence] = [column.name for column in self.columns if column.kind == kind]
+        found[_ONE_VALUE] = [
+            column.name
             for column, values in there
             if column.name not in self.gaps and values.drop_nulls().n_unique() <= 1
         ]
-        if same:
-            told.append(f"One value or none in all training rows, so nothing is said by {first_names(same)}.")
-        ids = [
-            repr(column.name)
-            for column, values in there
-            if column.kind == "number" and values.dtype.is_integer() and values.n_unique() == len(values)
+        if len(_frame(table)) >= _MANY_ROWS:
+            found[_IDS] = [
+                column.name
+                for column, values in there
+                if column.kind == "number" and values.dtype.is_integer() and values.n_unique() == len(values)
+            ]
+        return [
+            sentence.format(first_names(map(repr, names), _NAMED))
+            for sentence, names in found.items()
+            if names
         ]
-        if ids and len(_frame(table)) >= _MANY_ROWS:
-            told.append(
-                f"Another whole number in every row, and counted as a feature: {', '.join(ids)}. If that is "
-                "an id, leave it out (--drop, or --id to pass it on)."
-            )
-        return told
 
     def _there(self, table: Any) -> Iterator[tuple[Column, Any]]:
         """Columns that something is made of with their cells, but for those that are encoded already."""

@@ -409,27 +409,24 @@ def explain_arrow(complaint: str, name: str, kind: str, header: Sequence[str] = 
     >>> explain_arrow("CSV parse error: Expected 2 columns, got 3: 1,2,3", "a.csv", "csv")
     'A line of a.csv has 3 cells where the header has 2, and begins with 1,2,3: mend that line.'
     """
+    quote = '(is a quote (") before it never closed?)'
     if ragged := _RAGGED.search(complaint):
         columns, cells, line = ragged.groups()
         return (
             f"A line of {name} has {cells} cells where the header has {columns}, and begins with "
-            f"{line[:_SHOWN]}: mend that line"
-            + (" (is a quote in it never closed?)." if '"' in line else ".")
+            f"{line[:_SHOWN]}: mend that line" + (f" {quote}." if '"' in line else ".")
         )
     if "straddles two block" in complaint:
-        return (
-            f"A line of {name} is longer than a million bytes: shorten its cells, or pass Parquet; if it has "
-            'a quote (") that is never closed, close it.'
-        )
+        return f"A line of {name} is longer than a million bytes {quote}: shorten its cells, or pass Parquet."
     if "Empty CSV" in complaint:  # a header that does not even end
-        return f'{name} has a header but no rows: at least one row is needed, and each quote (") closed.'
+        return f"{name} has a header but no rows {quote}: at least one row is needed."
     if "invalid UTF8" in complaint:
         return _no_text(name, "utf-8")
     spoilt = _SPOILT.search(complaint)
     if spoilt and int(spoilt[1]) < len(header) and spoilt[2] in _HELD:
-        column, held = header[int(spoilt[1])], _HELD[spoilt[2]]
+        column = header[int(spoilt[1])]
         return (
-            f"Column {column!r} of {name} held {held} in training, and here it holds "
+            f"Column {column!r} of {name} held {_HELD[spoilt[2]]} in training, and here it holds "
             f"{spoilt[3][:_SHOWN]!r}: mend such cells, or leave them empty."
         )
     return f"{name} cannot be read as {kind}: {complaint.splitlines()[0] if complaint else 'it is broken'}"
