@@ -66,7 +66,7 @@ def test_what_was_seen_is_not_looked_at_again(photos, network, tmp_path, monkeyp
     def never(*_):
         raise AssertionError("looked again")
 
-    monkeypatch.setattr("sfboost.datasets.features._look", never)
+    monkeypatch.setattr(EfficientNetFeatures, "__call__", never)
     assert features(*words).exit_code == 0
 
 
