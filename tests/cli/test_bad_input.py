@@ -257,7 +257,7 @@ def test_an_unclosed_quote_is_refused_by_every_command_and_nothing_is_written(
     lines[3] = lines[3].replace('"', "").replace(",", ',"', 1)
     text = "\n".join(lines)
     done = sfboost("predict", files.adapted, "-", "-o", tmp_path / "p.csv", input=text, code=2)
-    assert "(is a quote in it never closed?)" in done.stderr
+    assert '(is a quote (") before it never closed?)' in done.stderr
     assert not (tmp_path / "p.csv").exists()
     assert not (tmp_path / "a.sfb").exists()
 

@@ -7,6 +7,7 @@ another encoding, and lines that a quote swallowed which is never closed.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -130,9 +131,7 @@ def _check_delimiter(delimiter: str) -> str:
 
 def _check_encoding(encoding: str) -> str:
     try:
-        b"a".decode(encoding)
-    except UnicodeDecodeError:
-        pass  # "a" alone is no UTF-16
+        "a".encode(encoding)
     except (LookupError, ValueError):
         raise ValueError(
             f"Got --encoding {encoding!r}: it is one that Python knows, such as utf-8, cp1252 or latin-1."
@@ -144,11 +143,9 @@ def _encoding(head: bytes) -> str:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     try:
-        # The last character may be cut in two.
-        head[:-4].decode("utf-8") if len(head) > 4 else head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 8:
-            return "cp1252"  # what spreadsheets write where they do not write UTF-8
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut in two
+    except UnicodeDecodeError:
+        return "cp1252"  # what spreadsheets write where they do not write UTF-8
     return "utf-8"
 
 
@@ -358,11 +355,6 @@ def _checked(rows: Any, source: Source) -> Any:
             raise ValueError(_no_text(source.name, source.dialect.encoding))
         if not pa.types.is_string(column.type):
             continue
-        if pc.any(pc.match_substring(column, "\0")).as_py():
-            raise ValueError(
-                f"Column {name!r} of {source.name} holds a NUL character: this is no text, or of another "
-                "encoding (--encoding names it)."
-            )
         for cell in column.filter(pc.match_substring_regex(column, "[\r\n]")).to_pylist():
             if _holds_rows(cell, source.header.index(name), rows.schema, source):
                 raise ValueError(
