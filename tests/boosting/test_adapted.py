@@ -150,7 +150,7 @@ def test_f_s_is_predicted_once_to_adapt_and_once_to_predict(new):
 def test_unstable_cells_that_are_filled_in_are_told_when_predicting():
     pd = pytest.importorskip("pandas", reason="needs the app extra")
     pytest.importorskip("pyarrow", reason="needs the app extra")
-    from sfboost.encoding import EncodingWarning
+    from sfboost.frames import EncodingWarning
 
     X, y, domain = rows_of(0.9, 0.7)
     frame = pd.DataFrame(X, columns=["stable", "unstable"])

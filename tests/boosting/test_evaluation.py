@@ -11,7 +11,7 @@ from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss,
 from sfboost import Settings, StableFeatureBoosting, adapted_scorer
 from sfboost.boosting import METRICS, DomainEvaluation, DomainScores, evaluation, score_predictions
 from sfboost.boosting.scored_domains import COMPARED
-from sfboost.encoding import Encoder
+from sfboost.frames import Encoder
 
 
 def wards(agreements=(0.9, 0.8, 0.1), n=1500):

@@ -16,12 +16,12 @@ import sfboost
 from sfboost import StableFeatureBoosting
 from sfboost.adaptation import AdaptationRefused
 from sfboost.boosting.evaluation import default_classifier, fit_pooled
-from sfboost.encoding import Encoder, EncodingWarning
+from sfboost.frames import Encoder, EncodingWarning
 
 nw = pytest.importorskip("narwhals")
 pd = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
 pytest.importorskip("pyarrow", reason="text is encoded with pyarrow, which the [app] extra brings")
-pytestmark = pytest.mark.filterwarnings("ignore::sfboost.encoding.EncodingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sfboost.frames.EncodingWarning")
 
 LIBRARIES = ["pandas", "pyarrow", "polars"]
 
@@ -140,7 +140,7 @@ def test_an_array_of_numbers_is_fitted_as_ever():
     np.testing.assert_allclose(model.stable_[-1].coef_, plain.coef_)
 
 
-@pytest.mark.filterwarnings("error::sfboost.encoding.EncodingWarning")
+@pytest.mark.filterwarnings("error::sfboost.frames.EncodingWarning")
 def test_no_cell_is_filled_in_silence():
     with pytest.warns(EncodingWarning, match=r"Missing in training rows;.*'stable' in 9.1 %"):
         model = fitted.__wrapped__()
@@ -171,7 +171,7 @@ def test_many_fits_tell_once_what_is_filled_in_and_at_the_callers_line():
 def test_ids_that_count_as_features_are_doubted():
     frame, y = draw(600, 0.9, 0)
     model = StableFeatureBoosting(["stable"], ["colour", "row"])
-    with pytest.warns(EncodingWarning, match="'row' has another whole number in every row"):
+    with pytest.warns(EncodingWarning, match="Another whole number in every row, .* 'row'"):
         model.fit(frame.assign(row=range(600)), y, sample_domain=np.arange(600) % 2)
 
 
@@ -239,9 +239,6 @@ def test_columns_of_a_users_pipeline_are_pooled_as_the_encoder_has_them():
     models = [StableFeatureBoosting(*sets, unstable=unstable) for unstable in (head, None)]
     said = [fit_pooled(model.fit(frame, y, domain), frame, y).predict_proba(frame) for model in models]
     np.testing.assert_allclose(*said, rtol=1e-9)
-    names = StableFeatureBoosting(["stable"], ["id"], unstable=head).fit(frame, y, domain)
-    with pytest.raises(ValueError, match=r"1000 different texts.*leave the column out"):
-        fit_pooled(names, frame, y)
 
 
 def test_a_cell_that_is_missing_does_not_look_measured():

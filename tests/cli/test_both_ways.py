@@ -8,7 +8,7 @@ from hospitals import training
 import sfboost as library
 from sfboost import StableFeatureBoosting
 
-pytestmark = pytest.mark.filterwarnings("ignore::sfboost.encoding.EncodingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sfboost.frames.EncodingWarning")
 STABLE, UNSTABLE = ["age", "sex", "chol"], ["heart_rate", "ward"]
 
 

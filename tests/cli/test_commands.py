@@ -11,8 +11,8 @@ from hospitals import ROLES, draw, reversed_hospital, training
 
 from sfboost.cli.predictions import Predicting
 from sfboost.cli.project import load_project
+from sfboost.frames.reading import find, read
 from sfboost.json_values import json_values
-from sfboost.tables.reading import find, read
 
 COMMAND = (sys.executable, "-c", "from sfboost.cli import main; main()")
 COLUMNS = ["patient", "prediction", "decision", "answer_no", "answer_yes", "stable_no", "stable_yes"]

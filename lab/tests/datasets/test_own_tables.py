@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sfboost.encoding import Encoder, EncodingWarning
+from sfboost.frames import Encoder, EncodingWarning
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.own_tables import encode as encode_loudly
 from sfboost_lab.datasets.own_tables import from_table

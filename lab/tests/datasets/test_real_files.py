@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfboost.encoding import EncodingWarning
+from sfboost.frames import EncodingWarning
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.registry import fetch_all
 

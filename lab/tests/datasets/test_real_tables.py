@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from sfboost.encoding import EncodingWarning
+from sfboost.frames import EncodingWarning
 from sfboost_lab.datasets import load
 
 pytestmark = pytest.mark.usefixtures("no_data")

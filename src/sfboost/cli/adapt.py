@@ -12,7 +12,7 @@ from sfboost.cli.console import speaking
 from sfboost.cli.inputs import read_new, refuse_collisions
 from sfboost.cli.outcome import answer_one, finish
 from sfboost.cli.project import check_model_name, load_project, save_project
-from sfboost.tables.roles import split
+from sfboost.frames.roles import split
 
 
 @speaking

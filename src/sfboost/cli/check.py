@@ -12,10 +12,10 @@ from sfboost.cli.inputs import read_training
 from sfboost.cli.project import stand_in_remarks, with_columns
 from sfboost.diagnostics import CHECKS, Diagnosis
 from sfboost.diagnostics.result import p_in_words
+from sfboost.foreign_text import plain
+from sfboost.frames.preparing import csv_types, prepare_new
+from sfboost.frames.reading import read
 from sfboost.report.words import SYMBOLS, in_words
-from sfboost.tables.foreign_text import plain
-from sfboost.tables.preparing import csv_types, prepare_new
-from sfboost.tables.reading import read
 
 _CHANGED = {"changed": "red", "unchanged": "green", "cannot tell": "dim"}
 _COLOURS = {"holds": "green", "cannot tell": "dim", "doubtful": "yellow", "violated": "red"}

@@ -26,9 +26,9 @@ import rich.console
 import typer
 from rich.text import Text
 
+from sfboost.foreign_text import is_unseen, plain
 from sfboost.json_values import json_values
 from sfboost.notices import heard_by
-from sfboost.tables.foreign_text import is_unseen, plain
 
 
 class Console(rich.console.Console):
@@ -220,7 +220,7 @@ def speaking(command: Command) -> Command:
             with warnings.catch_warnings():
                 # The decision and its reason are part of the result.
                 from sfboost.adaptation import AdaptationWarning
-                from sfboost.encoding import EncodingWarning
+                from sfboost.frames import EncodingWarning
 
                 warnings.simplefilter("ignore", AdaptationWarning)
                 warnings.simplefilter("ignore", EncodingWarning)  # remarks of the table say it

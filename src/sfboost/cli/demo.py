@@ -16,7 +16,7 @@ from sfboost.boosting.scored_domains import ANSWER
 from sfboost.cli.console import Voice, say, screen, speaking
 from sfboost.datasets import colored_digits
 from sfboost.figures import new_figure
-from sfboost.tables.writing import whole_output
+from sfboost.frames.writing import whole_output
 
 #: Method, what the table calls it, and how the figure draws it.
 METHODS: tuple[tuple[str, str, dict[str, Any]], ...] = (

@@ -15,9 +15,9 @@ from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
 from sfboost.cli.options import judged_by
 from sfboost.cli.project import stand_in_remarks, with_columns
+from sfboost.foreign_text import plain
 from sfboost.report.training import evaluation_rows
 from sfboost.report.words import in_words
-from sfboost.tables.foreign_text import plain
 
 
 @speaking

@@ -16,11 +16,11 @@ from sfboost.adaptation.explanation import MISSING
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.project import Project, load_project
+from sfboost.foreign_text import plain
+from sfboost.frames.preparing import csv_types
+from sfboost.frames.reading import read
+from sfboost.frames.roles import require_columns, split
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.tables.foreign_text import plain
-from sfboost.tables.preparing import csv_types
-from sfboost.tables.reading import read
-from sfboost.tables.roles import require_columns, split
 
 
 @speaking
@@ -47,7 +47,7 @@ def explain(
     adapted = project.require_adapted()
     source = csv.find(new)
     table = read(source, csv_types(project.roles, project.encoder))
-    require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
+    require_columns(table.column_names, project.encoder.sources, source.name)
     number = _position(table, source.name, project, row, id)
     cells = table.slice(number - 1, 1)
     explanation = replace(adapted.explain(cells), cells=project.encoder.cells(cells))

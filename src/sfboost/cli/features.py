@@ -44,8 +44,7 @@ def features(
 
 def _find(root: Path) -> tuple[ImageSequence, dict[str, list[str]]]:
     """The pictures, and what their folders say of them."""
-    from sfboost.datasets.folders import PICTURES, image_folder
-    from sfboost.datasets.images import ImageSequence
+    from sfboost.datasets.images import PICTURES, ImageSequence, image_folder
 
     files = sorted(path for path in root.iterdir() if path.is_file()) if root.is_dir() else []
     names = [path.name for path in files if path.name.lower().endswith(PICTURES)]

@@ -13,10 +13,10 @@ import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
+from sfboost.frames.roles import split
 from sfboost.notices import first_names
 from sfboost.persistence import SavedModelError
 from sfboost.persistence.saving import read_manifest
-from sfboost.tables.roles import split
 
 # Longer lists of names are cut.
 _MOST_NAMES = 30

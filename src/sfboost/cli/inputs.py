@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 
 from sfboost.cli.options import ColumnOptions, CsvOptions, StreamOptions
 from sfboost.cli.project import Project
-from sfboost.encoding import Encoder
-from sfboost.encoding.cells import as_text
-from sfboost.tables.blocks import Block, find_blocks, sample_rows
-from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
-from sfboost.tables.reading import PIPE, Source, read, without_index
-from sfboost.tables.roles import AUTO, Roles, assign, pick, require_columns, split
+from sfboost.frames import Encoder
+from sfboost.frames.blocks import Block, find_blocks, sample_rows
+from sfboost.frames.cells import as_text
+from sfboost.frames.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
+from sfboost.frames.reading import PIPE, Source, read, without_index
+from sfboost.frames.roles import AUTO, Roles, assign, pick, require_columns, split
 from sfboost.whole_files import refuse_unwritable
 
 # Longer new tables are sampled.
@@ -166,9 +166,7 @@ class NewSource:
     def prepare(self, project: Project, labels: str | None = None, *, each: bool = False) -> NewTable:
         """As the model takes them: those of one domain, or with `each` of several."""
         roles = replace(project.roles, domain=None) if each else project.roles
-        whole = self.table.num_rows == self.n_rows and self.source is self.table
-        classes = project.model.classes_
-        return prepare_new(self.table, roles, project.encoder, classes, self.name, labels, whole=whole)
+        return prepare_new(self.table, roles, project.encoder, project.model.classes_, self.name, labels)
 
     def domains(self, column: str | None) -> npt.NDArray[np.object_] | None:
         """The domain of each row, if the table is here and names more than one."""
@@ -266,5 +264,5 @@ def new_blocks(
 
 
 def _needed(roles: Roles, encoder: Encoder, *, with_id: bool) -> list[str]:
-    features = [column.name for column in encoder.columns]
+    features = list(encoder.sources)
     return [*features, roles.id] if with_id and roles.id is not None else features

@@ -22,8 +22,8 @@ from sfboost.adaptation import Settings
 from sfboost.adaptation.scores import check_metric
 from sfboost.boosting import METRICS, StableFeatureBoosting
 from sfboost.cli.console import Voice
+from sfboost.frames.reading import Source, find
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.tables.reading import Source, find
 
 #: Those of `sfboost.Settings` that the table [model] may set.
 FITTING = ("method", "correction", "rounds", "l2", "standardize")

@@ -20,12 +20,12 @@ from sfboost.cli.options import AdaptOptions
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import Project, stand_in_remarks
 from sfboost.cli.proposal import proposal_lines
+from sfboost.frames.reading import Kind
+from sfboost.frames.writing import whole_output
 from sfboost.notices import first_names
 from sfboost.report import ReportFacts, make_facts, render
 from sfboost.report.domains import DomainFact, domain_facts, render_domains
 from sfboost.report.words import NO_ANSWER
-from sfboost.tables.reading import Kind
-from sfboost.tables.writing import whole_output
 
 _COLOURS = {"pooled": "green", "adapted": "green", "kept stable": "cyan"}
 _COLOURS |= {"cannot tell": "cyan", NO_ANSWER: "red"}

@@ -13,9 +13,9 @@ from sfboost.cli.inputs import new_blocks, refuse_collisions
 from sfboost.cli.options import read_costs
 from sfboost.cli.predictions import NOT_ADAPTED, Predicting, write_predictions
 from sfboost.cli.project import load_project
-from sfboost.tables.reading import PIPE, Kind, kind_of_name
-from sfboost.tables.roles import split
-from sfboost.tables.writing import is_stream, resolve
+from sfboost.frames.reading import PIPE, Kind, kind_of_name
+from sfboost.frames.roles import split
+from sfboost.frames.writing import is_stream, resolve
 
 PredictionTable = Annotated[
     str,

@@ -16,14 +16,14 @@ from sklearn.base import clone
 import sfboost
 from sfboost.boosting import AdaptedClassifier, AdaptedDomains, StableFeatureBoosting
 from sfboost.cli.proposal import rank_columns, stand_ins
-from sfboost.encoding import Encoder
+from sfboost.frames import Encoder
+from sfboost.frames.preparing import NewTable, TrainingTable
+from sfboost.frames.reading import ENDINGS
+from sfboost.frames.roles import COMPONENTS, Roles
+from sfboost.frames.writing import is_stream
 from sfboost.notices import first_names
 from sfboost.report import TrainingFacts, describe_training
 from sfboost.report.training import evaluation_rows, training_of
-from sfboost.tables.preparing import NewTable, TrainingTable
-from sfboost.tables.reading import ENDINGS
-from sfboost.tables.roles import COMPONENTS, Roles
-from sfboost.tables.writing import is_stream
 
 Made = TypeVar("Made")
 
@@ -71,8 +71,9 @@ class Project:
         """Features of rows as they were given, to show some; not their ids, which may name people."""
         stable = set(self.model.stable_columns_.names)
         # The unstable ones first: they are why a prediction changed.
-        columns = sorted(self.encoder.columns, key=lambda column: set(column.outputs) <= stable)
-        return new.table.select([column.name for column in columns]).to_pylist()
+        made = self.encoder.outputs_of
+        sources = sorted(self.encoder.sources, key=lambda name: stable.issuperset(made([name])))
+        return new.table.select(sources).to_pylist()
 
     def require_adapted(self) -> AdaptedClassifier:
         """The adapted classifier, which must be there."""

@@ -12,11 +12,11 @@ from sklearn.preprocessing import StandardScaler
 
 from sfboost.cli.console import Line
 from sfboost.columns import Selection, StableFeatureSelector
-from sfboost.encoding import Encoder
+from sfboost.frames import Encoder
+from sfboost.frames.preparing import TrainingTable
+from sfboost.frames.roles import Roles
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.report.training import ranked
-from sfboost.tables.preparing import TrainingTable
-from sfboost.tables.roles import Roles
 
 # More columns are not printed, and what they are worth is not measured.
 _MOST_COLUMNS = 12

@@ -16,8 +16,8 @@ from sfboost.cli.outcome import answer_each, answer_one, finish
 from sfboost.cli.predict import PredictionTable, check_format
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import check_id, learn
-from sfboost.tables.reading import PIPE
-from sfboost.tables.writing import resolve
+from sfboost.frames.reading import PIPE
+from sfboost.frames.writing import resolve
 
 
 @speaking

@@ -16,11 +16,11 @@ from sfboost.boosting.metrics import is_skewed, mean_shares
 from sfboost.boosting.scored_domains import SKIPPED, why_skipped
 from sfboost.diagnostics import CHECKS
 from sfboost.diagnostics.result import p_in_cells
+from sfboost.foreign_text import plain
 from sfboost.report.facts import MOST_SHOWN, ReportFacts, Scores
 from sfboost.report.pictures import MOST_MARKS, draw_drifts, draw_features, key_mark
 from sfboost.report.training import TrainingFacts, mean_of
 from sfboost.report.words import SYMBOLS, in_words
-from sfboost.tables.foreign_text import plain
 
 # More columns than this are in the table alone.
 _MOST_COLUMNS = 30

@@ -12,9 +12,9 @@ from typing import Any, ParamSpec
 from markupsafe import Markup, escape
 
 from sfboost.figures import new_figure
+from sfboost.foreign_text import plain
 from sfboost.report.words import has_turned
 from sfboost.shift.by_feature import FeatureMeaning
-from sfboost.tables.foreign_text import plain
 
 # Narrow, so that words stay readable on a phone; a screen shows it larger.
 _WIDTH, _SCALE, _ROW = 420.0, 1.35, 30.0

@@ -11,8 +11,8 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.console import say, speaking
-from sfboost.encoding import EncodingWarning
-from sfboost.tables.roles import split
+from sfboost.frames import EncodingWarning
+from sfboost.frames.roles import split
 from sfboost.whole_files import write_whole
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.commands.reproduce import stopped_politely, watching

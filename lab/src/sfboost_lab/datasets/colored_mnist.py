@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfboost.datasets.coloring import TEST_AGREEMENTS, Agreements, Coloring, choose_view, colored_dataset
+from sfboost.datasets.colored_digits import TEST_AGREEMENTS, colored_dataset
 from sfboost.datasets.contract import Dataset, check_seed
 from sfboost_lab.datasets.idx import read_idx
 from sfboost_lab.datasets.sources import File, fetch
@@ -109,10 +109,12 @@ def colored_mnist(
         grey,
         digits,
         rows,
-        Coloring(label_noise, random_state if color_state is None else color_state),
-        Agreements(agreements, oracle_agreements, test_agreements),
+        agreements={"train": agreements, "oracle": oracle_agreements, "test": test_agreements},
+        label_noise=label_noise,
+        seed=random_state if color_state is None else color_state,
+        view=view,
     )
-    return choose_view(replace(dataset, citation=CITATION, licence=LICENCE), view)
+    return replace(dataset, citation=CITATION, licence=LICENCE)
 
 
 def _read(data_dir: Path | None) -> tuple[NDArray[Any], NDArray[Any], int]:

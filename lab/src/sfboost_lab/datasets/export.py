@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfboost.datasets.coloring import COLORS
+from sfboost.datasets.colored_digits import COLORS
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.datasets.images import ImageSequence
 from sfboost.whole_files import whole_file

@@ -19,7 +19,7 @@ import numpy as np
 
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence
-from sfboost.encoding import EncodingWarning
+from sfboost.frames import EncodingWarning
 from sfboost_lab.baselines.contract import Predictor
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.datasets import load

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.datasets import Dataset
-from sfboost.encoding import Encoder
+from sfboost.frames import Encoder
 from sfboost_lab.datasets import load
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.shifts.kinds import Floats, SplitRows

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
 
-from sfboost.encoding.cells import as_series, as_text, whole_numbers
-from sfboost.encoding.column import Column, NoFeatureError, told
+from sfboost.frames.cells import as_series, as_text
+from sfboost.frames.column import MOST_CATEGORIES, Column
 from sfboost.marginal.probabilities import FloatArray
+from sfboost.notices import first_names
 
 # A gap is a feature from this many rows on, and from this share of them.
 _FEWEST, _LEAST_SHARE = 10, 0.01
-# Columns that lack fewer of their cells are counted, not named.
-_HARDLY = 0.01
 # Fewer rows may well hold different amounts.
 _MANY_ROWS = 100
+# Columns that a sentence names.
+_NAMED = 12
+# What is said of columns of training rows.
+_DATES = "Dates, read as the number of days since 1970: {}."
+_ORDER = "Text with numbers in it, read as the first of them (--categorical makes categories of it): {}."
+_LEFT_OUT = f"Left out, neither numbers nor dates nor at most {MOST_CATEGORIES} different texts: {{}}."
+_ONE_VALUE = "One value or none in all training rows, so nothing is said by {}."
+_IDS = (
+    "Another whole number in every row, and counted as a feature: {}. If that is an id, leave it out "
+    "(--drop, or --id to pass it on)."
+)
 
 
 @dataclass(frozen=True)
@@ -47,15 +57,10 @@ class Encoder:
     @classmethod
     def fit(cls, table: Any, names: Iterable[str], gaps: Iterable[str] = ()) -> Self:
         """Recipes from training rows; those of `gaps` that are missing often enough tell where."""
-        rows, columns, refused = _frame(table), {}, []
-        for name in names:
-            try:
-                columns[name] = Column.fit(name, as_series(rows[name]))
-            except NoFeatureError as error:
-                refused.append(error)  # all of them are told at once
-        if refused:
-            raise ValueError(told(refused))
-        missing = {name: columns[name].missing(as_series(rows[name])) for name in gaps}
+        rows = _frame(table)
+        columns = {name: Column.fit(name, as_series(rows[name])) for name in names}
+        read = [name for name in gaps if columns[name].kind != "none"]
+        missing = {name: columns[name].missing(as_series(rows[name])) for name in read}
         # Who has such a column already has made it.
         found = tuple(n for n, cells in missing.items() if _often(cells) and gap_name(n) not in columns)
         encoder = cls(tuple(columns.values()), found)
@@ -71,6 +76,11 @@ class Encoder:
     def names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
         return (*(name for column in self.columns for name in column.outputs), *map(gap_name, self.gaps))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Columns of a table that something is made of."""
+        return tuple(column.name for column in self.columns if column.kind != "none")
 
     def outputs_of(self, names: Iterable[str]) -> list[str]:
         """Encoded columns that come from the named ones."""
@@ -101,119 +111,94 @@ class Encoder:
         A column that is encoded already (`sex=f` is there, and no `sex`) stays as it is.
         """
         frame = _frame(rows)
-        there = set(frame.columns)
         # Column by column in memory, as tables are.
         numbers, first = np.empty((len(frame), len(self.names)), order="F"), 0
-
-        def put(part: FloatArray) -> None:
-            nonlocal first
+        for part in self._parts(frame):
             numbers[:, first : first + part.shape[1]] = part
             first += part.shape[1]
-
-        for column in self.columns:
-            if not column.outputs:
-                continue
-            whole = whole_numbers(rows, column.name) if column.is_number and column.name in there else None
-            put(self._encode(column, frame) if whole is None else column.filled(whole))
-        for column in self._with_gaps:
-            put(self._gap(column, frame))
         return numbers
 
-    @property
-    def _with_gaps(self) -> list[Column]:
+    def _parts(self, frame: nw.DataFrame[Any]) -> Iterator[FloatArray]:
+        there = set(frame.columns)
+        for column in self.columns:
+            if column.outputs and column.name in there:
+                yield column.encode(as_series(frame[column.name]))
+            elif column.outputs:
+                yield frame.select(list(column.outputs)).to_numpy()
         by_name = {column.name: column for column in self.columns}
-        return [by_name[name] for name in self.gaps]
-
-    def _gap(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
-        if column.name in frame.columns and gap_name(column.name) not in frame.columns:
-            return column.missing(as_series(frame[column.name])).astype(np.float64)[:, None]
-        return np.asarray(frame.select([gap_name(column.name)]).to_numpy(), dtype=np.float64)
+        for name in self.gaps:
+            if name in there and gap_name(name) not in there:
+                yield by_name[name].missing(as_series(frame[name])).astype(np.float64)[:, None]
+            else:
+                yield frame.select([gap_name(name)]).to_numpy()
 
     def missing_shares(self, table: Any) -> dict[str, float]:
         """Share of the cells of each column that are missing, where any is."""
-        rows = _frame(table)
-        there = [column for column in self.columns if column.name in rows.columns]
-        shares = {c.name: float(np.mean(c.missing(as_series(rows[c.name])))) for c in there}
+        shares = {c.name: float(np.mean(c.missing(values))) for c, values in self._there(table)}
         return {name: share for name, share in shares.items() if share}
 
-    def _encode(self, column: Column, frame: nw.DataFrame[Any]) -> FloatArray:
-        if column.name in frame.columns:
-            return column.encode(as_series(frame[column.name]))
-        return np.asarray(frame.select(list(column.outputs)).to_numpy(), dtype=np.float64)
-
     def cells(self, row: Any) -> dict[str, str]:
-        """What a table of one row says that encoded numbers do not: "missing", and a category by its name."""
-        frame, said = _frame(row), {}
-        for column in self.columns:
-            if column.name not in frame.columns:
-                continue  # encoded already
-            values = as_series(frame[column.name])
+        """What a table of one row says that encoded numbers do not: "missing", and text as it stands."""
+        told = {}
+        for column, values in self._there(row):
             if column.missing(values)[0]:
-                said[column.name] = "missing"
-            elif not column.is_number:
-                said[column.name] = str(as_text(values.to_arrow(), column.name)[0])
-        return said
+                told[column.name] = "missing"
+            elif column.kind not in ("number", "truth"):
+                told[column.name] = str(as_text(values.to_arrow(), column.name)[0])
+        return told
 
     def remarks(self, table: Any, what: str = "new rows") -> list[str]:
         """Sentences about every cell that had to be filled in."""
-        rows, remarks, missing, hardly = _frame(table), [], [], 0
-        for column in self.columns:
-            if column.name not in rows.columns:
-                continue  # encoded already
+        remarks, missing = [], []
+        for column, values in self._there(table):
             if not column.is_number and not column.levels:
                 continue  # there was nothing in training, and nothing is made of it here
-            values = as_series(rows[column.name])
             share = float(np.mean(column.missing(values)))
-            hardly += 0.0 < share < _HARDLY
-            if share >= _HARDLY:
-                fill = f"{column.fill:g}" if column.is_number else repr(column.levels[0])
+            if share:
                 much = "all" if share == 1.0 else f"{100 * share:.2g} %"
-                missing.append(f"{column.name!r} in {much} ({fill})")
+                fill = "" if column.fill is None else f" ({column.fill:g})"
+                missing.append(f"{column.name!r} in {much}{fill}")
             unseen, share = column.unseen(values)
             if unseen:
                 remarks.append(
                     f"Column {column.name!r} has categories that training never saw "
-                    f"({', '.join(unseen[:5])}; {100 * share:.1f} % of rows): they are taken for the "
-                    f"most frequent one, {column.levels[0]!r}."
+                    f"({', '.join(unseen[:5])}; {100 * share:.1f} % of rows): they count as missing."
                 )
-        if hardly:
-            others = " other" if missing else ""
-            missing.append(f"{hardly}{others} column{'s' if hardly > 1 else ''} in less than 1 %")
         if missing:
             remarks.append(
-                f"Missing in {what}; the median or most frequent category of training is put there: "
-                f"{', '.join(missing)}."
+                f"Missing in {what}; the median or the mean of all categories is put there: "
+                f"{first_names(missing, _NAMED)}."
             )
         return remarks
 
     def doubts(self, table: Any) -> list[str]:
-        """A sentence about columns of training rows that look like ids: a classifier would learn by heart."""
-        rows = _frame(table)
-        if len(rows) < _MANY_ROWS:
-            return []
-        names = [
+        """Sentences about columns of training rows that are left out, no plain numbers, or look like ids."""
+        there, found = list(self._there(table)), {}
+        for kind, sentence in (("date", _DATES), ("order", _ORDER), ("none", _LEFT_OUT)):
+            found[sentence] = [column.name for column in self.columns if column.kind == kind]
+        found[_ONE_VALUE] = [
             column.name
-            for column in self.columns
-            if column.kind == "number"
-            and rows[column.name].dtype.is_integer()
-            and rows[column.name].n_unique() == len(rows)
+            for column, values in there
+            if column.name not in self.gaps and values.drop_nulls().n_unique() <= 1
         ]
-        if not names:
-            return []
-        many = len(names) > 1
-        has, features, ids = (
-            ("have", "count as features", "they are ids, leave them out")
-            if many
-            else ("has", "counts as a feature", "it is an id, leave it out")
-        )
+        if len(_frame(table)) >= _MANY_ROWS:
+            found[_IDS] = [
+                column.name
+                for column, values in there
+                if column.kind == "number" and values.dtype.is_integer() and values.n_unique() == len(values)
+            ]
         return [
-            f"{', '.join(map(repr, names))} {has} another whole number in every row and {features}: if {ids} "
-            "(--drop, or --id to pass it on)."
+            sentence.format(first_names(map(repr, names), _NAMED))
+            for sentence, names in found.items()
+            if names
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"columns": [asdict(column) for column in self.columns], "gaps": list(self.gaps)}
+    def _there(self, table: Any) -> Iterator[tuple[Column, Any]]:
+        """Columns that something is made of with their cells, but for those that are encoded already."""
+        rows = _frame(table)
+        for column in self.columns:
+            if column.kind != "none" and column.name in rows.columns:
+                yield column, as_series(rows[column.name])
 
 
 def gap_name(name: str) -> str:

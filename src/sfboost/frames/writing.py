@@ -14,8 +14,8 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.tables.foreign_text import plain
-from sfboost.tables.reading import PIPE, Kind
+from sfboost.foreign_text import plain
+from sfboost.frames.reading import PIPE, Kind
 from sfboost.whole_files import whole_file
 
 Write = Callable[[pa.RecordBatch], None]
@@ -71,38 +71,31 @@ def is_stream(path: Path) -> bool:
 
 def _shown(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch for a terminal: names and cells must not write to it what it would obey."""
-    columns = [
-        column
-        if pa.types.is_primitive(column.type)
-        else pa.array(
-            [None if cell is None else plain(str(cell)) for cell in column.to_pylist()], pa.string()
-        )
-        for column in batch.columns
-    ]
+
+    def harmless(column: pa.Array) -> pa.Array:
+        if pa.types.is_primitive(column.type):
+            return column
+        return pa.array([None if c is None else plain(str(c)) for c in column.to_pylist()], pa.string())
+
+    columns = list(map(harmless, batch.columns))
     return pa.RecordBatch.from_arrays(columns, [plain(name) for name in batch.schema.names])
 
 
 @contextmanager
 def _sink(where: Any, kind: Kind, *, seekable: bool = True) -> Iterator[Write]:
+    """A function that opens a writer for the first batch, and writes each to it."""
     where = str(where) if isinstance(where, Path) else where
-    writer: Any = None
+    arrow = ipc.new_file if seekable else ipc.new_stream
+    make = {"csv": pacsv.CSVWriter, "parquet": pq.ParquetWriter, "arrow": arrow}[kind]
+    writers: list[Any] = []
 
     def write(batch: pa.RecordBatch) -> None:
-        nonlocal writer
-        if writer is None:
-            writer = _open(where, kind, batch.schema, seekable)
-        writer.write_batch(batch)
+        if not writers:
+            writers.append(make(where, batch.schema))
+        writers[0].write_batch(batch)
 
     try:
         yield write
     finally:
-        if writer is not None:
+        for writer in writers:
             writer.close()
-
-
-def _open(where: Any, kind: Kind, schema: pa.Schema, seekable: bool) -> Any:
-    if kind == "csv":
-        return pacsv.CSVWriter(where, schema)
-    if kind == "parquet":
-        return pq.ParquetWriter(where, schema)
-    return ipc.new_file(where, schema) if seekable else ipc.new_stream(where, schema)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hospitals import training
 
-from sfboost.tables import blocks
-from sfboost.tables.blocks import Block, find_blocks, over_blocks, sample_rows
+from sfboost.frames import blocks
+from sfboost.frames.blocks import Block, find_blocks, over_blocks, sample_rows
 
 
 @pytest.fixture(scope="module")

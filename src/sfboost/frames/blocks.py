@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.encoding.cells import as_text
-from sfboost.tables.reading import ENDINGS, PIPE, find, kind_of_bytes, open_batches
-from sfboost.tables.roles import require_columns
+from sfboost.frames.cells import as_text
+from sfboost.frames.reading import ENDINGS, PIPE, find, kind_of_bytes, open_batches
+from sfboost.frames.roles import require_columns
 
 #: Rows that are adapted to, of a table that has more.
 SAMPLE_ROWS = 50_000
@@ -36,8 +36,8 @@ ENGINES = ("here", "ray")
 _BLOCK_ROWS = 1 << 20
 # Rows that are gathered before those with high hashes are let go.
 _GATHERED = 1 << 18
-# Columns and a note that a part of a sample travels with.
-_KEY, _COUNT, _READ = "sfboost key", "sfboost count", b"sfboost rows"
+# Columns of a sample beside those of the table, and the note that a part of it travels with.
+_KEY, _COUNT, _NOTE = "sfboost key", "sfboost count", b"sfboost note"
 
 KeyArray = npt.NDArray[np.uint64]
 
@@ -315,93 +315,81 @@ class RowSample:
     def __init__(self, most: int, by: str | None = None) -> None:
         self.most, self.by = most, by
         self.n_rows = self.n_nowhere = self._gathered = 0
-        self._parts: list[tuple[pa.Table, KeyArray, npt.NDArray[np.int64]]] = []
-        # No row with a larger hash will be kept of a group.
-        self._bounds: dict[str, np.uint64] = {}
+        # By value of `by`: rows, and the hash that all rows to be kept are below.
+        self._parts: dict[str, list[pa.Table]] = {}
+        self._bounds: dict[str, Any] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Look at some more rows."""
         self.n_rows += batch.num_rows
-        if self.by is not None:
-            known = pc.is_valid(as_text(batch.column(self.by), self.by))
-            self.n_nowhere += batch.num_rows - (pc.sum(known).as_py() or 0)
-            batch = batch.filter(known)
-        self._gather(batch, row_keys(batch), np.ones(batch.num_rows, dtype=np.int64))
+        rows = pa.Table.from_batches([batch]).append_column(_KEY, pa.array(row_keys(batch)))
+        rows = rows.append_column(_COUNT, pa.array(np.ones(batch.num_rows, dtype=np.int64)))
+        if self.by is None:
+            self._gather("", rows)
+            return
+        texts = as_text(batch.column(self.by), self.by)
+        self.n_nowhere += texts.null_count
+        for name in texts.unique().drop_null().to_pylist():
+            self._gather(name, rows.filter(pc.equal(texts, name)))
 
     def packed(self) -> Iterator[pa.RecordBatch]:
-        """The sample so far as a batch that travels: `merge` takes it."""
-        if self._parts:
-            table, keys, counts = self._fewest()
-            table = table.append_column(_KEY, pa.array(keys)).append_column(_COUNT, pa.array(counts))
-            note = {_READ: f"{self.n_rows} {self.n_nowhere}".encode()}
+        """The sample so far as batches that travel: `merge` takes them."""
+        note = f"{self.n_rows} {self.n_nowhere}"
+        yield pa.RecordBatch.from_arrays([], schema=pa.schema([], metadata={_NOTE: note}))
+        for name in self._parts:
+            table = self._lowest(name)
             columns = [column.combine_chunks() for column in table.columns]
-            yield pa.RecordBatch.from_arrays(columns, schema=table.schema.with_metadata(note))
+            yield pa.RecordBatch.from_arrays(columns, schema=table.schema.with_metadata({_NOTE: name}))
 
     def merge(self, packed: pa.RecordBatch) -> None:
         """Take the sample of other rows."""
-        n_rows, n_nowhere = map(int, packed.schema.metadata[_READ].split())
-        self.n_rows, self.n_nowhere = self.n_rows + n_rows, self.n_nowhere + n_nowhere
-        keys, counts = (packed.column(name).to_numpy() for name in (_KEY, _COUNT))
-        self._gather(packed.drop_columns([_KEY, _COUNT]).replace_schema_metadata(), keys, counts)
+        note = packed.schema.metadata[_NOTE].decode()
+        if packed.num_columns:
+            self._gather(note, pa.Table.from_batches([packed]).replace_schema_metadata())
+        else:
+            n_rows, n_nowhere = map(int, note.split())
+            self.n_rows, self.n_nowhere = self.n_rows + n_rows, self.n_nowhere + n_nowhere
 
     @property
     def table(self) -> pa.Table:
         """The sampled rows with their copies, in an order that their content decides."""
-        table, _, counts = self._fewest()
-        _, group = self._groups(table)
         rng, taken = np.random.default_rng(0), []
-        for number in np.unique(group):
-            mine = np.flatnonzero(group == number)
-            copies = np.repeat(mine, counts[mine])
-            if len(copies) > self.most:
-                copies = np.sort(rng.choice(copies, self.most, replace=False))
-            taken.append(copies)
-        return table.take(pa.array(np.concatenate(taken)))
+        for name in sorted(self._parts):
+            rows = self._lowest(name)
+            places = np.repeat(np.arange(rows.num_rows), rows[_COUNT].to_numpy())
+            if len(places) > self.most:
+                places = np.sort(rng.choice(places, self.most, replace=False))
+            taken.append(rows.drop_columns([_KEY, _COUNT]).take(pa.array(places)))
+        return _joined(taken)
 
-    def _gather(self, rows: pa.RecordBatch, keys: KeyArray, counts: npt.NDArray[np.int64]) -> None:
-        names, group = self._groups(rows)
-        highest = np.iinfo(np.uint64).max
-        bounds = np.array([self._bounds.get(name, highest) for name in names], dtype=np.uint64)
-        low = np.flatnonzero(keys <= bounds[group])
-        if len(low) or not self._parts:
-            if len(low) < len(keys):
-                rows, keys, counts = rows.take(pa.array(low)), keys[low], counts[low]
-            self._parts.append((pa.Table.from_batches([rows]), keys, counts))
-            self._gathered += len(low)
+    def _gather(self, name: str, rows: pa.Table) -> None:
+        if name in self._bounds:
+            rows = rows.filter(pc.less_equal(rows[_KEY], self._bounds[name]))
+        self._parts.setdefault(name, []).append(rows)
+        self._gathered += rows.num_rows
         if self._gathered > _GATHERED:
-            self._fewest()
+            for each in self._parts:
+                self._lowest(each)
+            self._gathered = 0
 
-    def _groups(self, rows: Any) -> tuple[list[str], npt.NDArray[np.intp]]:
-        """Values of the column `by`, and the place of each row's among them, in order of value."""
-        if self.by is None:
-            return [""], np.zeros(rows.num_rows, dtype=np.intp)
-        texts = as_text(rows.column(self.by), self.by).to_pylist()
-        names, group = np.unique(np.array(texts, dtype=object), return_inverse=True)
-        return names.tolist(), group
-
-    def _fewest(self) -> tuple[pa.Table, KeyArray, npt.NDArray[np.int64]]:
+    def _lowest(self, name: str) -> pa.Table:
         """Let go of all rows but those of the lowest hashes, and keep these once, in order of hash."""
-        tables, all_keys, all_counts = zip(*self._parts, strict=True)
-        try:
-            table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-        except pa.ArrowException as error:
-            raise ValueError(f"The files of the table hold columns of different types: {error}") from error
-        keys, counts = np.concatenate(all_keys), np.concatenate(all_counts)
-        names, group = self._groups(table)
-        order = np.argsort(keys) if self.by is None else np.lexsort((keys, group))
-        keys, group = keys[order], group[order]
-        is_new = np.append(True, (keys[1:] != keys[:-1]) | (group[1:] != group[:-1]))[: len(keys)]
-        first = np.flatnonzero(is_new)
-        counts = np.add.reduceat(counts[order], first) if len(first) else counts
-        group = group[first]
-        rank = np.arange(len(first)) - np.searchsorted(group, group)
-        kept = rank < self.most
-        last = np.flatnonzero(rank == self.most - 1)
-        self._bounds = {names[group[i]]: keys[first[i]] for i in last}
-        places = order[first[kept]]
-        part = (table.take(pa.array(places)), keys[first[kept]], counts[kept])
-        self._parts, self._gathered = [part], len(places)
-        return part
+        rows = _joined(self._parts[name])
+        _, first, copy_of = np.unique(rows[_KEY].to_numpy(), return_index=True, return_inverse=True)
+        counts = np.bincount(copy_of, rows[_COUNT].to_numpy(), len(first)).astype(np.int64)
+        rows = rows.take(pa.array(first[: self.most]))
+        rows = rows.set_column(rows.num_columns - 1, _COUNT, pa.array(counts[: self.most]))
+        if rows.num_rows == self.most:
+            self._bounds[name] = rows[_KEY][-1]
+        self._parts[name] = [rows]
+        return rows
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    try:
+        return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+    except pa.ArrowException as error:
+        raise ValueError(f"The files of the table hold columns of different types: {error}") from error
 
 
 def row_keys(batch: pa.RecordBatch) -> KeyArray:

@@ -1,6 +1,6 @@
 import pytest
 
-from sfboost.tables.roles import Roles, assign, require_columns
+from sfboost.frames.roles import Roles, assign, require_columns
 
 COLUMNS = ["id", "sick", "town", "age", "sex", "ca", "note"]
 

@@ -1,13 +1,13 @@
 """Tables in: CSV, Parquet and Arrow, from a file or a pipe, whole or batch by batch.
 
 `find` looks at the first bytes: the kind of table, and how a CSV file is written. `read` and `open_batches`
-give what pyarrow makes of it, and refuse what it lets pass in silence: text of another encoding, and lines
-that a quote swallowed which is never closed.
+give what pyarrow makes of it, and refuse what it lets pass in silence: two columns of one name, text of
+another encoding, and lines that a quote swallowed which is never closed.
 """
 
 from __future__ import annotations
 
-import csv
+import codecs
 import gzip
 import io
 import os
@@ -16,7 +16,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,9 +30,10 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from sfboost.encoding.frames import refuse_twin_names
+from sfboost.frames.cells import refuse_twin_names
 
 Kind = Literal["csv", "parquet", "arrow"]
+Types = Mapping[str, pa.DataType]
 
 PIPE = "-"
 #: Endings of file names.
@@ -53,7 +54,6 @@ _HEAD = 1 << 20
 _ROWS = 1 << 16
 # Bytes of CSV at a time: some blocks are read ahead, so larger ones pile up in memory.
 _BLOCK = 1 << 20
-_NUMBER = re.compile(r'[ "]*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[ "]*')
 # What pandas calls an index: nothing when it writes CSV, and this when it reads that again.
 _NAMELESS = re.compile(r"|Unnamed: \d+(_level_\d+)?|__index_level_\d+__")
 _RAGGED = re.compile(r"Expected (\d+) columns, got (\d+): (.*)")
@@ -131,9 +131,7 @@ def _check_delimiter(delimiter: str) -> str:
 
 def _check_encoding(encoding: str) -> str:
     try:
-        b"a".decode(encoding)
-    except UnicodeDecodeError:
-        pass  # "a" alone is no UTF-16
+        "a".encode(encoding)
     except (LookupError, ValueError):
         raise ValueError(
             f"Got --encoding {encoding!r}: it is one that Python knows, such as utf-8, cp1252 or latin-1."
@@ -145,30 +143,22 @@ def _encoding(head: bytes) -> str:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     try:
-        # The last character may be cut in two.
-        head[:-4].decode("utf-8") if len(head) > 4 else head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 8:
-            return "cp1252"  # what spreadsheets write where they do not write UTF-8
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut in two
+    except UnicodeDecodeError:
+        return "cp1252"  # what spreadsheets write where they do not write UTF-8
     return "utf-8"
 
 
 class TemporaryFile:
-    """A file that is there as long as this object is."""
+    """A file that is there as long as this object is, and holds what a stream brings."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: Any = None) -> None:
         number, name = mkstemp(prefix="sfboost-")
-        os.close(number)
         self.path = Path(name)
         finalize(self, self.path.unlink, missing_ok=True)
-
-    @classmethod
-    def of(cls, stream: Any) -> TemporaryFile:
-        """One that holds what a stream brings."""
-        held = cls()
-        with held.path.open("wb") as file:
-            shutil.copyfileobj(stream, file, _HEAD)
-        return held
+        with os.fdopen(number, "wb") as file:
+            if stream is not None:
+                shutil.copyfileobj(stream, file, _HEAD)
 
 
 @dataclass(frozen=True)
@@ -191,38 +181,23 @@ class Source:
     dialect: Dialect
     held: TemporaryFile | None = None
 
-    @property
+    @cached_property
     def header(self) -> list[str]:
-        """Names of the columns of a CSV file; of another kind, none."""
-        return [] if self._beginning is None else list(self._beginning.column_names)
+        """Names of the columns of a CSV file; none of another kind, and of what cannot be read."""
+        if self.kind == "csv":
+            with suppress(pa.ArrowInvalid, UnicodeError), pacsv.open_csv(self.path, **_csv(self)) as reader:
+                return list(reader.schema.names)
+        return []
 
     @property
     def zero_padded(self) -> tuple[str, ...]:
         """CSV columns that begin with whole numbers written like 007, as codes are and amounts are not."""
-        if self._beginning is None:
+        if not self.header:
             return ()
-        cells = {name: self._beginning.column(name) for name in dict.fromkeys(self.header)}
-        padded = {name: pc.match_substring_regex(column, r"^\s*0\d+\s*$") for name, column in cells.items()}
-        return tuple(name for name, found in padded.items() if pc.any(found).as_py())
-
-    @cached_property
-    def _beginning(self) -> pa.Table | None:
-        """The first lines of a CSV file as text; None of another kind, and of what cannot be read."""
-        if self.kind != "csv":
-            return None
-        text = self.head.decode(self.dialect.encoding, errors="ignore").removeprefix("\ufeff")
-        if len(self.head) == _HEAD:  # the last line may be cut
-            text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
-        parsing = pacsv.ParseOptions(
-            delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=lambda row: "skip"
-        )
-        try:
-            options = {"parse_options": parsing, "read_options": pacsv.ReadOptions(use_threads=False)}
-            names = pacsv.read_csv(io.BytesIO(text.encode()), **options).column_names
-            types = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-            return pacsv.read_csv(io.BytesIO(text.encode()), **options, convert_options=types)
-        except pa.ArrowInvalid:
-            return None
+        with pacsv.open_csv(self.path, **_csv(self, dict.fromkeys(self.header, pa.string()))) as reader:
+            first = next(reader)
+        found = (pc.match_substring_regex(column, r"^\s*0\d+\s*$") for column in first.columns)
+        return tuple(name for name, cells in zip(self.header, found, strict=True) if pc.any(cells).as_py())
 
 
 def find(
@@ -240,12 +215,17 @@ def find(
     name = "standard input" if where == PIPE else path.name
     if where == PIPE or not path.is_file():
         with nullcontext(sys.stdin.buffer) if where == PIPE else path.open("rb") as stream:
-            held = TemporaryFile.of(stream)
+            held = TemporaryFile(stream)
             path = held.path
     if _head_of(path).startswith(_GZIP):
-        with _sentences(name, "gzip"), gzip.open(path) as unpacked:
-            held = TemporaryFile.of(unpacked)
-            path = held.path
+        try:
+            with gzip.open(path) as unpacked:
+                held = TemporaryFile(unpacked)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{name} is cut short or damaged ({error}): compress or copy it again."
+            ) from error
+        path = held.path
     head = _head_of(path)
     if not head.strip():
         raise ValueError(f"{name} is empty: a table with a header and rows is needed.")
@@ -261,23 +241,51 @@ def _head_of(path: Path) -> bytes:
         return file.read(_HEAD)
 
 
-def read(source: Source, types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+def read(source: Source, types: Types | None = None) -> pa.Table:
     """The whole table; `types` sets the types of CSV columns, the others are inferred."""
-    with _told(source):
-        if source.kind == "csv":
+    if source.kind == "csv":  # the types of all rows, not of the first ones
+        with _sentences(source), pa.OSFile(str(source.path)) as text:
             refuse_twin_names(source.header, source.name)
-            with pa.OSFile(str(source.path)) as text:
-                table = pacsv.read_csv(text, **_csv_options(source, types))
-            _check_cells(table, source)
-        else:
-            with _batches(source) as batches:
-                parts = list(batches)
-            if not parts:
-                raise ValueError(f"{source.name} has no rows: at least one row is needed.")
-            table = pa.Table.from_batches(parts)
+            table = _checked(pacsv.read_csv(text, **_csv(source, types)), source)
+    else:
+        with open_batches(source) as batches:
+            parts = list(batches)
+        table = pa.Table.from_batches(parts) if parts else pa.table({})
     if not table.num_rows:
         raise ValueError(f"{source.name} has a header but no rows: at least one row is needed.")
     return table
+
+
+@contextmanager
+def open_batches(
+    source: Source,
+    rows: int = _ROWS,
+    types: Types | None = None,
+    columns: Collection[str] | None = None,
+    groups: Sequence[int] = (),
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Batches of about `rows` rows; with `groups`, of these row groups of a Parquet file.
+
+    With `columns` others may be left out; one that is not in the table is not asked for.
+    """
+    with _sentences(source):
+        if source.kind == "csv":
+            refuse_twin_names(source.header, source.name)
+            options = _csv(source, types, columns)
+            with pa.OSFile(str(source.path)) as text, pacsv.open_csv(text, **options) as reader:
+                yield (_checked(batch, source) for batch in reader)
+        elif source.kind == "parquet":
+            # Buffering ahead would keep every column chunk until the end.
+            with pq.ParquetFile(source.path, pre_buffer=False) as file:
+                names = file.schema_arrow.names
+                refuse_twin_names(names, source.name)
+                chosen = None if columns is None else [name for name in names if name in columns]
+                yield file.iter_batches(rows, row_groups=list(groups) or None, columns=chosen)
+        else:
+            streamed, mapped = source.head.startswith(_ARROW_STREAM), pa.memory_map(str(source.path))
+            with (ipc.open_stream if streamed else ipc.open_file)(mapped) as reader:
+                refuse_twin_names(reader.schema.names, source.name)
+                yield iter(reader) if streamed else map(reader.get_batch, range(reader.num_record_batches))
 
 
 def source_of(table: pa.Table, name: str, like: Source) -> Source:
@@ -314,25 +322,10 @@ def without_index(table: pa.Table, named: Collection[str | None] = ()) -> tuple[
     return table.drop_columns(index) if index else table, said
 
 
-@contextmanager
-def open_batches(
-    source: Source,
-    rows: int,
-    types: Mapping[str, pa.DataType] | None = None,
-    columns: Collection[str] | None = None,
-    groups: Sequence[int] = (),
-) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Batches of about `rows` rows; with `groups`, of these row groups of a Parquet file.
-
-    With `columns` others may be left out; one that is not in the table is not asked for.
-    """
-    with _told(source), _batches(source, rows, types, columns, groups) as batches:
-        yield batches
-
-
-def _csv_options(
-    source: Source, types: Mapping[str, pa.DataType] | None, columns: Collection[str] | None = None
+def _csv(
+    source: Source, types: Types | None = None, columns: Collection[str] | None = None
 ) -> dict[str, Any]:
+    """How pyarrow is to read a CSV file."""
     dialect = source.dialect
     # A column that nobody wants must not fail for changing its type halfway.
     wanted = [] if columns is None else [name for name in source.header if name in columns]
@@ -355,55 +348,15 @@ def _csv_options(
     }
 
 
-@contextmanager
-def _batches(
-    source: Source,
-    rows: int | None = None,
-    types: Mapping[str, pa.DataType] | None = None,
-    columns: Collection[str] | None = None,
-    groups: Sequence[int] = (),
-) -> Iterator[Iterator[pa.RecordBatch]]:
-    if source.kind == "csv":
-        refuse_twin_names(source.header, source.name)
-        with (
-            pa.OSFile(str(source.path)) as text,
-            pacsv.open_csv(text, **_csv_options(source, types, columns)) as reader,
-        ):
-            yield (_check_cells(batch, source) for batch in reader)
-    elif source.kind == "parquet":
-        # Buffering ahead would keep every column chunk until the end.
-        with pq.ParquetFile(source.path, pre_buffer=False) as file:
-            names = file.schema_arrow.names
-            refuse_twin_names(names, source.name)
-            chosen = None if columns is None else [name for name in names if name in columns]
-            yield file.iter_batches(rows or _ROWS, row_groups=list(groups) or None, columns=chosen)
-    elif source.head.startswith(_ARROW_STREAM):
-        with ipc.open_stream(pa.memory_map(str(source.path))) as reader:
-            refuse_twin_names(reader.schema.names, source.name)
-            yield iter(reader)
-    else:
-        with ipc.open_file(pa.memory_map(str(source.path))) as reader:
-            refuse_twin_names(reader.schema.names, source.name)
-            yield (reader.get_batch(i) for i in range(reader.num_record_batches))
-
-
-def _check_cells(rows: Any, source: Source) -> Any:
+def _checked(rows: Any, source: Source) -> Any:
     """The rows, unless pyarrow took bytes for no text, or many lines for one cell since a quote was open."""
-    numbers = {field.name for field in rows.schema if str(field.type) in ("int64", "double")}
-    names, is_number = source.header, [name in numbers for name in source.header]
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if pa.types.is_binary(column.type):
             raise ValueError(_no_text(source.name, source.dialect.encoding))
         if not pa.types.is_string(column.type):
             continue
-        if pc.any(pc.match_substring(column, "\0")).as_py():
-            raise ValueError(
-                f"Column {name!r} of {source.name} holds a NUL character: this is no text, or of another "
-                "encoding (--encoding names it)."
-            )
-        broken = column.filter(pc.match_substring_regex(column, "[\r\n]"))
-        for cell in broken.to_pylist():
-            if _holds_lines(cell, names.index(name), is_number, source.dialect):
+        for cell in column.filter(pc.match_substring_regex(column, "[\r\n]")).to_pylist():
+            if _holds_rows(cell, source.header.index(name), rows.schema, source):
                 raise ValueError(
                     f"A cell of column {name!r} in {source.name} begins with {cell[:_SHOWN]!r} and holds "
                     'lines of the table: is the quote (") before it never closed? Close it, or remove it.'
@@ -411,37 +364,33 @@ def _check_cells(rows: Any, source: Source) -> Any:
     return rows
 
 
-def _holds_lines(cell: str, position: int, number: Sequence[bool], dialect: Dialect) -> bool:
-    """Whether a cell is the end of a row, more rows, and the beginning of another: a quote was never closed.
+def _holds_rows(cell: str, place: int, schema: pa.Schema, source: Source) -> bool:
+    """Whether a cell of several lines is the end of a row, more rows, and perhaps the beginning of another.
 
-    It is if each of its lines has as many cells as it then must, with numbers where columns have numbers.
+    It is if pyarrow reads it as such: as many cells in each and, where the table has numbers, numbers.
     """
-    width, decimal = len(number), dialect.decimal
-    lines = list(csv.reader(cell[:_BLOCK].splitlines(), delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE))
-    first, *between = lines
-    last = between.pop() if between and len(between[-1]) == position + 1 else []
-    if width == 1 or len(first) != width - position or any(len(line) != width for line in between):
+    names, mark = source.header, source.dialect.delimiter
+    if len(names) == 1 or cell.count(mark) < len(names) - 1:
         return False
-    at = [(position + 1, first[1:]), *((0, line) for line in between), (0, last[:-1])]
-    held = [text for start, line in at for text, is_one in zip(line, number[start:], strict=False) if is_one]
-    return all(text in _MISSING or _NUMBER.fullmatch(text.replace(decimal, ".")) for text in held)
-
-
-def _told(source: Source) -> AbstractContextManager[None]:
-    return _sentences(source.name, source.kind, source.dialect.encoding, source.header)
+    numbers = {field.name: field.type for field in schema if field.type in (pa.int64(), pa.float64())}
+    options = _csv(source, dict.fromkeys(names, pa.string()) | numbers)
+    options["read_options"] = pacsv.ReadOptions(column_names=names, use_threads=False)
+    whole = mark * place + cell[: _BLOCK // 2].replace('"', "")
+    for text in (whole, whole + mark * (len(names) - 1 - place)):  # the last row may end with the cell
+        with suppress(pa.ArrowInvalid):
+            return bool(pacsv.read_csv(io.BytesIO(text.encode()), **options).num_rows > 1)
+    return False
 
 
 @contextmanager
-def _sentences(name: str, kind: str, encoding: str = "", header: Sequence[str] = ()) -> Iterator[None]:
+def _sentences(source: Source) -> Iterator[None]:
     """Errors of those who read, as sentences that say what to mend."""
     try:
         yield
     except UnicodeError as error:
-        raise ValueError(_no_text(name, encoding)) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{name} is cut short or damaged ({error}): compress or copy it again.") from error
+        raise ValueError(_no_text(source.name, source.dialect.encoding)) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ValueError(explain_arrow(str(error), name, kind, header)) from error
+        raise ValueError(explain_arrow(str(error), source.name, source.kind, source.header)) from error
 
 
 def explain_arrow(complaint: str, name: str, kind: str, header: Sequence[str] = ()) -> str:
@@ -452,27 +401,24 @@ def explain_arrow(complaint: str, name: str, kind: str, header: Sequence[str] = 
     >>> explain_arrow("CSV parse error: Expected 2 columns, got 3: 1,2,3", "a.csv", "csv")
     'A line of a.csv has 3 cells where the header has 2, and begins with 1,2,3: mend that line.'
     """
+    quote = '(is a quote (") before it never closed?)'
     if ragged := _RAGGED.search(complaint):
         columns, cells, line = ragged.groups()
         return (
             f"A line of {name} has {cells} cells where the header has {columns}, and begins with "
-            f"{line[:_SHOWN]}: mend that line"
-            + (" (is a quote in it never closed?)." if '"' in line else ".")
+            f"{line[:_SHOWN]}: mend that line" + (f" {quote}." if '"' in line else ".")
         )
     if "straddles two block" in complaint:
-        return (
-            f"A line of {name} is longer than a million bytes: shorten its cells, or pass Parquet; if it has "
-            'a quote (") that is never closed, close it.'
-        )
+        return f"A line of {name} is longer than a million bytes {quote}: shorten its cells, or pass Parquet."
     if "Empty CSV" in complaint:  # a header that does not even end
-        return f'{name} has a header but no rows: at least one row is needed, and each quote (") closed.'
+        return f"{name} has a header but no rows {quote}: at least one row is needed."
     if "invalid UTF8" in complaint:
         return _no_text(name, "utf-8")
     spoilt = _SPOILT.search(complaint)
     if spoilt and int(spoilt[1]) < len(header) and spoilt[2] in _HELD:
-        column, held = header[int(spoilt[1])], _HELD[spoilt[2]]
+        column = header[int(spoilt[1])]
         return (
-            f"Column {column!r} of {name} held {held} in training, and here it holds "
+            f"Column {column!r} of {name} held {_HELD[spoilt[2]]} in training, and here it holds "
             f"{spoilt[3][:_SHOWN]!r}: mend such cells, or leave them empty."
         )
     return f"{name} cannot be read as {kind}: {complaint.splitlines()[0] if complaint else 'it is broken'}"

@@ -1,8 +1,8 @@
 import pyarrow as pa
 import pytest
 
-from sfboost.tables.reading import find, read
-from sfboost.tables.writing import open_table, whole_output
+from sfboost.frames.reading import find, read
+from sfboost.frames.writing import open_table, whole_output
 
 BATCH = pa.RecordBatch.from_pydict({"id": ["a", "b"], "p": [0.25, 0.75]})
 

@@ -13,16 +13,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfboost.encoding import Encoder
-from sfboost.encoding.cells import as_series, as_text
+from sfboost.frames import Encoder
+from sfboost.frames.cells import as_text
+from sfboost.frames.roles import Roles, require_columns
 from sfboost.notices import first_names, left_out
-from sfboost.tables.roles import Roles, require_columns
 
-_MANY_CANDIDATES = 40
 _MOST_CLASSES = 50
 # Beyond it not every whole number can be told from the next one.
 _EXACT = 2.0**53
-_ARROW = {"number": pa.float64(), "truth": pa.bool_(), "category": pa.string()}
+_ARROW = {"number": pa.float64(), "truth": pa.bool_()}  # all else is read as text
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +66,9 @@ def prepare_training(
     assert roles.domain is not None
     require_columns(table.column_names, [roles.target, roles.domain, *roles.features, *categorical], name)
     for code in categorical:
-        if pa.types.is_boolean(table.column(code).type):
-            continue
-        text = as_text(table.column(code), code).dictionary_encode()
-        table = table.set_column(table.column_names.index(code), code, text)
+        if not pa.types.is_boolean(table.column(code).type):
+            text = as_text(table.column(code), code).dictionary_encode()
+            table = table.set_column(table.column_names.index(code), code, text)
     remarks = []
     for column, needs in ((roles.target, "labels"), (roles.domain, "the domain of each row")):
         known = pc.is_valid(as_text(table.column(column), column))
@@ -86,26 +84,7 @@ def prepare_training(
             f"All rows are from one domain ({domain[0]}): that the stable features are stable is not checked."
         )
     encoder = Encoder.fit(table, roles.features, gaps=roles.unstable)
-    cells = {column: as_series(table.column(column.name)) for column in encoder.columns}
-    empty = [column.name for column in encoder.columns if column.missing(cells[column]).all()]
-    if empty:
-        remarks.append(f"Columns {', '.join(empty)} are missing in every training row and say nothing.")
-    same = [
-        column.name
-        for column in encoder.columns
-        if column.name not in (*empty, *encoder.gaps) and cells[column].drop_nulls().n_unique() == 1
-    ]
-    if same:
-        remarks.append(
-            f"One value in all training rows, so nothing is said by {first_names(map(repr, same))}."
-        )
-    filled = Encoder(tuple(column for column in encoder.columns if column.name not in empty))
-    remarks += filled.remarks(table, "training rows") + filled.doubts(table)
-    if roles.search and len(encoder.names) > _MANY_CANDIDATES:
-        remarks.append(
-            f"--stable auto searches among {len(encoder.names)} columns, which takes a while: --drop or "
-            "--unstable make them fewer."
-        )
+    remarks += encoder.remarks(table, "training rows") + encoder.doubts(table)
     X, y = frame(table, roles.features), labels(table, roles.target)
     return TrainingTable(roles, encoder, X, y, domain, tuple(remarks))
 
@@ -117,55 +96,41 @@ def prepare_new(
     classes: npt.NDArray[Any],
     name: str = "The table",
     labels: str | None = None,
-    *,
-    whole: bool = True,
 ) -> NewTable:
     """Encode rows of a new domain; labels that are there are set aside for scores.
 
-    `labels` names a column with labels of some rows, to adapt with: these rows are not scored. A sample of
-    the rows is not `whole`: rows that are alike but for their id are copies of one there.
+    `labels` names a column with labels of some rows, to adapt with: these rows are not scored.
     """
-    require_columns(table.column_names, [column.name for column in encoder.columns], name)
+    require_columns(table.column_names, encoder.sources, name)
     remarks = encoder.remarks(table)
-    y, known, texts = None, None, None
+    y, known = None, None
     if labels is not None:
         known = _labels_to_use(table, roles, classes, name, labels)
-        n_known = sum(label is not None for label in known)
-        remarks.append(f"{n_known} of {len(known)} rows have a label in {labels!r}: these are used to adapt.")
+        remarks.append(
+            f"{len(known) - sum(label is None for label in known)} of {len(known)} rows have a label in "
+            f"{labels!r}: these are used to adapt."
+        )
     if roles.target in table.column_names and roles.target != labels:
         texts = as_text(table.column(roles.target), str(roles.target))
-    if texts is not None and texts.null_count < len(texts):
-        y, strange = known_labels(texts, classes)
-        remarks.append(
-            f"{name} has the target {roles.target!r}: its labels are used for scores alone, never to adapt."
-        )
-        if strange:
-            hint = spelt_alike(strange, classes)
-            remarks.append(f"Labels that training never saw are not scored: {', '.join(strange[:5])}{hint}.")
-        if known is not None:  # what a label taught must not be scored by it
-            y[[label is not None for label in known]] = None
-            y = y if any(label is not None for label in y) else None
+        if texts.null_count < len(texts):
+            y, strange = known_labels(texts, classes)
+            remarks.append(
+                f"{name} has the target {roles.target!r}: its labels are used for scores alone, never to "
+                "adapt."
+            )
+            if strange:
+                remarks.append(f"Labels that training never saw are not scored: {first_names(strange)}.")
+            if known is not None:  # what a label taught must not be scored by it
+                y[[label is not None for label in known]] = None
+                y = y if any(label is not None for label in y) else None
     if roles.domain in table.column_names:
         domains = pc.unique(as_text(table.column(roles.domain), str(roles.domain))).drop_null().to_pylist()
         if len(domains) > 1:
-            shown = ", ".join(domains[:4]) + (" …" if len(domains) > 4 else "")
             remarks.append(
-                f"{name} holds rows of {len(domains)} domains ({shown}), and they are adapted to as one: "
-                "`sfboost run` on one file answers each by itself."
+                f"{name} holds rows of {len(domains)} domains ({first_names(domains)}), and they are adapted "
+                "to as one: `sfboost run` on one file answers each by itself."
             )
-    if whole and roles.id in table.column_names:  # adapting needs no id; predicting does
-        counts = pc.value_counts(table.column(roles.id)).field("counts")
-        n_twice = pc.sum(pc.greater(counts, 1)).as_py()
-        if n_twice:
-            values = "1 value" if n_twice == 1 else f"{n_twice} values"
-            occur = "occurs" if n_twice == 1 else "occur"
-            n_rows = pc.sum(counts.filter(pc.greater(counts, 1))).as_py()
-            remarks.append(
-                f"{values} of the id {roles.id!r} {occur} more than once, in {n_rows} rows; every row is "
-                "predicted."
-            )
-    X = frame(table, [column.name for column in encoder.columns])
-    return NewTable(table, X, y, tuple(remarks), known)
+    return NewTable(table, frame(table, encoder.sources), y, tuple(remarks), known)
 
 
 def _labels_to_use(
@@ -178,9 +143,8 @@ def _labels_to_use(
     known, strange = known_labels(as_text(table.column(column), column), classes)
     if strange:
         raise ValueError(
-            f"Column {column!r} of {name} holds labels that training never saw ({', '.join(strange[:5])}"
-            f"{spelt_alike(strange, classes)}): leave such cells empty. The classes are "
-            f"{', '.join(map(str, classes.tolist()))}."
+            f"Column {column!r} of {name} holds labels that training never saw ({first_names(strange)}): "
+            f"leave such cells empty. The classes are {first_names(classes.tolist(), 50)}."
         )
     if all(label is None for label in known):
         raise ValueError(
@@ -192,7 +156,7 @@ def _labels_to_use(
 def csv_types(roles: Roles, encoder: Encoder, labels: str | None = None) -> dict[str, pa.DataType]:
     """What CSV columns of new rows are read as: features as in training, names as text (007 stays 007)."""
     names = [name for name in (roles.target, roles.domain, roles.id, labels) if name is not None]
-    features = {column.name: _ARROW[column.kind] for column in encoder.columns}
+    features = {column.name: _ARROW.get(column.kind, pa.string()) for column in encoder.columns}
     return features | dict.fromkeys(names, pa.string())
 
 
@@ -225,21 +189,6 @@ def labels(table: pa.Table, target: str) -> npt.NDArray[Any]:
     return found
 
 
-def spelt_alike(strange: list[str], classes: npt.NDArray[Any]) -> str:
-    """What to say of texts that are no class but for upper and lower case, or nothing.
-
-    Examples
-    --------
-    >>> spelt_alike(["Yes", "perhaps"], np.array(["no", "yes"]))
-    " (training writes 'Yes' as 'yes': write it alike)"
-    """
-    known = {str(label).casefold(): str(label) for label in np.unique(classes).tolist()}
-    for text in strange:
-        if text.casefold() in known:
-            return f" (training writes {text!r} as {known[text.casefold()]!r}: write it alike)"
-    return ""
-
-
 def known_labels(texts: Any, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], list[str]]:
     """Labels of rows from text, however the file writes them, and texts that are no class.
 
@@ -249,19 +198,23 @@ def known_labels(texts: Any, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any
     (array([1, 1, None, None], dtype=object), ['2'])
     >>> known_labels(pa.array(["true", "FALSE", "1"]), np.array([False, True]))
     (array([True, False, True], dtype=object), [])
+    >>> known_labels(pa.array(["Yes"]), np.array(["no", "yes"]))
+    (array(['yes'], dtype=object), [])
     """
     known = np.unique(classes)
-    fold = str.lower if known.dtype.kind == "b" else str
     names = as_text(pa.array([str(label) for label in known.tolist()])).to_pylist()
-    by_text = {fold(name): label for name, label in zip(names, known.tolist(), strict=True)}
+    by_text = dict(zip(names, known.tolist(), strict=True))
+    # Yes is yes, unless the classes are told apart by that.
+    by_fold = {name.casefold(): label for name, label in by_text.items()}
+    by_fold = by_fold if len(by_fold) == len(by_text) else {}
     by_number = {float(label): label for label in known.tolist()} if known.dtype.kind in "iub" else {}
 
     def find(text: str) -> Any:
-        if fold(text) in by_text:
-            return by_text[fold(text)]
-        with suppress(ValueError):
-            return by_number.get(float(text))
-        return None
+        label = by_text.get(text, by_fold.get(text.casefold()))
+        if label is None:
+            with suppress(ValueError):
+                return by_number.get(float(text))
+        return label
 
     label_of = {text: find(text) for text in texts.unique().drop_null().to_pylist()}
     strange = sorted(text for text, label in label_of.items() if label is None)

@@ -12,8 +12,8 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
-from sfboost.tables import reading
-from sfboost.tables.reading import find, kind_of_bytes, kind_of_name, open_batches, read, sniff
+from sfboost.frames import reading
+from sfboost.frames.reading import find, kind_of_bytes, kind_of_name, open_batches, read, sniff
 
 TABLE = pa.table({"age": [40.5, None, 60.25], "sex": ["f", None, "m"]})
 
@@ -115,11 +115,14 @@ def test_parquet_batches_hold_the_wanted_columns_only(tmp_path):
         (b" \n\n", "is empty"),
         (b"age,sex\n", "a header but no rows"),
         (b"age,sex", "a header but no rows"),
-        (b"age,sex\n1,f\n2," + b"m" * 3_000_000 + b"\n", "longer than a million bytes: shorten its cells"),
-        (b'age,sex\n1,"f\n' + b"2,m\n" * 1_000_000, "if it has a quote .* that is never closed"),
+        (b"age,sex\n1,f\n2," + b"m" * 3_000_000 + b"\n", "longer than a million bytes .*: shorten its cells"),
+        (
+            b'age,sex\n1,"f\n' + b"2,m\n" * 1_000_000,
+            "longer than a million bytes .is a quote .* never closed",
+        ),
         (b"age,age\n1,2\n", "several columns named"),
         (b"age,sex\n1,f\n2,m,3\n", "has 3 cells where the header has 2, and begins with 2,m,3: mend"),
-        (b'"age,sex\n1,f\n', "each quote .* closed"),
+        (b'"age,sex\n1,f\n', "no rows .is a quote .* never closed"),
         (b'age,sex\n1,"f\n2,m\n3,f\n', "'sex' in .* begins with .* is the quote .* never closed"),
         (b'age,sex\n1,"f\n2,m\n3,"f"\n', "'sex' in .* never closed"),
         (b'age,sex\n1,"f\n2,m', "'sex' in .* never closed"),

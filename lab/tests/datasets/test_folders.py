@@ -26,19 +26,6 @@ def test_a_folder_and_a_tar_hold_the_same_pictures(picture_folder, picture_tar):
             np.testing.assert_array_equal(a.X[k], b.X[k])
 
 
-def test_the_labels_are_the_folders(picture_folder, pictures):
-    photo = image_folder(picture_folder).domain("photo")
-    classes = ("dog", "elephant", "guitar")
-    assert [name.split("/")[2] for name in photo.X.names] == [classes[k] for k in photo.y]
-    assert photo.X.files[7].read_bytes() == pictures[photo.X.names[7]]
-
-
-def test_the_domains_may_lie_directly_in_the_root(picture_folder):
-    inner = image_folder(picture_folder / "pacs")
-    assert inner.domain("photo").X.names[0] == "photo/dog/pic_000.jpg"
-    assert len(inner.domain("photo")) == 15
-
-
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])
 def test_a_packed_archive_is_unpacked_into_the_cache_once(pictures, tmp_path, cache, kind):
     path = tmp_path / f"pacs.{kind}"
@@ -81,15 +68,11 @@ def test_pooled_pictures_stay_on_disk(picture_tar):
     assert X[44].shape == (3, 20, 16)
 
 
-def test_an_unknown_domain_a_missing_file_and_an_empty_folder_are_explained(picture_folder, tmp_path):
+def test_an_unknown_domain_and_a_missing_file_are_explained(picture_folder, tmp_path):
     with pytest.raises(ValueError, match=r"names \['foto'\] as test"):
         load("pacs", root=picture_folder, test="foto")
     with pytest.raises(MissingDataError, match="Put it at"):
         load("pacs", data_dir=tmp_path)
-    with pytest.raises(ValueError, match="holds no pictures"):
-        image_folder(tmp_path)
-    with pytest.raises(FileNotFoundError, match="is no folder"):
-        image_folder(tmp_path / "nothing")
 
 
 def test_ones_own_pictures_are_found_by_name(picture_folder):

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sfboost import StableFeatureBoosting
-from sfboost.encoding import Encoder
+from sfboost.frames import Encoder
 
 N = 400
 
