@@ -154,7 +154,7 @@ def prepare_new(
                 "`sfboost run` on one file answers each by itself."
             )
     if whole and roles.id in table.column_names:  # adapting needs no id; predicting does
-        counts = pc.value_counts(table.column(roles.id)).field("counts")
+        counts = pc.value_counts(as_text(table.column(roles.id), str(roles.id))).field("counts")
         n_twice = pc.sum(pc.greater(counts, 1)).as_py()
         if n_twice:
             values = "1 value" if n_twice == 1 else f"{n_twice} values"
