@@ -334,7 +334,8 @@ class Readers:
 
         with limited():
             done = CliRunner().invoke(app, [str(argument) for argument in (*arguments, "--debug")])
-        assert done.exit_code in (0, 2), f"sfboost {arguments[0]}: exit {done.exit_code}\n{done.output}"
+        told = f"sfboost {arguments[0]}: exit {done.exit_code}, {done.exception!r}\n{done.output}"
+        assert done.exit_code in (0, 2), told
 
 
 @contextmanager
