@@ -141,7 +141,7 @@ def study(name: str, kills: int, made: Path, rng: random.Random) -> list[str]:
             codes[code] += 1
             found, killed = files_of(folder), number == signal.SIGKILL
             told = list(faults_of(command, complete, found, killed)) if name != "reproduce" else []
-            told += ["a traceback is shown"] if "Traceback" in said else []
+            told += [f"a traceback is shown:\n{said}"] if "Traceback" in said else []
             litter = found.keys() - complete.keys()
             if litter or i == kills - 1:
                 run_to_the_end(command, folder)

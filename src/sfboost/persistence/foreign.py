@@ -133,7 +133,6 @@ def _check(data: bytes, trusted: Collection[str]) -> None:
     entries = list(_entries(schema))
     for entry in entries:
         _check_entry(entry)
-    _check_reads(entries, {name: len(content) for name, content in members.items()})
     _check_identities(schema, {name: hashlib.sha256(content).digest() for name, content in members.items()})
     objects = {f"{e['__module__']}.{e['__class__']}" for e in entries if e.get("__loader__") == "ObjectNode"}
     _refuse_types({*objects, *_skops().get_untrusted_types(data=data)} - {*ALLOWED, *trusted})
@@ -173,40 +172,33 @@ def _is_text(entry: Any) -> bool:
     return entry.get("__loader__") == "JsonNode" and str(entry.get("content")).startswith('"')
 
 
-def _check_reads(entries: Iterable[dict[str, Any]], sizes: Mapping[str, int]) -> None:
-    """Refuse a part that reads one array over and over: skops does so for entries without an identity."""
-    seen, left = set(), sum(sizes.values())
-    for entry in entries:
-        identity = entry.get("__id__") or id(entry)
-        if "file" in entry and identity not in seen:
-            left -= sizes[entry["file"]]
-            seen.add(identity)
-    if left < 0:
-        raise SavedModelError("a scikit-learn part reads an array more than once")
-
-
 def _check_identities(schema: Any, files: Mapping[str, bytes]) -> None:
-    """Refuse two things of one identity.
+    """Refuse two things of one identity, and two identities of one array.
 
     skops takes an entry whose identity it has met for the first one, whatever it says. Where all entries of
     one identity are equal but for identities, what is walked is what is written: never more than the file.
+    It reads the array of an entry once for each identity, or each time if there is none.
     """
     known: dict[int, bytes] = {}
+    readers: dict[str, int] = {}
 
-    def digest(value: Any) -> bytes:
+    def digest(value: Any, key: str = "") -> bytes:
         parts = value
         if isinstance(value, dict):
-            items = [(key, item) for key, item in value.items() if key != "__id__"]
-            parts = [(key, files[item] if key == "file" else digest(item)) for key, item in items]
+            parts = [(name, digest(item, name)) for name, item in value.items() if name != "__id__"]
         elif isinstance(value, list):
             parts = [digest(item) for item in value]
+        elif key == "file":
+            parts = files[value]
         made = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if isinstance(value, dict) and "__id__" in value:
-            identity = value["__id__"]
+        if isinstance(value, dict) and ("__id__" in value or isinstance(value.get("file"), str)):
+            identity = value.get("__id__")
             if type(identity) is not int or not 0 < identity <= _LARGEST_IDENTITY:
                 raise SavedModelError("a scikit-learn part has an identity that is none")
             if known.setdefault(identity, made) != made:
                 raise SavedModelError("a scikit-learn part has two things of one identity")
+            if "file" in value and readers.setdefault(str(value["file"]), identity) != identity:
+                raise SavedModelError("a scikit-learn part reads an array more than once")
         return made
 
     digest(schema)
