@@ -12,6 +12,7 @@ Runs of `sfboost-lab reproduce` are killed in one folder, where each goes on fro
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -103,7 +104,26 @@ def _processor_seconds(pid: int) -> float:
 def files_of(folder: Path) -> dict[str, bytes]:
     """Every file below, but those that differ from run to run."""
     found = {path.relative_to(folder): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {str(name): path.read_bytes() for name, path in found.items() if not set(name.parts) & set(UNLIKE)}
+    return {str(name): _essence(path) for name, path in found.items() if not set(name.parts) & set(UNLIKE)}
+
+
+def _essence(path: Path) -> bytes:
+    """The bytes of a file; of a whole model file, numbers of its tree without their last digits.
+
+    Where a sum stands in memory decides how it is rounded.
+    """
+    from sfboost import SavedModelError
+    from sfboost.persistence.archive import unpack
+
+    content = path.read_bytes()
+    if path.suffix != ".sfb":
+        return content
+    try:
+        parts = unpack(content)
+    except SavedModelError:
+        return content
+    tree = json.loads(parts.pop("model.json"), parse_float=lambda digits: f"{float(digits):.8e}")
+    return repr((tree, parts)).encode()
 
 
 def faults_of(
