@@ -194,6 +194,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--seed", type=int, default=0)
     options, faults = parser.parse_args(arguments), []
+    # What a job in the background ignores, those that it starts would ignore too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as made:
         prepare(Path(made))
         for name in options.commands.split(","):

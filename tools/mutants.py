@@ -1,6 +1,6 @@
 """Faults written by hand, each put into a copy of the sources: the quick tests of its room must see it.
 
-python tools/mutants.py [part of a file's name ...]
+python tools/mutants.py [part of a file's name or of its text ...]
 
 Prints killed or survived for each, and fails where fewer than nine in ten are killed, or where the text of a
 fault is not found any more: then the fault is to be written anew.
@@ -211,8 +211,8 @@ def judge(mutant: Mutant, folder: Path) -> str:
 
 
 def main(wanted: list[str]) -> int:
-    """Judge every fault, or those of files whose name has one of the words."""
-    chosen = [one for one in MUTANTS if not wanted or any(word in one.file for word in wanted)]
+    """Judge every fault, or those whose file or old text has one of the words."""
+    chosen = [one for one in MUTANTS if not wanted or any(word in one.file + one.old for word in wanted)]
     verdicts = []
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(SOURCE, Path(folder) / "sfboost", ignore=shutil.ignore_patterns("__pycache__"))

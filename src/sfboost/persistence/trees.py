@@ -28,7 +28,6 @@ from sfboost.persistence.registry import TYPES, make_object, name_of, state_of, 
 
 _DEEPEST = 100
 _PLAIN = (type(None), bool, int, str)
-_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _LONGEST_DTYPE = 32  # a list of fields by commas would be parsed one by one
 
 
@@ -98,10 +97,7 @@ class ModelEncoder:
         if name is not None:
             if TYPES[name].startswith("sklearn."):
                 self.libraries.add("scikit-learn")
-            try:
-                state = state_of(value)
-            except SavedModelError as error:
-                raise SavedModelError(f"{where}: {error}") from None
+            state = state_of(value, where)
             return {
                 "object": name,
                 "state": {k: self.encode(v, f"{where}.{k}", depth) for k, v in state.items()},
@@ -126,10 +122,7 @@ class ModelEncoder:
         )
 
     def _add_array(self, array: Any, where: str) -> str:
-        try:
-            return self._add_part("npy", array_to_bytes(array))
-        except SavedModelError as error:
-            raise SavedModelError(f"{where}: {error}") from None
+        return self._add_part("npy", array_to_bytes(array, where))
 
     def _add_part(self, ending: str, content: bytes) -> str:
         name = f"parts/{len(self.parts)}.{ending}"
@@ -157,7 +150,7 @@ class Decoder:
         self.unused = dict(parts)
         self.trusted = tuple(trusted)
         self._readers: dict[str, Callable[[Any], Any]] = {
-            "float": lambda name: _FLOATS[name],
+            "float": float,
             "tuple": lambda items: tuple(self._list(items)),
             "dict": self._dict,
             "slice": lambda ends: slice(*self._list(ends)),
