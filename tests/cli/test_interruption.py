@@ -71,3 +71,27 @@ def test_what_is_said_to_be_written_is_written_and_nothing_else_is(folder, momen
     assert said.splitlines()[-1] == f"error: Interrupted; {what if changed else 'no file was changed'}."
     assert [each for each in ("a.sfb", "r.html") if (folder / each).read_bytes() != b"old"] == changed
     assert sorted(entry.name for entry in folder.iterdir()) == ["a.sfb", "model.sfb", "new.csv", "r.html"]
+
+
+def test_a_signal_while_an_object_is_cleaned_up_is_not_lost():
+    """Python drops what is raised there, with a traceback, and goes on."""
+    script = """
+import os, signal, time
+from sfboost.cli import interruption
+
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.05)
+
+interruption.catch_signals()
+try:
+    held = Held()
+    del held
+    time.sleep(20)
+    print("went on")
+except interruption.Interrupted as stop:
+    print(stop.code)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("143\n", "")

@@ -5,8 +5,11 @@ Only the standard library is needed here, since an interruption may come before 
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import time
+from threading import Timer
 from typing import Any
 
 #: What ends the command: Ctrl-C, a request (of a batch system, of `kill`), a terminal that was closed.
@@ -31,6 +34,7 @@ def catch_signals() -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
+    sys.unraisablehook = _send_again
 
 
 def was_interrupted() -> bool:
@@ -53,3 +57,14 @@ def _interrupt(number: int, frame: Any) -> None:
         signal.raise_signal(number)
     _caught.update(number=number, since=time.monotonic())
     raise Interrupted(number)
+
+
+def _send_again(unraisable: Any) -> None:
+    """A signal that came while Python cleaned up an object, where nothing can be raised, comes once more."""
+    if not isinstance(unraisable.exc_value, Interrupted):
+        sys.__unraisablehook__(unraisable)
+        return
+    number, _caught["number"] = _caught["number"], 0
+    again = Timer(0.01, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
