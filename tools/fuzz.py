@@ -419,7 +419,7 @@ def main() -> int:
             before = told.stat().st_size
             run_batch(readers, cases[begin : begin + BATCH], told)
             print(told.read_text()[before:], end="", flush=True)
-            if (begin // BATCH) % 10 == 0:
+            if (begin // BATCH) % 2 == 0:
                 print(f"{begin} of {len(cases)} cases, {time.monotonic() - start:.0f} s", flush=True)
         failed = [line for line in told.read_text().splitlines() if line.startswith(tuple(PARTS | TABLES))]
     counts = Counter(kind for kind, _ in cases)
