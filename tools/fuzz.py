@@ -80,7 +80,8 @@ def changed_json(data: bytes, rng: random.Random) -> bytes:
         if rng.random() < 0.2:
             del node[key]
         else:
-            node[key] = rng.choice(JUNK) if rng.random() < 0.6 else json.loads(json.dumps(other[name]))
+            chosen = rng.choice(JUNK) if rng.random() < 0.6 else other[name]
+            node[key] = json.loads(json.dumps(chosen))  # a copy: later changes are to the tree alone
     return json.dumps(tree).encode()
 
 
