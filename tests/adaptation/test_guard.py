@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 from joints import drawn
+from sfboost.adaptation.guard import SAMPLING_REACH, worst_leak
 
 from sfboost import AdaptationRefused, AdaptationWarning, Settings, StableFeatureBoosting, Training
 from sfboost.adaptation import adapt
 from sfboost.adaptation.engine import adapt_rows
-from sfboost.adaptation.guard import SAMPLING_REACH, worst_leak
 from sfboost.adaptation.scores import METRICS, Yardstick
 from sfboost.adaptation.settings import resolve
 from sfboost.diagnostics import training_leak

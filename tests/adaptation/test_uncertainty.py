@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from sfboost.adaptation.uncertainty import Estimate
 
 from sfboost import Settings
 from sfboost.adaptation import adapt
-from sfboost.adaptation.uncertainty import Estimate
 
 
 def draw(seed, n_rows=1000, shift=1.0):

@@ -55,6 +55,7 @@ def test_a_row_of_weight_two_is_two_rows():
     twice = label_shift(np.repeat(f, 2), [0.4, 0.6])
     weighed = label_shift(f, [0.4, 0.6], sample_weight=[2] * 4)
     np.testing.assert_allclose(twice.prior, weighed.prior, atol=1e-9)
+    np.testing.assert_allclose(weighed.standard_error, label_shift(f, [0.4, 0.6]).standard_error, atol=1e-9)
 
 
 def test_the_function_is_public_and_leaves_its_input_alone():

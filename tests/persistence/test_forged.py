@@ -59,7 +59,6 @@ def test_a_foreign_zip_is_refused():
         ("guard", {"object": ["dict"], "state": {}}, "which is no type"),
         ("guard", {"exec": "1"}, "which means nothing"),
         ("guard", {"dtype": "f8," * 20}, "numbers of type"),
-        ("guard", {"torch": "float16"}, "numbers of type"),
         ("guard", {"tuple": 3}, "a int where a list should be"),
         ("predict_proba", 3, "malformed .*predict_proba"),
         ("prior", None, "nothing in it uses its parts"),
