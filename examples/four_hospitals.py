@@ -22,6 +22,5 @@ X_new, y_new = hospital(1500, -1.0)
 model = StableFeatureBoosting(stable_features=[0], unstable_features=[1])
 model.fit(X, y, sample_domain=np.repeat(["north", "south", "east"], 600))
 adapted = model.adapt(X_new)  # y_new is for the scores alone
-print(
-    f"as trained {model.score(X_new, y_new):.2f}, here {adapted.score(X_new, y_new):.2f} ({adapted.decision_})"
-)
+before, after = model.score(X_new, y_new), adapted.score(X_new, y_new)
+print(f"as trained {before:.2f}, here {after:.2f} ({adapted.decision_})")

@@ -87,6 +87,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Leave each source domain out in turn: what would be gained?",
     ),
     "check": ("sfboost.cli.check:check", "Look at the assumptions, one verdict each."),
+    "monitor": ("sfboost.cli.monitor:monitor", "Look at a batch every month: history, alarm, late labels."),
     "propose": ("sfboost.cli.propose:propose", "Rank the columns by how stable they are."),
     "explain": ("sfboost.cli.explain:explain", "Say why one row is predicted as it is."),
     "info": ("sfboost.cli.info:info", "Say what is in a model file."),

@@ -103,12 +103,14 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
 
 
 UNEXPECTED, BAD_INPUT, NOT_ADAPTED, INTERRUPTED = 1, 2, 3, 130
+SHIFTED, CANNOT_TELL = 4, 5
 #: One line: words, and pairs of words and their style.
 Line = str | tuple[str | tuple[str, str], ...]
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected; 2 wrong usage or bad input; "
-    "3 the stable features alone answer although --require-adapted was given."
+    "3 the stable features alone answer although --require-adapted was given; "
+    "of monitor --alarm: 4 something shifted, 5 cannot tell."
 )
 
 

@@ -168,7 +168,7 @@ class ScoreOptions:
             "What is fitted to all columns: linear (logistic regression), boosting (histogram boosting of "
             "trees), or auto: both, mixed by source domains that are left out in turn."
         ),
-    ] = "linear"
+    ] = "auto"
 
 
 @dataclass(frozen=True)

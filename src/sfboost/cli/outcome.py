@@ -70,7 +70,7 @@ def finish(
     With code 3 if the stable features alone answer, and must not.
     """
     if asked.report is not None:
-        written["report"] = _write(asked.report, render(facts, _today(), command))
+        written["report"] = write_page(asked.report, render(facts, today(), command))
     voice.note(*facts.remarks)
     lines = [*_words(facts, metric_of(project.model)), *(f"{what}: {path}" for what, path in written.items())]
     voice.result(facts.to_dict() | {"rows": n_rows, "files": written}, *lines)
@@ -78,13 +78,15 @@ def finish(
         raise typer.Exit(NOT_ADAPTED)
 
 
-def _write(path: Path, text: str) -> str:
+def write_page(path: Path, text: str) -> str:
+    """Write a page, and return its name."""
     with whole_output(path) as part:
         part.write_text(text, encoding="utf-8")
     return str(path)
 
 
-def _today() -> str:
+def today() -> str:
+    """Return the date, as pages show it."""
     return datetime.now(UTC).strftime("%Y-%m-%d")
 
 
@@ -140,8 +142,8 @@ def answer_each(
     remarks = (*remarks, *stand_in_remarks(project.roles, project.training.proposal), *rows.remarks)
     if asked.report is not None:
         title = f"The domains of {found.name}"
-        page = render_domains(facts, project.training, title, source, _today(), command, remarks)
-        written["report"] = _write(asked.report, page)
+        page = render_domains(facts, project.training, title, source, today(), command, remarks)
+        written["report"] = write_page(asked.report, page)
     voice.note(*remarks)
     values = {"rows": len(domain), "domains": [asdict(fact) for fact in facts], "remarks": remarks}
     lines = [*_words_of_many(facts), *(f"{what}: {path}" for what, path in written.items())]

@@ -38,7 +38,7 @@ _TOLD = {"changed": ("✗", "here"), "unchanged": ("✓", "good"), "cannot tell"
 _Arguments = ParamSpec("_Arguments")
 
 
-class _Picture:
+class Picture:
     """Axes, and the words on them.
 
     Words are put in when the picture is written: a name may be anybody's, and what it holds is no formula,
@@ -109,7 +109,12 @@ class _Picture:
         return f"<g><title>{word}</title>" if pointed else str(word)
 
 
-def _as_svg(draw: Callable[_Arguments, _Picture]) -> Callable[_Arguments, Markup]:
+def colour_of(name: str) -> str:
+    """What stands for a variable of the style sheet in a drawing."""
+    return _COLOUR[name]
+
+
+def as_svg(draw: Callable[_Arguments, Picture]) -> Callable[_Arguments, Markup]:
     """Draw in the style of the page, whatever style the user's own pictures have."""
 
     @wraps(draw)
@@ -123,10 +128,10 @@ def _as_svg(draw: Callable[_Arguments, _Picture]) -> Callable[_Arguments, Markup
 
 
 @cache
-@_as_svg
-def key_mark(what: int | str = _ONE_OF_MANY) -> _Picture:
+@as_svg
+def key_mark(what: int | str = _ONE_OF_MANY) -> Picture:
     """A mark for a key: of a source domain, of one of many, or "here"."""
-    picture = _Picture("", 16.0, 16.0)
+    picture = Picture("", 16.0, 16.0)
     picture.axes.set(xlim=(-1.0, 1.0), ylim=(-1.0, 1.0), xticks=[], yticks=[])
     picture.figure.set_layout_engine("none")
     picture.axes.set_position((0.0, 0.0, 1.0, 1.0))
@@ -149,7 +154,7 @@ class _Line:
     told: tuple[str, str] | None = None
 
 
-@_as_svg
+@as_svg
 def _dot_plot(
     title: str,
     lines: Sequence[_Line],
@@ -158,9 +163,9 @@ def _dot_plot(
     ticks: Mapping[float, str],
     axis: float = 0.0,
     sides: tuple[str, str] = ("", ""),
-) -> _Picture:
+) -> Picture:
     """One line per name; what lies outside of the limits is drawn at the edge, with a sign beside it."""
-    picture, (low, high) = _Picture(title, 48.0 + _ROW * len(lines)), limits
+    picture, (low, high) = Picture(title, 48.0 + _ROW * len(lines)), limits
     axes, many = picture.axes, len(domains) > MOST_MARKS
     short = [one.name if len(one.name) <= _LONGEST else f"{one.name[: _LONGEST - 1]}…" for one in lines]
     axes.set_yticks(range(len(lines)), [picture.word(name) for name in short])
