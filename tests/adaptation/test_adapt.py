@@ -49,9 +49,9 @@ def test_our_default_is_within_two_points_of_labels_on_four_classes():
         family = GaussianFamily(seed)
         y, stable, X = family.draw(1000)
         truth, new_stable, new_X = family.draw(5000)
-        ours = adapt(stable, X, answer="paper")
-        oneshot = adapt(stable, X, settings=Settings(correction="posthoc"), answer="paper")
-        labelled = adapt(stable, X, y=y, answer="paper")
+        ours = adapt(stable, X, refuse=False)
+        oneshot = adapt(stable, X, settings=Settings(correction="posthoc"), refuse=False)
+        labelled = adapt(stable, X, y=y, refuse=False)
         scores.append(
             [(a.predict(new_stable, new_X) == truth).mean() for a in (ours, oneshot, labelled)]
             + [(new_stable.argmax(axis=1) == truth).mean()]
@@ -72,7 +72,7 @@ def test_the_error_falls_with_the_square_root_of_the_rows():
         for seed in range(60):
             X, _ = draw_anticausal(n, 0.3, seed=1000 * seed + n)
             adaptation = adapt(
-                stable_of(X), X[:, 1:], settings=Settings(correction="posthoc", l2=1e-9), answer="paper"
+                stable_of(X), X[:, 1:], settings=Settings(correction="posthoc", l2=1e-9), refuse=False
             )
             found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
             squared.append(((found - truth) ** 2).mean())
@@ -88,11 +88,11 @@ def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum(n_classes):
     l2 = 1e-2
     values = []
     for rounds in (2, 3, 5, 10, 40, 150):
-        adaptation = adapt(stable, X, settings=Settings(rounds=rounds, l2=l2), answer="paper")
+        adaptation = adapt(stable, X, settings=Settings(rounds=rounds, l2=l2), refuse=False)
         coef = adaptation.head.coef_
         values.append(adaptation.unstable.history[-1] - 0.5 * l2 * float(np.vdot(coef, coef)))
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(values))
-    direct = adapt(stable, X, settings=Settings(l2=l2), answer="paper")
+    direct = adapt(stable, X, settings=Settings(l2=l2), refuse=False)
     best = direct.unstable.history[-1] - 0.5 * l2 * float(np.vdot(direct.head.coef_, direct.head.coef_))
     assert values[-1] <= best + 1e-7
     assert values[-1] == pytest.approx(best, abs=2e-4)
@@ -101,7 +101,7 @@ def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum(n_classes):
 def test_history_of_the_direct_fit_is_the_likelihood_of_its_prediction():
     family = GaussianFamily(4)
     _, stable, X = family.draw(500)
-    adaptation = adapt(stable, X, answer="paper")
+    adaptation = adapt(stable, X, refuse=False)
     ratio = adaptation.unstable_proba(X) * stable / adaptation.prior
     assert adaptation.unstable.history[-1] == pytest.approx(np.log(ratio.sum(axis=1)).mean(), abs=1e-9)
 
@@ -124,7 +124,7 @@ class TestInvariance:
         def adapt_and_predict(stable, X, weight=None, at=None):
             options = {"settings": Settings(correction=request.param, l2=1e-2), "sample_weight": weight}
             with unwarned():  # that 120 rows hardly tell two classes apart, in some draws
-                adapted = adapt(stable, X, answer="paper", **options)
+                adapted = adapt(stable, X, refuse=False, **options)
             return adapted.predict_proba(*(at or (stable, X)))
 
         return adapt_and_predict
@@ -161,7 +161,7 @@ class TestInvariance:
         stable, X = self.rows(0)
         weight = np.random.default_rng(0).integers(1, 3, len(X))
         twice = np.repeat(np.arange(len(X)), weight)
-        options = {"settings": Settings(rounds=4, l2=1e-2), "answer": "paper"}
+        options = {"settings": Settings(rounds=4, l2=1e-2), "refuse": False}
         repeated = adapt(stable[twice], X[twice], **options).predict_proba(stable, X)
         weighted = adapt(stable, X, sample_weight=weight, **options).predict_proba(stable, X)
         np.testing.assert_allclose(repeated, weighted, atol=1e-4)
@@ -299,7 +299,7 @@ class TestWrappedHeads:
 class TestPenalty:
     def test_it_is_chosen_by_held_out_likelihood_and_never_zero(self):
         _, stable, X = GaussianFamily(0).draw(400)
-        chosen = adapt(stable, X, answer="paper").cross_fit
+        chosen = adapt(stable, X, refuse=False).cross_fit
         assert chosen.l2 > 0
         assert chosen.l2 * 400 == pytest.approx(chosen.strengths[int(np.argmax(chosen.gains))])
         assert chosen.gain > 2 * chosen.standard_error
@@ -320,7 +320,7 @@ class TestPenalty:
             family = GaussianFamily(0, n_classes=2, unstable_scale=0.5)
             family.rng = np.random.default_rng(seed)
             _, stable, X = family.draw(400)
-            cross = adapt(stable, X, settings=Settings(l2=1e-2), answer="paper").cross_fit
+            cross = adapt(stable, X, settings=Settings(l2=1e-2), refuse=False).cross_fit
             found.append((cross.gain, cross.standard_error))
         gains, errors = np.array(found).T
         assert errors.mean() == pytest.approx(gains.std(ddof=1), rel=0.4)

@@ -21,9 +21,8 @@ def rows(n, agreement=0.1):
 
 def test_too_few_rows_keep_the_stable_predictor_and_say_the_number():
     stable, X = rows(100)
-    with pytest.warns(
-        AdaptationRefused, match=r"100 rows are worth 2[45] labels.*2 parameters need 30.*answer='paper'"
-    ):
+    told = r"100 rows are worth 2[45] labels.*2 parameters need 30.*Settings\('paper'\) adapts all the same"
+    with pytest.warns(AdaptationRefused, match=told):
         kept = adapt(stable, X)
     assert kept.decision.kind == "kept stable"
     assert kept.head is None
@@ -43,7 +42,7 @@ def test_ten_effective_labels_per_parameter_are_needed_of_a_head_that_is_not_shr
 def test_the_paper_adapts_where_others_refuse_and_warns():
     stable, X = rows(100)
     with pytest.warns(AdaptationWarning, match=r"^Adapted although 100 rows are worth") as caught:
-        adaptation = adapt(stable, X, answer="paper")
+        adaptation = adapt(stable, X, refuse=False)
     assert not any(issubclass(warning.category, AdaptationRefused) for warning in caught)
     assert adaptation.decision.kind == "adapted"
     assert "as asked, although 100 rows" in adaptation.decision.reason
@@ -82,7 +81,7 @@ def test_classes_that_cannot_be_told_apart_are_named():
     _, stable, X = GaussianFamily(0, n_classes=3).draw(1000)
     merged = np.column_stack([stable[:, 0], stable[:, 1] / 2, stable[:, 1] / 2, stable[:, 2]])
     with pytest.warns(AdaptationWarning, match="hardly separates the classes b, c"):
-        adaptation = adapt(merged, X, classes=["a", "b", "c", "d"], answer="paper")
+        adaptation = adapt(merged, X, classes=["a", "b", "c", "d"], refuse=False)
     assert adaptation.decision.kind == "adapted"
     assert any("b, c" in note for note in adaptation.warnings)
     assert "b, c" in str(adaptation)
@@ -146,7 +145,7 @@ def test_only_certain_predictions():
 def test_a_constant_stable_predictor_leaves_the_prior():
     _, X = rows(600)
     for correction in ("likelihood", "posthoc"):
-        forced = adapt(np.full(600, 0.3), X, settings=Settings(correction=correction), answer="paper")
+        forced = adapt(np.full(600, 0.3), X, settings=Settings(correction=correction), refuse=False)
         np.testing.assert_allclose(forced.unstable_proba(X)[:, 1], 0.3, atol=1e-3)
 
 
@@ -165,19 +164,12 @@ def test_the_labels_that_are_told_are_those_that_are_decided_by(n):
 
 
 def test_what_the_refusal_says_to_pass_does_adapt():
-    few, X_few = rows(100)
-    stable, X = rows(1000)
-    for f, Z, options in (
-        (few, X_few, {}),
-        (few, X_few, {"answer": "safe", "training": Training(leak=0.6)}),
-        (stable, X, {"answer": "safe", "training": Training(leak=0.6)}),
-    ):
-        with pytest.warns(AdaptationRefused, match="Pass answer='paper' to adapt") as caught:
-            assert adapt(f, Z, **options).decision.kind == "kept stable"
-        assert len(caught) == 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AdaptationWarning)
-            assert adapt(f, Z, answer="paper").decision.kind == "adapted"
+    stable, X = rows(100)
+    with pytest.warns(AdaptationRefused, match=r"settings=Settings\('paper'\) adapts all the same") as caught:
+        assert adapt(stable, X).decision.kind == "kept stable"
+    assert len(caught) == 1
+    with pytest.warns(AdaptationWarning, match="Adapted although"):
+        assert adapt(stable, X, settings=Settings("paper")).decision.kind == "adapted"
 
 
 def test_an_expected_count_of_almost_one_row_is_told_as_less_than_one():

@@ -13,7 +13,7 @@ from sfboost.adaptation import adapt
 )
 def test_the_terms_add_up(n_classes, options):
     _, stable, X = GaussianFamily(0, n_classes=n_classes).draw(600)
-    adaptation = adapt(stable, X, answer="paper", settings=Settings(**options))
+    adaptation = adapt(stable, X, refuse=False, settings=Settings(**options))
     why = adaptation.explain(stable[5], X[5])
     total = why.stable + why.unstable - why.prior
     np.testing.assert_allclose(total - np.log(np.exp(total).sum()), why.joint, atol=1e-9)
@@ -25,7 +25,7 @@ def test_the_terms_add_up(n_classes, options):
 
 def test_it_prints_names_and_values():
     _, stable, X = GaussianFamily(0, n_classes=2).draw(600)
-    adaptation = adapt(stable, X, classes=["ill", "well"], answer="paper")
+    adaptation = adapt(stable, X, classes=["ill", "well"], refuse=False)
     text = str(adaptation.explain(stable[0], X[0], feature_names=("a", "b", "c", "glucose")))
     assert "ill" in text
     assert "glucose = " in text

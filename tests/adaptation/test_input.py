@@ -128,10 +128,10 @@ def test_sparse_features():
     _, stable, dense = GaussianFamily(0, n_classes=3).draw(500)
     dense[np.abs(dense) < 1] = 0
     thin = sparse.csr_matrix(dense)
-    adaptation = adapt(stable, thin, settings=Settings(l2=1e-3), answer="paper")
+    adaptation = adapt(stable, thin, settings=Settings(l2=1e-3), refuse=False)
     proba = adaptation.predict_proba(stable, thin)
     scaled = dense / dense.std(axis=0)
-    same = adapt(stable, scaled, settings=Settings(l2=1e-3, standardize=False), answer="paper")
+    same = adapt(stable, scaled, settings=Settings(l2=1e-3, standardize=False), refuse=False)
     np.testing.assert_allclose(proba, same.predict_proba(stable, scaled), atol=1e-3)
     thin.data[0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
