@@ -97,9 +97,9 @@ def test_labels_weights_and_options_reach_each_domain(turned):
     known = np.where(np.arange(len(y)) % 3 == 0, y, -1).astype(float)
     known[known < 0] = np.nan
     weight = np.random.default_rng(0).random(len(y))
-    many = model.adapt(X, known, weight, sample_domain=shop, answer="safe", leak=0.01, uncertainty=True)
+    many = model.adapt(X, known, weight, sample_domain=shop, answer="safe", leak=0.01)
     mine = shop == "shop 4"
-    one = model.adapt(X[mine], known[mine], weight[mine], answer="safe", leak=0.01, uncertainty=True)
+    one = model.adapt(X[mine], known[mine], weight[mine], answer="safe", leak=0.01)
     assert (many["shop 4"].reason_, many["shop 4"].leak_) == (one.reason_, 0.01)
     assert many["shop 4"].uncertainty_ is not None
     np.testing.assert_allclose(many["shop 4"].predict_proba(X), one.predict_proba(X), rtol=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sfboost
-from sfboost import AdaptationRefused, AdaptationWarning, Training
+from sfboost import AdaptationRefused, AdaptationWarning, Settings, Training
 from sfboost_lab.testing import Dials, simulate
 
 
@@ -39,7 +39,7 @@ def test_without_training_the_reason_says_what_was_not_checked_and_nothing_is_wa
 def test_with_training_there_is_nothing_to_add(sound):
     for training in (Training(leak=0.01), Training(leak=0.0)):
         assert "Not checked" not in sfboost.adapt(*sound, training=training).decision.reason
-    assert "Not checked" not in sfboost.adapt(*sound, answer="paper").decision.reason
+    assert "Not checked" not in sfboost.adapt(*sound, settings=Settings("paper")).decision.reason
 
 
 def test_a_gain_that_a_small_leak_would_undo_is_warned_of():
@@ -57,11 +57,11 @@ def test_a_gain_that_a_small_leak_would_undo_is_warned_of():
 def test_rows_that_contradict_the_assumptions_keep_the_stable_predictor(answer):
     new = simulate(Dials(n_rows=3000, new_violation=1.0), seed=0).new
     with pytest.warns(AdaptationRefused, match="X_U follows f_S within a class"):
-        kept = sfboost.adapt(new.posterior, new.X_unstable, answer=answer, uncertainty=True)
+        kept = sfboost.adapt(new.posterior, new.X_unstable, answer=answer)
     np.testing.assert_allclose(kept.predict_proba(new.posterior, new.X_unstable), new.posterior)
     assert kept.uncertainty.accuracy is None
     assert kept.withheld is not None
-    assert sfboost.adapt(new.posterior, new.X_unstable, answer="paper").head is not None
+    assert sfboost.adapt(new.posterior, new.X_unstable, settings=Settings("paper")).head is not None
 
 
 def test_labels_for_all_rows_assume_nothing_that_could_be_unchecked():

@@ -98,7 +98,7 @@ def test_one_domain_alone_keeps_f_s_and_says_why():
     with pytest.warns(UserWarning, match="no own domain could be left out"):
         adapted = model.adapt(X_new)
     assert adapted.decision_ == "kept stable"
-    assert model.adapt(X_new, answer="paper").decision_ == "adapted"
+    assert model.adapt(X_new, settings=sfboost.Settings("paper")).decision_ == "adapted"
 
 
 def test_f_s_is_calibrated_on_domains_that_it_has_not_seen():
@@ -153,8 +153,8 @@ def test_frames_and_rows_of_weight_zero(fitted):
     weight = np.r_[np.ones(200), np.zeros(20)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sfboost.AdaptationWarning)
-        first = model.adapt(frame, sample_weight=weight, answer="paper")
-        second = model.adapt(frame.iloc[:200], answer="paper")
+        first = model.adapt(frame, sample_weight=weight, settings=sfboost.Settings("paper"))
+        second = model.adapt(frame.iloc[:200], settings=sfboost.Settings("paper"))
     np.testing.assert_allclose(first.predict_proba(frame), second.predict_proba(frame), atol=1e-10)
 
 

@@ -133,7 +133,7 @@ def test_two_rows_keep_the_stable_predictor_and_may_be_forced(model, n_rows):
     kept = model.adapt(few, answer="safe")
     assert kept.decision_ == "kept stable"
     np.testing.assert_allclose(kept.predict_proba(few), model.predict_proba(few))
-    forced = model.adapt(few, answer="paper", uncertainty=True)
+    forced = model.adapt(few, settings=Settings("paper"))
     assert np.isfinite(forced.predict_proba(few)).all()
     assert str(StableFeatureBoosting([0]).diagnose(X, Y, DOMAIN, few))
 
@@ -146,7 +146,7 @@ def test_a_handful_of_rows_is_answered_as_own_domains_are(model, n_rows):
     for seed in range(4):
         few, weight = draw(300, 1.0, 10 + seed)[0], np.arange(300) < n_rows
         adapted = model.adapt(few, sample_weight=weight) if seed else model.adapt(few[:n_rows])
-        assert adapted.change_.verdict == "cannot tell"
+        assert adapted.shift_.unstable.verdict == "cannot tell"
         assert set(adapted.weights_) <= {"stable", "pooled"}
         assert adapted.score(more, y) >= model.score(more, y)
 
@@ -155,7 +155,7 @@ def test_one_row_is_refused_also_where_the_others_weigh_nothing(model, stable):
     for weight in (None, [1.0, 0.0]):
         rows = 1 if weight is None else 2
         with pytest.raises(ValueError, match="One row cannot tell"):
-            adapt(stable[:rows], X_NEW[:rows, 1:], sample_weight=weight, answer="paper")
+            adapt(stable[:rows], X_NEW[:rows, 1:], sample_weight=weight, settings=Settings("paper"))
     with pytest.raises(ValueError, match="One row shows nothing of a new domain"):
         model.diagnose(X, Y, DOMAIN, X_NEW[:1])
 

@@ -38,7 +38,9 @@ def test_the_answer_that_is_evaluated_can_be_chosen():
     X, y, domain = wards(n=60)
     model = StableFeatureBoosting([0], [1])
     assert {d.decision for d in model.evaluate(X, y, domain, answer="safe").domains} == {"kept stable"}
-    assert {d.decision for d in model.evaluate(X, y, domain, answer="paper").domains} == {"adapted"}
+    assert {d.decision for d in model.evaluate(X, y, domain, settings=Settings("paper")).domains} == {
+        "adapted"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +196,7 @@ def test_a_domain_that_cannot_play_costs_no_fit(monkeypatch):
     X, y, domain = wards(n=100)
     domain = domain.astype(object)
     domain[:9:2] = np.arange(5)
-    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, answer="paper")
+    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, settings=Settings("paper"))
     assert len(fits) == 3
     assert [d.decision for d in result.domains].count("skipped") == 5
     assert result.domains[0].reason == "1 row is too few to adapt to and to score"
@@ -216,7 +218,7 @@ def test_many_domains_are_left_out_in_groups_and_answered_each_by_itself(monkeyp
         assert one.decision == alone[one.domain].decision
         assert one.scores == alone[one.domain].scores
     third = np.where(np.isin(domain, names[::2]) & (np.arange(len(y)) % 3 == 0), 2, y)
-    result = StableFeatureBoosting([0], [1]).evaluate(X, third, domain, answer="paper")
+    result = StableFeatureBoosting([0], [1]).evaluate(X, third, domain, settings=Settings("paper"))
     assert [d.domain for d in result.domains] == names
     assert np.isfinite(result.mean("answer"))
 
@@ -294,12 +296,12 @@ def test_the_scorer_adapts_to_each_domain_and_negates_losses():
 def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatch):
     X, y, domain = wards(n=3000)
     model = StableFeatureBoosting([0], [1])
-    whole = model.evaluate(X, y, domain, answer="paper")
+    whole = model.evaluate(X, y, domain, settings=Settings("paper"))
     monkeypatch.setattr(evaluation, "MOST_ROWS", 1000)
     monkeypatch.setattr(evaluation, "_OF_RAREST", 300)
     some = evaluation.rows_to_learn(model, y, domain)
     assert [int((domain[some] == name).sum()) for name in np.unique(domain)] == [1000] * 3
-    few = model.evaluate(X, y, domain, answer="paper")
+    few = model.evaluate(X, y, domain, settings=Settings("paper"))
     for here, there in zip(few.domains, whole.domains, strict=True):
         assert (here.n_rows, here.decision) == (3000, there.decision)
         for method in COMPARED:
@@ -315,7 +317,7 @@ def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatc
 
 def test_of_the_papers_answer_the_adapted_answer_is_a_candidate_too():
     X, y, domain = wards(n=1500)
-    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, answer="paper")
+    result = StableFeatureBoosting([0], [1]).evaluate(X, y, domain, settings=Settings("paper"))
     assert {d.decision for d in result.domains} == {"adapted"}
     for d in result.domains:
         assert set(d.candidates) == {"stable", "pooled", "boosted"}

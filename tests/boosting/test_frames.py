@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import sfboost
-from sfboost import StableFeatureBoosting
+from sfboost import Settings, StableFeatureBoosting
 from sfboost.adaptation import AdaptationRefused
 from sfboost.boosting.evaluation import default_classifier, fit_pooled
 from sfboost.encoding import Encoder, EncodingWarning
@@ -47,8 +47,8 @@ def fitted(library="pandas"):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_frame_of_any_library_is_fitted_adapted_and_predicted_the_same(library):
     new, y = draw(2000, 0.1, 1, library)
-    adapted = fitted(library).adapt(new, answer="paper")
-    same = fitted().adapt(draw(2000, 0.1, 1)[0], answer="paper")
+    adapted = fitted(library).adapt(new, settings=Settings("paper"))
+    same = fitted().adapt(draw(2000, 0.1, 1)[0], settings=Settings("paper"))
     np.testing.assert_allclose(
         adapted.predict_proba(new), same.predict_proba(draw(2000, 0.1, 1)[0]), rtol=1e-9
     )
@@ -67,8 +67,8 @@ def test_the_model_encodes_as_the_encoder_does_by_hand():
     )
     new = draw(500, 0.1, 1)[0]
     np.testing.assert_allclose(
-        model.adapt(new, answer="paper").predict_proba(new),
-        by_hand.adapt(encoder.encode(new), answer="paper").predict_proba(encoder.encode(new)),
+        model.adapt(new, settings=Settings("paper")).predict_proba(new),
+        by_hand.adapt(encoder.encode(new), settings=Settings("paper")).predict_proba(encoder.encode(new)),
         rtol=1e-9,
     )
 
@@ -107,10 +107,10 @@ def test_extra_and_reordered_columns_change_nothing(library):
     turned = rows.select("smokes", "stable", "id", "colour").with_columns(note=rows["colour"]).to_native()
     lean = rows.select("smokes", "stable", "colour").to_native()
     model = fitted(library)
-    expected = model.adapt(new, answer="paper").predict_proba(new)
+    expected = model.adapt(new, settings=Settings("paper")).predict_proba(new)
     for other in (turned, lean):
         np.testing.assert_allclose(
-            model.adapt(other, answer="paper").predict_proba(other), expected, rtol=1e-9
+            model.adapt(other, settings=Settings("paper")).predict_proba(other), expected, rtol=1e-9
         )
     with pytest.raises(ValueError, match=r"feature names.*lacks \['colour'\]"):
         model.adapt(rows.drop("colour").to_native())
@@ -183,7 +183,7 @@ def test_a_users_pipeline_gets_its_raw_columns():
     assert model.unstable_columns_.take(frame)["colour"].tolist() == frame["colour"].tolist()
     assert [column.name for column in model.encoder_.columns] == ["stable"]
     turned = draw(2000, 0.1, 1)[0][["colour", "stable"]]
-    assert model.adapt(turned, answer="paper").score(turned, draw(2000, 0.1, 1)[1]) > 0.8
+    assert model.adapt(turned, settings=Settings("paper")).score(turned, draw(2000, 0.1, 1)[1]) > 0.8
 
 
 def test_stable_columns_are_searched_for_among_encoded_ones():
@@ -201,7 +201,7 @@ def test_stable_columns_are_searched_for_among_encoded_ones():
 
 def test_one_row_is_explained_from_a_series():
     new = draw(2000, 0.1, 1)[0]
-    adapted = fitted().adapt(new, answer="paper")
+    adapted = fitted().adapt(new, settings=Settings("paper"))
     why = adapted.explain(new.iloc[3])
     np.testing.assert_allclose(np.exp(why.joint), adapted.predict_proba(new.iloc[[3]])[0])
 
@@ -246,7 +246,7 @@ def test_columns_of_a_users_pipeline_are_pooled_as_the_encoder_has_them():
 
 def test_a_cell_that_is_missing_does_not_look_measured():
     new = draw(2000, 0.1, 1)[0]
-    adapted = fitted().adapt(new, answer="paper")
+    adapted = fitted().adapt(new, settings=Settings("paper"))
     row = new.iloc[[3]].assign(colour=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it is missing is told

@@ -10,7 +10,7 @@ from sklearn.metrics import recall_score
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from sfboost import StableFeatureBoosting
+from sfboost import Settings, StableFeatureBoosting
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def adapted(new):
     X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     model = StableFeatureBoosting([0], [1])
     model.fit(X, y, sample_domain=np.repeat(["a", "b"], 500))
-    return model.adapt(new[0], answer="paper")
+    return model.adapt(new[0], settings=Settings("paper"))
 
 
 def test_a_clone_predicts_what_the_original_predicts(adapted, new):
@@ -60,5 +60,5 @@ def test_names_of_columns_are_those_of_the_model(adapted):
     X, y = draw_anticausal(400, 0.9, seed=1)
     frame = pandas.DataFrame(X, columns=["s", "u"])
     model = StableFeatureBoosting(["s"]).fit(frame, y, sample_domain=["a"] * 400)
-    assert model.adapt(frame, answer="paper").feature_names_in_.tolist() == ["s", "u"]
+    assert model.adapt(frame, settings=Settings("paper")).feature_names_in_.tolist() == ["s", "u"]
     assert not hasattr(adapted, "feature_names_in_")

@@ -58,7 +58,7 @@ def test_where_nothing_shifted_the_pooled_classifier_answers_as_it_is(model):
 def test_mirrored_unstable_features_are_named_and_answered(model, signs, changed, answer):
     X, y = rows(np.random.default_rng(2), 1500, signs)
     adapted = model.adapt(X)
-    assert adapted.change_.changed == changed
+    assert adapted.shift_.unstable.changed == changed
     assert adapted.weights_ == {answer: 1.0}
     answers = adapted.answers_
     assert brier(adapted, X, y) < min(brier(answers["stable"], X, y), brier(answers["pooled"], X, y)) - 0.05
@@ -94,7 +94,7 @@ def test_three_classes(model):
     assert three.adapt(same).weights_ == {"pooled": 1.0}
     X, y = rows(rng, 1500, MIRRORED_U, shares)
     adapted = three.adapt(X)
-    assert adapted.change_.changed == ("x2", "x3")
+    assert adapted.shift_.unstable.changed == ("x2", "x3")
     answers = adapted.answers_
     assert brier(adapted, X, y) < min(brier(answers["stable"], X, y), brier(answers["pooled"], X, y)) - 0.05
 
@@ -120,7 +120,7 @@ def test_one_source_domain_claims_nothing():
         warnings.simplefilter("ignore")
         adapted = alone.adapt(X)
     assert alone.training_.record is None
-    assert adapted.change_ is None
+    assert adapted.shift_.unstable is None
     assert adapted.best is None
 
 

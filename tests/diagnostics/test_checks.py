@@ -162,7 +162,7 @@ def test_measured_informativeness_is_the_claim_for_a_calibrated_f_s():
 def test_the_error_of_the_claimed_s_is_that_of_the_adaptation_and_its_interval_covers():
     """Two functions, one number; and over 300 draws the 95 % interval covers s = .3 of the family."""
     first = simulate(with_dials(n_classes=3), seed=0).new
-    found = adapt(first.posterior, first.X_unstable, uncertainty=True).uncertainty.informativeness
+    found = adapt(first.posterior, first.X_unstable).uncertainty.informativeness
     assert claimed_informativeness(first.posterior) == pytest.approx(
         (float(found.value), float(found.standard_error)), rel=1e-9
     )

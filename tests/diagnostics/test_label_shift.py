@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfboost import AdaptationWarning, Settings, StableFeatureBoosting, Training, adapt
+from sfboost import AdaptationWarning, Settings, StableFeatureBoosting, Training
+from sfboost.adaptation import adapt
 from sfboost_lab.testing import Dials, simulate
 
 
@@ -18,7 +19,7 @@ def scores(problem):
         model = StableFeatureBoosting(stable_features=[0, 1], transport=stability).fit(X, y, domain)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
-            adapted = model.adapt(problem.new.X, answer="paper")
+            adapted = model.adapt(problem.new.X, settings=Settings("paper"))
         found[stability] = adapted.score(problem.new.X, problem.new.y), adapted.prior_[1]
     return found
 
@@ -52,7 +53,7 @@ def test_in_the_population_label_shift_is_recovered_exactly():
         transport="likelihood",
         training=Training(source_prior=[0.5, 0.5]),
         settings=Settings(l2=1e-9),
-        answer="paper",  # eight weighted cells stand for the population
+        refuse=False,  # eight weighted cells stand for the population
     )
     assert adaptation.prior[1] == pytest.approx(0.8, abs=1e-4)
     truth = {
@@ -112,7 +113,7 @@ def test_real_wines_drawn_by_label_want_likelihood_and_drawn_by_alcohol_want_pos
                 model.fit(*rows[:3])
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", AdaptationWarning)
-                    found[stability] += model.adapt(rows[3], answer="paper").score(rows[3], rows[4]) / 2
+                    found[stability] += model.adapt(rows[3], settings=Settings("paper")).score(rows[3], rows[4]) / 2
         assert found[right] > found[wrong] + 0.03, (world, found)
 
 

@@ -7,7 +7,7 @@ import pytest
 from joints import draw_anticausal
 
 import sfboost
-from sfboost import StableFeatureBoosting
+from sfboost import Settings, StableFeatureBoosting
 from sfboost.persistence.archive import pack, unpack
 from sfboost.persistence.saving import to_bytes
 
@@ -34,7 +34,7 @@ def model(training):
 @pytest.fixture(scope="session")
 def adaptation(new):
     stable = np.where(new[:, 0] > 0, 0.75, 0.25)
-    return sfboost.adapt(stable, new[:, 1:], answer="paper")
+    return sfboost.adapt(stable, new[:, 1:], settings=Settings("paper"))
 
 
 class Forger:

@@ -81,7 +81,7 @@ def test_four_classes_and_columns_that_were_searched_for_come_back(tmp_path):
     moved = (y + (domain == 2020)) % 4  # what the second column means changes
     X = np.column_stack([y == 1, y >= 2, y == 3, moved]) + rng.normal(size=(4000, 4))
     model = StableFeatureBoosting("auto", [3]).fit(X, y, sample_domain=domain)
-    adapted = model.adapt(X[domain == 2020], answer="paper")
+    adapted = model.adapt(X[domain == 2020], settings=Settings("paper"))
     loaded = again(adapted, tmp_path)
     assert loaded.model.selector_.selection_ == model.selector_.selection_
     np.testing.assert_array_equal(loaded.predict_proba(X), adapted.predict_proba(X))
@@ -147,7 +147,7 @@ rng = np.random.default_rng(0)
 y = rng.integers(0, 2, 400)
 X = np.column_stack([y + rng.normal(size=400), -y + rng.normal(size=400)])
 path = pathlib.Path(tempfile.mkdtemp()) / "model.sfb"
-adapted = sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, answer="paper")
+adapted = sfboost.StableFeatureBoosting([0]).fit(X, y).adapt(X, settings=Settings("paper"))
 adapted.save(path)
 print((sfboost.load(path).predict_proba(X) == adapted.predict_proba(X)).all())
 try:
