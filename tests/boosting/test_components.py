@@ -46,8 +46,9 @@ def test_it_gains_in_a_new_domain_where_own_domains_gained(fitted):
     adapted = model.adapt(X_new)
     assert model.components_.helps
     assert adapted.decision_ == "adapted"
-    assert "own domains" in adapted.reason_
-    assert adapted.score(X_new, y_new) > model.score(X_new, y_new) + 0.03
+    assert adapted.reason_.code == "learned"
+    stable = CLASSES[model.predict_stable_proba(X_new).argmax(axis=1)]
+    assert adapted.score(X_new, y_new) > np.mean(stable == y_new) + 0.03
 
 
 def test_directions_are_those_of_the_new_rows_and_the_model_keeps_its_own(fitted):
@@ -98,7 +99,6 @@ def test_one_domain_alone_keeps_f_s_and_says_why():
     with pytest.warns(UserWarning, match="no own domain could be left out"):
         adapted = model.adapt(X_new)
     assert adapted.decision_ == "kept stable"
-    assert model.adapt(X_new, settings=sfboost.Settings("paper")).decision_ == "adapted"
 
 
 def test_f_s_is_calibrated_on_domains_that_it_has_not_seen():
@@ -153,8 +153,8 @@ def test_frames_and_rows_of_weight_zero(fitted):
     weight = np.r_[np.ones(200), np.zeros(20)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sfboost.AdaptationWarning)
-        first = model.adapt(frame, sample_weight=weight, settings=sfboost.Settings("paper"))
-        second = model.adapt(frame.iloc[:200], settings=sfboost.Settings("paper"))
+        first = model.adapt(frame, sample_weight=weight)
+        second = model.adapt(frame.iloc[:200])
     np.testing.assert_allclose(first.predict_proba(frame), second.predict_proba(frame), atol=1e-10)
 
 
