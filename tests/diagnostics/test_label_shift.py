@@ -12,15 +12,21 @@ from sfboost.adaptation import adapt
 from sfboost_lab.testing import Dials, simulate
 
 
+def learned_anew(model, X, y):
+    """Accuracy of SFB, whichever predictor answers, and what was learned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdaptationWarning)
+        adapted = model.adapt(X)
+    return np.mean(adapted.answers_["boosted"].argmax(axis=1) == y), adapted.adaptation
+
+
 def scores(problem):
     X, y, domain = problem.training_rows()
     found = {}
     for stability in ("posterior", "likelihood"):
         model = StableFeatureBoosting(stable_features=[0, 1], transport=stability).fit(X, y, domain)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AdaptationWarning)
-            adapted = model.adapt(problem.new.X, settings=Settings("paper"))
-        found[stability] = adapted.score(problem.new.X, problem.new.y), adapted.prior_[1]
+        right, learned = learned_anew(model, problem.new.X, problem.new.y)
+        found[stability] = right, learned.prior[1]
     return found
 
 
@@ -68,18 +74,6 @@ def test_in_the_population_label_shift_is_recovered_exactly():
     )
 
 
-def test_the_guard_judges_by_the_shares_of_the_new_domain():
-    problem = simulate(Dials(label_shift=1.5, n_rows=4000, n_domains=3), seed=2)
-    X, y, domain = problem.training_rows()
-    model = StableFeatureBoosting(stable_features=[0, 1], transport="likelihood")
-    model.fit(X, y, domain)
-    adapted = model.adapt(problem.new.X, answer="safe")
-    assert adapted.decision_ == "adapted"
-    assert np.abs(adapted.prior_ - adapted.adaptation.divisor).max() > 0.05
-    np.testing.assert_allclose(adapted.adaptation.divisor, model.training_.source_prior)
-    assert adapted.score(problem.new.X, problem.new.y) > model.score(problem.new.X, problem.new.y)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -111,9 +105,7 @@ def test_real_wines_drawn_by_label_want_likelihood_and_drawn_by_alcohol_want_pos
             for stability in found:
                 model = StableFeatureBoosting(stable_features=[0, 1], transport=stability)
                 model.fit(*rows[:3])
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", AdaptationWarning)
-                    found[stability] += model.adapt(rows[3], settings=Settings("paper")).score(rows[3], rows[4]) / 2
+                found[stability] += learned_anew(model, *rows[3:5])[0] / 2
         assert found[right] > found[wrong] + 0.03, (world, found)
 
 
