@@ -62,9 +62,7 @@ def test_the_gain_is_that_of_rows_that_a_head_did_not_see(container, monkeypatch
         return fits[-1][1]
 
     monkeypatch.setattr(regularisation, "fit_unstable", remember)
-    cross = adapt(
-        stable, container(X), refuse=False, settings=Settings(l2=0.1, standardize=False)
-    ).cross_fit
+    cross = adapt(stable, container(X), refuse=False, settings=Settings(l2=0.1, standardize=False)).cross_fit
     evidence = log_weights(stable, stable.mean(axis=0))
     scores, times_left_out = np.zeros(601), np.zeros(601)
     for rows, model in fits:

@@ -84,7 +84,10 @@ def test_estimators_come_back_bit_for_bit(tmp_path, training, new, stable):
     ids=["boosting", "forest", "head"],
 )
 def test_trees_come_back_only_if_they_are_trusted_both_times(tmp_path, training, new, options, stable):
-    model, path = fitted(training, stable, **options).adapt(new, settings=Settings("paper")), tmp_path / "model.sfb"
+    model, path = (
+        fitted(training, stable, **options).adapt(new, settings=Settings("paper")),
+        tmp_path / "model.sfb",
+    )
     with pytest.raises(SavedModelError, match="crash the process") as refused:
         model.save(path)
     assert f"pass trusted={[TREE]} to save and to load" in str(refused.value)
