@@ -24,12 +24,10 @@ if TYPE_CHECKING:
         StableFeatureBoosting,
         adapt,
         adapted_scorer,
-        change_test,
         learn_training,
     )
     from sfboost.choice import Reason
     from sfboost.columns import StableFeatureSelector
-    from sfboost.marginal import LabelShift, label_shift
     from sfboost.persistence import SavedModelError, SavedModelWarning, load
     from sfboost.shift import Change, Shift
 
@@ -44,7 +42,6 @@ __all__ = [
     "Change",
     "DomainEvaluation",
     "Explanation",
-    "LabelShift",
     "Reason",
     "SavedModelError",
     "SavedModelWarning",
@@ -56,13 +53,11 @@ __all__ = [
     "__version__",
     "adapt",
     "adapted_scorer",
-    "change_test",
-    "label_shift",
     "learn_training",
     "load",
 ]
 
-_ROOMS = ("marginal", "adaptation", "boosting", "choice", "shift", "persistence", "columns")
+_ROOMS = ("adaptation", "boosting", "choice", "shift", "persistence", "columns")
 
 
 def __getattr__(name: str) -> Any:

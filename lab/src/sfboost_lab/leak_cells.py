@@ -15,7 +15,6 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 from sfboost.diagnostics.unstable_guess import domain_heads
 from sfboost.marginal.probabilities import FloatArray, IntArray
-from sfboost.marginal.shares import standard_error
 
 # Rows of each class that a cell needs.
 FEWEST_ROWS = 10
@@ -150,3 +149,20 @@ def mixture_shares(weights: FloatArray) -> FloatArray:
 def share_error(weights: FloatArray, q: FloatArray) -> float:
     """Half the summed standard errors of q: the scale of its total-variation error."""
     return float(0.5 * standard_error(weights, q, np.ones(len(q)), np.ones(len(weights))).sum())
+
+
+def standard_error(
+    proba: FloatArray, prior: FloatArray, source_prior: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Of the maximum of the likelihood Σ w log Σ_k π_k f_k / p_k, along shares that sum to one."""
+    ratio = proba / source_prior
+    score = ratio / (ratio @ prior)[:, None]
+    n_classes = len(prior)
+    # An orthonormal basis of the directions in which shares can move.
+    basis = np.linalg.svd(np.ones((1, n_classes)))[2][1:].T
+    along = score @ basis
+    information = (along * weight[:, None]).T @ along
+    noise = (along * weight[:, None] ** 2).T @ along
+    inverse = np.linalg.pinv(information)
+    covariance = basis @ inverse @ noise @ inverse @ basis.T
+    return np.sqrt(np.maximum(np.diag(covariance), 0.0))

@@ -55,14 +55,6 @@ class Problem:
     raw: Any = None
     centre: FloatArray | None = None
 
-    @classmethod
-    def unlabelled(
-        cls, stable: FloatArray, X: Any, given_prior: FloatArray | None = None, raw: Any = None
-    ) -> Problem:
-        """Rows of equal weight, none of them labelled."""
-        known = np.full(len(stable), UNKNOWN, dtype=np.intp)
-        return cls(stable, X, known, np.ones(len(stable)), given_prior, raw)
-
     @property
     def n_classes(self) -> int:
         """K."""
@@ -105,10 +97,6 @@ class Problem:
     def prior_is_estimated(self) -> bool:
         """Whether the prior comes from these rows."""
         return self.given_prior is None
-
-    def with_prior(self, prior: FloatArray) -> Problem:
-        """The same rows with another p."""
-        return replace(self, given_prior=prior)
 
     @cached_property
     def log_weights(self) -> FloatArray:

@@ -68,8 +68,8 @@ class Settings(BaseEstimator):
         ``costs[y, j]`` of deciding j where the truth is y, classes in order: `predict` decides by it.
     metric : {"accuracy", "balanced_accuracy", "log_loss", "brier", "auroc", "ece", "cost"}, optional
         By what a safe answer judges its gain and `evaluate` compares. None is the cost where there are
-        costs, else accuracy. With "balanced_accuracy", and no costs, a fitted model also decides by it: a class is as
-        dear to miss as it is rare in training.
+        costs, else accuracy. With "balanced_accuracy", and no costs, a fitted model also decides by it: a
+        class is as dear to miss as it is rare in training.
     transport : {"posterior", "likelihood"}
         What transports: P(Y | X_S), the paper, or P(X_S | Y), label shift. None: as the estimator says.
     random_state : int

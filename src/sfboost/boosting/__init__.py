@@ -7,7 +7,7 @@ from sfboost.adaptation.scores import METRICS
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.boosting.adapted_domains import AdaptedDomains, DomainOverview
 from sfboost.boosting.answers_here import performance_without_labels
-from sfboost.boosting.arrays import GivenProbabilities, adapt, change_test, learn_training
+from sfboost.boosting.arrays import GivenProbabilities, adapt, learn_training
 from sfboost.boosting.columns import Columns
 from sfboost.boosting.domains import DomainSummary, HeldOutCalibration
 from sfboost.boosting.estimator import StableFeatureBoosting
@@ -31,7 +31,6 @@ __all__ = [
     "adapt",
     "adapted_scorer",
     "calibrate_sets",
-    "change_test",
     "learn_training",
     "performance_without_labels",
     "score_predictions",

@@ -22,7 +22,7 @@ from sfboost.diagnostics.rows import check_domain, rows_by_domain
 from sfboost.heads import fit_with_weight
 from sfboost.marginal import as_probability_matrix, floored_log
 from sfboost.marginal.probabilities import FloatArray, IntArray
-from sfboost.shift import Change, DomainData, change_in
+from sfboost.shift import DomainData
 from sfboost.shift.rows import centred
 
 
@@ -152,7 +152,7 @@ def adapt(
 def learn_training(
     stable_proba: Any, X_unstable: Any, y: Any, domain: Any, *, sample_weight: Any = None
 ) -> Training:
-    """What labelled domains know: for `sfboost.adapt(training=...)` and `sfboost.change_test`.
+    """What labelled domains know: for `sfboost.adapt(training=...)`.
 
     Parameters
     ----------
@@ -176,10 +176,10 @@ def learn_training(
     >>> stable = np.where(rng.random(2000) < 0.8, y, 1 - y) * 0.6 + 0.2
     >>> sensor = (y + rng.normal(size=2000))[:, None]
     >>> training = learn_training(stable, sensor, y, np.repeat([1, 2, 3, 4], 500))
-    >>> change_test(stable[:500], sensor[:500], training).verdict
-    'unchanged'
-    >>> change_test(stable[:500], 1 - sensor[:500], training).verdict
-    'changed'
+    >>> adapt(stable[:500], sensor[:500], training=training).shift_.verdict
+    'nothing'
+    >>> adapt(stable[:500], 1 - sensor[:500], training=training).shift_.verdict
+    'unstable'
     """
     stable = as_probability_matrix(stable_proba)
     names = check_domain(domain, len(stable))
@@ -255,34 +255,3 @@ def _rows(
 
     alone, weight = raw_log_proba(unstable, U, classes), weight / weight.sum()
     return DomainData(log_stable, U, ask(features, U), features, weight, alone, ask=ask)
-
-
-def change_test(
-    stable_proba: Any, X_unstable: Any, training: Training, *, sample_weight: Any = None
-) -> Change:
-    """Whether the unstable features mean in a new domain what they meant in training, without labels.
-
-    Parameters
-    ----------
-    stable_proba, X_unstable : as in `sfboost.adapt`
-    training : Training
-        Of `learn_training`.
-    sample_weight : array-like of shape (n,), optional
-
-    Returns
-    -------
-    Change
-        Its verdict ("changed", "unchanged", "cannot tell"), the same by feature, and how much of the meaning
-        of each is left.
-    """
-    record = training.record
-    if record is None or record.pooled is None:
-        raise ValueError(
-            "training does not know what is usual: make it with sfboost.learn_training from two domains or "
-            "more. A StableFeatureBoosting says it by itself, as adapt(X).change_."
-        )
-    stable = as_probability_matrix(stable_proba)
-    U = np.asarray(check_unstable(X_unstable, n_rows=len(stable)), dtype=np.float64)
-    weight = check_weight(sample_weight, len(stable))
-    rows = rows_of(record, floored_log(stable), U, weight)
-    return change_in(record.reference, rows, misfit=record.misfit)

@@ -500,8 +500,6 @@ class StableFeatureBoosting(AdaptableClassifier):
         it with labels hidden; then the labels score it. This model itself need not be fitted, and is not.
         More than 20 domains are left out in 20 groups, each of them answered by itself; one with fewer than
         10 rows does not play, and is "skipped".
-        Where all learners are the default ones, at most 5000 rows of each other domain are learned from
-        (more if a class is rare): more would not move the scores. Every row of the new one is scored.
 
         Parameters
         ----------

@@ -13,22 +13,20 @@ import numpy.typing as npt
 from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation.decision import unwarned
 from sfboost.adaptation.engine import adapt_rows
 from sfboost.adaptation.scores import LOSSES, METRICS, check_metric
-from sfboost.boosting.columns import is_search, tell_before_many_fits
+from sfboost.boosting.columns import tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import ANSWER, COMPARED, SKIPPED, DomainEvaluation, DomainScores, skipped
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
-from sfboost.encoding import Encoder, EncodingWarning, is_frame
-from sfboost.encoding.frames import names_of
-from sfboost.heads import SoftLogisticRegression, fit_with_weight
+from sfboost.encoding import EncodingWarning
+from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -37,10 +35,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _FEWEST_ROWS = 10
-#: Rows of each domain that a model of logistic regressions learns from where it is only to be scored, and of
-#: the rarest class.
-MOST_ROWS = 5000
-_OF_RAREST = 1000
 #: Up to so many domains are left out one by one, and more in so many groups: a fit without one of a hundred
 #: domains is almost the fit without five of them.
 MOST_FITS = 20
@@ -75,7 +69,6 @@ def evaluate_domains(
         )
     by = metric_of(model, metric)
     tell_before_many_fits(model, X)
-    some = rows_to_learn(model, labels, domain)
     playing = able_to_play(domain)
 
     def rounds() -> Iterator[Any]:
@@ -84,7 +77,7 @@ def evaluate_domains(
             begun += len(together)
             _LOG.info("Own domains as the new one: %d of %d begun", begun, len(playing))
             yield delayed(_score_turn)(
-                model, X, labels, domain, some, together, weight=weight, answer=answer, by=by
+                model, X, labels, domain, together, weight=weight, answer=answer, by=by
             )
 
     made = {one.domain: one for turn in Parallel(n_jobs=model.n_jobs)(rounds()) for one in turn}
@@ -123,7 +116,6 @@ def _score_turn(
     X: Any,
     labels: npt.NDArray[Any],
     domain: npt.NDArray[Any],
-    some: IntArray,
     together: Sequence[Any],
     *,
     weight: FloatArray | None,
@@ -131,7 +123,7 @@ def _score_turn(
     by: str,
 ) -> list[DomainScores]:
     left_out = set(together)
-    rest = some[[name not in left_out for name in domain[some].tolist()]]
+    rest = np.flatnonzero([name not in left_out for name in domain.tolist()])
     places = {name: np.flatnonzero(domain == name) for name in together}
     try:
         return score_as_new(
@@ -147,7 +139,7 @@ def _score_turn(
             return [skipped(together[0], len(places[together[0]]), str(error), by)]
     # Without all of them something is missing, such as a class that they alone have.
     alone: dict[str, Any] = {"weight": weight, "answer": answer, "by": by}
-    return [one for name in together for one in _score_turn(model, X, labels, domain, some, [name], **alone)]
+    return [one for name in together for one in _score_turn(model, X, labels, domain, [name], **alone)]
 
 
 def metric_of(model: StableFeatureBoosting, metric: str | None = None) -> str:
@@ -170,11 +162,9 @@ def score_as_new(
     The `rest` is (X, y, domain), without all of them. Each is answered by itself.
     """
     with unwarned(EncodingWarning):  # told once of all rows, at the caller's own line
-        X, y, _ = rest
         fitted = fit_without(model, new, *rest, weight)
-        pooled = fit_pooled(fitted, X, y, weight) if fitted.pooled_ is None else None
         return [
-            replace(compare_on_domain(fitted, *rows, answer, metric, pooled), domain=name)
+            replace(compare_on_domain(fitted, *rows, answer, metric), domain=name)
             for name, rows in new.items()
         ]
 
@@ -195,36 +185,16 @@ def fit_without(
     return fitted
 
 
-def rows_to_learn(model: StableFeatureBoosting, y: Any, domain: Any) -> IntArray:
-    """Rows from which models learn that are only to be scored: all, or some of each very long domain.
-
-    More rows would not move the scores of logistic regressions, and other learners need them.
-    """
-    learners = (model.stable, model.unstable, model.learner)
-    searched = is_search(model.stable_features) or model._along_components()
-    if searched or any(learner is not None for learner in learners):
-        return np.arange(len(y))
-    labels, rng = np.unique(y, return_inverse=True)[1].reshape(-1), np.random.default_rng(0)
-    kept = []
-    for _, rows in rows_by_domain(np.asarray(domain, dtype=object)):
-        counts = np.bincount(labels[rows])
-        most = max(MOST_ROWS, int(_OF_RAREST * len(rows) / counts[counts > 0].min()))
-        kept.append(rows if len(rows) <= most else rng.permutation(rows)[:most])
-    return np.sort(np.concatenate(kept))
-
-
 def compare_on_domain(
     fitted: StableFeatureBoosting,
     X_new: Any,
     y_new: Any,
     answer: str = "best",
     metric: str | None = None,
-    pooled: Any = None,
 ) -> DomainScores:
-    """Score every method of `COMPARED` in one new domain, with a fitted model.
+    """Score every method of `COMPARED` in one target domain, with a fitted model.
 
-    `pooled` is a classifier of all features, for a model that has none. Only `labelled` is given labels of
-    the new domain.
+    Only `labelled` is given labels of it. A model without a classifier of all features has no pooled score.
     """
     y_new, by = np.asarray(y_new), metric_of(fitted, metric)
     if len(y_new) < _FEWEST_ROWS:
@@ -234,14 +204,12 @@ def compare_on_domain(
     # The decision is in the result; a warning per domain would say it twice.
     with unwarned():
         adapted = fitted.adapt(X_new, answer=answer)
-        labelled = _labelled_proba(fitted, X_new, y_new)
+        labelled = labelled_proba(fitted, X_new, y_new)
     answers = dict(adapted.answers_ or {})
     if "stable" not in answers:
         answers["stable"] = fitted.predict_stable_proba(X_new)
-    if pooled is not None:
-        answers["pooled"] = np.asarray(pooled.predict_proba(_used_columns(fitted, X_new)), dtype=np.float64)
-    elif "pooled" not in answers:
-        answers["pooled"] = pooled_proba(fitted, X_new)
+    if "pooled" not in answers and (fitted.pooled_ is not None or fitted.components_ is not None):
+        answers["pooled"] = fitted.predict_proba(X_new)  # with components f_S reads all columns
     given = adapted.predict_proba(X_new)
     if adapted.best is None and adapted.head_ is not None:
         answers["boosted"] = given
@@ -250,12 +218,13 @@ def compare_on_domain(
         name: score_predictions(position, said, price, None if name in COMPARED else by)
         for name, said in proba.items()
     }
+    unknown = dict.fromkeys((*METRICS, by), float("nan"))
     return DomainScores(
         domain=None,
         n_rows=len(y_new),
         decision=adapted.decision_,
         reason=str(adapted.reason_),
-        scores={method: scores[method] for method in COMPARED},
+        scores={method: scores.get(method, unknown) for method in COMPARED},
         p_value=float("nan") if adapted.shift_ is None else adapted.shift_.p_value,
         candidates={name: scores[name][by] for name in answers},
         shares=tuple((np.bincount(position, minlength=len(fitted.classes_)) / len(position)).tolist()),
@@ -264,50 +233,9 @@ def compare_on_domain(
     )
 
 
-def pooled_proba(fitted: StableFeatureBoosting, X: Any) -> FloatArray:
-    """What the fitted model's own classifier of all features says, as if nothing changed between domains."""
-    rows = fitted.answer_rows(X)
-    if rows is None:
-        raise ValueError("The model has no classifier of all features: its columns are not finite numbers.")
-    return np.exp(rows.log_pooled)
-
-
 def default_classifier(X: Any) -> Pipeline:
     """Logistic regression on standardised features (sparse ones are scaled only)."""
     return make_pipeline(StandardScaler(with_mean=not sparse.issparse(X)), LogisticRegression(max_iter=1000))
-
-
-def fit_pooled(fitted: StableFeatureBoosting, X: Any, y: Any, weight: FloatArray | None = None) -> Any:
-    """Logistic regression of all features and all training rows, for a model that has no pooled classifier.
-
-    (Not a clone of `stable`: it may name its columns.)
-    """
-    X = _used_columns(fitted, X)
-    return fit_with_weight(_default_pooled(fitted, X), X, y, weight)
-
-
-def _default_pooled(fitted: StableFeatureBoosting, X: Any) -> Pipeline:
-    """`default_classifier` behind the model's encoder; what pipelines of the user read is encoded alike."""
-    if sparse.issparse(X):
-        return default_classifier(X)
-    if not is_frame(X):  # a user's pipeline may have filled what is missing
-        return _preceded(SimpleImputer(strategy="median", keep_empty_features=True), fitted, X)
-    known = {} if fitted.encoder_ is None else {column.name: column for column in fitted.encoder_.columns}
-    names = names_of(X)
-    try:
-        known |= {c.name: c for c in Encoder.fit(X, [name for name in names if name not in known]).columns}
-    except ValueError as error:
-        raise ValueError(f"{error} Or leave the column out.") from None
-    gaps = () if fitted.encoder_ is None else fitted.encoder_.gaps
-    return _preceded(
-        FunctionTransformer(Encoder(tuple(known[name] for name in names), gaps).encode), fitted, X
-    )
-
-
-def _preceded(step: Any, fitted: StableFeatureBoosting, X: Any) -> Pipeline:
-    if fitted.regression_ is not None:
-        return make_pipeline(step, clone(fitted.regression_))
-    return make_pipeline(step, *(part for _, part in default_classifier(X).steps))
 
 
 def class_positions(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> IntArray:
@@ -321,16 +249,7 @@ def class_positions(classes: npt.NDArray[Any], labels: npt.NDArray[Any]) -> IntA
     return np.searchsorted(classes, labels)
 
 
-def _used_columns(fitted: StableFeatureBoosting, X: Any) -> Any:
-    sets = (fitted.stable_columns_, fitted.unstable_columns_)
-    if is_frame(X):
-        sources = {name for columns in sets for name in columns.sources}
-        return _safe_indexing(X, [name for name in names_of(X) if name in sources], axis=1)
-    used = sorted({position for columns in sets for position in columns.positions})
-    return _safe_indexing(X, used, axis=1)
-
-
-def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) -> FloatArray:
+def labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) -> FloatArray:
     """Adapted with the domain's own labels; every row predicted by a head that did not see it."""
     rng = np.random.default_rng(0)
     folds = rng.permutation(len(y)) % min(_FOLDS_OF_MANY if len(y) >= _MANY else _FOLDS, len(y))
@@ -349,7 +268,7 @@ def _labelled_proba(fitted: StableFeatureBoosting, X: Any, y: npt.NDArray[Any]) 
             refuse=False,
         )
         proba[outside] = np.exp(head.predict_log_proba(stable[outside], _safe_indexing(unstable, outside)))
-        if len(y) > MOST_ROWS and head.cross_fit is not None and choices.head is None:
+        if len(y) > _MANY and head.cross_fit is not None and choices.head is None:
             # Of so many rows any four fifths want the same penalty.
             choices = replace(choices, l2="auto", head=SoftLogisticRegression(l2=head.cross_fit.l2))
     return proba

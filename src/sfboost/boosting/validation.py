@@ -258,7 +258,7 @@ def learn_record(
         # The user's learner is made for the stable columns alone.
         learners, words = (default_classifier(both),), _DEFAULT
         everywhere = (fitted(learners[0], both, every),)
-    alone = fitted(learners[-1], U, every)
+    alone = fitted(learners[0], U, every)
     even = Mixture(np.full(len(learners), 1.0 / len(learners)))
     plain = PooledClassifier(everywhere, alone, columns, model.classes_, even, Temperature(), words)
     places = [(name, rows) for name, rows in rows_by_domain(domain) if len(rows) >= _FEWEST_ROWS]
@@ -270,7 +270,7 @@ def learn_record(
     def judged(rest: IntArray, group: list[tuple[Any, IntArray]]) -> list[_LeftOut]:
         stable = model._stable_learner(taken[0]).fit_judge(taken[0], y, weight, rest)
         members = tuple(fitted(one, both, rest) for one in learners)
-        unstable = fitted(learners[-1], U, rest)
+        unstable = fitted(learners[0], U, rest)
         made = []
         for name, rows in group:
             some = np.sort(np.random.default_rng(len(rows)).permutation(rows)[:_MOST_ROWS])

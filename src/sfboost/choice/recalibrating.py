@@ -70,17 +70,6 @@ def put_right(
     return made, fits, random
 
 
-def right_by_labels(log_proba: FloatArray, known: IntArray) -> Temperature | None:
-    """How the labels of some rows put an answer to all of them right.
-
-    None if no row has one, all have, or those that have look chosen. `known` is −1 without a label.
-    """
-    labelled = np.flatnonzero(known >= 0)
-    if len(labelled) in (0, len(known)) or not drawn_at_random(np.exp(log_proba[:, 1:]), labelled):
-        return None
-    return recalibrate(log_proba[labelled], known[labelled])[0]
-
-
 def drawn_at_random(said: FloatArray, labelled: IntArray) -> bool:
     """Whether labelled rows look like the others by what is said of them, an array of shape (n, columns)."""
     others = np.setdiff1d(np.arange(len(said)), labelled)

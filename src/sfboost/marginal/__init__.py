@@ -13,18 +13,15 @@ from sfboost.marginal.pseudolabels import (
     make_pseudo_labels,
     pseudo_label_confusion,
 )
-from sfboost.marginal.shares import LabelShift, label_shift
 from sfboost.marginal.simplex import simplex_least_squares
 
 __all__ = [
     "PSEUDO_LABELS",
-    "LabelShift",
     "PseudoLabelStatistics",
     "as_probability_matrix",
     "combine",
     "correct_posthoc",
     "floored_log",
-    "label_shift",
     "log_combine",
     "log_likelihood_rows",
     "log_weights",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfboost.registry import Registry
+from sfboost_lab.registry import Registry
 
 _HERE = "sfboost_lab.baselines."
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sfboost.registry import Registry
 from sfboost_lab.experiments.engines import Group
 from sfboost_lab.experiments.experiment import Experiment
+from sfboost_lab.registry import Registry
 
 _HERE = "sfboost_lab.experiments."
 

@@ -1,0 +1,241 @@
+"""Batches that arrive one after the other: a fresh `adapt` for each, a line of history, one alarm over all.
+
+Each batch is tested at its own level, so that of many batches some look shifted by chance. What is held over
+all of them is an e-process: p-values become e-values, whose products are mixed over the batch in which a
+shift may have begun. Without a shift it ever reaches 1 / `LEVEL` with probability `LEVEL` at most.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from sfboost.adaptation.decision import unwarned
+from sfboost.boosting.adapted import AdaptedClassifier
+from sfboost.boosting.answers_here import performance_without_labels
+from sfboost.boosting.estimator import StableFeatureBoosting
+from sfboost.boosting.evaluation import class_positions, labelled_proba
+from sfboost.boosting.metrics import score_predictions
+from sfboost.marginal.probabilities import FloatArray
+from sfboost.whole_files import write_whole
+
+#: Of a false alarm over all batches, however many there will be.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One line of history.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+    decision, code, reason : str
+        Of the batch's own `adapt`.
+    p_value : float
+        Of its test for a shift; 1 where nothing can be told.
+    features : dict of str to float
+        P-value of each feature that could be asked.
+    inputs : dict of str to float
+        How far the mean of each feature is from that of training, in standard deviations of training.
+    shares : dict of str to float
+        Class shares that the answer leads to expect.
+    estimated : tuple of float or None
+        Accuracy of the answer, estimated without labels, and the ends of its interval.
+    data, model : str
+        Digests: of the rows, whatever their order, and of the model's file.
+    """
+
+    name: str
+    rows: int
+    decision: str
+    code: str
+    reason: str
+    p_value: float
+    features: dict[str, float]
+    inputs: dict[str, float]
+    shares: dict[str, float]
+    estimated: tuple[float, float, float] | None
+    data: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What labels that came later say of a batch."""
+
+    name: str
+    rows: int
+    accuracy: dict[str, float]
+    estimated: tuple[float, float, float] | None
+    gain_of_labels: float
+    error: float
+
+    @property
+    def retrain(self) -> bool:
+        """Whether a head fitted to these labels is clearly better than the answer was."""
+        return self.gain_of_labels > 2.0 * self.error
+
+
+@dataclass
+class History:
+    """The batches so far, kept as one JSON line each.
+
+    Examples
+    --------
+    >>> def batch(p):
+    ...     return Batch("", 100, "pooled", "no_shift", "", p, {}, {}, {}, None, "", "")
+    >>> quiet, loud = (History([batch(p) for p in series]) for series in ([0.5] * 36, [0.5] * 3 + [1e-4] * 3))
+    >>> quiet.alarm, loud.alarm
+    (False, True)
+    """
+
+    batches: list[Batch] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file of history; none is an empty one."""
+        if not path.exists():
+            return cls()
+        made = []
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                said = json.loads(line)
+                estimated = None if said["estimated"] is None else tuple(said["estimated"])
+                made.append(Batch(**{**said, "estimated": estimated}))
+            except (ValueError, TypeError, KeyError):
+                raise ValueError(
+                    f"{path}, line {number}, is no batch: a history is what `sfboost monitor` wrote."
+                ) from None
+        return cls(made)
+
+    def write(self, path: Path) -> None:
+        """Write all of it, as a whole file or not at all."""
+        lines = [json.dumps(asdict(batch), ensure_ascii=False) for batch in self.batches]
+        write_whole(path, "".join(f"{line}\n" for line in lines).encode())
+
+    def add(self, batch: Batch) -> None:
+        """Append a batch; one with the same rows by the same model is replaced."""
+        same = [one.data == batch.data and one.model == batch.model for one in self.batches]
+        if any(same):
+            self.batches[same.index(True)] = batch
+        else:
+            self.batches.append(batch)
+
+    @property
+    def evidence(self) -> list[float]:
+        """The e-process after each batch.
+
+        References
+        ----------
+        .. [1] V. Vovk and R. Wang (2021). E-values: Calibration, Combination and Applications. Annals of
+           Statistics 49.
+        .. [2] A. Ramdas, P. Grünwald, V. Vovk and G. Shafer (2023). Game-Theoretic Statistics and Safe
+           Anytime-Valid Inference. Statistical Science 38.
+        """
+        begun, path = 0.0, []
+        for number, batch in enumerate(self.batches, 1):
+            begun = (begun + 1.0 / (number * (number + 1))) * _e_value(batch.p_value)
+            path.append(begun + 1.0 / (number + 1))  # a shift may begin later, too
+        return path
+
+    @property
+    def alarm(self) -> bool:
+        """Whether all batches together say that something shifted; once given it stays."""
+        return max(self.evidence, default=0.0) >= 1.0 / LEVEL
+
+
+def _e_value(p_value: float) -> float:
+    """∫ κ p^(κ−1) dκ: its mean is one where p is uniform."""
+    p = min(max(p_value, 1e-15), 1.0 - 1e-9)
+    log = float(np.log(p))
+    return (1.0 - p + p * log) / (p * log**2)
+
+
+def look_at(
+    model: StableFeatureBoosting, X: Any, name: str, model_digest: str = ""
+) -> tuple[Batch, AdaptedClassifier]:
+    """Adapt to a batch, and say in one line what came of it."""
+    with unwarned():
+        adapted = model.adapt(X)
+    estimated, shift = None, adapted.shift_
+    found = performance_without_labels(adapted, X)["answer"]
+    if not found.withheld:
+        estimated = tuple(float(part["accuracy"]) for part in (found.value, found.lower, found.upper))
+    features: dict[str, float] = {}
+    for change in () if shift is None else (shift.unstable, shift.stable):
+        features |= {} if change is None else {one.name: one.p_value for one in change.features}
+    shares = adapted.predict_proba(X).mean(axis=0)
+    batch = Batch(
+        name=name,
+        rows=X.shape[0],
+        decision=adapted.decision_,
+        code=adapted.reason_.code,
+        reason=str(adapted.reason_),
+        p_value=1.0 if shift is None else float(shift.p_value),
+        features=features,
+        inputs=_inputs(model, X),
+        shares=dict(zip(map(str, model.classes_.tolist()), shares.tolist(), strict=True)),
+        estimated=estimated,  # type: ignore[arg-type]
+        data=digest_of_rows(model, X),
+        model=model_digest,
+    )
+    return batch, adapted
+
+
+def _inputs(model: StableFeatureBoosting, X: Any) -> dict[str, float]:
+    """How far the mean of each column is from that of training."""
+    record, rows = model.training_.record, model.answer_rows(X)
+    if record is None or rows is None:
+        return {}
+    known = record.reference.coordinates
+    moved: dict[str, float] = {}
+    sides = (
+        (model.stable_columns_.names, rows.features, known.mean, known.spread),
+        (model.unstable_columns_.names, rows.unstable, known.centre, known.unit),
+    )
+    for names, values, mean, spread in sides:
+        away: FloatArray = (rows.weight @ values - mean) / spread
+        moved |= dict(zip(names, away.round(4).tolist(), strict=False))
+    return moved
+
+
+def digest_of_rows(model: StableFeatureBoosting, X: Any) -> str:
+    """Digest of the columns that the model reads: the same rows in another order have the same one."""
+    rows = model.answer_rows(X)
+    if rows is None:
+        return ""
+    values = np.ascontiguousarray(np.hstack([rows.features, rows.unstable]) + 0.0)
+    keys = sorted(row.tobytes() for row in values)
+    return sha256(b"".join(keys)).hexdigest()[:16]
+
+
+def score_late(model: StableFeatureBoosting, history: History, X: Any, y: Any) -> Scored:
+    """Score a batch of the history by labels that came later: its rows again, now with their labels."""
+    digest, known = digest_of_rows(model, X), {one.data: one for one in history.batches}
+    if digest not in known:
+        raise ValueError(
+            f"No batch of this history has these {X.shape[0]} rows: pass the rows of one batch as they were "
+            f"monitored, with their labels. There are {', '.join(one.name for one in history.batches)}."
+        )
+    batch = known[digest]
+    with unwarned():
+        adapted = model.adapt(X)
+        labelled = labelled_proba(model, X, np.asarray(y))
+    truth = class_positions(model.classes_, np.asarray(y))
+    said: Mapping[str, FloatArray] = {
+        "answer": adapted.predict_proba(X),
+        "pooled": model.predict_proba(X),
+        "stable": model.predict_stable_proba(X),
+    }
+    accuracy = {name: score_predictions(truth, proba)["accuracy"] for name, proba in said.items()}
+    better = (labelled.argmax(axis=1) == truth) * 1.0 - (said["answer"].argmax(axis=1) == truth)
+    error = float(better.std(ddof=1) / np.sqrt(len(better)))
+    return Scored(batch.name, len(truth), accuracy, batch.estimated, float(better.mean()), error)
