@@ -271,28 +271,6 @@ def test_the_scorer_adapts_to_each_domain_and_negates_losses():
         adapted_scorer("luck")
 
 
-def test_of_very_long_domains_some_rows_teach_and_every_row_is_scored(monkeypatch):
-    X, y, domain = wards(n=3000)
-    model = clone(PAPER)
-    whole = model.evaluate(X, y, domain)
-    monkeypatch.setattr(evaluation, "MOST_ROWS", 1000)
-    monkeypatch.setattr(evaluation, "_OF_RAREST", 300)
-    some = evaluation.rows_to_learn(model, y, domain)
-    assert [int((domain[some] == name).sum()) for name in np.unique(domain)] == [1000] * 3
-    few = model.evaluate(X, y, domain)
-    for here, there in zip(few.domains, whole.domains, strict=True):
-        assert (here.n_rows, here.decision) == (3000, there.decision)
-        for method in COMPARED:
-            assert here.scores[method]["accuracy"] == pytest.approx(
-                there.scores[method]["accuracy"], abs=0.01
-            )
-    # A rare class keeps its rows, and learners that may need all of them get them.
-    rare = (np.arange(len(y)) % 100 == 0).astype(int)
-    assert len(evaluation.rows_to_learn(model, rare, domain)) == len(y)
-    for other in ({"stable": LogisticRegression()}, {"stable_features": "auto"}):
-        assert len(evaluation.rows_to_learn(StableFeatureBoosting(**other), y, domain)) == len(y)
-
-
 def test_of_the_papers_answer_the_adapted_answer_is_a_candidate_too():
     X, y, domain = wards(n=1500)
     result = PAPER.evaluate(X, y, domain)

@@ -15,7 +15,6 @@ from sklearn.preprocessing import OneHotEncoder
 import sfboost
 from sfboost import Settings, StableFeatureBoosting
 from sfboost.adaptation import AdaptationRefused
-from sfboost.boosting.evaluation import default_classifier, fit_pooled
 from sfboost.encoding import Encoder, EncodingWarning
 
 nw = pytest.importorskip("narwhals")
@@ -221,27 +220,6 @@ def test_domains_are_evaluated_the_same_from_a_frame_of_any_library(library):
             assert value == (
                 pytest.approx(expected, nan_ok=True) if isinstance(expected, float) else expected
             )
-
-
-def test_the_pooled_classifier_sees_the_numbers_that_the_model_sees():
-    (frame, y), (new, _), model = draw(3000, 0.9, 0), draw(500, 0.1, 1), fitted()
-    encoder = Encoder.fit(frame, ["colour", "stable", "smokes"])
-    by_hand = default_classifier(None).fit(encoder.encode(frame), y)
-    np.testing.assert_allclose(
-        fit_pooled(model, frame, y).predict_proba(new), by_hand.predict_proba(encoder.encode(new)), rtol=1e-9
-    )
-
-
-def test_columns_of_a_users_pipeline_are_pooled_as_the_encoder_has_them():
-    frame, y = draw(1000, 0.9, 0)
-    head = make_pipeline(OneHotEncoder(), LogisticRegression())
-    sets, domain = (["stable", "smokes"], ["colour"]), np.arange(1000) % 2
-    models = [StableFeatureBoosting(*sets, unstable=unstable) for unstable in (head, None)]
-    said = [fit_pooled(model.fit(frame, y, domain), frame, y).predict_proba(frame) for model in models]
-    np.testing.assert_allclose(*said, rtol=1e-9)
-    names = StableFeatureBoosting(["stable"], ["id"], unstable=head).fit(frame, y, domain)
-    with pytest.raises(ValueError, match=r"1000 different texts.*leave the column out"):
-        fit_pooled(names, frame, y)
 
 
 def test_a_cell_that_is_missing_does_not_look_measured():
