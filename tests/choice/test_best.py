@@ -4,31 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from gaussian_domains import AS_IT_WAS, MIRRORED_S, MIRRORED_U, fitted, rows
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from sfboost import Settings, StableFeatureBoosting
 from sfboost.choice import best_answer
-
-STABLE, UNSTABLE = (0.9, 0.7), (1.1, 0.8)
-MIRRORED_U, MIRRORED_S = (1, 1, -1, -1), (-1, -1, 1, 1)
-
-
-def rows(rng, n, signs=(1, 1, 1, 1), shares=(0.5, 0.5)):
-    """Gaussian features, independent within a class, whose slopes differ a little from domain to domain.
-
-    Of three classes the third is apart in the second feature of each side, as the first two are in the first.
-    """
-    y = rng.choice(len(shares), n, p=shares)
-    at = np.array([[-1.0, -1.0], [1.0, 1.0]] if len(shares) == 2 else [[-1.5, -1.0], [1.5, -1.0], [0.0, 2.0]])
-    slopes = np.array(STABLE + UNSTABLE) * (1.0 + 0.05 * rng.normal(size=4))
-    return np.tile(at[y], 2) * slopes * signs + rng.normal(size=(n, 4)), y
-
-
-def fitted(rng, n=600, n_domains=4, shares=(0.5, 0.5), **options):
-    domains = [rows(rng, n, shares=shares) for _ in range(n_domains)]
-    X, y = (np.concatenate(part) for part in zip(*domains, strict=True))
-    model = StableFeatureBoosting([0, 1], [2, 3], **options)
-    return model.fit(X, y, sample_domain=np.repeat(np.arange(n_domains), n))
 
 
 def brier(answer, X, y):
@@ -114,7 +94,7 @@ def test_moved_class_shares_are_found_and_answered():
     assert brier(adapted, X, y) < brier(adapted.answers_["pooled"], X, y)
 
 
-@pytest.mark.parametrize("signs", [(1, 1, 1, 1), (1, 1, -1, 1)], ids=["as it was", "mirrored"])
+@pytest.mark.parametrize("signs", [AS_IT_WAS, (1, 1, -1, 1)], ids=["as it was", "mirrored"])
 def test_a_row_of_weight_three_is_that_row_three_times(model, signs):
     rng = np.random.default_rng(8)
     X, y = rows(rng, 1000, signs)
@@ -148,7 +128,7 @@ def test_a_rare_class_few_rows_and_boosting():
     rng, shares = np.random.default_rng(9), (0.95, 0.05)
     trees = HistGradientBoostingClassifier(max_iter=40, random_state=0)
     model = fitted(rng, 1500, shares=shares, stable=trees, learner=trees)
-    for signs in ((1, 1, 1, 1), MIRRORED_U):
+    for signs in (AS_IT_WAS, MIRRORED_U):
         X, y = rows(rng, 300, signs, shares)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
