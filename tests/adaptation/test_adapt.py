@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sfboost import AdaptationWarning, Settings
 from sfboost.adaptation import CORRECTIONS, adapt
 from sfboost.adaptation.decision import unwarned
-from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier, SoftLogisticRegression
+from sfboost.heads import AdamLogisticRegression, SoftLabelClassifier
 from sfboost_lab.theory import anticausal
 
 
@@ -81,9 +81,8 @@ def test_the_error_falls_with_the_square_root_of_the_rows():
     assert -0.6 <= slope <= -0.4
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum(n_classes):
-    family = GaussianFamily(3, n_classes=n_classes)
+def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum():
+    family = GaussianFamily(3, n_classes=2)
     _, stable, X = family.draw(800)
     l2 = 1e-2
     values = []
@@ -96,14 +95,6 @@ def test_em_climbs_the_penalised_likelihood_to_the_direct_maximum(n_classes):
     best = direct.unstable.history[-1] - 0.5 * l2 * float(np.vdot(direct.head.coef_, direct.head.coef_))
     assert values[-1] <= best + 1e-7
     assert values[-1] == pytest.approx(best, abs=2e-4)
-
-
-def test_history_of_the_direct_fit_is_the_likelihood_of_its_prediction():
-    family = GaussianFamily(4)
-    _, stable, X = family.draw(500)
-    adaptation = adapt(stable, X, refuse=False)
-    ratio = adaptation.unstable_proba(X) * stable / adaptation.prior
-    assert adaptation.unstable.history[-1] == pytest.approx(np.log(ratio.sum(axis=1)).mean(), abs=1e-9)
 
 
 def test_many_rows_start_from_some_of_them_and_end_at_the_same_maximum():
@@ -157,15 +148,6 @@ class TestInvariance:
         repeated = predict(stable[twice], X[twice], at=(stable, X))
         np.testing.assert_allclose(repeated, predict(stable, X, weight), atol=1e-3)
 
-    def test_a_row_twice_is_weight_two_in_em_rounds(self):
-        stable, X = self.rows(0)
-        weight = np.random.default_rng(0).integers(1, 3, len(X))
-        twice = np.repeat(np.arange(len(X)), weight)
-        options = {"settings": Settings(rounds=4, l2=1e-2), "refuse": False}
-        repeated = adapt(stable[twice], X[twice], **options).predict_proba(stable, X)
-        weighted = adapt(stable, X, sample_weight=weight, **options).predict_proba(stable, X)
-        np.testing.assert_allclose(repeated, weighted, atol=1e-4)
-
     @given(st.integers(0, 10**6))
     @few
     def test_units_of_the_unstable_features(self, predict, seed):
@@ -208,26 +190,6 @@ class TestPaper:
         by_hand = np.clip((f + e0 - 1) / (e0 + e1 - 1), 0, 1)
         np.testing.assert_allclose(paper.unstable_proba(X[:, 1:])[:, 1], by_hand, atol=1e-12)
 
-    @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
-    def test_unbalanced_classes_do_not_break_it(self, share):
-        rng = np.random.default_rng(0)
-        y = (rng.random(20_000) < share).astype(int)
-        x_stable, X = y + rng.normal(size=20_000), 1.5 * y[:, None] + rng.normal(size=(20_000, 1))
-        stable = expit(x_stable - 0.5 + np.log(share / (1 - share)))
-        paper = adapt(stable, X, settings=Settings("paper"))
-        assert (paper.predict(stable, X) == y).mean() >= ((stable > 0.5) == y).mean() - 0.005
-
-    def test_another_correction_brings_its_own_rounds(self):
-        X, _ = draw_anticausal(2000, 0.1, seed=0)
-        assert adapt(stable_of(X), X[:, 1:], settings=Settings("paper", correction="likelihood")).rounds == 20
-
-    def test_rounds_after_the_first_are_em(self):
-        X, y = draw_anticausal(20_000, 0.1, seed=0)
-        posthoc = Settings(correction="posthoc", l2=1e-6, rounds=3)
-        three = adapt(stable_of(X), X[:, 1:], settings=posthoc)
-        assert three.rounds == 3
-        assert (three.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.01)
-
     @pytest.mark.parametrize("pseudo_labels", ["hard", "sampled"])
     def test_other_pseudo_labels_are_corrected_by_their_own_confusion(self, pseudo_labels):
         X, y = draw_anticausal(100_000, 0.1, seed=0)
@@ -235,25 +197,6 @@ class TestPaper:
             stable_of(X), X[:, 1:], settings=Settings(correction="posthoc", pseudo_labels=pseudo_labels)
         )
         assert (other.predict(stable_of(X), X[:, 1:]) == y).mean() == pytest.approx(0.9, abs=0.01)
-
-    def test_calibrating_the_head_is_a_temperature_before_the_correction(self):
-        X, _ = draw_anticausal(5000, 0.1, seed=0)
-        early = AdamLogisticRegression(20, batch_size=2048)
-        with unwarned():
-            plain, scaled = (
-                adapt(
-                    stable_of(X), X[:, 1:], settings=Settings("paper", head=early, calibrate_unstable=scale)
-                )
-                for scale in (False, True)
-            )
-        assert plain.unstable.temperature is None
-        assert scaled.unstable.temperature.temperature < 1  # early-stopped: too timid
-        none = adapt(
-            stable_of(X),
-            X[:, 1:],
-            settings=Settings(correction="none", calibrate_unstable=True, standardize=True),
-        )
-        assert none.unstable.temperature is not None
 
 
 class TestWrappedHeads:
@@ -280,21 +223,6 @@ class TestWrappedHeads:
         assert (forest.predict(stable, pair) == y).mean() > 0.88
         assert (linear.predict(stable, pair) == y).mean() < 0.77
 
-    def test_our_heads_are_used_as_they_are(self):
-        X, _ = draw_anticausal(2000, 0.1, seed=0)
-        head = SoftLogisticRegression(l2=0.5)
-        adaptation = adapt(stable_of(X), X[:, 1:], settings=Settings(head=head))
-        assert adaptation.head.l2 == 0.5
-        assert not hasattr(head, "coef_")
-
-    def test_they_may_be_standardised_on_request(self):
-        X, _ = draw_anticausal(500, 0.1, seed=0)
-        adaptation = adapt(
-            stable_of(X), X[:, 1:], settings=Settings(head=LogisticRegression(), standardize=True)
-        )
-        assert adaptation.standardizer is not None
-        assert adaptation.predict_proba(stable_of(X), X[:, 1:]).shape == (500, 2)
-
 
 class TestPenalty:
     def test_it_is_chosen_by_held_out_likelihood_and_never_zero(self):
@@ -313,20 +241,3 @@ class TestPenalty:
         assert adaptation.cross_fit.l2 * 3000 == pytest.approx(1000)
         kept = (adaptation.predict(stable_of(X), noise) == y).mean()
         assert kept == pytest.approx(((stable_of(X) > 0.5) == y).mean(), abs=0.01)
-
-    def test_the_standard_error_is_the_spread_over_replications(self):
-        found = []
-        for seed in range(40):
-            family = GaussianFamily(0, n_classes=2, unstable_scale=0.5)
-            family.rng = np.random.default_rng(seed)
-            _, stable, X = family.draw(400)
-            cross = adapt(stable, X, settings=Settings(l2=1e-2), refuse=False).cross_fit
-            found.append((cross.gain, cross.standard_error))
-        gains, errors = np.array(found).T
-        assert errors.mean() == pytest.approx(gains.std(ddof=1), rel=0.4)
-
-    def test_the_scale_of_the_penalty_follows_the_rows(self):
-        X, _ = draw_anticausal(30_000, 0.1, seed=0)
-        cross = adapt(stable_of(X), X[:, 1:]).cross_fit
-        assert cross.n_rows == 10_000
-        assert cross.l2 * 30_000 in cross.strengths

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from joints import GaussianFamily
-from sklearn.linear_model import LogisticRegression
 
 from sfboost import AdaptationRefused, Settings
 from sfboost.adaptation import adapt
@@ -42,21 +41,3 @@ def test_a_kept_stable_predictor_explains_itself():
     np.testing.assert_array_equal(why.unstable, why.prior)
     assert why.stable_alone
     assert str(why).endswith("The stable features alone decide: the answer does not use the unstable ones.")
-
-
-def test_a_head_without_coefficients_is_explained_by_class_only():
-    from sklearn.tree import DecisionTreeClassifier
-
-    _, stable, X = GaussianFamily(0, n_classes=2).draw(800)
-    why = adapt(stable, X, settings=Settings(head=DecisionTreeClassifier(max_depth=2), rounds=2)).explain(
-        stable[0], X[0]
-    )
-    assert why.features is None
-    total = why.stable + why.unstable - why.prior
-    np.testing.assert_allclose(total - np.log(np.exp(total).sum()), why.joint, atol=1e-9)
-    assert (
-        adapt(stable, X, settings=Settings(head=LogisticRegression(), rounds=2))
-        .explain(stable[0], X[0])
-        .features
-        is None
-    )

@@ -65,25 +65,6 @@ def test_the_joint_form_minimises_equation_3_2(n_classes):
     assert risk(found.ravel()) == pytest.approx(best.fun, abs=1e-8)
 
 
-def test_the_unstable_form_with_all_labels_is_a_plain_fit_to_them():
-    y, stable, X = GaussianFamily(2).draw(300)
-    adaptation = adapt(stable, X, y=y, settings=Settings(l2=1e-2), refuse=False)
-    other = adapt(stable, X, y=y, settings=Settings(l2=1e-2, correction="posthoc"), refuse=False)
-    np.testing.assert_allclose(adaptation.head.coef_, other.head.coef_, atol=1e-5)
-    np.testing.assert_allclose(adaptation.prior, np.bincount(y, minlength=4) / 300)
-
-
-@pytest.mark.parametrize("correction", ["likelihood", "posthoc", "none"])
-def test_every_correction_takes_a_few_labels(correction):
-    y, stable, X = GaussianFamily(0).draw(1500)
-    partly = np.where(np.arange(1500) < 1200, y, -1)
-    with_labels = adapt(stable, X, y=partly, settings=Settings(correction=correction, l2=1e-3))
-    without = adapt(stable, X, settings=Settings(correction=correction, l2=1e-3))
-    score = [(a.predict(stable[1200:], X[1200:]) == y[1200:]).mean() for a in (with_labels, without)]
-    assert score[0] >= score[1] - 0.01
-    assert score[0] > (stable[1200:].argmax(axis=1) == y[1200:]).mean() + 0.1
-
-
 @pytest.mark.parametrize("correction", ["likelihood", "posthoc"])
 def test_a_class_absent_from_all_labels_does_not_take_over(correction):
     for seed in range(6):
@@ -96,26 +77,6 @@ def test_a_class_absent_from_all_labels_does_not_take_over(correction):
         assert adaptation.prior[0] == 0
         accuracy = (adaptation.predict(stable[kept], X[kept]) == y[kept]).mean()
         assert accuracy > (stable[kept].argmax(axis=1) == y[kept]).mean()
-
-
-@pytest.mark.parametrize("known", [0, 500, 1000])
-def test_noise_gains_nothing_whatever_the_number_of_labels(known):
-    X, y = draw_anticausal(1000, 0.1, seed=0)
-    noise = np.random.default_rng(5).normal(size=(1000, 2))
-    partly = np.where(np.arange(1000) < known, y, -1)
-    cross = adapt(np.where(X[:, 0] > 0, 0.75, 0.25), noise, y=partly).cross_fit
-    assert abs(cross.gain) < 3 * cross.standard_error + 1e-3
-
-
-def test_a_label_beats_a_stable_predictor_that_is_certain_of_another_class():
-    X, y = draw_anticausal(1000, 0.1, seed=0, stable_accuracy=0.8)
-    certain = (X[:, 0] > 0).astype(float)
-    partly = np.where(np.arange(1000) < 990, y, -1)
-    with pytest.warns(AdaptationWarning, match="Every stable prediction is certain"):
-        sure = adapt(certain, X[:, 1:], y=partly, settings=Settings(l2=1e-3))
-    almost = adapt(np.clip(certain, 1e-3, 1 - 1e-3), X[:, 1:], y=partly, settings=Settings(l2=1e-3))
-    np.testing.assert_allclose(sure.head.coef_, almost.head.coef_, atol=0.05)
-    assert sure.cross_fit.gain > 0
 
 
 def test_labelled_rows_enter_through_the_confusion():

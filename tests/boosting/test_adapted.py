@@ -145,19 +145,6 @@ def test_f_s_is_predicted_once_to_adapt_and_once_to_predict(new):
     assert CountingClassifier.calls == 2
 
 
-def test_unstable_cells_that_are_filled_in_are_told_when_predicting():
-    pd = pytest.importorskip("pandas", reason="needs the app extra")
-    pytest.importorskip("pyarrow", reason="needs the app extra")
-    from sfboost.encoding import EncodingWarning
-
-    X, y, domain = rows_of(0.9, 0.7)
-    frame = pd.DataFrame(X, columns=["stable", "unstable"])
-    model = StableFeatureBoosting(["stable"]).fit(frame, y, domain)
-    adapted = model.adapt(frame, settings=Settings("paper"))
-    with pytest.warns(EncodingWarning, match="unstable"):
-        adapted.predict(frame.assign(unstable=frame["unstable"].where(frame.index % 5 > 0)))
-
-
 def findings(n_rows, stable, unstable, seed):
     """Two findings that point to the class with these accuracies."""
     rng = np.random.default_rng(seed)

@@ -106,13 +106,6 @@ def test_labels_weights_and_options_reach_each_domain(turned):
     np.testing.assert_allclose(many["shop 4"].predict_proba(X), one.predict_proba(X), rtol=1e-9)
 
 
-def test_processes_change_nothing(turned, many):
-    model, X, _, shop, _ = turned
-    two = copy(model).set_params(n_jobs=2).adapt(X, sample_domain=shop)
-    assert two.overview() == many.overview()
-    np.testing.assert_allclose(two.predict_proba(X, shop), many.predict_proba(X, shop), rtol=1e-9)
-
-
 def test_a_shop_of_one_row_gets_the_answer_of_one_that_nothing_is_known_of(turned):
     model = turned[0]
     X, _, shop = draw(2, [1.0, 1.0], np.random.default_rng(3))
@@ -121,13 +114,6 @@ def test_a_shop_of_one_row_gets_the_answer_of_one_that_nothing_is_known_of(turne
     assert {one.decision_ for one in many.values()} == {"pooled"}
     pooled = model.answer_rows(X[:3]).log_pooled
     np.testing.assert_allclose(many.predict_log_proba(X[:3], shop[:3]), pooled, atol=1e-9)
-
-
-def test_each_can_be_saved(turned, many, tmp_path):
-    X, mine = turned[1], turned[3] == "shop 0"
-    many["shop 0"].save(tmp_path / "shop.sfb")
-    loaded = sfboost.load(tmp_path / "shop.sfb")
-    np.testing.assert_array_equal(loaded.predict_proba(X[mine]), many["shop 0"].predict_proba(X[mine]))
 
 
 def test_a_shop_that_was_not_adapted_to_is_refused(turned, many):

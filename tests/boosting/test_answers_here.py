@@ -24,21 +24,6 @@ def model(hospitals):
     return StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
 
 
-@pytest.mark.parametrize("names", [["s", "u"], ["s", "self"]])
-def test_rows_of_a_frame_are_mixed_by_name(model, hospitals, names):
-    pandas = pytest.importorskip("pandas", reason="a frame is needed")
-    X, y, domain = hospitals
-    frame = pandas.DataFrame(X, columns=names)
-    fitted = StableFeatureBoosting(["s"]).fit(frame, y, sample_domain=domain)
-    X_new = draw_anticausal(800, 0.1, seed=5)[0]
-    new = pandas.DataFrame(X_new, columns=names)
-    by_name = performance_without_labels(fitted.adapt(new), new)
-    by_place = performance_without_labels(model.adapt(X_new), X_new)
-    assert by_name["pooled"].value["accuracy"] == pytest.approx(
-        by_place["pooled"].value["accuracy"], abs=1e-6
-    )
-
-
 def test_no_figures_where_the_rows_contradict_the_assumptions(model):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 3000)
@@ -47,21 +32,6 @@ def test_no_figures_where_the_rows_contradict_the_assumptions(model):
     found = performance_without_labels(model.adapt(copied, settings=Settings("paper")), copied)
     assert found["answer"].value == found["stable"].value == {}
     assert "no class explains" in str(found["answer"])
-
-
-def test_sets_cover_in_every_domain_that_was_left_out(model, hospitals):
-    X, y, domain = hospitals
-    sets = calibrate_sets(model, X, y, domain)
-    needed = sets.thresholds(0.9)
-    for name, doubt in sets.doubts.items():
-        assert np.mean(doubt <= max(needed.values()) + 1e-12) >= 0.9, name
-
-
-def test_a_validation_domain_may_be_the_one_that_is_left_out(hospitals):
-    X, y, domain = hospitals
-    named = StableFeatureBoosting([0], [1], validation_domain=np.unique(domain)[0])
-    sets = calibrate_sets(named, X, y, domain)
-    assert set(sets.doubts) == set(np.unique(domain))
 
 
 def test_more_coverage_means_larger_sets():
@@ -119,14 +89,6 @@ def test_an_adapted_models_sets_cover_in_new_domains_and_survive_the_file(tmp_pa
     np.testing.assert_array_equal(load(tmp_path / "adapted.sfb").predict_set(here), adapted.predict_set(here))
 
 
-def test_refitting_forgets_the_sets_of_other_rows(hospitals):
-    X, y, domain = hospitals
-    fitted = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=domain)
-    fitted.calibrate_sets(X, y, domain).fit(X, y, sample_domain=domain)
-    with pytest.raises(ValueError, match="calibrate_sets"):
-        fitted.adapt(X[:500]).predict_set(X[:500])
-
-
 def test_costs_decide_by_the_expected_cost_and_equal_ones_by_the_class(model, hospitals):
     X = hospitals[0][:500]
     adapted = model.adapt(X)
@@ -168,15 +130,6 @@ def test_a_model_that_is_not_adapted_is_told_what_to_do(model):
         performance_without_labels(model, draw_anticausal(50, 0.1, seed=5)[0])
 
 
-def test_one_row_has_scores_that_are_told_and_no_warning(model):
-    """Some scores have no value in any draw; every warning is an error here."""
-    same, shifted = (draw_anticausal(500, agreement, seed=5)[0] for agreement in (0.8, 0.1))
-    told = performance_without_labels(model.adapt(same), same[:1])["stable"]
-    assert 0.5 <= told.value["accuracy"] <= 1.0
-    told = performance_without_labels(model.adapt(shifted), shifted[:1])["stable"]
-    assert told.withheld
-
-
 def test_the_interval_is_as_far_off_as_source_domains_were(model):
     X_new, y_new = draw_anticausal(3000, 0.8, seed=5)
     adapted = model.adapt(X_new)
@@ -189,14 +142,3 @@ def test_the_interval_is_as_far_off_as_source_domains_were(model):
     wanted = student.ppf(0.9, len(errors)) * np.hypot(off, noise)
     assert right - told.lower["accuracy"] == pytest.approx(wanted, rel=0.1)
     assert told.lower["accuracy"] <= adapted.score(X_new, y_new) <= told.upper["accuracy"]
-
-
-def test_costs_are_estimated_as_far_off_as_decisions_were(model):
-    X_new, y_new = draw_anticausal(3000, 0.8, seed=5)
-    costs, adapted = np.array([[0.0, 1.0], [4.0, 0.0]]), model.adapt(X_new)
-    told, small = (
-        performance_without_labels(adapted, X_new, cost=each)["answer"] for each in (costs, costs / 8)
-    )
-    true = costs[y_new, adapted.predict(X_new, costs=costs)].mean()
-    assert told.lower["cost"] <= true <= told.upper["cost"]
-    assert told.upper["cost"] - told.lower["cost"] > 4 * (small.upper["cost"] - small.lower["cost"])

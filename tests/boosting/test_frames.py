@@ -8,7 +8,6 @@ import pytest
 from joints import draw_anticausal
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -52,24 +51,6 @@ def test_a_frame_of_any_library_is_fitted_adapted_and_predicted_the_same(library
         adapted.predict_proba(new), same.predict_proba(draw(2000, 0.1, 1)[0]), rtol=1e-9
     )
     assert adapted.score(new, y) > same.model.score(draw(2000, 0.1, 1)[0], y) + 0.05
-
-
-def test_the_model_encodes_as_the_encoder_does_by_hand():
-    frame, y = draw(3000, 0.9, 0)
-    encoder = Encoder.fit(frame, ["stable", "smokes", "colour"])
-    by_hand = StableFeatureBoosting([0, 1], [2])
-    by_hand.fit(encoder.encode(frame), y, np.arange(3000) % 2)
-    model = fitted()
-    assert model.encoder_ == encoder
-    assert model.unstable_columns_.names == ("colour=red",) or model.unstable_columns_.names == (
-        "colour=green",
-    )
-    new = draw(500, 0.1, 1)[0]
-    np.testing.assert_allclose(
-        model.adapt(new, settings=Settings("paper")).predict_proba(new),
-        by_hand.adapt(encoder.encode(new), settings=Settings("paper")).predict_proba(encoder.encode(new)),
-        rtol=1e-9,
-    )
 
 
 def test_rows_are_encoded_once_where_they_are_adapted_to_and_once_where_they_are_predicted(
@@ -129,16 +110,6 @@ def test_two_columns_of_one_name_are_refused(library):
             use()
 
 
-def test_an_array_of_numbers_is_fitted_as_ever():
-    X, y = draw_anticausal(1000, 0.9, 0)
-    model = StableFeatureBoosting([0]).fit(X, y, sample_domain=np.arange(1000) % 2)
-    assert model.encoder_ is None
-    plain = LogisticRegression(max_iter=1000).fit(
-        (X[:, :1] - X[:, :1].mean(axis=0)) / X[:, :1].std(axis=0), y
-    )
-    np.testing.assert_allclose(model.stable_[-1].coef_, plain.coef_)
-
-
 @pytest.mark.filterwarnings("error::sfboost.encoding.EncodingWarning")
 def test_no_cell_is_filled_in_silence():
     with pytest.warns(EncodingWarning, match=r"Missing in training rows;.*'stable' in 9.1 %"):
@@ -165,61 +136,6 @@ def test_many_fits_tell_once_what_is_filled_in_and_at_the_callers_line():
     assert warning.filename == __file__
     assert len(heard(model.fit)) == 1
     assert heard(model.evaluate) == heard(model.calibrate_sets) == []
-
-
-def test_ids_that_count_as_features_are_doubted():
-    frame, y = draw(600, 0.9, 0)
-    model = StableFeatureBoosting(["stable"], ["colour", "row"])
-    with pytest.warns(EncodingWarning, match="'row' has another whole number in every row"):
-        model.fit(frame.assign(row=range(600)), y, sample_domain=np.arange(600) % 2)
-
-
-def test_a_users_pipeline_gets_its_raw_columns():
-    frame, y = draw(2000, 0.9, 0)
-    head = make_pipeline(OneHotEncoder(), LogisticRegression())
-    model = StableFeatureBoosting(["stable"], ["colour"], unstable=head)
-    model.fit(frame, y, sample_domain=np.arange(2000) % 2)
-    assert model.unstable_columns_.take(frame)["colour"].tolist() == frame["colour"].tolist()
-    assert [column.name for column in model.encoder_.columns] == ["stable"]
-    turned = draw(2000, 0.1, 1)[0][["colour", "stable"]]
-    assert model.adapt(turned, settings=Settings("paper")).score(turned, draw(2000, 0.1, 1)[1]) > 0.8
-
-
-def test_stable_columns_are_searched_for_among_encoded_ones():
-    frames = [draw(1500, agreement, seed) for seed, agreement in enumerate((0.95, 0.6, 0.8))]
-    import pandas as pd
-
-    frame = pd.concat([part for part, _ in frames], ignore_index=True).drop(columns=["id", "smokes"])
-    y = np.concatenate([labels for _, labels in frames])
-    model = StableFeatureBoosting("auto")
-    model.fit(frame, y, sample_domain=np.repeat([0, 1, 2], 1500))
-    assert model.stable_columns_.names == ("stable",)
-    assert model.unstable_columns_.sources == ("colour",)
-    assert model.predict(frame[["colour", "stable"]]).shape == y.shape
-
-
-def test_one_row_is_explained_from_a_series():
-    new = draw(2000, 0.1, 1)[0]
-    adapted = fitted().adapt(new, settings=Settings("paper"))
-    why = adapted.explain(new.iloc[3])
-    np.testing.assert_allclose(np.exp(why.joint), adapted.predict_proba(new.iloc[[3]])[0])
-
-
-@lru_cache
-def evaluated(library):
-    frame, y = draw(300, 0.9, 0, library)
-    return StableFeatureBoosting(["stable"], ["colour"]).evaluate(frame, y, np.arange(300) % 2).rows()
-
-
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_domains_are_evaluated_the_same_from_a_frame_of_any_library(library):
-    for one, other in zip(evaluated(library), evaluated("pandas"), strict=True):
-        assert one.keys() == other.keys()
-        for name, value in one.items():
-            expected = other[name]
-            assert value == (
-                pytest.approx(expected, nan_ok=True) if isinstance(expected, float) else expected
-            )
 
 
 def test_a_cell_that_is_missing_does_not_look_measured():
@@ -256,14 +172,6 @@ def test_an_array_is_refused_where_text_was():
     model = fitted()
     with pytest.raises(ValueError, match="pass a frame"), pytest.warns(UserWarning, match="feature names"):
         model.adapt(np.zeros((100, 4)))
-
-
-def test_a_saved_model_keeps_its_encoder(tmp_path):
-    model, new = fitted(), draw(500, 0.1, 1)[0]
-    model.save(tmp_path / "m.sfb")
-    again = sfboost.load(tmp_path / "m.sfb")
-    assert again.encoder_ == model.encoder_
-    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
 
 
 def test_a_category_is_explained_by_its_name_and_not_by_one_of_its_codes():

@@ -138,14 +138,6 @@ def test_a_rare_class_few_rows_and_boosting():
         assert score < brier(adapted.answers_["stable"], X, y) - 0.02
 
 
-def test_inputs_are_not_written_to(model):
-    X, _ = rows(np.random.default_rng(10), 400, (1, 1, -1, 1))
-    before = X.copy()
-    X.flags.writeable = False
-    model.adapt(X).explain(X[0])
-    np.testing.assert_array_equal(X, before)
-
-
 @pytest.mark.long
 def test_worlds_where_nothing_moved_are_seldom_said_to_have_changed():
     """Of 40 worlds, at a true 5 % for each of two sides, more than seven are in 5 % of the cases."""

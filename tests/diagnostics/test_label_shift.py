@@ -1,8 +1,6 @@
 """Stability of the other kind: P(X_S | Y) transports, the new class shares are estimated."""
 
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,38 +85,3 @@ def test_wrong_options_are_refused_with_a_sentence(options, sentence):
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match=sentence):
         adapt(rng.uniform(0.2, 0.8, 100), rng.normal(size=(100, 1)), **options)
-
-
-@pytest.mark.data
-def test_real_wines_drawn_by_label_want_likelihood_and_drawn_by_alcohol_want_posterior():
-    if "SFBOOST_DATA" not in os.environ:
-        pytest.skip("SFBOOST_DATA is not set: the wine table is not there")
-    path = Path(os.environ["SFBOOST_DATA"]) / "tables" / "wine_quality" / "winequality-white.csv"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    lines = [line.replace(";", ",") for line in path.read_text().splitlines()[1:]]
-    table = np.loadtxt(lines, delimiter=",")
-    for world, right, wrong in (("label", "likelihood", "posterior"), ("alcohol", "posterior", "likelihood")):
-        found = {right: 0.0, wrong: 0.0}
-        for seed in range(2):
-            rows = wine_domains(table, world, seed)
-            for stability in found:
-                model = StableFeatureBoosting(stable_features=[0, 1], transport=stability)
-                model.fit(*rows[:3])
-                found[stability] += learned_anew(model, *rows[3:5])[0] / 2
-        assert found[right] > found[wrong] + 0.03, (world, found)
-
-
-def wine_domains(table, world, seed):
-    """Three training domains and a new one, drawn by label or by alcohol content."""
-    rng = np.random.default_rng(seed)
-    X, y = table[:, [10, 7, 1, 3, 4, 5, 6]], (table[:, -1] >= 6).astype(int)
-    group = y if world == "label" else (X[:, 0] > np.median(X[:, 0])).astype(int)
-    halves = np.array_split(rng.permutation(len(y)), 2)
-    parts = []
-    for share, rows in ((0.35, halves[0]), (0.65, halves[0]), (0.5, halves[0]), (0.12, halves[1])):
-        wanted = (rng.random(1200) < share).astype(int)
-        picks = np.array([rng.choice(rows[group[rows] == value]) for value in wanted])
-        parts.append((X[picks], y[picks]))
-    X_train, y_train = (np.concatenate([part[i] for part in parts[:3]]) for i in (0, 1))
-    return X_train, y_train, np.repeat([0, 1, 2], 1200), *parts[3]

@@ -112,7 +112,10 @@ def test_a_leak_moves_the_estimate_and_the_interval_allows_for_it():
 
 
 def test_a_stable_predictor_that_knows_nothing_gives_no_figures():
-    found = estimate_performance(np.full(100, 0.5), lambda i, k: np.full((len(i), 2), 0.5))
+    half = np.full((100, 2), 0.5)
+    known = {"leak": 0.0, "weight": np.ones(100), "level": 0.05}
+    assert gain_over_stable(half, lambda i, k: half[i], Yardstick("brier"), **known) is None
+    found = estimate_performance(half, lambda i, k: half[i])
     assert found.value == {}
     assert "hardly tells the classes apart" in str(found)
 
@@ -157,13 +160,3 @@ def test_the_limit_of_the_gain_is_below_the_truth_in_nineteen_of_twenty_draws(wh
     told, least = np.array(found).T
     assert told.mean() == pytest.approx(gain, abs=3 * told.std() / np.sqrt(200))
     assert np.mean(least <= gain) >= 0.95
-
-
-def test_f_s_that_knows_nothing_tells_no_gain():
-    half = np.full((100, 2), 0.5)
-    assert (
-        gain_over_stable(
-            half, lambda i, k: half[i], Yardstick("brier"), leak=0.0, weight=np.ones(100), level=0.05
-        )
-        is None
-    )
