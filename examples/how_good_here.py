@@ -19,6 +19,6 @@ parts = [hospital(600, agreement) for agreement in (0.95, 0.8, 0.7)]
 X, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
 X_new, y_new = hospital(3000, 0.1)
 model = StableFeatureBoosting([0], [1]).fit(X, y, sample_domain=np.repeat(["a", "b", "c"], 600))
-found = performance_without_labels(model.adapt(X_new, answer="paper"), X_new)
+found = performance_without_labels(model.adapt(X_new), X_new)
 for name, performance in found.items():
     print(f"{name}: accuracy about {performance.value['accuracy']:.2f}")

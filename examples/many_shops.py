@@ -33,6 +33,6 @@ seen = {row.name for row in adapted.overview() if row.verdict == "changed"}
 answer = adapted.predict(X_new, new) == y_new
 print(dict(Counter(row.decision for row in adapted.overview())))
 print(f"changed: {len(seen)} shops, {len(seen & set(np.flatnonzero(turned).tolist()))} of the 20 that did")
-print(f"stable {model.score(X_new, y_new):.2f}, here {answer.mean():.2f}; ", end="")
+print(f"as trained {model.score(X_new, y_new):.2f}, here {answer.mean():.2f}; ", end="")
 print(f"in the turned shops {model.score(X_new[turned[new]], y_new[turned[new]]):.2f} and ", end="")
 print(f"{answer[turned[new]].mean():.2f}")
