@@ -156,16 +156,6 @@ class TestInvariance:
         np.testing.assert_allclose(predict(stable, moved), predict(stable, X), atol=1e-3)
 
 
-def test_two_classes_as_vector_or_matrix_are_the_same():
-    X, _ = draw_anticausal(2000, 0.2, seed=0)
-    vector = stable_of(X)
-    matrix = np.column_stack([1 - vector, vector])
-    first, second = adapt(vector, X[:, 1:]), adapt(matrix, X[:, 1:])
-    np.testing.assert_allclose(
-        first.predict_proba(vector, X[:, 1:]), second.predict_proba(matrix, X[:, 1:]), rtol=1e-9
-    )
-
-
 class TestPaper:
     def test_it_moves_on_the_papers_own_example(self):
         X, y = draw_anticausal(2048, 0.1, seed=0)

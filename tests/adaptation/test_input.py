@@ -161,9 +161,3 @@ class TestStandardizer:
         standard = Standardizer.fit(columns, np.ones(1000)).apply(columns)
         np.testing.assert_allclose(standard[:, 0], 0, atol=1e-9)
         assert standard[:, 1].std() == pytest.approx(1, rel=1e-3)
-
-    def test_weights(self):
-        column = np.array([[0.0], [1.0], [5.0]])
-        fitted = Standardizer.fit(column, np.array([2.0, 1.0, 0.0]))
-        assert fitted.mean[0] == pytest.approx(1 / 3)
-        assert fitted.scale[0] == pytest.approx(np.std([0, 0, 1]))

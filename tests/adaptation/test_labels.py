@@ -8,7 +8,6 @@ from scipy.optimize import minimize
 from sfboost import AdaptationWarning, Settings
 from sfboost.adaptation import adapt
 from sfboost.adaptation.checks import check_known_labels
-from sfboost_lab.theory import anticausal
 
 
 def test_no_known_label_is_no_label():
@@ -77,17 +76,6 @@ def test_a_class_absent_from_all_labels_does_not_take_over(correction):
         assert adaptation.prior[0] == 0
         accuracy = (adaptation.predict(stable[kept], X[kept]) == y[kept]).mean()
         assert accuracy > (stable[kept].argmax(axis=1) == y[kept]).mean()
-
-
-def test_labelled_rows_enter_through_the_confusion():
-    """Half labels, half soft: the corrected f_U is the truth only if both halves aim at the same thing."""
-    X, y = draw_anticausal(60_000, 0.1, seed=0)
-    partly = np.where(np.arange(60_000) < 30_000, y, -1)
-    adaptation = adapt(
-        np.where(X[:, 0] > 0, 0.75, 0.25), X[:, 1:], y=partly, settings=Settings(correction="posthoc")
-    )
-    found = adaptation.unstable_proba(np.array([[-1.0], [1.0]]))
-    np.testing.assert_allclose(found, anticausal(0.1).unstable_posterior, atol=0.01)
 
 
 def test_the_joint_form_with_some_labels_leaves_the_other_rows_to_the_likelihood():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 import sfboost
 from sfboost import StableFeatureBoosting
@@ -96,15 +95,6 @@ def test_one_domain_alone_keeps_f_s_and_says_why():
     assert adapted.decision_ == "kept stable"
 
 
-def test_f_s_is_calibrated_on_domains_that_it_has_not_seen():
-    (X, y, domain), (X_new, y_new) = known_and_new()
-    model = StableFeatureBoosting(unstable_features="components").fit(X, y, sample_domain=domain)
-    by_rows = StableFeatureBoosting(stable=clone(model.regression_)).fit(X, y, sample_domain=domain)
-    position = np.searchsorted(CLASSES, y_new)
-    loss = [-m.predict_log_proba(X_new)[np.arange(len(y_new)), position].mean() for m in (model, by_rows)]
-    assert loss[0] < loss[1]
-
-
 def test_it_is_saved_and_loaded(fitted, tmp_path):
     model, X_new, _ = fitted
     adapted = model.adapt(X_new)
@@ -120,13 +110,3 @@ def test_what_rests_on_two_kinds_of_columns_is_refused(fitted):
     adapted = model.adapt(X_new)
     found = performance_without_labels(adapted, X_new)
     assert all(not one.value and "components" in one.withheld for one in found.values())
-
-
-def test_the_number_of_directions_is_chosen_by_what_counts(fitted):
-    model, *_ = fitted
-    (X, y, domain), _ = known_and_new()
-    ranked = clone(model).set_params(settings=sfboost.Settings(metric="log_loss")).fit(X, y, domain)
-    loss = ranked.components_.log_loss
-    np.testing.assert_allclose(ranked.components_.judged, 1.0 - loss)
-    assert ranked.components_.chosen == ranked.components_.numbers[loss[1:].mean(axis=1).argmin()]
-    assert "in log loss in the mean" in ranked.components_.reason

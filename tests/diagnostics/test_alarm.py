@@ -123,13 +123,6 @@ def test_a_score_that_errs_as_it_did_in_training_raises_no_alarm():
     assert new_domain_alarm(NewRows(f[new], U[new])) is not None
 
 
-def test_a_tree_of_three_leaves_has_three_cells_that_hold_its_levels_apart():
-    stable = np.repeat([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]], [500, 300, 200], axis=0)
-    y = np.random.default_rng(0).integers(0, 2, 1000)
-    found = Recalibration.fit(stable, y, np.zeros(1000))
-    assert len(np.unique(found.cell_of(stable))) == 3
-
-
 # -- a test and a size ----------------------------------------------------------------------------------
 
 
