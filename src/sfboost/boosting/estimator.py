@@ -94,10 +94,11 @@ class StableFeatureBoosting(AdaptableClassifier):
     unstable : classifier, default=None
         Head of the unstable features: one of `sfboost.heads`, or any classifier or pipeline that takes
         `sample_weight`. None is our soft-label logistic regression.
-    learner : classifier, pair of classifiers or "auto", default=None
-        What is fitted to all columns, as numbers. Two are mixed in log space, weighed by
-        source domains that are left out in turn, the first one being the base; "auto" is histogram boosting
-        and logistic regression. None is a clone of `stable`, or logistic regression where that is frozen.
+    learner : classifier, pair of classifiers, "auto" or None, default="auto"
+        What is fitted to all columns, as numbers. Two are mixed in log space, weighed by source domains that
+        are left out in turn, the first one being the base. "auto" is a clone of `stable` (logistic regression
+        where that is None or frozen) and one of the other kind: boosting beside a linear classifier, else
+        logistic regression. None is the clone alone.
     calibration : {"nll", "ece", None}, default="nll"
         How the temperature of the stable predictor is chosen: log loss, or the paper's ECE.
     calibration_bias : bool, default=False
@@ -186,7 +187,7 @@ class StableFeatureBoosting(AdaptableClassifier):
         *,
         stable: Any = None,
         unstable: Any = None,
-        learner: Any = None,
+        learner: Any = "auto",
         calibration: str | None = "nll",
         calibration_bias: bool = False,
         calibration_weights: str = "domain",

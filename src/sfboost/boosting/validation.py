@@ -16,6 +16,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
@@ -188,23 +189,30 @@ def _also_numbers(
 def pooled_learners(model: StableFeatureBoosting, X: Any) -> tuple[tuple[Any, ...], str]:
     """What is fitted to all columns side by side, the base learner first, and what it is in words."""
     learner = model.learner
-    if isinstance(learner, str):
-        if learner != "auto":
-            raise ValueError(f"learner={learner!r} is not known: use 'auto', a classifier or a pair of them.")
-        boosting = HistGradientBoostingClassifier(random_state=model.random_state)
-        learner = (boosting, default_classifier(np.empty(0)))
     if isinstance(learner, tuple | list):
-        return tuple(map(clone, learner)), " and ".join(map(_name, learner))
-    if learner is not None:
+        return tuple(map(clone, learner)), ""
+    if isinstance(learner, str) and learner != "auto":
+        raise ValueError(f"learner={learner!r} is not known: use 'auto', a classifier or a pair of them.")
+    if learner not in (None, "auto"):
         return (clone(learner),), f"your {_name(learner)}"
     stable = model.stable
     if stable is None or isinstance(stable, FrozenEstimator):
-        return (default_classifier(np.empty(0)),), _DEFAULT
-    if is_frame(X) or _names_columns(stable):
+        base, words = default_classifier(np.empty(0)), _DEFAULT
+    else:
+        words = f"a {_name(stable)} like your stable one"
         # Its own preparation is of other columns; scaling hurts none, and helps linear ones.
         last = stable[-1] if isinstance(stable, Pipeline) else stable
-        return (make_pipeline(StandardScaler(), clone(last)),), f"a {_name(last)} like your stable one"
-    return (clone(stable),), f"a {_name(stable)} like your stable one"
+        other = is_frame(X) or _names_columns(stable)
+        base = make_pipeline(StandardScaler(), clone(last)) if other else clone(stable)
+    return ((base,), words) if learner is None else ((base, _companion(base, model.random_state)), "")
+
+
+def _companion(base: Any, seed: int | None) -> Any:
+    """A learner of another kind than the base: boosting beside a linear one, else logistic regression."""
+    last = base[-1] if isinstance(base, Pipeline) else base
+    if isinstance(last, LinearClassifierMixin):
+        return HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=seed)
+    return default_classifier(np.empty(0))
 
 
 def _name(estimator: Any) -> str:
@@ -244,7 +252,7 @@ def learn_record(
     learners, words = pooled_learners(model, X)
 
     def fitted(learner: Any, numbers: FloatArray, rows: IntArray) -> Any:
-        if len(rows) < len(y) and words == _DEFAULT:
+        if len(rows) < len(y) and model.stable is None and model.learner in (None, "auto"):
             rows = enough_rows(rows, y, numbers.shape[1])
         part = None if weight is None else weight[rows]
         return fit_with_weight(clone(learner), numbers[rows], model.classes_[y[rows]], part)
@@ -253,7 +261,7 @@ def learn_record(
     try:
         everywhere = tuple(fitted(one, both, every) for one in learners)
     except ValueError:
-        if model.learner is not None:
+        if model.learner not in (None, "auto"):
             raise
         # The user's learner is made for the stable columns alone.
         learners, words = (default_classifier(both),), _DEFAULT

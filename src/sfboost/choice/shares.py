@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from sfboost.marginal.probabilities import FloatArray, IntArray, log_softmax
@@ -60,7 +61,7 @@ class ClassShares:
         return cls(prior, found.drift, found.spread, gain >= 0.0)
 
     def here(self, rows: DomainData) -> FloatArray:
-        """Class shares of these rows by EM: those of training, if a drift would explain the rows.
+        """Class shares of these rows by EM: those of training, if a drift, or chance, would explain the rows.
 
         They move only as far as the classifier of each side, by itself, finds them moved, and no farther than
         source domains lead to expect.
@@ -73,7 +74,9 @@ class ClassShares:
         prior, pooled = self.prior, np.exp(rows.log_pooled)
         towards = np.sign(rows.weight @ pooled - prior)
         surely = _by_em(pooled * np.exp(-self.drift * towards), rows.weight, prior)
-        if not self.helps or (np.sign(surely - prior) != towards).any():
+        chance = norm.ppf(1.0 - LEVEL / 2.0) * np.sqrt(prior * (1.0 - prior) * (rows.weight @ rows.weight))
+        by_chance = (np.abs(surely - prior) <= chance).all()
+        if not self.helps or by_chance or (np.sign(surely - prior) != towards).any():
             return prior
         step = _log_ratio(pooled, rows.weight, prior)
         for log_proba in (rows.log_stable, rows.log_unstable):
