@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from sfboost import StableFeatureBoosting
-from sfboost.tables.blocks import over_blocks, sample_rows
+from sfboost.frames.blocks import over_blocks, sample_rows
 
 rng = np.random.default_rng(0)
 

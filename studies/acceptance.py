@@ -47,8 +47,7 @@ from sfboost_lab.experiments.origin import origin
 from sfboost_lab.experiments.registry import planned_groups
 from sfboost_lab.experiments.run import Run, digest
 from sfboost_lab.experiments.shifts.kinds import KINDS, SplitRows, strongest_mirrored
-from sfboost_lab.experiments.shifts.suite import COLOURED, TABLES
-from sfboost_lab.experiments.shifts.suite_domains import suite_domains
+from sfboost_lab.experiments.shifts.suite_domains import COLOURED, TABLES, suite_domains
 from sfboost_lab.experiments.shifts.systems import LEARNERS, Fitted, make_learner
 from sfboost_lab.experiments.shifts.unseen import UNSEEN, load_unseen
 from sfboost_lab.experiments.sweep import sweep

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import sfboost
+from sfboost.adaptation import adapt
 from sfboost_lab.baselines.corrections import adapt_corrected
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -53,10 +54,10 @@ def one_draw(seed: int, n_classes: int, n_rows: int) -> dict[str, float]:
 
     def accuracy(y: Any = None, **options: Any) -> float:
         if "by" in options:
-            adaptation = adapt_corrected(stable, X, options["by"], answer="paper")
+            adaptation = adapt_corrected(stable, X, options["by"], refuse=False)
         else:
             settings = sfboost.Settings(**options)
-            adaptation = sfboost.adapt(stable, X, y=y, answer="paper", settings=settings)
+            adaptation = adapt(stable, X, y=y, refuse=False, settings=settings)
         return 100 * float((adaptation.predict(new_stable, new_X) == truth).mean())
 
     scores = {"stable": 100 * float((new_stable.argmax(axis=1) == truth).mean())}

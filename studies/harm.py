@@ -157,7 +157,7 @@ def fitted(system: str, X: Floats, y: Any, domain: Any, n_stable: int, learner: 
     """Fit one of `SYSTEMS`; "pooled" and "stable" are one classifier of all or of the stable columns."""
     from sfboost import StableFeatureBoosting
 
-    if system in ("pooled", "stable"):
+    if system == "stable" or (system == "pooled" and learner != "auto"):
         columns = slice(0, n_stable if system == "stable" else None)
         alone = make_learner(learner).fit(X[:, columns], y)
         classes = np.arange(y.max() + 1)
@@ -169,10 +169,12 @@ def fitted(system: str, X: Floats, y: Any, domain: Any, n_stable: int, learner: 
 
         return said
     parts = list(range(n_stable)), list(range(n_stable, X.shape[1]))
-    named = {"learner": "auto"} if learner == "auto" else {"stable": make_learner(learner)}
+    named = {"learner": "auto"} if learner == "auto" else {"stable": make_learner(learner), "learner": None}
     model = StableFeatureBoosting(*parts, **named).fit(X, y, sample_domain=domain)
 
     def adapt(new: Floats) -> tuple[Floats, dict[str, Any]]:
+        if system == "pooled":
+            return np.asarray(model.predict_proba(new)), {}
         adapted = model.adapt(new)
         return np.asarray(adapted.predict_proba(new)), {"decision": str(adapted.decision_)}
 

@@ -22,6 +22,8 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.torch import Plan, SFBClassifier
+from sfboost_lab.baselines.learned.boosting import SplitPredictor
+from sfboost_lab.baselines.sfb import SFBLabels
 from sfboost_lab.datasets import load
 from sfboost_lab.experiments.origin import origin
 
@@ -54,8 +56,7 @@ def run(images: str, rows: int | None, seed: int) -> dict[str, Any]:
         "erm": SFBClassifier("narrow", penalty="none", plan=ERM, random_state=seed),
         "irm": SFBClassifier("narrow", penalty_weight=1000.0, plan=irm, random_state=seed),
     }
-    for other in others.values():
-        other.fit(X, y, sample_domain=domain)
+    others = {name: SplitPredictor(one.fit(X, y, sample_domain=domain)) for name, one in others.items()}
     scores: dict[str, list[float]] = {name: [] for name in TITLES}
     decisions = []
     for agreement in AGREEMENTS:
@@ -63,10 +64,11 @@ def run(images: str, rows: int | None, seed: int) -> dict[str, Any]:
         adapted = model.adapt(X_new)
         decisions.append(adapted.decision_)
         scores["forest"].append(forest.score(X_new.reshape(len(X_new), -1), y_new))
-        labelled = model.adapt(X_new, y=y_new, answer="paper")
-        answers = {**others, "stable": model, "answer": adapted, "labelled": labelled}
+        stable = SplitPredictor(model)
+        labelled = SFBLabels().adapt(stable, X_new, y_new)
+        answers = {**others, "stable": stable, "answer": adapted, "labelled": labelled}
         for name, answer in answers.items():
-            scores[name].append(answer.score(X_new, y_new))
+            scores[name].append(float(np.mean(answer.predict(X_new) == y_new)))
     return {
         "images": images,
         "rows": rows,

@@ -23,6 +23,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from sfboost.torch import Plan, SFBClassifier
+from sfboost_lab.baselines.learned.boosting import SplitPredictor
+from sfboost_lab.baselines.sfb import SFBLabels
 from sfboost_lab.datasets import load
 from sfboost_lab.experiments.origin import origin
 
@@ -77,12 +79,12 @@ def run(family: str, seed: int) -> dict[str, Any]:
         "irm": SFBClassifier("narrow", penalty_weight=1000.0, plan=irm, random_state=seed),
     }
     for other in ("erm", "irm"):
-        models[other].fit(X, y, sample_domain=domain)
+        models[other] = SplitPredictor(models[other].fit(X, y, sample_domain=domain))
     adapted = model.adapt(X_new)
     models |= {
-        "stable": model,
+        "stable": SplitPredictor(model),
         "answer": adapted,
-        "ORACLE": model.adapt(X_new, y=y_new, answer="paper"),
+        "ORACLE": SFBLabels().adapt(SplitPredictor(model), X_new, y_new),
     }
     return {
         "family": family,

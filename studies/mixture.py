@@ -1,4 +1,4 @@
-"""Which learner, or mixture of two, predicts a target domain best where nothing was changed?
+"""Compare learners and mixtures of two on target domains as they are.
 
     python studies/mixture.py answer --out mixture.jsonl [--half develop]
     python studies/mixture.py table mixture.jsonl
@@ -105,6 +105,7 @@ def table(path: Path, against: str) -> None:
 
 
 def main() -> None:
+    """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     answering = commands.add_parser("answer")

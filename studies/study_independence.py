@@ -42,7 +42,7 @@ def main() -> None:
         for block in blocks(args.seeds, len(hypers)):
             models = [Run(dataset, training.trainer, seed, NAME, hyper=h) for seed in block for h in hypers]
             groups.append(make_group(models, [ALL_STEPS]))
-    records = {**committed_records(NAME), **sweep(groups, args.out, make_engine("joblib")).records}
+    records = {**committed_records(NAME), **sweep(groups, args.out, make_engine()).records}
     records = {name: record for name, record in records.items() if record.run.seed < args.seeds}
     rows = [_row(weight, unadapted) for unadapted in (True, False) for weight in WEIGHTS]
     tables = [

@@ -1,4 +1,4 @@
-"""Figures of docs/reproduction.md that no table shows, from the committed records alone. Half a minute.
+"""Figures of docs/reproduction-details.md that no table shows, from committed records. Half a minute.
 
 python studies/study_records.py
 """
@@ -25,7 +25,7 @@ def main() -> None:
     blind_choice_on_pacs()
     components_on_pacs()
     our_correction_on_colored_mnist()
-    held_out_and_calibration()
+    held_out()
 
 
 def without_largest_weight() -> None:
@@ -95,8 +95,8 @@ def _correction(told: Mapping[str, Any]) -> str:
     return f"{told['correction']}, rounds {told.get('rounds')}"
 
 
-def held_out_and_calibration() -> None:
-    """ColoredMNIST, by features: held-out accuracy after three rounds; T and calibration error of f_S."""
+def held_out() -> None:
+    """ColoredMNIST, by features: held-out accuracy after three rounds."""
     records = committed_records(cmnist.PROTOCOL)
     found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for whose in cmnist_parts.FEATURES:
@@ -104,13 +104,6 @@ def held_out_and_calibration() -> None:
         for record in chosen_records(own["+BC+CS, 3 rounds"], cmnist.COLUMNS[0], records).values():
             held = [100 * record.value(place) for place in record.measured.metrics if "held/" in place]
             found[whose, "held out, 3 rounds"].append(float(np.mean(held)))
-        for record in chosen_records(own["SFB no adpt."], cmnist.COLUMNS[0], records).values():
-            calibration = record.measured.calibration
-            found[whose, "T"].append(calibration["temperature"])
-            for place in ("held/train-0.9", "held/train-0.8", "test-0.1"):
-                for when in ("before", "after"):
-                    error = 100 * calibration[f"ece_{when}"][place]
-                    found[whose, f"calibration error {when}, {place}"].append(error)
     for (whose, what), values in found.items():
         print(f"{whose}: {what} {np.mean(values):.2f} ({len(values)} seeds)")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from sfboost import AdaptationWarning, StableFeatureBoosting
+from sfboost.adaptation import adapt
 from sfboost_lab.testing import Dials, simulate
 
 STABLE_WINE = (10, 7)  # alcohol, density
@@ -62,12 +63,14 @@ def score(rows: tuple[np.ndarray, ...], n_stable: int) -> tuple[dict[str, float]
     for stability in ("posterior", "likelihood"):
         model = StableFeatureBoosting(stable_features=list(range(n_stable)), transport=stability)
         model.fit(X, y, sample_domain=domain)
+        log_stable, unstable = model.stable_and_unstable(X_new)
+        stable, told = np.exp(log_stable), {"classes": model.classes_, "training": model.training_}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AdaptationWarning)
-            adapted = model.adapt(X_new, answer="checked")
-        result[stability] = adapted.score(X_new, y_new)
-        result[f"{stability} prior error"] = abs(float(adapted.prior_[1] - y_new.mean()))
-    result["stable"] = model.score(X_new, y_new)
+            adapted = adapt(stable, unstable, transport=stability, **told)
+        result[stability] = np.mean(adapted.predict(stable, unstable) == y_new)
+        result[f"{stability} prior error"] = abs(float(adapted.prior[1] - y_new.mean()))
+    result["stable"] = np.mean(model.classes_[stable.argmax(axis=1)] == y_new)
     kind = model.diagnose(X, y, domain)["kind of stability"]
     said = {"holds": "posterior", "violated": "likelihood"}.get(kind.verdict, kind.verdict)
     return result, {"test": said}

@@ -45,7 +45,7 @@ NOT_RUN = 7
 #: Pages whose blocks need the real files.
 NEEDS_DATA = {"tutorial.md", "datasets.md"}
 #: Pages that take more than a few seconds.
-LONG = {"tutorial.md", "diagnostics.md", "methods.md", "datasets.md", "reproduction.md"}
+LONG = {"tutorial.md", "diagnostics.md", "methods.md", "datasets.md", "reproduction-details.md"}
 if find_spec("torch") is not None:
     LONG |= {"README.md", "learning.md"}  # they learn features
 #: What a block mentions → the package it needs.
@@ -256,14 +256,12 @@ def test_no_command_stands_outside_a_block(page):
 
 @pytest.mark.long
 def test_the_first_page_shows_every_row_of_the_demo():
-    from rich.console import Console
-
     from sfboost.cli.demo import METHODS, run
 
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([01]\.\d)[^|]*\|(.*)\|$", text, re.MULTILINE)
     shown = {float(a): [float(cell) for cell in cells.split("|")] for a, cells in rows}
-    measured = run(4, Console(quiet=True))
+    measured = run(4)
     assert list(shown) == list(measured)
     for agreement, scores in measured.items():
         assert shown[agreement] == [round(scores[method], 1) for method, _, _ in METHODS]
@@ -278,7 +276,7 @@ def test_dots_stand_for_lines_and_nothing_else_does():
 def check_the_tutorials_report(folder):
     """What the tutorial quotes from the report and from the table."""
     report = (folder / "hungary.html").read_text(encoding="utf-8")
-    assert "thalach" in report.partition("As a table")[2].partition("</table>")[0]
+    assert "thalach" in report.partition("What the unstable features say")[2].partition("</table>")[0]
     rows = pd.read_parquet(folder / "heart.parquet").query("label == 'yes'")
     assert rows.groupby("exang")["thalach"].mean().round().tolist() == [135, 124]
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from sfboost.whole_files import watch_placements, whole_file, write_whole
+from sfboost.whole_files import whole_file, write_whole
 
 
 def names(folder):
@@ -115,18 +115,6 @@ def test_a_folder_is_an_error_whether_it_is_there_or_not(tmp_path):
         write_whole(tmp_path, b"")
     with pytest.raises(FileNotFoundError, match="does not exist: make it first"):
         write_whole(tmp_path / "no" / "model.sfb", b"")
-
-
-def test_placements_are_known_as_soon_as_they_have_happened(tmp_path):
-    with watch_placements() as placed:
-        with suppress(RuntimeError), whole_file(tmp_path / "a") as part:
-            part.write_bytes(b"half")
-            raise RuntimeError("halfway")
-        assert not placed
-        write_whole(tmp_path / "b", b"1")
-        assert [(placement.target.name, placement.happened()) for placement in placed] == [("b", True)]
-        (tmp_path / "b").unlink()
-        assert not placed[0].happened()
 
 
 KILLED = """

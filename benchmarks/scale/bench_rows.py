@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from sklearn.metrics import log_loss
 
 import sfboost
-from sfboost.tables.blocks import find_blocks, over_blocks, sample_rows
+from sfboost.frames.blocks import find_blocks, over_blocks, sample_rows
 
 STABLE, UNSTABLE = 6, 14
 NAMES = [f"s{i}" for i in range(STABLE)] + [f"u{i}" for i in range(UNSTABLE)]

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from sfboost_lab.experiments import Group, Measured, Run, Session, sweep
-from sfboost_lab.experiments.engines import ENGINES, make_engine
+from sfboost_lab.experiments.engines import make_engine
 
 SECONDS = 0.1
 
@@ -33,32 +33,21 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--engine", nargs="+", choices=list(ENGINES), default=["joblib"])
     args = parser.parse_args()
-    for name in args.engine:
-        engine = make_engine(name, jobs=1 if name == "in-process" else args.jobs)
-        if name == "ray":
-            import ray
-
-            ray.init(address="local", num_cpus=args.jobs, include_dashboard=False, log_to_driver=False)
-        with tempfile.TemporaryDirectory() as folder:
-            start = time.perf_counter()
-            sweep(groups(2 * args.jobs, "warm"), folder, engine)
-            warm = time.perf_counter()
-            records = sweep(groups(args.runs, "bench"), folder, engine).records
-            done = time.perf_counter()
-            jobs = 1 if name == "in-process" else args.jobs
-            ideal = sum(record.seconds for record in records.values()) / jobs
-            again = sweep(groups(args.runs, "bench"), folder, engine).records
-            resumed = time.perf_counter() - done
-        assert len(records) == len(again) == args.runs
-        overhead = 100 * ((done - warm) / ideal - 1)
-        print(
-            f"{name}: {args.runs} runs of {SECONDS} s on {jobs}: {done - warm:.1f} s, {ideal:.1f} s of work,"
-        )
-        print(
-            f"    bookkeeping {overhead:.1f} %; start {warm - start:.1f} s; all done found in {resumed:.1f} s"
-        )
+    engine = make_engine(args.jobs)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        sweep(groups(2 * args.jobs, "warm"), folder, engine)
+        warm = time.perf_counter()
+        records = sweep(groups(args.runs, "bench"), folder, engine).records
+        done = time.perf_counter()
+        ideal = sum(record.seconds for record in records.values()) / args.jobs
+        again = sweep(groups(args.runs, "bench"), folder, engine).records
+        resumed = time.perf_counter() - done
+    assert len(records) == len(again) == args.runs
+    overhead = 100 * ((done - warm) / ideal - 1)
+    print(f"{args.runs} runs of {SECONDS} s on {args.jobs}: {done - warm:.1f} s, {ideal:.1f} s of work,")
+    print(f"    bookkeeping {overhead:.1f} %; start {warm - start:.1f} s; all done found in {resumed:.1f} s")
 
 
 if __name__ == "__main__":

@@ -16,70 +16,11 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _OURS = re.compile(r"\.incoming-[0-9a-f]{16}(\..*)?")
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Something that was about to be put in place.
-
-    Attributes
-    ----------
-    target : path
-    part : os.stat_result or None
-        Of what takes the name of `target`; None if its bytes go into what is there.
-    """
-
-    target: Path
-    part: os.stat_result | None
-
-    def happened(self) -> bool:
-        """Whether it is in place, or bytes may have gone in: read off the disk, so true at any moment."""
-        if self.part is None:
-            return True
-        try:
-            return os.path.samestat(self.part, self.target.stat())
-        except OSError:
-            return False
-
-
-_watched: ContextVar[list[Placement] | None] = ContextVar("watched", default=None)
-
-
-@contextmanager
-def watch_placements() -> Iterator[list[Placement]]:
-    """A list of all that is put in place meanwhile.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder, watch_placements() as placed:
-    ...     write_whole(Path(folder, "a"), b"1")
-    ...     [placement.happened() for placement in placed]
-    [True]
-    """
-    placed: list[Placement] = []
-    before = _watched.set(placed)
-    try:
-        yield placed
-    finally:
-        _watched.reset(before)
-
-
-def put_in_place(part: Path, target: Path) -> None:
-    """Give `part`, a file or a folder, the name `target`."""
-    _note(Placement(target, part.stat()))
-    part.replace(target)
-
-
-def note_stream(name: str) -> None:
-    """Say that bytes begin to go to a stream, where they cannot be taken back."""
-    _note(Placement(Path(name), None))
 
 
 # A full disk, a quota, a limit of the size of files.
@@ -109,7 +50,6 @@ def whole_file(target: str | Path) -> Iterator[Path]:
             part.chmod(_PRIVATE)
             yield part
             with part.open("rb") as source, target.open("wb", buffering=0) as sink:
-                note_stream(str(target))
                 shutil.copyfileobj(source, sink)
         return
     target = Path(os.path.realpath(target))
@@ -130,7 +70,7 @@ def whole_file(target: str | Path) -> Iterator[Path]:
             _keep_owner_and_mode(part, there)
         with part.open("rb") as file:
             os.fsync(file.fileno())
-        put_in_place(part, target)
+        part.replace(target)
 
 
 def refuse_unwritable(target: str | Path) -> None:
@@ -241,9 +181,3 @@ def _lock(file: IO[bytes]) -> bool:
     except (ImportError, OSError):  # Windows, another process, a file system without locks
         return False
     return True
-
-
-def _note(placement: Placement) -> None:
-    watched = _watched.get()
-    if watched is not None:
-        watched.append(placement)

@@ -128,9 +128,9 @@ def test_what_is_filled_in_is_told_once_of_all_rows():
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = StableFeatureBoosting(["a", "b"]).fit(frame, y, sample_domain=shop)
     frame.loc[::5, "c"] = np.nan
-    with pytest.warns(sfboost.encoding.EncodingWarning) as told:
+    with pytest.warns(sfboost.frames.EncodingWarning) as told:
         many = model.adapt(frame, sample_domain=shop)
     assert len(told) == 1
-    with pytest.warns(sfboost.encoding.EncodingWarning) as told:
+    with pytest.warns(sfboost.frames.EncodingWarning) as told:
         many.predict(frame, shop)
     assert len(told) == 1

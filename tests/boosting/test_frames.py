@@ -14,12 +14,12 @@ from sklearn.preprocessing import OneHotEncoder
 import sfboost
 from sfboost import Settings, StableFeatureBoosting
 from sfboost.adaptation import AdaptationRefused
-from sfboost.encoding import Encoder, EncodingWarning
+from sfboost.frames import Encoder, EncodingWarning
 
 nw = pytest.importorskip("narwhals")
 pd = pytest.importorskip("pandas", reason="the [app] extra brings pandas")
 pytest.importorskip("pyarrow", reason="text is encoded with pyarrow, which the [app] extra brings")
-pytestmark = pytest.mark.filterwarnings("ignore::sfboost.encoding.EncodingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sfboost.frames.EncodingWarning")
 
 LIBRARIES = ["pandas", "pyarrow", "polars"]
 
@@ -110,7 +110,7 @@ def test_two_columns_of_one_name_are_refused(library):
             use()
 
 
-@pytest.mark.filterwarnings("error::sfboost.encoding.EncodingWarning")
+@pytest.mark.filterwarnings("error::sfboost.frames.EncodingWarning")
 def test_no_cell_is_filled_in_silence():
     with pytest.warns(EncodingWarning, match=r"Missing in training rows;.*'stable' in 9.1 %"):
         model = fitted.__wrapped__()

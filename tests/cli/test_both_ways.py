@@ -3,15 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hospitals import reversed_hospital, training
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from hospitals import training
 
 import sfboost as library
 from sfboost import StableFeatureBoosting
 
-pytestmark = pytest.mark.filterwarnings("ignore::sfboost.encoding.EncodingWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sfboost.frames.EncodingWarning")
 STABLE, UNSTABLE = ["age", "sex", "chol"], ["heart_rate", "ward"]
 
 
@@ -21,26 +18,18 @@ def in_python(**options):
     return model.fit(rows, rows["sick"], sample_domain=rows["hospital"])
 
 
-def probabilities(path, kind="answer"):
-    return pd.read_csv(path)[[f"{kind}_no", f"{kind}_yes"]].to_numpy()
+def probabilities(path):
+    return pd.read_csv(path)[["answer_no", "answer_yes"]].to_numpy()
 
 
 def test_python_predicts_raw_rows_with_a_file_of_the_command_as_the_command_does(files, sfboost, tmp_path):
     new = pd.read_csv(files.new)
-    for file, kind in ((files.adapted, "answer"), (files.model, "stable")):
+    for file in (files.adapted, files.model):
         sfboost("predict", file, files.new, "-o", tmp_path / "p.csv")
         loaded = library.load(file)
         np.testing.assert_allclose(
-            loaded.predict_proba(new[new.columns[::-1]]), probabilities(tmp_path / "p.csv", kind), rtol=1e-12
+            loaded.predict_proba(new[new.columns[::-1]]), probabilities(tmp_path / "p.csv"), rtol=1e-12
         )
-
-
-def test_a_file_of_the_command_adapts_in_python_as_in_the_command(files):
-    new = reversed_hospital()
-    adapted = library.load(files.model).adapt(new)
-    np.testing.assert_allclose(
-        adapted.predict_proba(new), library.load(files.adapted).predict_proba(new), rtol=1e-6
-    )
 
 
 def test_the_command_adapts_predicts_and_explains_with_a_file_of_python(files, sfboost, tmp_path):
@@ -66,18 +55,3 @@ def test_a_model_of_an_array_is_refused_with_the_way_out(files, sfboost, tmp_pat
     model.save(tmp_path / "m.sfb")
     done = sfboost("predict", tmp_path / "m.sfb", files.new, "-o", tmp_path / "p.csv", code=2)
     assert "fitted in Python to an array" in done.stderr
-
-
-@pytest.mark.long
-def test_types_are_trusted_by_name_in_the_command_too(files, sfboost, tmp_path):
-    forest = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(3, random_state=0))
-    path, trusted = tmp_path / "forest.sfb", "sklearn.tree._tree.Tree"
-    rows = training(60)
-    StableFeatureBoosting(["age"], ["ward"], stable=forest).fit(
-        rows[["age", "ward"]], rows["sick"], sample_domain=rows["hospital"]
-    ).save(path, trusted=[trusted])
-    untrusted = sfboost("predict", path, files.new, "-o", tmp_path / "p.csv", code=2)
-    assert trusted in untrusted.stderr
-    done = sfboost("predict", path, files.new, "-o", tmp_path / "p.csv", "--trusted", trusted, code=2)
-    assert trusted not in done.stderr  # it is read; that its pipeline reads columns itself is another matter
-    assert "a pipeline that reads its columns itself" in done.stderr

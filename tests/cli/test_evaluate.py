@@ -1,15 +1,12 @@
-"""What `sfboost evaluate` says of all own domains together."""
+"""What `sfboost evaluate` says of all source domains together."""
 
-import json
 from dataclasses import replace
 
-import pytest
 from hospitals import ROLES, training
 
-from sfboost import StableFeatureBoosting
 from sfboost.boosting import METRICS, DomainEvaluation, DomainScores
-from sfboost.boosting.scored_domains import COMPARED, why_skipped
-from sfboost.cli.evaluate import _words
+from sfboost.boosting.scored_domains import COMPARED
+from sfboost.cli.evaluate import _words as words
 
 
 def evaluation(best, shares=(0.5, 0.5), metric="accuracy"):
@@ -28,24 +25,17 @@ def evaluation(best, shares=(0.5, 0.5), metric="accuracy"):
     )
 
 
-@pytest.mark.parametrize(
-    ("best", "said"),
-    [
-        (("boosted", "boosted", "stable", None), "; it was 'boosted' in 2 of 4."),
-        (("boosted", "stable", None), "10.0 at most."),
-        ((None, None), "0.0 at most."),
-    ],
-)
-def test_the_candidate_that_would_have_been_better_is_named_where_it_is_one(best, said):
-    assert str(_words(evaluation(best))[-1]).endswith(said)
+def test_where_a_class_is_rare_another_metric_is_named():
+    assert "A class is rare" in str(words(evaluation((None, None), (0.9, 0.1)))[-1])
+    assert "rare" not in str(words(evaluation((None, None)))[-1])
+    assert "rare" not in str(words(evaluation((None, None), (0.9, 0.1), "auroc"))[-1])
 
 
-def test_where_a_class_is_rare_the_means_of_other_scores_are_told():
-    told = str(_words(evaluation((None, None), (0.9, 0.1)))[-1])
-    assert "balanced accuracy stable 50.0 %, answer 50.0 %, pooled 50.0 %" in told
-    assert "AUROC stable 0.500, answer 0.500, pooled 0.500" in told
-    assert "rare" not in str(_words(evaluation((None, None)))[-1])
-    assert "rare" not in str(_words(evaluation((None, None), (0.9, 0.1), "auroc"))[-1])
+def test_a_loss_that_falls_is_told_with_a_minus():
+    (one,) = evaluation((None,), metric="log_loss").domains
+    scores = one.scores | {"answer": dict.fromkeys(METRICS, 0.4)}
+    told = str(words(DomainEvaluation((replace(one, scores=scores),))))
+    assert told.count("-0.100 against") == 2
 
 
 def decided(decision, reasons, score=0.5):
@@ -59,19 +49,15 @@ def decided(decision, reasons, score=0.5):
 
 def test_domains_that_were_skipped_for_one_reason_are_told_in_one_sentence():
     few = [f"{n} rows are too few to adapt to and to score" for n in range(40)]
-    lines = _words(DomainEvaluation((*evaluation((None,)).domains, *decided("skipped", few))))
+    lines = words(DomainEvaluation((*evaluation((None,)).domains, *decided("skipped", few))))
     (told,) = (line for line in lines if "too few" in str(line))
     assert told == (
         "40 domains were skipped (skipped 0, skipped 1, skipped 2, skipped 3, skipped 4 and 35 more); "
         "skipped 0: 0 rows are too few to adapt to and to score"
     )
-    # A row for the domain that played alone, in both tables; and shares of those that played count.
+    # A row for the domain that was scored, in both tables.
     assert sum(str(line).startswith("d0 ") for line in lines) == 2
     assert not any(str(line).startswith("skipped") for line in lines)
-    told = str(DomainEvaluation((*evaluation((None,)).domains, *decided("skipped", few)))).splitlines()
-    assert told == [*str(evaluation((None,))).splitlines(), told[-1]]
-    assert told[-1].startswith("40 domains were skipped")
-    assert "a was skipped: no class is known" in why_skipped({"a": "no class is known", "b": "no rows"})
 
 
 def test_of_many_domains_the_worst_is_named_and_names_are_whole():
@@ -81,35 +67,16 @@ def test_of_many_domains_the_worst_is_named_and_names_are_whole():
     ]
     scores = every[7].scores | {"answer": dict.fromkeys(METRICS, 0.25)}
     every[7] = replace(every[7], scores=scores)
-    lines = _words(DomainEvaluation(tuple(every)))
+    lines = words(DomainEvaluation(tuple(every)))
     assert lines[8].startswith("District of Columbia 7       50.0      25.0")
-    told = next(str(line) for line in lines if "would have changed" in str(line))
+    told = next(str(line) for line in lines if "The answer changes" in str(line))
     assert told.count("(-25.0 at worst, District of Columbia 7)") == 2
-    for skipped in (0, 9):  # who did not play is not counted
-        few = _words(DomainEvaluation((*every[:8], *decided("skipped", ["no rows"] * skipped, float("nan")))))
-        assert any("(-25.0 at worst)" in str(line) for line in few)
 
 
-def test_many_domains_are_left_out_in_groups_and_json_has_those_that_did_not_play(
-    sfboost, tmp_path, monkeypatch
-):
+def test_json_has_the_domains_that_were_skipped(sfboost, tmp_path):
     frame = training(60)
     frame.loc[frame.index[:4], "hospital"] = "tiny"
     frame.to_csv(tmp_path / "train.csv", index=False)
-    for module in ("sfboost.boosting.evaluation", "sfboost.cli.evaluate"):
-        monkeypatch.setattr(f"{module}.MOST_FITS", 2)
-    fits = []
-    fit = StableFeatureBoosting._fit
-    monkeypatch.setattr(
-        StableFeatureBoosting, "_fit", lambda self, *a, **how: (fits.append(1), fit(self, *a, **how))[1]
-    )
-    done = sfboost("evaluate", tmp_path / "train.csv", *ROLES, "--json")
-    assert len(fits) == 2
-    assert "3 domains play the new one, left out in 2 groups" in done.stderr
-    records = [r for r in json.loads(done.stdout)["domains"] if r["method"] == "answer"]
-    assert {r["domain"]: r["decision"] == "skipped" for r in records} == {
-        "tiny": True,
-        "north": False,
-        "south": False,
-        "east": False,
-    }
+    records = sfboost.json("evaluate", tmp_path / "train.csv", *ROLES)["domains"]
+    skipped = {record["domain"]: record["decision"] == "skipped" for record in records}
+    assert skipped == {"tiny": True, "north": False, "south": False, "east": False}

@@ -59,17 +59,6 @@ def test_pictures_without_a_class_are_one_new_domain(photos, network, tmp_path):
     assert "label" not in table
 
 
-def test_what_was_seen_is_not_looked_at_again(photos, network, tmp_path, monkeypatch):
-    words = [photos, "-o", tmp_path / "a.parquet", "--size", 8]
-    assert features(*words).exit_code == 0
-
-    def never(*_):
-        raise AssertionError("looked again")
-
-    monkeypatch.setattr("sfboost.datasets.features._look", never)
-    assert features(*words).exit_code == 0
-
-
 def test_only_parquet_is_written(photos):
     result = features(photos, "-o", "a.csv")
     assert result.exit_code != 0

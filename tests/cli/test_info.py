@@ -12,7 +12,7 @@ import sfboost as library
 def test_a_fitted_model_says_its_columns_domains_and_roles(files, sfboost):
     told = sfboost.json("info", files.model)
     assert told["kind"] == "StableFeatureBoosting"
-    assert told["training_domains"] == {"north": 400, "south": 400, "east": 400}
+    assert told["source_domains"] == {"north": 400, "south": 400, "east": 400}
     assert told["stable_features"] == ["age", "sex", "chol"]
     assert told["unstable_features"] == ["heart_rate", "ward"]
     assert told["target"] == "sick"
@@ -24,20 +24,11 @@ def test_a_fitted_model_says_its_columns_domains_and_roles(files, sfboost):
 def test_an_adapted_model_says_what_was_decided(files, sfboost):
     told, adapted = sfboost.json("info", files.adapted), library.load(files.adapted)
     assert told["decision"] == adapted.decision_
-    assert told["reason"] == adapted.reason_
+    assert told["reason"] == str(adapted.reason_)
     assert told["adapted"].startswith("to 800 rows")
     words = sfboost("info", files.adapted).stdout
     assert "stable features: age" in words
     assert "class shares: no 0." in words
-
-
-def test_an_adaptation_on_arrays_is_told_too(sfboost, tmp_path):
-    y = np.tile([0, 1], 500)
-    right = np.random.default_rng(0).random(1000) < 0.8
-    library.adapt(np.where(y == right, 0.8, 0.2), y[:, None] + 0.1).save(tmp_path / "a.sfb")
-    told = sfboost.json("info", tmp_path / "a.sfb")
-    assert told["kind"] == "Adaptation"
-    assert told["classes"] == [0, 1]
 
 
 def test_a_file_that_cannot_be_loaded_still_says_what_wrote_it(sfboost, tmp_path):

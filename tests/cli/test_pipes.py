@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hospitals import ROLES, training
+from hospitals import ROLES
 
 COMMAND = (sys.executable, "-c", "from sfboost.cli import main; main()")
 
@@ -48,16 +48,3 @@ def test_the_work_is_done_although_streams_are_closed(files, tmp_path, closed):
     done = subprocess.run(f"{command} {closed}", shell=True, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert len((tmp_path / "p.csv").read_text().splitlines()) == len(Path(files.new).read_text().splitlines())
-
-
-@pytest.mark.long
-def test_the_work_is_done_although_nobody_reads_the_notes(tmp_path):
-    """That rows without a label are left out is said before anything is fitted."""
-    rows = training(60)
-    rows.loc[::7, "sick"] = None
-    rows.to_csv(tmp_path / "train.csv", index=False)
-    out = tmp_path / "m.sfb"
-    command = ["fit", tmp_path / "train.csv", *ROLES, "--no-evaluate", "-o", out]
-    code, _ = unread(command, errors=subprocess.STDOUT)
-    assert code == 0
-    assert out.exists()

@@ -3,39 +3,9 @@
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hospitals import ROLES, training
+from hospitals import ROLES
 
-from sfboost import load
 from sfboost.cli import inputs
-
-
-def test_rows_without_a_domain_are_no_domain(sfboost, tmp_path):
-    frame = training(100)
-    frame["hospital"] = frame["hospital"].where(frame.index % 10 != 0)
-    frame.to_csv(tmp_path / "train.csv", index=False)
-    fit = ("fit", tmp_path / "train.csv", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb", "--sample", 50)
-    assert "(--sample). 30 rows have no 'hospital' and are left out." in sfboost(*fit).stderr
-    frame.assign(hospital=None).to_csv(tmp_path / "train.csv", index=False)
-    assert "lacks its 'hospital'" in sfboost(*fit, code=2).stderr
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_folder_is_fitted_to_by_a_sample_that_the_command_names(sfboost, tmp_path, ending):
-    folder = tmp_path / "train"
-    folder.mkdir()
-    for name, part in training(200).drop(columns="patient").groupby("hospital"):
-        if ending == "csv":
-            part.to_csv(folder / f"{name}.csv", index=False, sep=";", decimal=",")
-        else:
-            part.to_parquet(folder / f"{name}.parquet", index=False)
-    roles = ROLES[:-2]
-    said = sfboost("fit", folder, *roles, "-o", tmp_path / "m.sfb", code=2).output
-    assert "--sample" in said
-    done = sfboost("fit", folder, *roles, "-o", tmp_path / "m.sfb", "--no-evaluate", "--sample", 150)
-    said = " ".join(done.output.split())
-    assert "450 of the 600 rows of train, at most 150 of each domain (--sample)" in said
-    model = load(tmp_path / "m.sfb")
-    assert set(model.unstable_columns_.names) == {"heart_rate", "ward=B", "ward=C"}
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +79,3 @@ def test_what_is_said_of_ids_is_said_of_all_rows(sfboost, files, tmp_path):
     new.to_csv(tmp_path / "new" / "a.csv", index=False)
     told = sfboost.json("adapt", files.model, tmp_path / "new", "-o", tmp_path / "a.sfb")
     assert not [remark for remark in told["remarks"] if "more than once" in remark]
-
-
-def test_a_file_of_other_columns_is_refused_and_named(sfboost, files, folder, tmp_path):
-    new = tmp_path / "new"
-    new.mkdir()
-    (new / "a.csv").write_bytes((folder / "a.csv").read_bytes())
-    (new / "d.csv").write_text("a,b\n1,2\n")
-    for command, output in (("adapt", "a.sfb"), ("predict", "p.csv")):
-        done = sfboost(command, files.adapted, new, "-o", tmp_path / output, code=2)
-        assert "d.csv has no column" in done.stderr

@@ -2,12 +2,9 @@
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hospitals import ROLES, reversed_hospital, training
 
-from sfboost import load
 from sfboost.cli.project import load_project
 
 #: How a column of training is written, and how a new file may write the same values.
@@ -58,41 +55,6 @@ def test_the_same_values_are_the_same_however_a_new_file_writes_them(sfboost, tm
     predictions.add((tmp_path / "q.csv").read_text())
     assert len(predictions) == 1
     sfboost("check", train, new, *ROLES)
-
-
-@pytest.mark.parametrize(
-    ("endings", "options"),
-    [
-        *((endings, ()) for endings in (("csv", "parquet"), ("parquet", "csv"), ("csv", "csv"))),
-        (("csv", "parquet"), ("--categorical", "odd")),
-        (("parquet", "csv"), ("--categorical", "o?d")),
-    ],
-)
-def test_truth_values_mean_the_same_in_csv_and_parquet(sfboost, tmp_path, endings, options):
-    first, second = endings
-    train = write(tmp_path / f"train.{first}", with_column(training(120), [True, False]))
-    new = with_column(reversed_hospital(300), [True, False])
-    model = tmp_path / "m.sfb"
-    sfboost("fit", train, *ROLES, *options, "--no-evaluate", "-o", model)
-    told = sfboost.json("adapt", model, write(tmp_path / f"new.{second}", new), "-o", tmp_path / "a.sfb")
-    assert not [remark for remark in told["remarks"] if "'odd'" in remark]
-    sfboost("predict", tmp_path / "a.sfb", tmp_path / f"new.{second}", "-o", tmp_path / "p.csv")
-    sfboost("predict", tmp_path / "a.sfb", write(tmp_path / f"same.{first}", new), "-o", tmp_path / "q.csv")
-    assert (tmp_path / "p.csv").read_text() == (tmp_path / "q.csv").read_text()
-
-
-def test_digits_that_are_text_in_training_stay_text(sfboost, tmp_path):
-    """Parquet says that post codes are text; CSV cannot, and the model remembers."""
-    train = write(tmp_path / "train.parquet", with_column(training(120), ["01234", "98765"]))
-    sfboost("fit", train, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-    new = with_column(reversed_hospital(300), ["01234", "98765"])
-    for ending in ("csv", "parquet"):
-        table = write(tmp_path / f"new.{ending}", new)
-        told = sfboost.json("adapt", tmp_path / "m.sfb", table, "-o", tmp_path / "a.sfb")
-        assert not [remark for remark in told["remarks"] if "'odd'" in remark]
-    columns = {column.name: column for column in load_project(tmp_path / "m.sfb").encoder.columns}
-    assert columns["odd"].kind == "category"
-    assert set(columns["odd"].levels) == {"01234", "98765"}
 
 
 def test_codes_with_leading_zeros_are_told_where_csv_makes_numbers_of_them(sfboost, tmp_path):
@@ -146,83 +108,3 @@ def test_a_target_that_is_no_class_is_refused(sfboost, tmp_path, label):
     for table in (write(tmp_path / "rows.csv", rows), write(tmp_path / "rows.parquet", rows)):
         done = sfboost("fit", table, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb", code=2)
         assert f"holds numbers such as {label:g}, not classes" in done.stderr
-
-
-def test_a_domain_that_is_not_a_number_is_missing(sfboost, tmp_path):
-    """An Arrow table may hold NaN where pandas would have written nothing."""
-    rows = pa.Table.from_pandas(training(60), preserve_index=False)
-    codes = pa.array(np.where(np.arange(rows.num_rows) < 3, np.nan, 1.0))
-    rows = rows.set_column(rows.column_names.index("hospital"), "hospital", codes)
-    pq.write_table(rows, tmp_path / "rows.parquet")
-    fit = ("fit", tmp_path / "rows.parquet", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-    assert "3 rows of rows.parquet have no 'hospital' and are left out" in sfboost(*fit).stderr
-
-
-@pytest.mark.parametrize("column", ["sick", "hospital", "ward"])
-def test_a_list_in_a_cell_of_training_is_refused(sfboost, tmp_path, column):
-    rows = training(60)
-    rows[column] = [[1, 2]] * len(rows)
-    table = write(tmp_path / "rows.parquet", rows)
-    done = sfboost("fit", table, *ROLES, "-o", tmp_path / "m.sfb", code=2)
-    held = "List(Int64)" if column == "ward" else "list<element: int64>"
-    assert f"Column '{column}' holds {held}, which is neither number nor text" in done.stderr
-
-
-def test_an_id_that_is_a_list_is_refused(files, sfboost, tmp_path):
-    new = reversed_hospital(60)
-    new["patient"] = [[1, 2]] * len(new)
-    table = write(tmp_path / "new.parquet", new)
-    done = sfboost("predict", files.adapted, table, "-o", tmp_path / "p.csv", code=2)
-    assert "an id is one value" in done.stderr
-
-
-def test_categories_of_numbers_are_categories(sfboost, tmp_path):
-    """pandas' categorical of whole numbers: codes, without --categorical."""
-    rows = with_column(training(120), [3, 7])
-    rows["odd"] = rows["odd"].astype(int).astype("category")
-    rows.to_feather(tmp_path / "train.arrow")
-    sfboost("fit", tmp_path / "train.arrow", *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-    assert sum(name.startswith("odd=") for name in load(tmp_path / "m.sfb").unstable_columns_.names) == 1
-    new = write(tmp_path / "new.csv", with_column(reversed_hospital(300), [3, 7]))
-    remarks = sfboost.json("adapt", tmp_path / "m.sfb", new, "-o", tmp_path / "a.sfb")["remarks"]
-    assert not [remark for remark in remarks if "'odd'" in remark]
-
-
-def test_infinite_numbers_count_as_missing(files, sfboost, tmp_path):
-    new = reversed_hospital(300)
-    new.loc[:99, "heart_rate"] = np.inf
-    table = write(tmp_path / "new.csv", new)
-    done = sfboost("adapt", files.model, table, "-o", tmp_path / "a.sfb")
-    assert "'heart_rate' in 33 % (150.1)" in done.stderr
-
-
-def test_two_features_of_one_name_are_refused(sfboost, tmp_path):
-    table = write(tmp_path / "rows.csv", training(60).assign(**{"ward=B": 1.0}))
-    done = sfboost("fit", table, *ROLES, "-o", tmp_path / "m.sfb", code=2)
-    assert "Two features would both be called 'ward=B'" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        ["B", "A"],
-        pytest.param([True, False], marks=pytest.mark.long),
-        pytest.param(["3", "7"], marks=pytest.mark.long),
-    ],
-)
-def test_a_column_that_one_domain_alone_has_does_not_stop_the_others(sfboost, tmp_path, values):
-    """Where that domain is held out, nothing of the column is left, and its type is still known."""
-    rows = with_column(training(120), values)
-    rows.loc[rows["hospital"] != "north", "odd"] = None
-    table = write(tmp_path / "rows.csv", rows)
-    told = pd.DataFrame(sfboost.json("evaluate", table, *ROLES)["domains"])
-    assert not told["decision"].isin(["skipped"]).any()
-    sfboost("run", table, "--hold-out", "north", *ROLES, "--no-evaluate", "-o", tmp_path / "p.csv")
-
-
-def test_a_column_that_is_empty_in_training_is_told_and_may_be_filled_later(sfboost, tmp_path):
-    train = write(tmp_path / "train.csv", training(120).assign(odd=None))
-    done = sfboost("fit", train, *ROLES, "--no-evaluate", "-o", tmp_path / "m.sfb")
-    assert "Columns odd are missing in every training row and say nothing" in done.stderr
-    new = write(tmp_path / "new.csv", with_column(reversed_hospital(300), [3, 7]))
-    sfboost("adapt", tmp_path / "m.sfb", new, "-o", tmp_path / "a.sfb")

@@ -25,18 +25,12 @@ def test_auto_finds_the_stable_coin_and_adapts_as_if_it_had_been_named(coins):
     assert not hasattr(named, "selector_")
 
 
-def test_columns_named_unstable_are_not_searched(families):
-    X, y, domain = families.gaussian_effects(np.random.default_rng(0), 2500, 2, 2)
-    model = StableFeatureBoosting("auto", [0, 3]).fit(X, y, sample_domain=domain)
-    assert model.stable_columns_.positions == (1, 2)
-    assert model.unstable_columns_.positions == (0, 3)
-
-
-def test_a_selector_with_other_settings_may_be_given_and_stays_unfitted(coins):
+def test_columns_named_unstable_are_not_searched_and_a_selector_may_be_given_that_stays_unfitted(coins):
     X, y, domain, *_ = coins
     mine = StableFeatureSelector(kind="likelihood", tolerance=0.2)
-    model = StableFeatureBoosting(mine).fit(X, y, sample_domain=domain)
-    assert model.stable_columns_.positions == (0,)
+    for stable, unstable in (("auto", [1]), (mine, None)):
+        model = StableFeatureBoosting(stable, unstable).fit(X, y, sample_domain=domain)
+        assert (model.stable_columns_.positions, model.unstable_columns_.positions) == ((0,), (1,))
     assert model.selector_.tolerance == 0.2
     assert not hasattr(mine, "support_")
 
@@ -63,9 +57,3 @@ def test_text_columns_are_encoded_unless_a_pipeline_wants_them_raw(coins):
     for table in (frame, words):
         model = StableFeatureBoosting("auto").fit(table, y, sample_domain=domain)
         assert model.stable_columns_.sources == ("shape",)
-
-
-def test_evaluation_searches_again_without_the_domain_that_plays_the_new_one(families):
-    X, y, domain = families.anticausal_coins(np.random.default_rng(3), 1500, (0.95, 0.7, 0.1))
-    result = StableFeatureBoosting("auto").evaluate(X, y, domain)
-    assert len(result.domains) == 3

@@ -1,13 +1,10 @@
 """StableFeatureSelector finds the truth, or says that it cannot."""
 
 import logging
-import re
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from sfboost import StableFeatureBoosting
@@ -37,18 +34,6 @@ def test_cause_effect_coins_keep_the_cause_and_leave_what_is_stable_only_alone(f
         for r in range(15)
     ]
     assert np.mean(informative) <= 0.2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("n_classes", "n_domains"), [(2, 2), (2, 4), (4, 2), (4, 4)])
-def test_gaussian_effects_stable_found_unstable_never(families, n_classes, n_domains):
-    exact = []
-    for seed in range(2 if n_classes == 4 else 3):
-        data = families.gaussian_effects(np.random.default_rng(seed), 2500, n_classes, n_domains)
-        found = set(chosen(data))
-        assert not found & {3, 4, 5}
-        exact.append(found == {0, 1, 2})
-    assert np.mean(exact) >= 0.5
 
 
 def test_two_causes_that_shift_are_stable_only_together(families):
@@ -85,7 +70,6 @@ def test_label_shift_needs_the_other_kind_and_the_sentence_says_so(families):
     selector = StableFeatureSelector().fit(*data)
     assert selector.status_ == "none"
     assert "With kind='likelihood' x0, x1, x2 would be stable." in selector.selection_.sentence
-    assert selector.selection_.otherwise == ("x0", "x1", "x2")
     assert chosen(data, kind="likelihood") == (0, 1, 2)
 
 
@@ -97,14 +81,6 @@ def test_two_tiny_domains_cannot_tell(families):
         assert selector.status_ == "cannot tell"
         assert not selector.get_support().any()
         assert "more rows" in selector.selection_.sentence
-
-
-@pytest.mark.parametrize("domain", [None, np.zeros(200, int)])
-def test_one_domain_cannot_tell(domain):
-    rng = np.random.default_rng(0)
-    selector = StableFeatureSelector().fit(rng.standard_normal((200, 3)), np.arange(200) % 2, domain)
-    assert selector.status_ == "cannot tell"
-    assert "one domain only" in selector.selection_.sentence
 
 
 @pytest.mark.long
@@ -157,16 +133,6 @@ def test_the_answer_does_not_depend_on_names_order_or_monotone_scale(families):
         assert a.p_change == pytest.approx(b.p_change, rel=1e-3, abs=1e-12)
 
 
-def test_it_works_in_a_pipeline_with_metadata(families):
-    import sklearn
-
-    X, y, domain = families.anticausal_coins(np.random.default_rng(0))
-    with sklearn.config_context(enable_metadata_routing=True):
-        selector = StableFeatureSelector().set_fit_request(sample_domain=True)
-        out = make_pipeline(StandardScaler(), selector).fit_transform(X, y, sample_domain=domain)
-    assert out.shape == (2048, 1)
-
-
 @pytest.mark.parametrize(
     ("options", "domain", "message"),
     [
@@ -179,14 +145,6 @@ def test_it_works_in_a_pipeline_with_metadata(families):
 def test_bad_input_is_answered_by_a_sentence(options, domain, message):
     with pytest.raises(ValueError, match=message):
         StableFeatureSelector(**options).fit(np.zeros((40, 2)), np.arange(40) % 2, sample_domain=domain)
-
-
-def test_a_sentence_names_twelve_columns_at_most():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 40)), np.arange(60) % 2
-    sentence = StableFeatureSelector().fit(X, y, sample_domain=np.arange(60) // 20).selection_.sentence
-    assert sentence.count("x") <= 14
-    assert re.search(r" and \d+ more are stable", sentence)
 
 
 @pytest.fixture(scope="module")
@@ -209,14 +167,6 @@ def test_what_belongs_together_is_chosen_together_and_tells_its_progress(wards, 
     assert selector.ranking_.tolist() == [1, 1, 2]
     with pytest.raises(ValueError, match="groups has 2 names, but X has 3 columns"):
         StableFeatureSelector(groups=["a", "b"]).fit(X, y, sample_domain=domain)
-
-
-def test_drift_is_told_by_domain(wards):
-    X, y, _ = wards
-    third = np.repeat(["a", "b", "c"], 1000)
-    columns = StableFeatureSelector().fit(X, y, sample_domain=third).selection_.columns
-    assert all(len(column.by_domain) == 3 for column in columns)
-    assert all(max(column.by_domain) == column.drift for column in columns)
 
 
 def test_a_frame_is_searched_by_whole_columns(wards):

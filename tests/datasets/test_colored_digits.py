@@ -1,17 +1,17 @@
 import numpy as np
 import pytest
 
-from sfboost_lab.datasets import load
+from sfboost.datasets import colored_digits
 
 
 def test_eleven_test_domains_from_agreement_one_to_zero():
-    digits = load("colored_digits")
+    digits = colored_digits()
     assert [digits.domain(name).agreement for name in digits.test] == [k / 10 for k in range(10, -1, -1)]
     assert [digits.domain(name).agreement for name in digits.train] == [0.9, 0.8]
 
 
 def test_the_color_agrees_with_the_noisy_label_as_often_as_asked():
-    digits = load("colored_digits")
+    digits = colored_digits()
     for domain in digits.domains:
         color = domain.X.sum(axis=(2, 3)).argmax(axis=1)
         error = 4 * np.sqrt(domain.agreement * (1 - domain.agreement) / len(domain))
@@ -19,13 +19,13 @@ def test_the_color_agrees_with_the_noisy_label_as_often_as_asked():
 
 
 def test_a_quarter_of_the_labels_is_noise():
-    clean = load("colored_digits", label_noise=0.0).pooled("test")[1]
-    noisy = load("colored_digits").pooled("test")[1]
+    clean = colored_digits(label_noise=0.0).pooled("test")[1]
+    noisy = colored_digits().pooled("test")[1]
     assert np.mean(clean != noisy) == pytest.approx(0.25, abs=4 * np.sqrt(0.1875 / len(clean)))
 
 
 def test_exactly_one_channel_holds_the_digit():
-    domain = load("colored_digits").domain("train-0.8")
+    domain = colored_digits().domain("train-0.8")
     assert domain.X.shape == (500, 2, 8, 8)
     assert domain.X.dtype == np.float32
     np.testing.assert_array_equal((domain.X.sum(axis=(2, 3)) > 0).sum(axis=1), 1)
@@ -33,7 +33,7 @@ def test_exactly_one_channel_holds_the_digit():
 
 def test_same_seed_same_bytes_and_the_global_state_is_untouched():
     before = repr(np.random.get_state())
-    first, second = load("colored_digits", random_state=3), load("colored_digits", random_state=3)
+    first, second = colored_digits(random_state=3), colored_digits(random_state=3)
     for a, b in zip(first.domains, second.domains, strict=True):
         assert a.X.tobytes() == b.X.tobytes()
         assert a.y.tobytes() == b.y.tobytes()
@@ -41,14 +41,14 @@ def test_same_seed_same_bytes_and_the_global_state_is_untouched():
 
 
 def test_noise_and_colors_have_their_own_seed():
-    one, other = load("colored_digits", color_state=1), load("colored_digits", color_state=2)
+    one, other = colored_digits(color_state=1), colored_digits(color_state=2)
     first, second = one.domain("test-0.5"), other.domain("test-0.5")
     np.testing.assert_array_equal(first.X.sum(axis=1), second.X.sum(axis=1))
     assert (first.y != second.y).any()
 
 
 def test_the_table_holds_grey_pixels_then_colors():
-    table = load("colored_digits", view="table")
+    table = colored_digits(view="table")
     X, y, sample_domain = table.pooled("train")
     assert X.shape == (1000, 66)
     assert y.shape == sample_domain.shape == (1000,)
@@ -68,4 +68,4 @@ def test_the_table_holds_grey_pixels_then_colors():
 )
 def test_a_wrong_option_is_answered_by_a_sentence(options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        load("colored_digits", **options)
+        colored_digits(**options)

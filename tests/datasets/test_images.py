@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sfboost.datasets import ImageSequence
+from sfboost.datasets import ImageSequence, image_folder
 from sfboost.datasets.images import decode, decode_all
 
 image = pytest.importorskip("PIL.Image", reason="pictures need pillow: pip install 'sfboost[data]'")
@@ -33,10 +33,6 @@ def test_pictures_of_two_data_sets_are_not_pooled(colors, tmp_path):
         colors + ImageSequence(tmp_path / "others", ["00.png"])
 
 
-def test_pictures_are_resized_when_decoded(colors):
-    assert colors.resized((4, 5))[0].shape == (3, 4, 5)
-
-
 def test_sizes_that_differ_are_answered_by_a_sentence(colors, tmp_path):
     image.new("RGB", (3, 3)).save(tmp_path / "00.png")
     with pytest.raises(ValueError, match=r"choose one size with resized"):
@@ -63,3 +59,24 @@ def test_a_cut_picture_is_refused(colors, tmp_path):
     (tmp_path / "a.jpg").write_bytes((tmp_path / "a.jpg").read_bytes()[:1500])
     with pytest.raises(ValueError, match="cannot be read as a picture"):
         decode(tmp_path / "a.jpg")
+
+
+def test_domains_and_labels_are_the_folders_wherever_they_lie(folder):
+    made = image_folder(folder, test="sketch", size=8)
+    assert (made.train, made.test, made.classes) == (("photo",), ("sketch",), ("dog", "elephant", "guitar"))
+    photo = made.domain("photo")
+    assert [name.split("/")[2] for name in photo.X.names] == [made.classes[k] for k in photo.y]
+    assert (len(photo), photo.X[0].shape) == (15, (3, 8, 8))
+    inner = image_folder(folder / "pacs")
+    assert inner.domain("photo").X.names[0] == "photo/dog/pic_000.png"
+    X, y, domain = inner.pooled("train")
+    assert len(X) == len(y) == len(domain) == 30
+
+
+def test_folders_without_pictures_are_told(tmp_path, folder):
+    with pytest.raises(ValueError, match="holds no pictures"):
+        image_folder(tmp_path)
+    with pytest.raises(FileNotFoundError, match="is no folder"):
+        image_folder(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"names \['foto'\] as test"):
+        image_folder(folder, test="foto")

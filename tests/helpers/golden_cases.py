@@ -275,7 +275,7 @@ def command():
         pd.concat(parts).to_csv(train, index=False)
         west.to_csv(new, index=False)
         found["fit"] = run("fit", train, *hospitals.ROLES, "--no-evaluate", "-o", model)
-        for answer in ("safe", "paper"):
+        for answer in ("best", "safe"):
             found[f"adapt, {answer}"] = run("adapt", model, new, "--answer", answer, "-o", adapted)
             found[f"predict, {answer}"] = run("predict", adapted, new, "-o", out)
             found[f"predictions, {answer}"] = pd.read_csv(out).head(SHOWN).to_dict("records")
@@ -284,8 +284,7 @@ def command():
             "run", train, new, *hospitals.ROLES, "--answer", "safe", "--no-evaluate", "-o", out
         )
         found["check"] = run("check", train, new, *hospitals.ROLES)
-        evaluation = run("evaluate", train, *hospitals.ROLES)["domains"]
-        found["evaluate"] = [row for row in evaluation if row["method"] != "answer"]  # the default answer
+        found["evaluate"] = [row["scores"] for row in run("evaluate", train, *hospitals.ROLES)["domains"]]
     return found
 
 

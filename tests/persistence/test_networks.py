@@ -83,10 +83,7 @@ def test_an_adapted_network_comes_back_adapts_again_and_is_trained_again(tmp_pat
     np.testing.assert_array_equal(refitted.predict_proba(new), network.predict_proba(new))
 
 
-def test_the_folder_of_checkpoints_stays_at_home(tmp_path, training):
-    model = fitted(training, plan__checkpoint=tmp_path / "states")
-    assert again(model, tmp_path).plan.checkpoint is None
-    assert str(tmp_path).encode() not in (tmp_path / "model.sfb").read_bytes()
+def test_what_is_not_fitted_is_not_saved(tmp_path):
     with pytest.raises(NotFittedError, match="call fit before save"):
         SFBClassifier().save(tmp_path / "other.sfb")
 
@@ -132,12 +129,6 @@ def test_what_a_network_cannot_be_is_refused_and_takes_no_memory(forger_of, netw
     forger.tree["state"][attribute] = claim
     refused(forger, match)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
-
-
-def test_a_file_cannot_say_where_checkpoints_are_written(forger_of, network):
-    forger = forger_of(network)
-    forger.tree["state"]["plan"]["state"]["checkpoint"] = "/tmp/elsewhere"
-    refused(forger, "a folder for checkpoints")
 
 
 @pytest.mark.parametrize("device", ["nowhere", "meta", "cuda:77", "xpu:77"])

@@ -30,7 +30,7 @@ def case():
     model = StableFeatureBoosting(stable_features=STABLE, unstable_features=UNSTABLE)
     evaluation = evaluation_rows(model.evaluate(X, y, domain))
     described = replace(describe_training(model, X, y, domain), evaluation=evaluation)
-    adapted = model.adapt(features(new), uncertainty=True)
+    adapted = model.adapt(features(new))
     facts = make_facts(
         adapted,
         described,

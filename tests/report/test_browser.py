@@ -41,7 +41,7 @@ def test_no_request_leaves_the_page_and_the_console_is_silent(looks):
     for look in looks.values():
         assert look.requests == []
         assert look.complaints == []
-        assert "What the unstable features mean" in look.text  # it is the page that was looked at
+        assert "What the unstable features say" in look.text  # it is the page that was looked at
 
 
 def test_there_is_no_sideways_scroll(looks):

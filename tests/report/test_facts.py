@@ -1,48 +1,19 @@
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from sfboost.boosting.metrics import score_predictions
+from sfboost.json_values import json_values
 from sfboost.report import make_facts, render
-from sfboost.report.facts import change_in_words, find_changes
+from sfboost.report.facts import find_changes
 
 
-def test_the_reversed_feature_is_told_and_the_faithful_one_is_not(case):
-    stories = {story.name: story for story in case.facts.stories[0].features}
-    assert case.facts.stories[0].label == "yes"
-    assert stories["heart_rate"].change == "reversed"
-    assert all(slope > 0.5 for slope in stories["heart_rate"].training)
-    assert stories["heart_rate"].here < -0.5
-    assert stories["in_a"].change == "as in training"
-    assert "heart_rate says the opposite here" in case.facts.headline.sentence
-
-
-def test_the_slope_here_is_that_of_the_adapted_head(case, new_features):
-    adaptation = case.adapted.adaptation
-    raw = adaptation.uncertainty.coef.value[0, 0]
-    story = next(s for s in case.facts.stories[0].features if s.name == "heart_rate")
-    assert story.here == pytest.approx(raw * case.training.units[0])
-
-
-@pytest.mark.parametrize(
-    ("training", "here", "error", "words"),
-    [
-        ((1.0, 0.5), -1.0, 0.2, "reversed"),
-        ((1.0, 0.5), -1.0, None, "reversed"),
-        ((1.0, 0.5), -1.0, 0.7, "says little here"),  # within sampling error
-        ((1.0, 0.5), 0.8, 0.1, "as in training"),
-        ((1.0, -0.5), -1.0, 0.1, "differed between training domains"),
-        ((0.02, None), 0.9, 0.1, "speaks only here"),
-        ((0.02, 0.01), 0.05, 0.1, "says little anywhere"),
-        ((1.0, 0.5), None, None, "not learned here"),
-    ],
-)
-def test_a_change_is_named_beyond_sampling_error_only(training, here, error, words):
-    assert change_in_words(training, here, error) == words
-
-
-def test_the_meaning_of_each_feature_is_told_in_every_own_domain_and_here(case):
-    found = {meaning.name: meaning for meaning in case.facts.meanings}
-    assert {name: meaning.verdict for name, meaning in found.items()} == {
+def test_what_each_feature_says_is_told_in_every_source_domain_and_here(case):
+    found = {one.name: one for one in case.facts.features}
+    assert {name: one.verdict for name, one in found.items()} == {
         "heart_rate": "changed",
         "in_a": "unchanged",
     }
@@ -89,30 +60,40 @@ def test_rows_without_labels_are_not_scored(case, new_features):
 def test_checks_come_from_training_and_from_the_new_rows(case):
     where = {(check.name, check.where) for check in case.facts.checks}
     for name in ("stability", "calibration", "complementarity", "informativeness"):
-        assert (name, "training domains") in where
-    assert ("complementarity", "new domain") in where
-    assert ("informativeness", "new domain") not in where
-
-
-@pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning")
-def test_keeping_the_stable_predictor_is_said_and_shown(case, new_features):
-    few = new_features.head(30)
-    facts = make_facts(case.model.adapt(few, answer="safe"), case.training, few)
-    assert facts.headline.kind == "kept stable"
-    assert "no prediction changed" in facts.headline.sentence
-    assert facts.changes.n_changed == 0
-    assert {story.change for story in facts.stories[0].features} == {"not learned here"}
-    page = render(facts)
-    assert "Adapting was refused before the leak came into it." in page
-    assert "None: every row gets the class" in page
+        assert (name, "source domains") in where
+    assert ("complementarity", "target domain") in where
+    assert ("informativeness", "target domain") not in where
 
 
 def test_scores_are_estimated_without_labels_where_nothing_shifted(case, unshifted):
-    told, true = unshifted.foretold, unshifted.scores.by_method
-    assert set(told) == {"stable", "answer", "pooled"}
-    for method, one in told.items():
-        for metric in ("accuracy", "log_loss"):
-            assert one.lower[metric] <= true[method][metric] <= one.upper[metric], (method, metric)
-    assert "How good it is here, without labels" in render(unshifted)
-    assert case.facts.foretold is None
-    assert "How good it is here, without labels" not in render(case.facts)
+    found, true = unshifted.estimated, unshifted.scores.by_method["answer"]
+    for metric in ("accuracy", "log_loss"):
+        assert found.lower[metric] <= true[metric] <= found.upper[metric], metric
+    assert "How good the answer is here, without labels" in render(unshifted)
+    assert case.facts.estimated is None
+    assert "How good the answer is here" not in render(case.facts)
+
+
+def test_assumptions_are_shown_where_the_answer_rests_on_them(case, unshifted):
+    assert {one.name for one in case.facts.checks if one.bears} == {"stability"}  # realigned
+    assert not any(one.bears for one in unshifted.checks)  # all features as trained
+    assert render(case.facts).count("<article") == 1
+    assert "rests on no assumption of Stable Feature Boosting" in render(unshifted)
+
+
+def test_the_values_of_the_page_are_json_and_their_keys_are_documented(case, unshifted):
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for facts in (case.facts, unshifted):
+        values = json.loads(json.dumps(json_values(facts.to_dict())))
+        assert [key for key in values if f"| `{key}` |" not in page] == []
+        assert [key for key in keys_of(values) if not re.fullmatch(r"[a-z_]+", key)] == []
+    assert case.facts.to_dict()["reversed"] == ["heart_rate"]
+
+
+def keys_of(values):
+    """Keys of ours; those of `own` and `missing` are names of domains and columns."""
+    for key, value in values.items() if isinstance(values, dict) else ():
+        yield key
+        yield from keys_of(value) if key not in ("own", "missing") else ()
+    for value in values if isinstance(values, list) else ():
+        yield from keys_of(value)

@@ -3,15 +3,16 @@
 from copy import copy
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from sfboost.boosting import AdaptedClassifier
 from sfboost.calibration import Temperature
-from sfboost.choice.choosing import WORDS
+from sfboost.choice.choosing import shifted_side
+from sfboost.choice.reasons import WORDS, Reason
 from sfboost.choice.recalibrating import RecalibratedPredictor
 from sfboost.report import make_facts, render
 from sfboost.report.words import headline
+from sfboost.shift import Shift
 
 MEANINGS = "the unstable features shifted here"
 
@@ -23,18 +24,24 @@ def with_best(case, n_labelled=0, **changes):
 
 
 def told(case, adapted, meanings=None):
-    meanings = case.facts.meanings if meanings is None else meanings
-    return headline(adapted, case.facts.changes, case.facts.stories, meanings)
+    meanings = case.facts.features if meanings is None else meanings
+    return headline(adapted, case.facts.changes, meanings)
+
+
+def shifted(case, unstable, stable, stable_p=1.0):
+    """What moved, had the tests of both sides said something else."""
+    shift = case.adapted.shift_
+    change = replace(shift.unstable, verdict=unstable)
+    other = replace(shift.stable, verdict=stable, p_value=stable_p, suspects=())
+    return Shift(change, other, shifted_side(change, other))
 
 
 def said(case, unstable, stable, weights, stable_p=1.0):
     """The headline of a hospital that reversed its heart rate, had the tests said something else."""
-    best = case.adapted.best
     adapted = with_best(
         case,
-        change=replace(best.change, verdict=unstable),
-        stable_change=replace(best.stable_change, verdict=stable, p_value=stable_p, suspects=()),
-        choice=replace(best.choice, weights=weights),
+        shift=shifted(case, unstable, stable, stable_p),
+        choice=replace(case.adapted.best.choice, weights=weights),
     )
     return told(case, adapted, () if unstable != "changed" else None).sentence
 
@@ -72,10 +79,8 @@ def test_moved_class_shares_are_said_and_shown(case, new_features):
     best = case.adapted.best
     moved = with_best(
         case,
-        change=replace(best.change, verdict="unchanged"),
-        stable_change=replace(best.stable_change, verdict="unchanged"),
+        shift=replace(shifted(case, "unchanged", "unchanged"), shares=(("no", 0.5, 0.2), ("yes", 0.5, 0.8))),
         choice=replace(best.choice, weights={"shares": 1.0}),
-        shares=np.array([0.2, 0.8]),
         answers=best.answers | {"shares": best.answers["pooled"]},
     )
     assert told(case, moved, ()).sentence.endswith(
@@ -89,45 +94,45 @@ def test_moved_class_shares_are_said_and_shown(case, new_features):
 
 
 def test_the_stable_features_are_on_the_page_too(case):
-    assert {one.name for one in case.facts.stable_meanings} == {"age", "chol"}
+    assert {one.name for one in case.facts.stable_features} == {"age", "chol"}
     assert "And the stable ones" in render(case.facts)
 
 
 def guessing(case, **brier):
-    """The same adapted classifier, had own domains had these Brier scores."""
+    """The same adapted classifier, had source domains had these Brier scores."""
     model = copy(case.adapted.model)
     record = model.training_.record
-    model.training_ = replace(model.training_, record=replace(record, brier=record.brier | brier))
+    scores = record.scores | {name: [{"brier": score}] for name, score in brier.items()}
+    model.training_ = replace(model.training_, record=replace(record, scores=scores))
     return AdaptedClassifier(model, case.adapted.adaptation, case.adapted.best)
 
 
-def test_where_no_answer_beat_a_guess_on_own_domains_that_is_said_first(case):
+def test_where_no_answer_beat_a_guess_on_source_domains_that_is_said_first(case):
     found, plain = told(case, guessing(case, pooled=0.245, stable=0.3)), told(case, case.adapted)
     assert found.sentence.startswith(
-        "No answer can be trusted here: on your own domains none was better than a guess. What you get is "
+        "No answer can be trusted here: in your source domains, each left out in turn, none was better than "
+        "a guess. What you get is "
     )
     assert found.because.startswith("Why: In your source domains, each left out in turn, neither ")
     assert '<div class="verdict no-answer">' in render(replace(case.facts, headline=found))
-    assert found.advice.startswith("Label some of these rows (--labels), or add training domains")
+    assert found.advice.startswith("Label some of these rows (--labels), or add source domains")
     assert '<div class="verdict adapted">' in render(replace(case.facts, headline=plain))
-    unsure = replace(plain, kind="pooled", tone="cannot tell")
+    unsure = replace(plain, tone="cannot tell")
     assert '<div class="verdict cannot-tell">' in render(replace(case.facts, headline=unsure))
     for brier in ({"pooled": 0.2, "stable": 0.3}, {"pooled": 0.3, "stable": 0.2}):
         assert told(case, guessing(case, **brier)) == plain
 
 
 def test_a_reason_on_the_page_has_words_for_symbols(case):
-    choice = replace(case.adapted.best.choice, reason="But f_S is not shown to be stable.")
-    assert told(case, with_best(case, choice=choice)).because == (
-        "Why: But the stable predictor is not shown to be stable."
-    )
+    choice = replace(case.adapted.best.choice, reason=Reason("refused", {"because": "f_S is not stable."}))
+    assert told(case, with_best(case, choice=choice)).because == "Why: the stable predictor is not stable."
 
 
 def test_only_features_that_the_page_calls_changed_are_named(case):
     """What the shift was put down to, but cannot be told by itself, is not said to be the opposite."""
     opposite = "heart_rate says the opposite here of what training said."
     assert told(case, case.adapted).sentence.endswith(opposite)
-    unsure = tuple(replace(one, verdict="cannot tell") for one in case.facts.meanings)
+    unsure = tuple(replace(one, verdict="cannot tell") for one in case.facts.features)
     assert told(case, case.adapted, unsure).sentence.endswith(f"{MEANINGS}.")
 
 
@@ -146,17 +151,28 @@ def test_stable_features_that_labels_recalibrated_are_not_said_to_stand_alone(ca
     assert found.count.endswith("predicted classes are not what the stable features say without them.")
 
 
-@pytest.mark.parametrize(("error", "named"), [(0.1, True), (0.0, False), (None, False)])
-def test_the_safe_answer_names_slopes_beyond_their_error_alone(case, error, named):
-    """No error is known of a slope that was not asked for one, and none is of a column of one value."""
-    story = case.facts.stories[0]
-    stories = (replace(story, features=tuple(replace(one, error=error) for one in story.features)),)
-    safe = AdaptedClassifier(case.adapted.model, case.adapted.adaptation)
-    sentence = headline(safe, case.facts.changes, stories, ()).sentence
-    assert ("heart_rate says the opposite" in sentence) is named
-
-
 def test_where_no_class_differs_none_is_counted(case):
     none = replace(case.facts.changes, n_changed=0)
-    found = headline(case.adapted, none, case.facts.stories, case.facts.meanings)
+    found = headline(case.adapted, none, case.facts.features)
     assert found.count == "Every predicted class is what the stable features say."
+
+
+def test_the_power_of_the_test_is_said_in_words(case):
+    """A loss is seen by four tests of five where its share of the power is 1.96 + 0.84 standard errors."""
+    shift = case.adapted.shift_
+
+    def evidence(**what):
+        changed = replace(shift, unstable=replace(shift.unstable, **what))
+        return told(case, with_best(case, shift=changed), ()).evidence
+
+    assert "lost 28 % of what they say" in evidence(verdict="unchanged", power=10.0)
+    assert "lost all that they say" in evidence(verdict="unchanged", power=2.1)
+    assert "too few" in evidence(verdict="cannot tell", power=1.0)
+    assert "about 1 in 25 target domains" in evidence(verdict="changed", p_value=0.04)
+    assert "less than 1 in 1000" in evidence(verdict="changed", p_value=1e-9)
+
+
+def test_without_stable_columns_no_side_is_blamed(case):
+    found = headline(case.adapted, case.facts.changes, case.facts.features, unsure=True)
+    assert found.sentence.endswith("with care: features shifted here, and nobody can tell which.")
+    assert found.tone == "cannot tell"

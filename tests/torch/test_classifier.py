@@ -12,7 +12,7 @@ from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from torch import nn  # noqa: E402
 
-from sfboost import AdaptationRefused, Settings  # noqa: E402
+from sfboost import Settings  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, TrainingDivergedError  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 
@@ -71,43 +71,6 @@ def test_adapting_and_predicting_send_each_row_through_the_network_once(learned,
     assert passes == [1000, 10]
 
 
-def test_the_guard_allows_for_the_leak_of_the_held_out_rows(learned):
-    X, _ = _anti_causal(0.1, 4000, np.random.default_rng(8))
-    guarded, given = learned.adapt(X, answer="safe"), learned.adapt(X, leak=0.001)
-    assert guarded.adaptation.guard.leak_source == "training domains"
-    assert given.leak_ == 0.001
-    for unguarded in (learned.adapt(X, answer="paper"), learned.adapt(X, settings=Settings("paper"))):
-        assert unguarded.adaptation.guard is None
-        assert unguarded.leak_ is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AdaptationRefused)
-        assert learned.adapt(X, settings=Settings("paper"), leak=0.001).leak_ == 0.001
-
-
-def test_a_learned_f_s_that_shows_the_unstable_feature_is_not_adapted():
-    """On real-valued features a briefly trained f_S leaks; unguarded, adapting loses ten points and more."""
-    rng = np.random.default_rng(1)
-
-    def draw(slope, n=2000):
-        y = rng.integers(0, 2, n)
-        return (2 * y - 1)[:, None] * [0.8, slope] + rng.normal(size=(n, 2)), y
-
-    (X1, y1), (X2, y2), (X, y) = draw(1.5), draw(0.5), draw(-1.5)
-    plan = Plan(learning_rate=0.01, steps=200, unstable_steps=100, batch_size=256)
-    model = SFBClassifier(network="small", plan=plan).fit(
-        np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 2000)
-    )
-    assert model.training_.leak > 0.02  # as measured on held-out rows: the guard allows for it
-    with pytest.warns(AdaptationRefused, match="X_U follows f_S within a class"):
-        kept = model.adapt(X, answer="safe")
-    assert kept.decision_ == "kept stable"
-    assert "X_U follows f_S" in kept.reason_
-    np.testing.assert_allclose(kept.predict_proba(X), model.predict_proba(X), atol=1e-12)
-    unguarded = model.adapt(X, answer="paper", uncertainty=True)
-    assert unguarded.score(X, y) < model.score(X, y) - 0.05
-    assert unguarded.adaptation.uncertainty.accuracy is None  # it would claim more than .8
-
-
 def test_adapting_returns_a_new_object_and_leaves_the_model_as_it_was(learned):
     X, _ = _anti_causal(0.1, 500, np.random.default_rng(9))
     before = copy.deepcopy(learned.network_.state_dict())
@@ -133,14 +96,7 @@ def test_transform_gives_the_two_feature_sets_that_the_heads_read(learned):
     np.testing.assert_allclose(log_proba, learned.temperature_.apply(logits), atol=1e-6)
 
 
-def test_constructing_does_nothing_and_clone_copies_the_parameters():
-    module = nn.Linear(2, 4)
-    model = SFBClassifier(network=module, plan=Plan(steps=-5), split="no such", device="nowhere")
-    assert model.network is module
-    twin = clone(SFBClassifier(penalty_weight=3.0, network="small"))
-    assert (twin.penalty_weight, twin.network) == (3.0, "small")
-
-
+@pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning")
 def test_string_labels_data_frames_and_tensors_give_the_same_model():
     pd = pytest.importorskip("pandas", reason="needs the app extra")
     X, y, d = _training()
@@ -151,14 +107,15 @@ def test_string_labels_data_frames_and_tensors_give_the_same_model():
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     np.testing.assert_array_equal(one.predict_proba(X), three.predict_proba(X))
     assert set(one.predict(X)) <= {"no", "yes"}
-    assert one.adapt(X, answer="paper").predict(X).dtype.kind == "U"
+    assert one.adapt(X).predict(X).dtype.kind == "U"
 
 
+@pytest.mark.filterwarnings("ignore::sfboost.AdaptationWarning")
 def test_inputs_are_never_written_to():
     X, y, d = _training()
     for array in (X, y, d):
         array.setflags(write=False)
-    fast().fit(X, y, sample_domain=d).adapt(X, answer="paper")
+    fast().fit(X, y, sample_domain=d).adapt(X)
 
 
 def test_a_frozen_network_keeps_its_weights():
@@ -185,12 +142,6 @@ def test_the_shared_split_cuts_the_last_hidden_layer_in_two():
     model = fast(split="shared").fit(X, y, sample_domain=d)
     assert [part.shape[1] for part in model.transform(X)] == [4, 4]
     assert {row["stage"] for row in model.history_} == {"joint"}
-
-
-def test_a_float64_network_stays_float64():
-    X, y, d = _training()
-    model = fast(plan__precision="float64").fit(X, y, sample_domain=d)
-    assert all(p.dtype == torch.float64 for p in model.network_.parameters())
 
 
 def test_features_that_never_help_are_reported_after_the_last_restart():
@@ -238,12 +189,7 @@ def test_bad_input_is_answered_with_a_sentence(options, data, message):
         fast(**options).fit(X, y, sample_domain=d)
 
 
-def test_one_domain_is_enough_without_a_stability_penalty():
-    model = fast(penalty="none").fit(X0, Y0)
-    assert model.domains_.tolist() == [0]
-
-
-def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
+def test_a_loss_that_explodes_stops_with_step_and_part():
     class Explodes(nn.Module):
         def __init__(self):
             super().__init__()
@@ -253,23 +199,20 @@ def test_a_loss_that_explodes_stops_with_step_and_part(tmp_path):
             self.calls += 1
             return domains[0].risk * (float("nan") if self.calls == 4 else 1.0)
 
-    model = fast(penalty=Explodes(), plan__checkpoint=tmp_path, plan__checkpoint_every=1)
-    with pytest.raises(
-        TrainingDivergedError, match=r"step 4 of stage 'stable'.*penalty.*stable-0\.safetensors"
-    ):
+    model = fast(penalty=Explodes())
+    with pytest.raises(TrainingDivergedError, match=r"step 4 of stage 'stable'.*: penalty"):
         model.fit(X0, Y0, sample_domain=D0)
-    assert (tmp_path / "stable-0.safetensors").exists()
 
 
 def test_settings_and_transport_are_those_of_the_model_unless_told_otherwise(learned):
     X, _ = _anti_causal(0.1, 2000, np.random.default_rng(8))
     own = copy.copy(learned).set_params(settings=Settings(correction="likelihood", l2=0.1))
-    used = own.adapt(X, answer="paper").adaptation.settings
+    used = own.adapt(X).adaptation.settings
     assert (used.correction, used.l2, used.transport) == ("likelihood", 0.1, "posterior")
-    told = own.adapt(X, answer="paper", settings=Settings("paper")).adaptation.settings
+    told = own.adapt(X, settings=Settings("paper")).adaptation.settings
     assert told.correction == "posthoc"
-    assert learned.adapt(X, answer="paper").adaptation.settings.correction == "posthoc"
-    shifted = copy.copy(learned).set_params(transport="likelihood").adapt(X, answer="paper")
+    assert learned.adapt(X).adaptation.settings.correction == "posthoc"
+    shifted = copy.copy(learned).set_params(transport="likelihood").adapt(X)
     assert shifted.adaptation.settings.transport == "likelihood"
     assert clone(own).set_params(settings__l2=0.2).settings.l2 == 0.2
 
@@ -283,17 +226,6 @@ def test_settings_that_cannot_be_are_refused_before_training(options, message):
     with pytest.raises(ValueError, match=message):
         model.fit(X0, Y0, sample_domain=D0)
     assert not hasattr(model, "network_")
-
-
-def test_both_estimators_adapt_by_one_signature_and_take_15_arguments_at_most():
-    import inspect
-
-    from sfboost import StableFeatureBoosting
-
-    assert SFBClassifier.adapt is StableFeatureBoosting.adapt
-    for estimator in (SFBClassifier, StableFeatureBoosting):
-        assert len(inspect.signature(estimator).parameters) <= 15
-        assert {"transport", "settings"} <= set(inspect.signature(estimator).parameters)
 
 
 def test_the_sample_domain_can_be_routed_by_scikit_learn():

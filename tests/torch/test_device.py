@@ -12,10 +12,10 @@ pytest.importorskip("torch", reason="needs the torch extra")
 
 import torch
 
-from sfboost.torch.learning import Learner, Phase
+from sfboost.torch.learning import Learner
 from sfboost.torch.networks import make_network
 from sfboost.torch.objective import INDEPENDENCE_PENALTIES, STABILITY_PENALTIES
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.plan import Goal, Phase, Plan
 from sfboost.torch.rows import ArraySource, Batch
 from sfboost.torch.split_network import SplitNetwork, build_network
 

@@ -63,7 +63,7 @@ def test_own_domains_prefer_components_where_no_part_of_ten_turned_digits_is_sta
 
 def test_it_is_saved_and_explains_a_row(model, turned, tmp_path):
     X_new = turned[1][0]
-    adapted = model.adapt(X_new, answer="paper")
+    adapted = model.adapt(X_new)
     assert "component 1" in str(adapted.explain(X_new[0]))
     adapted.save(tmp_path / "adapted.sfb")
     again = sfboost.torch.load(tmp_path / "adapted.sfb", network=nn.Identity())

@@ -11,11 +11,9 @@ import sfboost  # noqa: E402
 import sfboost.torch  # noqa: E402
 from sfboost import SavedModelError  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier, search  # noqa: E402
+from sfboost.torch.candidates import Candidate  # noqa: E402
 from sfboost.torch.networks import GivenTrunk  # noqa: E402
-from sfboost.torch.split_network import (  # noqa: E402
-    SplitNetwork,
-    reset_stable,
-)
+from sfboost.torch.split_network import SplitNetwork  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:In 1 starts:UserWarning", "ignore::sfboost.AdaptationWarning")
 QUICK = Plan(steps=4, unstable_steps=3, precision="float32", max_restarts=0)
@@ -66,9 +64,9 @@ def test_it_comes_back_with_the_class_that_the_caller_gives(rows, tmp_path, plan
     loaded = sfboost.torch.load(tmp_path / "own.sfb", network=given)
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert torch.equal(given.layer.weight, before)
-    model.adapt(X, answer="paper").save(tmp_path / "adapted.sfb")
+    model.adapt(X).save(tmp_path / "adapted.sfb")
     adapted = sfboost.torch.load(tmp_path / "adapted.sfb", network=Trunk())
-    np.testing.assert_array_equal(adapted.predict_proba(X), model.adapt(X, answer="paper").predict_proba(X))
+    np.testing.assert_array_equal(adapted.predict_proba(X), model.adapt(X).predict_proba(X))
 
 
 def first_column(x):
@@ -78,7 +76,7 @@ def first_column(x):
 @pytest.mark.parametrize("view", [first_column, nn.Tanh()], ids=["function", "module"])
 def test_a_searched_model_of_a_module_and_a_view_of_ones_own_comes_back(rows, tmp_path, monkeypatch, view):
     monkeypatch.setattr(search, "_PLAN", search._PLAN.changed(steps=10, unstable_steps=1, min_gain=-9.0))
-    monkeypatch.setattr(search, "first_candidates", lambda names: [search.Candidate(view=names[1])])
+    monkeypatch.setattr(search, "first_candidates", lambda names: [Candidate(view=names[1])])
     X, y, domain = (part[70:130] for part in rows)
     model = SFBClassifier(Trunk(), views=[view], plan=Plan(budget=1)).fit(X, y, sample_domain=domain)
     model.save(tmp_path / "own.sfb")
@@ -120,7 +118,7 @@ def test_a_restart_begins_with_the_weights_that_the_module_came_with():
     head = network.stable_head.weight.detach().clone()
     with torch.no_grad():
         network.trunk.module.layer.weight.add_(1.0)
-    reset_stable(network, 7)
+    network.reset("stable", 7)
     assert torch.equal(network.trunk.module.layer.weight, trunk.layer.weight)
     assert not torch.equal(network.stable_head.weight, head)
 

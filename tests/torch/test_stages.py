@@ -4,8 +4,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the torch extra")
 
-from sfboost.torch.learning import trials, unstable_trial
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.plan import Goal, Plan, trials, unstable_trial
 
 PLAN = Plan(
     pretrain_steps=1, steps=2, unstable_steps=3, learning_rate=0.1, unstable_learning_rate=0.2, cosine=True

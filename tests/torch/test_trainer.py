@@ -1,4 +1,4 @@
-"""The training loop: schedules, history, resuming bit by bit, early stopping, NaN."""
+"""The training loop: schedules, history, early stopping, NaN."""
 
 import math
 
@@ -9,11 +9,8 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
-from sfboost.torch.checkpoint import load_checkpoint, save_checkpoint  # noqa: E402
-from sfboost.torch.learning import (  # noqa: E402
-    Learner,
-    trials,
-)
+from sfboost.torch import trainer as training  # noqa: E402
+from sfboost.torch.learning import Learner  # noqa: E402
 from sfboost.torch.networks import MLP  # noqa: E402
 from sfboost.torch.objective import (  # noqa: E402
     DomainOutput,
@@ -22,10 +19,14 @@ from sfboost.torch.objective import (  # noqa: E402
     NoPenalty,
     joint_logits,
 )
-from sfboost.torch.plan import Goal  # noqa: E402
+from sfboost.torch.plan import Goal, trials  # noqa: E402
 from sfboost.torch.rows import ArraySource, domain_rows  # noqa: E402
 from sfboost.torch.split_network import build_network  # noqa: E402
-from sfboost.torch.trainer import Stage, StageRunner, TrainingDivergedError  # noqa: E402
+from sfboost.torch.trainer import (  # noqa: E402
+    Stage,
+    StageRunner,
+    TrainingDivergedError,
+)
 from sfboost_lab.baselines.learned.penalties import GroupDRO  # noqa: E402
 
 
@@ -64,19 +65,6 @@ def test_the_combination_in_the_objective_is_bayes_rule_with_the_domain_prior():
             np.testing.assert_allclose(got.numpy(), joint / joint.sum(), rtol=1e-12)
 
 
-def test_domains_weigh_the_same_whatever_their_size():
-    logits = torch.tensor([[0.0, 1.0]]).repeat(10, 1)
-    right, wrong = torch.eye(2)[[1] * 9], torch.eye(2)[[0]]
-    domains = [
-        DomainOutput(logits[:9], logits[:9], right, logits[:9], logits[:9]),
-        DomainOutput(logits[:1], logits[:1], wrong, logits[:1], logits[:1]),
-    ]
-    prior = torch.full((2, 2), 0.5).log()
-    parts = NetworkObjective(prior, NoPenalty(), NoPenalty())(domains)
-    softplus = math.log1p(math.exp(-1.0)), math.log1p(math.exp(1.0))
-    assert parts.stable.item() == pytest.approx(sum(softplus) / 2, rel=1e-6)
-
-
 def test_rescaling_divides_the_whole_loss():
     domain = DomainOutput(*(torch.randn(6, 2, generator=torch.Generator().manual_seed(i)) for i in range(2)),
                           torch.eye(2).repeat(3, 1), torch.ones(6, 1), torch.ones(6, 2))  # fmt: skip
@@ -102,14 +90,6 @@ def test_a_detached_joint_risk_does_not_move_the_stable_logits():
     objective([domain]).total.backward()
     assert z.grad is None
     assert u.grad is not None
-
-
-def test_cosine_falls_from_the_full_rate_to_almost_nothing():
-    stage = Stage("s", lambda b: None, [], 200, 1e-4, cosine=True)
-    assert stage.rate(0) == 1e-4
-    assert stage.rate(100) == pytest.approx(5e-5)
-    assert 0 < stage.rate(199) < 1e-8
-    assert Stage("s", lambda b: None, [], 200, 1e-4).rate(199) == 1e-4
 
 
 def test_two_stages_are_adam_with_l2_a_cosine_and_a_fresh_start_written_out_by_hand():
@@ -173,83 +153,7 @@ def test_training_again_from_the_same_seed_gives_the_same_bits(split, batch_size
     assert all(torch.equal(a, b) for a, b in zip(*(s.values() for s in states), strict=True))
 
 
-class _Killed(BaseException):
-    pass
-
-
-@pytest.mark.parametrize("split", ["shared", "separate"])
-@pytest.mark.parametrize("at", [3, 12, 20])
-def test_a_killed_run_continues_bit_by_bit(tmp_path, split, at):
-    plan = Plan(
-        pretrain_steps=6,
-        steps=12,
-        unstable_steps=10,
-        min_gain=-9.0,
-        cosine=True,
-        batch_size=8,
-        checkpoint_every=4,
-    )
-
-    def learner(checkpoint, source):
-        return Learner(
-            _network(split=split),
-            source,
-            Goal(split=split, penalty=GroupDRO()),
-            plan.changed(checkpoint=checkpoint),
-            seed=3,
-            trainer_options={"fingerprint": "x"},
-        )
-
-    whole = learner(tmp_path / "whole", _source())
-    whole.learn()
-
-    class Dies(ArraySource):
-        left = at
-
-        def batch(self, *args):
-            self.left -= 1
-            if self.left < 0:
-                raise _Killed
-            return super().batch(*args)
-
-    dying = _source()
-    dying.__class__ = Dies
-    if at < (18 if split == "shared" else 28):
-        with pytest.raises(_Killed):
-            learner(tmp_path / "killed", dying).learn()
-    again = learner(tmp_path / "killed", _source())
-    again.learn()
-    assert again.history == whole.history
-    for a, b in zip(again.network.state_dict().values(), whole.network.state_dict().values(), strict=True):
-        assert torch.equal(a, b)
-
-
-def test_a_checkpoint_of_another_run_or_a_broken_one_is_refused(tmp_path):
-    def run(fingerprint):
-        plan = Plan(steps=4, unstable_steps=0, min_gain=-9.0, checkpoint=tmp_path)
-        options = {"fingerprint": fingerprint}
-        learner = Learner(_network(), _source(), Goal(), plan, seed=0, trainer_options=options)
-        learner.learn()
-
-    run("a")
-    with pytest.raises(ValueError, match="another run"):
-        run("b")
-    (tmp_path / "stable-0.safetensors").write_bytes(b"\x00" * 40)
-    with pytest.raises(ValueError, match="no readable checkpoint"):
-        run("a")
-
-
-def test_a_failed_save_leaves_the_old_checkpoint(tmp_path):
-    file = tmp_path / "s.safetensors"
-    save_checkpoint(file, {"w": torch.ones(1)}, {"step": 1})
-    with pytest.raises(TypeError):
-        save_checkpoint(file, {"w": torch.zeros(1)}, {"step": object()})
-    tensors, meta = load_checkpoint(file)
-    assert (tensors["w"].item(), meta["step"]) == (1.0, 1)
-    assert list(tmp_path.iterdir()) == [file]
-
-
-def test_a_loss_that_is_not_a_number_names_step_and_part_and_keeps_the_last_good_state(tmp_path):
+def test_a_loss_that_is_not_a_number_names_step_and_part():
     network = torch.nn.Linear(3, 1)
     calls = []
 
@@ -259,16 +163,15 @@ def test_a_loss_that_is_not_a_number_names_step_and_part_and_keeps_the_last_good
         bad = torch.tensor(float("nan")) if len(calls) == 7 else torch.zeros(())
         return LossParts(value + bad, value, torch.zeros(()), bad, torch.zeros(()))
 
-    file = tmp_path / "run.safetensors"
-    trainer = StageRunner(network, _source(), checkpoint=file, checkpoint_every=2)
-    with pytest.raises(TrainingDivergedError, match=r"step 7 of stage 'irm'.*penalty") as caught:
+    trainer = StageRunner(network, _source())
+    with pytest.raises(TrainingDivergedError, match=r"step 7 of stage 'irm'.*penalty"):
         trainer.run([Stage("irm", loss, list(network.parameters()), 20, 0.1)])
-    assert str(file) in str(caught.value)
-    _, meta = load_checkpoint(file)
-    assert meta["position"] == [0, 6]
+    assert len(trainer.history) == 6
 
 
-def test_early_stopping_keeps_the_best_weights():
+def test_early_stopping_keeps_the_best_weights(monkeypatch):
+    monkeypatch.setattr(training, "_LOOK_EVERY", 2)
+    monkeypatch.setattr(training, "_PATIENCE", 3)
     network = torch.nn.Linear(3, 1)
     values = iter([5.0, 2.0, 3.0, 4.0, 6.0])
     seen = []
@@ -281,7 +184,7 @@ def test_early_stopping_keeps_the_best_weights():
         value = network(batch.x).square().mean()
         return LossParts(value, value, *[torch.zeros(())] * 3)
 
-    trainer = StageRunner(network, _source(), monitor=monitor, monitor_every=2, patience=3)
+    trainer = StageRunner(network, _source(), monitor=monitor)
     trainer.run([Stage("s", loss, list(network.parameters()), 100, 0.1)])
     assert len(seen) == 5
     assert len(trainer.history) == 10

@@ -1,7 +1,5 @@
 """SFBClassifier where classes are rare: what it learns and finds in a new domain."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -9,14 +7,9 @@ torch = pytest.importorskip("torch", reason="needs the torch extra")
 
 from unbalanced import BINARY, PRIORS, Family  # noqa: E402
 
-from sfboost import Training, adapt  # noqa: E402
 from sfboost.torch import Plan, SFBClassifier  # noqa: E402
 from sfboost.torch.rows import ArraySource  # noqa: E402
-from sfboost.torch.split_network import (  # noqa: E402
-    SplitNetwork,
-    chance_risk,
-    guess_classes,
-)
+from sfboost.torch.split_network import SplitNetwork, guess_classes  # noqa: E402
 
 every_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 
@@ -46,28 +39,6 @@ def test_the_default_predictor_is_the_posterior_of_the_stable_feature(learned):
         assert np.abs(model.predict_proba(X) - family.stable(named)).mean() < 0.02
         assert model.score(X, y) > max(np.bincount(y)) / len(y) - 0.01
     np.testing.assert_allclose(model.training_.source_prior, family.prior, atol=0.01)
-
-
-@pytest.mark.filterwarnings("ignore::sfboost.AdaptationRefused")
-def test_adapting_never_costs_more_than_the_noise_of_the_stable_predictor(learned):
-    family, model = learned
-    for agreement in (0.9, 0.1):
-        named, unstable, y = family.draw(8000, agreement, np.random.default_rng(8))
-        X = inputs(named, unstable)
-        adapted = model.adapt(X, answer="safe")
-        assert adapted.score(X, y) > model.score(X, y) - 0.01
-        np.testing.assert_allclose(adapted.prior_, np.bincount(y) / len(y), atol=0.02)
-
-
-def test_label_shift_needs_no_further_options(learned):
-    family, model = learned
-    named, unstable, _ = family.draw(4000, 0.1, np.random.default_rng(9), prior=(0.6, 0.4))
-    X = inputs(named, unstable)
-    stable, features = model.stable_and_unstable(X)
-    known = Training(source_prior=model.training_.source_prior)
-    expected = adapt(np.exp(stable), features, transport="likelihood", training=known)
-    found = copy.copy(model).set_params(transport="likelihood").adapt(X, answer="checked")
-    np.testing.assert_allclose(found.prior_, expected.prior)
 
 
 @every_prior
@@ -108,4 +79,4 @@ def test_balanced_rows_keep_the_class_shares_and_make_label_and_guess_independen
 def test_chance_is_the_entropy_of_the_class_shares(prior):
     y = np.repeat(np.arange(len(prior)), np.rint(np.array(prior) * 1000).astype(int))
     source = ArraySource(torch.zeros(1000, 1), y, np.zeros(1000, int), len(prior), 1)
-    assert chance_risk(source) == pytest.approx(-np.sum(np.array(prior) * np.log(prior)), rel=1e-6)
+    assert source.chance_risk() == pytest.approx(-np.sum(np.array(prior) * np.log(prior)), rel=1e-6)

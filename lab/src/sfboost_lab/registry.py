@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
 from sfboost.registry import import_named, unknown
@@ -10,8 +10,8 @@ from sfboost.registry import import_named, unknown
 Thing = TypeVar("Thing")
 
 
-class Registry(MutableMapping[str, Thing], Generic[Thing]):
-    """Names and what they stand for, imported when it is asked for. One's own may be added.
+class Registry(Mapping[str, Thing], Generic[Thing]):
+    """Names and what they stand for, imported when it is asked for.
 
     Parameters
     ----------
@@ -22,28 +22,19 @@ class Registry(MutableMapping[str, Thing], Generic[Thing]):
 
     Examples
     --------
-    >>> numbers = Registry("number", {"pi": "math:pi"})
-    >>> numbers["three"] = 3
-    >>> sorted(numbers.values())
-    [3, 3.141592653589793]
+    >>> Registry("number", {"pi": "math:pi"})["pi"]
+    3.141592653589793
     """
 
     def __init__(self, kind: str, entries: Mapping[str, str]) -> None:
         self.kind = kind
-        self.entries: dict[str, str | Thing] = dict(entries)
+        self.entries = dict(entries)
 
     def __getitem__(self, name: str) -> Thing:
         if name not in self.entries:
             raise KeyError(unknown(self.kind, name, self.entries))
-        entry = self.entries[name]
-        found: Thing = import_named(entry) if isinstance(entry, str) else entry
+        found: Thing = import_named(self.entries[name])
         return found
-
-    def __setitem__(self, name: str, thing: str | Thing) -> None:
-        self.entries[name] = thing
-
-    def __delitem__(self, name: str) -> None:
-        del self.entries[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self.entries

@@ -110,6 +110,18 @@ def test_a_table_with_its_differences_and_latex(table, tmp_path):
     assert "already" in again.output
 
 
+def test_what_there_is_to_do_is_said_before_and_quick_does_little_of_it(table, tmp_path):
+    words = [table, "--target", "sick", "--domain", "town", "--jobs", 1, "-s", "left-out-linear", "--quick"]
+    result = compare(*words, "--out", tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert "3 runs of 3 trained models (systems: 1, new domains: 3, draws: 1)." in result.output
+    assert "(QUICK)" in result.output
+    assert len(Store(tmp_path / "r").read().records) == 3
+    options = {"source": str(table), "target": "sick", "domain": "town"}
+    whole = SystemComparison("table", options, (ChosenSystem.named("left-out-linear"),))
+    assert whole.cost(5).startswith("45 runs")  # three penalties, three towns, five draws
+
+
 def test_settings_are_chosen_by_domains_left_out_where_there_are_three(tmp_path):
     options = {"target": "sick", "domain": "town"}
     for n_domains, rule in ((4, LEAVE_ONE_OUT), (3, TRAINING_DOMAINS)):
@@ -212,13 +224,6 @@ def test_what_is_for_embeddings_is_compared_by_default_only_where_no_columns_are
     made = _comparison(str(table), "sick", "town", stable, (), (), None)
     used = {system.trainer for system in made.systems} | {system.adapter for system in made.systems}
     assert used == {"pooled", "none", "t3a", "shot", *expected}
-
-
-def test_the_list_names_every_method():
-    result = compare("--list")
-    assert result.exit_code == 0
-    for name in ("groupdro", "actir", "dare", "t3a", "sfb-labels"):
-        assert name in result.output
 
 
 def test_the_tables_as_json_or_not_at_all_and_why_they_are_not_those_of_evaluate(table, tmp_path):

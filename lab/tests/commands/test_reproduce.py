@@ -27,7 +27,7 @@ HELPERS = Path(__file__).parents[1] / "helpers"
 @pytest.fixture
 def small(monkeypatch):
     """One more experiment in the list."""
-    monkeypatch.setitem(EXPERIMENTS, "small", "engine_experiment:EXPERIMENT")
+    monkeypatch.setitem(EXPERIMENTS.entries, "small", "engine_experiment:EXPERIMENT")
 
 
 def invoke(*arguments):
@@ -35,7 +35,7 @@ def invoke(*arguments):
 
 
 def reproduce(out, *arguments):
-    return invoke("reproduce", "small", "--engine", "in-process", "--out", out, *arguments)
+    return invoke("reproduce", "small", "--jobs", 1, "--out", out, *arguments)
 
 
 @pytest.mark.usefixtures("small")
@@ -118,7 +118,6 @@ def test_results_are_exported_in_every_format_and_packed(tmp_path):
     ("command", "sentence"),
     [
         (["reproduce", "syntetic"], "Did you mean 'synthetic'?"),
-        (["reproduce", "small", "--engine", "dask"], "there are joblib, ray, in-process"),
         (["results", "show", "smal"], "Did you mean 'small'?"),
         (["results", "show", "small"], "No records of 'small' are in"),
         (["results", "show", "small", "--from", "nowhere"], "No records of 'small' are in nowhere."),
@@ -150,27 +149,6 @@ def test_the_list_names_every_experiment():
         assert all(name in output for name in EXPERIMENTS)
 
 
-@pytest.mark.long
-@pytest.mark.ray
-@pytest.mark.usefixtures("small")
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_ray_by_the_command_gives_the_same_records(tmp_path, monkeypatch):
-    ray = pytest.importorskip("ray", reason="the [ray] extra brings the engine")
-    # Ray starts its workers from this environment: they must find these helpers.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HELPERS), *sys.path]))
-    reproduce(tmp_path / "here")
-    result = reproduce(tmp_path / "ray", "--engine", "ray", "--jobs", 2)
-    assert result.exit_code == 0, result.output
-    assert not ray.is_initialized()  # the command ends what it started
-    here, there = (Store(tmp_path / name).read().records for name in ("here", "ray"))
-    assert {name: r.value("test") for name, r in there.items()} == {
-        name: r.value("test") for name, r in here.items()
-    }
-    workers = {int(path.stem.rsplit("-", 2)[1]) for path in Store(tmp_path / "ray").segments}
-    assert workers
-    assert os.getpid() not in workers
-
-
 @pytest.mark.usefixtures("small")
 def test_progress_tells_how_much_is_done_and_how_long_the_rest_takes(tmp_path, monkeypatch):
     reproduce(tmp_path, "--seeds", 1)
@@ -191,7 +169,7 @@ def test_stopping_ends_the_workers_and_leaves_a_folder_that_can_go_on(tmp_path, 
         # A shell that puts the tests into the background lets them, and what they start, ignore Ctrl-C.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import engine_experiment; from sfboost_lab.experiments.registry import EXPERIMENTS\n"
-        "engine_experiment.FUNCTION = 'slow'; EXPERIMENTS['small'] = 'engine_experiment:EXPERIMENT'\n"
+        "engine_experiment.FUNCTION = 'slow'; EXPERIMENTS.entries['small'] = 'engine_experiment:EXPERIMENT'\n"
         "from sfboost_lab.commands.app import app; app()"
     )
     arguments = ["reproduce", "small", "--seeds", "2000", "--jobs", "2", "--out", str(tmp_path)]

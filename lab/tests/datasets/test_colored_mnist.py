@@ -75,8 +75,6 @@ def test_the_table_has_a_column_per_grey_pixel_and_color(mnist_dir):
 def test_wrong_options_and_files_are_answered_by_a_sentence(mnist_dir, tmp_path):
     with pytest.raises(ValueError, match="comes in 14 and 28"):
         load("colored_mnist", data_dir=mnist_dir, size=20)
-    with pytest.raises(ValueError, match="n_validate=500"):
-        load("colored_mnist", data_dir=mnist_dir, n_validate=500)
     for part in ("train", "t10k"):
         write_idx(tmp_path / f"{part}-images-idx3-ubyte", np.zeros((3, 9, 9), np.uint8))
         write_idx(tmp_path / f"{part}-labels-idx1-ubyte", np.zeros(3, np.uint8))

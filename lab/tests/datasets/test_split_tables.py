@@ -2,7 +2,7 @@
 
 import pytest
 
-from sfboost.encoding import Encoder, EncodingWarning
+from sfboost.frames import Encoder, EncodingWarning
 from sfboost_lab.datasets import load
 from sfboost_lab.datasets.eicu import SPLIT as EICU
 
@@ -59,7 +59,8 @@ def test_codes_that_look_like_numbers_in_training_are_codes_elsewhere(tmp_path):
     made = load("impact", data_dir=write(tmp_path, "impact/impact.csv", head + text), test="UK4")
     encoder = Encoder.fit(made.pooled("train")[0], ["motor_score"])
     assert encoder.names == ("motor_score=3",)
-    assert encoder.encode(made.domain("UK4").X).ravel().tolist() == [0.0, 1.0, 0.0]
+    # What training never saw is as often a 3 as there.
+    assert encoder.encode(made.domain("UK4").X).ravel().tolist() == [1 / 3, 1.0, 1 / 3]
 
 
 def test_a_file_that_lacks_a_column_is_named(tmp_path):

@@ -13,7 +13,6 @@ from sfboost_lab.experiments.committed import (
     CHECKOUT,
     committed_records,
     compare,
-    furthest,
     keep_outcome,
     last_outcome,
     repeat,
@@ -40,17 +39,6 @@ def test_every_new_record_names_the_commit_and_the_day(tmp_path):
         if head:
             assert head.startswith(record.made["commit"].rstrip("+"))
     assert Store(tmp_path).read().records == records
-
-
-def test_a_line_from_before_the_commit_was_written_is_still_read():
-    run = make_groups(1, 1)[0].runs[0]
-    line = Record(run, Measured({"test": {"accuracy": 0.5}}), 1.0).to_line()
-    assert Record.from_line(line).made == {}
-    body = line[len('{"record":') : line.rindex(',"check"')].replace(',"made":{}', "")
-    from sfboost_lab.experiments.store import _check
-
-    old = f'{{"record":{body},"check":"{_check(body)}"}}\n'
-    assert Record.from_line(old) == Record.from_line(line)
 
 
 def test_repeated_runs_that_differ_in_the_digit_shown_mean_stale(tmp_path):
@@ -141,10 +129,3 @@ def test_a_few_committed_records_are_what_this_code_gives(protocol, tmp_path):
     outcome = repeat(sample(planned_groups(protocol), records, seconds=4), records, tmp_path)
     assert outcome.runs >= 9
     assert not outcome.stale, outcome.words()
-
-
-def test_the_largest_difference_over_places_counts():
-    run = make_groups(1, 1)[0].runs[0]
-    one = Record(run, Measured({"a": {"accuracy": 0.5}, "b": {"accuracy": 0.5}}), 1.0)
-    two = Record(run, Measured({"a": {"accuracy": 0.5}, "b": {"accuracy": 0.4}}), 1.0)
-    assert furthest(one, two) == pytest.approx(10)

@@ -43,7 +43,7 @@ def hospitals(tmp_path, monkeypatch):
 @pytest.mark.long
 def test_every_method_meets_the_new_hospital(hospitals):
     out = hospitals / "out"
-    command = ["reproduce", "camelyon17", "--quick", "--engine", "in-process", "--out", str(out)]
+    command = ["reproduce", "camelyon17", "--quick", "--jobs", "1", "--out", str(out)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     experiment = EXPERIMENTS["camelyon17"]

@@ -1,5 +1,6 @@
-"""Tables of docs/reproduction.md that were taken from records: figures and marks."""
+"""Tables of the pages on reproduction that were taken from records: figures and marks."""
 
+import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -17,7 +18,8 @@ from sfboost_lab.experiments.rendering import number, words
 from sfboost_lab.experiments.tables import chosen_records
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "reproduction-details.md").read_text("utf-8")
+FIRST_SCREEN = (ROOT / "docs" / "reproduction.md").read_text("utf-8")
 #: Experiment → the heading below which its table stands, and how many of its rows are matched by name.
 TABLES = {
     "synthetic": ("## Synthetic data", 11),
@@ -39,9 +41,9 @@ def rows_of(name):
     return {row.label: (row, cells) for row, cells in experiment.tables(records)[0].rows}
 
 
-def shown_below(heading):
+def shown_below(heading, page=PAGE):
     """Name → (whole first cell, the others) of the first table below a heading."""
-    part = PAGE[PAGE.index(heading) :]
+    part = page[page.index(heading) :]
     lines = re.search(r"(?:^\|.*\|\n)+", part, re.M).group().splitlines()[2:]
     found = {}
     for line in lines:
@@ -72,56 +74,41 @@ def test_rows_have_the_mark_and_the_figures_of_the_records(name):
         assert told <= {float(figure) for cell in cells for figure in _FIGURE.findall(words(cell))}, first
 
 
-def with_error(cell):
-    return f"{number(cell.mean)} ± {number(cell.standard_error)}"
+@pytest.mark.parametrize(
+    ("name", "heading", "column"),
+    [
+        ("synthetic", "**Synthetic data**", None),
+        ("cmnist-domains", "**ColoredMNIST**", "0.1"),
+        ("pacs", "**PACS**", None),
+    ],
+)
+def test_the_first_screen_has_the_figures_of_the_records(name, heading, column):
+    shown, made = shown_below(heading, FIRST_SCREEN), rows_of(name)
+    found = {label.split(":")[0]: cells for label, cells in shown.items()}
+    assert len(found.keys() & made.keys()) >= 5
+    for label in found.keys() & made.keys():
+        (first, rest), (row, cells) = found[label], made[label]
+        if column is not None:
+            cells = [cells[[f"{a:.1f}" for a in cmnist.AGREEMENTS].index(column)]]
+        assert ("(ORACLE)" in first) == row.oracle, first
+        ours = re.findall(r"[\d.]+ ± [\d.]+", " | ".join(rest))
+        assert ours == [f"{number(cell.mean)} ± {number(cell.standard_error)}" for cell in cells], first
+        theirs = [cell for cell in rest if cell and "±" not in cell]
+        assert name == "pacs" or theirs == [number(c.paper.mean) for c in cells if c.paper], first
 
 
-def test_the_summary_has_the_figures_of_the_records():
-    head, *lines = re.search(r"^\| \| paper says.*\n(?:^\|.*\n)+", PAGE, re.M).group().splitlines()
-    assert head.count("(ORACLE)") == 2  # the paper's way, and ours
-    synthetic, mnist = rows_of("synthetic"), rows_of("cmnist")
-    wanted = {
-        "AC, 100 seeds": (0, synthetic, ("SFB (paper)", "SFB (paper), always 20 steps")),
-        "CE-DD, 100 seeds": (1, synthetic, ("SFB (paper)", "SFB (paper), always 20 steps")),
-        "ColoredMNIST, 10 seeds": (0, mnist, ("SFB (paper), published steps", "SFB (paper)")),
-    }
-    table = {cells[0]: cells for cells in ([c.strip() for c in x.strip("|").split("|")] for x in lines)}
-    for line, (k, made, theirs) in wanted.items():
-        _, paper, way, ours, _ = table[line]
-        assert paper == number(made["SFB (ours)"][1][k].paper.mean)
-        assert re.findall(r"[\d.]+ ± [\d.]+", way) == [with_error(made[label][1][k]) for label in theirs]
-        labels = ("SFB (ours)", "SFB (ours), always post-hoc")
-        always = [with_error(made[label][1][k]) for label in labels if label in made]
-        assert re.findall(r"[\d.]+ ± [\d.]+", ours.replace("**", "")) == always
-        assert all(made[label][0].oracle for label in (*theirs, "SFB (ours)"))
-
-
-def listed(values):
-    *first, last = (number(value) for value in values)
-    return f"{', '.join(first)} and {last}"
-
-
-def test_pacs_tells_the_gain_beside_the_level_and_the_papers_level():
-    experiment = EXPERIMENTS["pacs"]
-    _, gains = experiment.tables(experiment.own(committed_records("pacs"), quick=False))
-    (gained,) = (cells for row, cells in gains.rows if row.label == "SFB (ours)")
-    text = " ".join(PAGE.split())
-    level = [cell.mean for cell in rows_of("pacs")["SFB (ours)"][1]]
-    assert f"gains {listed([c.mean for c in gained])} points" in text
-    assert f"to {listed(level)} (photo, art, cartoon, sketch; ORACLE" in text
-    styles = ("photo", "art_painting", "cartoon", "sketch")
-    before, after = (
-        [paper_table("pacs").value(label, style).mean for style in styles]
-        for label in ("SFB no adpt.", "SFB")
-    )
-    assert (
-        f"it gains {listed([b - a for a, b in zip(before, after, strict=True)])}, to {listed(after)}" in text
-    )
-    assert sum(theirs > ours for theirs, ours in zip(after, level, strict=True)) == 3
-    assert "above ours in three of four styles" in text
-    shown = shown_below("## PACS")
-    assert figures(" | ".join(shown["the paper's SFB"][1])) == set(after)
-    assert figures(" | ".join(shown["the paper's SFB, no adaptation"][1])) == set(before)
+def test_the_first_screen_shows_the_paper_and_who_gains_more_on_pacs():
+    shown = shown_below("**PACS**", FIRST_SCREEN)
+    styles, paper = ("photo", "art_painting", "cartoon", "sketch"), paper_table("pacs")
+    rows = {"ERM": "ERM", "SFB, no adaptation": "SFB no adpt.", "SFB": "SFB"}
+    for label, row in rows.items():
+        assert shown[f"the paper's {label}"][1] == [number(paper.value(row, style).mean) for style in styles]
+    lines = (ROOT / "records" / "studies" / "learn_pacs.jsonl").read_text("utf-8").splitlines()
+    scores = {line["style"]: line["scores"] for line in map(json.loads, lines)}
+    for adapter in ("t3a", "shot"):
+        assert shown[f"pooled + {adapter.upper()}"][1] == [number(100 * scores[s][adapter]) for s in styles]
+    assert all(scores[style]["shot"] > scores[style]["answer"] for style in styles)
+    assert sum(scores[style]["t3a"] > scores[style]["answer"] for style in styles) == 3
 
 
 def test_what_each_number_of_components_gains_on_pacs_is_what_the_page_says():

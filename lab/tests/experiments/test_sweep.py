@@ -14,7 +14,7 @@ import pytest
 from engine_runs import make_groups
 
 from sfboost_lab.experiments import Store, sweep
-from sfboost_lab.experiments.engines import InProcessEngine, JoblibEngine, execute, make_engine
+from sfboost_lab.experiments.engines import InProcessEngine, JoblibEngine, execute
 from sfboost_lab.experiments.store import FolderInUseError
 
 HELPERS = Path(__file__).parent.parent / "helpers"
@@ -150,30 +150,6 @@ def test_a_worker_killed_from_outside_loses_nothing(tmp_path):
     assert all(record.ok for record in records.values())
 
 
-@pytest.mark.long
-@pytest.mark.ray
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
-def test_ray_gives_the_same_records_and_survives_a_killed_worker(tmp_path, expected, monkeypatch):
-    ray = pytest.importorskip("ray", reason="the [ray] extra brings the engine")
-    # Ray starts its workers from this environment: they must find these helpers.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HELPERS), *sys.path]))
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-    try:
-        engine = make_engine("ray", jobs=2)
-        assert values(sweep(make_groups(6, 5), tmp_path / "plain", engine)) == expected
-        many = make_groups(230, 1)  # enough to travel in bundles
-        made = sweep(many, tmp_path / "many", engine)
-        assert [r.error for r in made.records.values() if not r.ok] == []
-        assert values(made) == values(sweep(many, tmp_path / "here"))
-        with _killing_the_first_worker(tmp_path / "killed") as killed:
-            records = sweep(make_groups(10, 4, "slow", seconds=0.05), tmp_path / "killed", engine).records
-        assert killed
-        assert len(records) == 40
-        assert all(record.ok for record in records.values())
-    finally:
-        ray.shutdown()
-
-
 def test_a_sweep_killed_at_random_points_ends_on_another_engine_as_if_it_never_was(tmp_path, expected):
     # `slow` is `ordinary` after a pause, and the function is no part of a run's identity.
     delays = random.Random(0)
@@ -263,12 +239,6 @@ def test_control_c_leaves_what_was_done(tmp_path):
     assert 0 < done < 100
     assert len(sweep(make_groups(20, 5), tmp_path).records) == 100
     assert len(lines(tmp_path)) == 100
-
-
-@pytest.mark.parametrize("name", ["dask", ""])
-def test_an_unknown_engine_is_named_with_those_there_are(name):
-    with pytest.raises(ValueError, match="there are joblib, ray, in-process"):
-        make_engine(name)
 
 
 class _killing_the_first_worker:  # noqa: N801 (reads as a sentence)

@@ -115,10 +115,6 @@ def test_the_formats_carry_ours_the_papers_and_the_difference():
     assert float(line["difference"]) == pytest.approx(1.0)
 
 
-def test_what_was_not_measured_is_a_dash():
-    assert "| – |" in to_markdown(table([Row("ERM", "erm")]))
-
-
 NAMES = [
     f.name.removesuffix(".toml")
     for f in files("sfboost_lab.experiments.paper").iterdir()

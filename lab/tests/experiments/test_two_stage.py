@@ -11,7 +11,7 @@ from sfboost_lab.baselines.sfb import FlattenedSFB
 from sfboost_lab.experiments import Group, Run, Session
 from sfboost_lab.experiments import synthetic as experiment
 from sfboost_lab.experiments.measuring import fit_by_contract, trainer_hyper
-from sfboost_lab.experiments.networks import beside, fit_beside, fit_many_small, fit_once
+from sfboost_lab.experiments.networks import beside, fit_beside, fit_once
 from sfboost_lab.experiments.store import Cache
 
 
@@ -50,19 +50,6 @@ def test_f_s_beside_is_the_baselines_up_to_its_temperature_and_phi_u_knows_the_u
     odds = log_proba[:, 1] - log_proba[:, 0]
     np.testing.assert_allclose(odds * made.temperature, raw[:, 1] - raw[:, 0], atol=1e-4)
     assert abs(np.corrcoef(unstable[:, 0], X[:, 1])[0, 1]) > 0.9
-
-
-def test_baselines_that_train_at_once_are_those_that_train_alone(tmp_path):
-    runs = [irm(seed) for seed in (0, 1)]
-    here = session(tmp_path, *runs)
-    for run in runs:
-        rows = experiment.rows_of(run)
-        many = fit_many_small(experiment.rows_of, run, here, rows)
-        from sfboost_lab.baselines import TRAINERS
-
-        alone = TRAINERS["irm"](**run.hyper).fit(rows.train, seed=run.training_seed)
-        X = rows.places[0].X
-        np.testing.assert_allclose(many.predict_proba(X), alone.predict_proba(X), atol=1e-3)
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.decision import unwarned
 from sfboost.boosting.adapted import AdaptedClassifier
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
-from sfboost.encoding import EncodingWarning
+from sfboost.frames import EncodingWarning
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import first_names
 from sfboost.shift.testing import LEAST_POWER

@@ -13,8 +13,8 @@ from sklearn.utils._indexing import _get_column_indices
 
 from sfboost.adaptation.checks import LARGEST, SMALLEST, in_range
 from sfboost.columns import StableFeatureSelector
-from sfboost.encoding import Encoder, EncodingWarning, is_frame
-from sfboost.encoding.frames import names_of
+from sfboost.frames import Encoder, EncodingWarning, is_frame
+from sfboost.frames.cells import names_of
 from sfboost.heads import SoftLabelClassifier, SoftLabelMixin
 from sfboost.notices import first_names, warn
 
@@ -59,7 +59,7 @@ class Columns:
     @property
     def sources(self) -> tuple[str, ...]:
         """Columns of the table that these are made of."""
-        return self.names if self.encoder is None else tuple(c.name for c in self.encoder.columns)
+        return self.names if self.encoder is None else self.encoder.sources
 
     def lacking(self, X: Any) -> list[str]:
         """Columns that the frame X lacks."""
@@ -107,13 +107,18 @@ def choose_columns(
     # Where an unstable feature is missing is an unstable feature, too.
     second = _encoded(second, X, gaps=second.names) if encoded[1] else second
     if not len(first):
-        raise ValueError("The stable columns hold one category each and say nothing: name others.")
+        raise ValueError("Nothing is learned of the stable columns, of one value or no feature: name others.")
     return first, second, selector
 
 
 def encoded_columns(columns: Columns, X: Any) -> Columns:
     """The same columns as numbers, also where a pipeline of the user reads them as they are."""
-    return columns if columns.encoder is not None or not is_frame(X) else _encoded(columns, X)
+    if columns.encoder is not None or not is_frame(X):
+        return columns
+    made = _encoded(columns, X)
+    if len(columns) and not len(made):
+        raise ValueError(f"Columns {first_names(map(repr, columns.names))} are no features.")
+    return made
 
 
 def _encoded(columns: Columns, X: Any, gaps: tuple[str, ...] = ()) -> Columns:

@@ -28,7 +28,7 @@ from sfboost.boosting.columns import Columns
 from sfboost.boosting.rows import Splits
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics.rows import rows_by_domain
-from sfboost.encoding import Encoder
+from sfboost.frames import Encoder
 from sfboost.marginal.probabilities import FloatArray, IntArray
 
 #: `unstable_features` that says so.

@@ -65,7 +65,7 @@ from sfboost.calibration import Temperature, fit_temperature
 from sfboost.diagnostics import Diagnosis, Recalibration, training_leaks
 from sfboost.diagnostics.performance import PredictionSets
 from sfboost.diagnostics.rows import check_domain, domain_numbers, rows_by_domain
-from sfboost.encoding import Encoder, is_frame, refuse_twins
+from sfboost.frames import Encoder, is_frame, refuse_twins
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn
 from sfboost.shift import DomainData

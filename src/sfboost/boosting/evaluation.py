@@ -25,7 +25,7 @@ from sfboost.boosting.columns import tell_before_many_fits
 from sfboost.boosting.metrics import score_predictions
 from sfboost.boosting.scored_domains import ANSWER, COMPARED, SKIPPED, DomainEvaluation, DomainScores, skipped
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
-from sfboost.encoding import EncodingWarning
+from sfboost.frames import EncodingWarning
 from sfboost.heads import SoftLogisticRegression
 from sfboost.marginal.probabilities import FloatArray, IntArray
 

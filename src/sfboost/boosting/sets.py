@@ -11,7 +11,7 @@ from sfboost.adaptation.decision import unwarned
 from sfboost.boosting.evaluation import class_positions, fit_without, turns
 from sfboost.diagnostics.performance import PredictionSets
 from sfboost.diagnostics.rows import check_domain, rows_by_domain
-from sfboost.encoding import EncodingWarning
+from sfboost.frames import EncodingWarning
 
 if TYPE_CHECKING:
     from sfboost.boosting.estimator import StableFeatureBoosting

@@ -18,8 +18,8 @@ from sklearn.utils import _safe_indexing
 from sfboost.adaptation.decision import AdaptationWarning
 from sfboost.boosting.rows import Splits, check_frozen_classes, enough_rows
 from sfboost.boosting.validation import feature_groups, raw_log_proba, scaled_logistic
-from sfboost.encoding import is_frame
-from sfboost.encoding.cells import text_columns
+from sfboost.frames import is_frame
+from sfboost.frames.cells import text_columns
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.notices import warn

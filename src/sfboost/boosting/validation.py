@@ -29,7 +29,7 @@ from sfboost.calibration import Temperature, fit_temperature
 from sfboost.choice import SourceRecord
 from sfboost.choice.mixture import Mixture, fit_mixture
 from sfboost.diagnostics.rows import domain_numbers, rows_by_domain
-from sfboost.encoding import is_frame
+from sfboost.frames import is_frame
 from sfboost.heads import fit_with_weight
 from sfboost.marginal.probabilities import FloatArray, IntArray
 from sfboost.shift import DomainData

@@ -1,4 +1,4 @@
-"""`sfboost adapt`: a model file and unlabelled rows of a new domain in, an adapted model file out."""
+"""`sfboost adapt`: a model file and unlabelled rows of a target domain in, an adapted model file out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sfboost.cli.console import speaking
 from sfboost.cli.inputs import read_new, refuse_collisions
 from sfboost.cli.outcome import answer_one, finish
 from sfboost.cli.project import check_model_name, load_project, save_project
-from sfboost.tables.roles import split
+from sfboost.frames.roles import split
 
 
 @speaking
@@ -29,7 +29,7 @@ def adapt(
     trusted: o.Trusted = None,
     talk: o.VoiceOptions,
 ) -> None:
-    """Learn, without labels, what the unstable features mean in a new domain.
+    """Adapt a model, without labels, to the rows of one target domain.
 
     If the new table has the target column, its labels score the predictions and are never used to adapt,
     unless --labels names it.
@@ -38,7 +38,7 @@ def adapt(
     check_model_name(output)
     refuse_collisions(
         {"MODEL": model, "NEW": new, "--config": config},
-        {"-o": output, "--report": adapting.report, "--card": adapting.card},
+        {"-o": output, "--report": adapting.report},
     )
     project = load_project(model, split(trusted))
     with voice.waiting("Adapting"):

@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -17,11 +16,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from sfboost import __version__
-from sfboost.cli.console import EXIT_CODES, UNEXPECTED, complain, say, silence
-from sfboost.cli.interruption import INTERRUPTED, Interrupted, let_go
-from sfboost.notices import first_names
+from sfboost.cli.console import EXIT_CODES, INTERRUPTED, UNEXPECTED, complain, say, silence
 from sfboost.registry import import_named
-from sfboost.whole_files import Placement, watch_placements
 
 
 class Boundary(TyperGroup):
@@ -33,13 +29,13 @@ class Boundary(TyperGroup):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         """Run one command and end the process."""
-        with watch_placements() as placed:
-            try:
-                code = self._run(sys.argv[1:] if args is None else list(args), prog_name or self.program)
-                let_go()
-            except KeyboardInterrupt as stop:
-                complain(farewell(placed, getattr(stop, "kept", None)))
-                code = stop.code if isinstance(stop, Interrupted) else INTERRUPTED
+        try:
+            code = self._run(sys.argv[1:] if args is None else list(args), prog_name or self.program)
+        except KeyboardInterrupt as stop:
+            kept = getattr(stop, "kept", None)  # a folder of finished runs
+            resumed = f"finished runs are in {kept}: the same command goes on from there"
+            complain(f"Interrupted; {resumed if kept else 'every file is whole: the old one, or the new'}.")
+            code = INTERRUPTED
         sys.exit(code)
 
     def _run(self, args: list[str], name: str) -> int:
@@ -67,52 +63,31 @@ class Boundary(TyperGroup):
         return 0
 
 
-def farewell(placed: Sequence[Placement], kept: Path | None = None) -> str:
-    """What an interruption leaves behind, read off the disk; `kept` is a folder of finished runs.
-
-    Examples
-    --------
-    >>> farewell([])
-    'Interrupted; no file was changed.'
-    >>> farewell([], Path("results"))
-    'Interrupted; finished runs are in results: the same command goes on from there.'
-    """
-    there = [Path(placement.target) for placement in placed if placement.part and placement.happened()]
-    begun = dict.fromkeys(placement.target for placement in placed if placement.part is None)
-    told = [f"written before that: {first_names(dict.fromkeys(there))}"] if there else []
-    told += [f"finished runs are in {kept}: the same command goes on from there"] if kept else []
-    told = told or ["no file was changed"]
-    told += [f"what went to {first_names(begun)} may be cut short"] if begun else []
-    return f"Interrupted; {'; '.join(told)}."
-
-
 def _wrong_usage(error: Any) -> int:
     sentence, context = error.format_message(), getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":  # what it says is the help, or nothing if it is printed
         say(*sentence.splitlines(), error=True)
     elif sentence:
         if context is not None:
-            say(
-                *context.get_usage().splitlines(),
-                f"Try '{context.command_path} --help' for help.",
-                error=True,
-            )
+            hint = f"Try '{context.command_path} --help' for help."
+            say(*context.get_usage().splitlines(), hint, error=True)
         complain(sentence)
     return int(error.exit_code)
 
 
 #: Name → "module:function" (or a group of commands), and what the list of commands says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("sfboost.cli.demo:demo", "Adapt to digits whose colour changes its meaning: a figure."),
+    "demo": ("sfboost.cli.demo:demo", "Adapt to digits whose colour shifts: a table and a figure."),
     "run": ("sfboost.cli.run:run", "Fit to TRAIN, adapt to NEW, predict NEW, and write the report."),
-    "fit": ("sfboost.cli.fit:fit", "Fit the stable predictor to labelled domains and save it."),
-    "adapt": ("sfboost.cli.adapt:adapt", "Adapt a model to the unlabelled rows of one new domain."),
+    "fit": ("sfboost.cli.fit:fit", "Fit a model to labelled source domains and save it."),
+    "adapt": ("sfboost.cli.adapt:adapt", "Adapt a model to the unlabelled rows of one target domain."),
     "predict": ("sfboost.cli.predict:predict", "Predict rows, a batch at a time."),
     "evaluate": (
         "sfboost.cli.evaluate:evaluate",
-        "Let each training domain play the new one, labels hidden.",
+        "Leave each source domain out in turn: what would be gained?",
     ),
     "check": ("sfboost.cli.check:check", "Look at the assumptions, one verdict each."),
+    "propose": ("sfboost.cli.propose:propose", "Rank the columns by how stable they are."),
     "explain": ("sfboost.cli.explain:explain", "Say why one row is predicted as it is."),
     "info": ("sfboost.cli.info:info", "Say what is in a model file."),
     "features": (
@@ -120,8 +95,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Turn a folder of pictures into a table of a network's features.",
     ),
 }
-# Commands of the table user, whose exit codes a script wants to know.
-_TELLS_CODES = ("run", "fit", "adapt", "predict", "evaluate", "check", "explain", "info")
 
 
 class Commands(Boundary):
@@ -142,14 +115,6 @@ class Commands(Boundary):
                 with formatter.section(title):
                     formatter.write_dl([(name, self.listed[name][1]) for name in some])
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A name and its summary: all that the list of commands shows."""
-        if cmd_name not in self.listed:
-            return None
-        stub = typer.Typer(add_completion=False, rich_markup_mode=None)
-        stub.command(cmd_name, help=self.listed[cmd_name][1])(_nothing)
-        return get_command(stub)
-
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is to run, in full."""
         if args and args[0] in self.listed:
@@ -158,10 +123,6 @@ class Commands(Boundary):
         if near:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
-
-
-def _nothing() -> None:
-    """Stand in for a command that is not imported."""
 
 
 def load_command(name: str, commands: Mapping[str, tuple[str, str]] = COMMANDS) -> Any:
@@ -175,7 +136,7 @@ def load_command(name: str, commands: Mapping[str, tuple[str, str]] = COMMANDS) 
     found = import_named(commands[name][0])
     if not isinstance(found, typer.Typer):
         made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        made.command(name, epilog=EXIT_CODES if name in _TELLS_CODES else None)(found)
+        made.command(name, epilog=EXIT_CODES)(found)
         found = made
     command = get_command(found)
     command.name = name
@@ -184,7 +145,7 @@ def load_command(name: str, commands: Mapping[str, tuple[str, str]] = COMMANDS) 
 
 app = typer.Typer(
     cls=Commands,
-    help="Stable Feature Boosting: adapt a classifier to a new domain without labels.",
+    help="Stable Feature Boosting: adapt a classifier to a target domain without labels.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # a narrow column of rich cuts names of options
@@ -206,4 +167,4 @@ def root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Stable Feature Boosting: adapt a classifier to a new domain without labels."""
+    """Stable Feature Boosting: adapt a classifier to a target domain without labels."""

@@ -9,13 +9,13 @@ import typer
 from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training
-from sfboost.cli.project import configure
+from sfboost.cli.project import stand_in_remarks, with_columns
 from sfboost.diagnostics import CHECKS, Diagnosis
 from sfboost.diagnostics.result import p_in_words
+from sfboost.foreign_text import plain
+from sfboost.frames.preparing import csv_types, prepare_new
+from sfboost.frames.reading import read
 from sfboost.report.words import SYMBOLS, in_words
-from sfboost.tables.foreign_text import plain
-from sfboost.tables.preparing import csv_types, prepare_new
-from sfboost.tables.reading import read
 
 _CHANGED = {"changed": "red", "unchanged": "green", "cannot tell": "dim"}
 _COLOURS = {"holds": "green", "cannot tell": "dim", "doubtful": "yellow", "violated": "red"}
@@ -28,7 +28,7 @@ def check(
     train: o.TrainTable,
     columns: o.ColumnOptions,
     new: Annotated[
-        str | None, typer.Argument(metavar="NEW", help="Rows of one new domain, if there are any.")
+        str | None, typer.Argument(metavar="NEW", help="Rows of a target domain, if there are any.")
     ] = None,
     csv: o.CsvOptions,
     config: o.Config = None,
@@ -36,13 +36,13 @@ def check(
 ) -> None:
     """Check each assumption: its number, a verdict, and what to do. Nothing is adapted.
 
-    With NEW it says first of each unstable feature whether it means there what it meant in training: changed,
-    unchanged or cannot tell, and how much of its meaning is left.
+    With NEW it says first of each unstable feature whether it shifted there: changed, unchanged or cannot
+    tell, and how much is left of what it said.
     """
     voice = talk.voice()
     training, _ = read_training(train, columns, csv)
     voice.note(*training.remarks)
-    model, X_new = configure(training, o.make_model(context)), None
+    model, X_new = o.make_model(context), None
     if new is not None:
         source = csv.find(new)
         table = read(source, csv_types(training.roles, training.encoder))
@@ -50,26 +50,28 @@ def check(
         voice.note(*here.remarks)
         X_new = here.X
     with voice.waiting("Checking"):
-        diagnosis = model.diagnose(training.X, training.y, training.domain, X_new)
+        rows = (training.X, training.y, training.domain, X_new)
+        diagnosis, proposal = with_columns(training, model, lambda model: model.diagnose(*rows))
+    voice.note(*stand_in_remarks(training.roles, proposal))
     voice.note(f"Symbols: {'; '.join(f'{symbol} ({meaning})' for symbol, meaning in SYMBOLS)}.")
-    voice.result(diagnosis.to_dict(), *_meanings(diagnosis, asked=new is not None), *_words(diagnosis))
+    voice.result(diagnosis.to_dict(), *(_features(diagnosis) if new is not None else ()), *_words(diagnosis))
 
 
-def _meanings(diagnosis: Diagnosis, *, asked: bool) -> list[Line]:
-    """Has each unstable feature kept its meaning? What the new rows say, first."""
-    if not asked:
-        return []
+def _features(diagnosis: Diagnosis) -> list[Line]:
+    """Has each unstable feature shifted? What the new rows say, first."""
     if not diagnosis.meanings:
         return [
-            "Whether a meaning changed cannot be told: that needs two training domains of ten rows or more."
+            "Whether a feature shifted cannot be told: that needs two source domains of ten rows or more."
         ]
-    lines: list[Line] = [(("do the unstable features mean here what they meant in training?", "bold"),)]
-    width = max(len(plain(meaning.name)) for meaning in diagnosis.meanings)
-    for meaning in diagnosis.meanings:
-        told = (meaning.verdict, _CHANGED[meaning.verdict])
-        left = f"  {100 * meaning.left:>4.0f} % of its meaning left, {p_in_words(meaning.p_value)}"
-        pad = " " * (11 - len(meaning.verdict))
-        lines.append((f"  {plain(meaning.name):<{width}}  ", told, pad + left * (told[0] != "cannot tell")))
+    lines: list[Line] = [(("has each unstable feature shifted?", "bold"),)]
+    width = max(len(plain(one.name)) for one in diagnosis.meanings)
+    for one in diagnosis.meanings:
+        left = f"  {100 * one.left:>4.0f} % left of what it said, {p_in_words(one.p_value)}"
+        told = one.verdict != "cannot tell"
+        pad = " " * (11 - len(one.verdict))
+        lines.append(
+            (f"  {plain(one.name):<{width}}  ", (one.verdict, _CHANGED[one.verdict]), pad + left * told)
+        )
     return lines
 
 
@@ -83,6 +85,6 @@ def _words(diagnosis: Diagnosis) -> list[Line]:
             lines.append(f"  → {in_words(result.remedy)}")
     if diagnosis.skipped:
         lines.append(
-            f"not run without rows of a new domain: {'; '.join(name for name, _ in diagnosis.skipped)}"
+            f"not run without rows of a target domain: {'; '.join(name for name, _ in diagnosis.skipped)}"
         )
     return lines

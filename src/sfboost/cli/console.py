@@ -1,7 +1,7 @@
 """What a command says, where, and with which exit code it ends.
 
 Results go to standard output, everything else to standard error. 0: done. 1: something unexpected. 2: wrong
-usage or bad input. 3: `--require-adapted` was asked and the stable predictor was kept.
+usage or bad input. 3: `--require-adapted` was asked and the stable features alone answer. 130: interrupted.
 
 Every word goes out through `say`, `cell` or `give`, which write out what cannot be seen. There is no markup:
 in a name it would be somebody else's.
@@ -15,7 +15,6 @@ import json
 import logging
 import os
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,10 +26,9 @@ import rich.console
 import typer
 from rich.text import Text
 
-from sfboost.cli.interruption import was_interrupted
+from sfboost.foreign_text import is_unseen, plain
 from sfboost.json_values import json_values
 from sfboost.notices import heard_by
-from sfboost.tables.foreign_text import is_unseen, plain
 
 
 class Console(rich.console.Console):
@@ -104,13 +102,13 @@ def _parameters(group: Any) -> list[inspect.Parameter]:
     ]
 
 
-UNEXPECTED, BAD_INPUT, NOT_ADAPTED = 1, 2, 3
+UNEXPECTED, BAD_INPUT, NOT_ADAPTED, INTERRUPTED = 1, 2, 3, 130
 #: One line: words, and pairs of words and their style.
 Line = str | tuple[str | tuple[str, str], ...]
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 unexpected; 2 wrong usage or bad input; "
-    "3 the stable predictor was kept although --require-adapted was given."
+    "3 the stable features alone answer although --require-adapted was given."
 )
 
 
@@ -187,41 +185,25 @@ class Voice:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Say what is going on: on a terminal at once, elsewhere where it takes long."""
+        """Say on a terminal what is going on, with the progress that the library logs."""
         console = Console(stderr=True)
-        if self.quiet:
+        if self.quiet or not console.is_terminal:
             yield
-        elif console.is_terminal:
-            with console.status(what) as status, heard_by(_Teller(lambda words: status.update(cell(words)))):
-                yield
-        else:
-            with heard_by(_Teller(_NowAndThen(self.note))):
-                yield
+            return
+        with console.status(what) as status, heard_by(_Teller(status.update)):
+            yield
 
 
 class _Teller(logging.Handler):
-    """Hands on what the library tells of its progress."""
+    """Shows what the library tells of its progress."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, show: Callable[[Text], None]) -> None:
         super().__init__(logging.INFO)
-        self._tell = tell
+        self._show = show
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One step of progress."""
-        self._tell(record.getMessage())
-
-
-class _NowAndThen:
-    """Says something at most every so many seconds, and nothing at all about what is done by then."""
-
-    def __init__(self, tell: Callable[[str], None], seconds: float = 10.0) -> None:
-        self._tell, self._seconds, self._last = tell, seconds, time.monotonic()
-
-    def __call__(self, words: str) -> None:
-        now = time.monotonic()
-        if now - self._last >= self._seconds:
-            self._last = now
-            self._tell(words)
+        """Show one step of progress."""
+        self._show(cell(record.getMessage()))
 
 
 def speaking(command: Command) -> Command:
@@ -238,7 +220,7 @@ def speaking(command: Command) -> Command:
             with warnings.catch_warnings():
                 # The decision and its reason are part of the result.
                 from sfboost.adaptation import AdaptationWarning
-                from sfboost.encoding import EncodingWarning
+                from sfboost.frames import EncodingWarning
 
                 warnings.simplefilter("ignore", AdaptationWarning)
                 warnings.simplefilter("ignore", EncodingWarning)  # remarks of the table say it
@@ -247,9 +229,7 @@ def speaking(command: Command) -> Command:
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise  # to the boundary
         except Exception as error:
-            if was_interrupted():
-                raise KeyboardInterrupt from error
-            if options.get("debug") or os.environ.get("SFBOOST_DEBUG"):
+            if options.get("debug"):
                 say(*(f"  {line}" for line in traceback.format_exc().splitlines()), error=True)
             if isinstance(error, (ValueError, OSError, ImportError)):
                 complain(_sentence(error))

@@ -1,25 +1,22 @@
-"""`sfboost demo`: coloured digits, where the colour changes its meaning in the new domain."""
+"""`sfboost demo`: coloured digits, where the colour says something else in the target domain."""
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
 
 from sfboost.boosting import StableFeatureBoosting
 from sfboost.boosting.evaluation import compare_on_domain
 from sfboost.boosting.scored_domains import ANSWER
-from sfboost.cli.console import Console, say, screen, speaking
+from sfboost.cli.console import Voice, say, screen, speaking
 from sfboost.datasets import colored_digits
 from sfboost.figures import new_figure
-from sfboost.tables.writing import whole_output
+from sfboost.frames.writing import whole_output
 
 #: Method, what the table calls it, and how the figure draws it.
 METHODS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -35,26 +32,26 @@ _HEADLINE = 0.1
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("sfboost-demo"),
     repeats: Annotated[int, typer.Option(min=1, help="Splits and colourings to average over.")] = 4,
-    show: Annotated[bool, typer.Option(help="Open the figure where there is a screen.")] = True,
 ) -> None:
-    """Adapt to coloured digits whose colour changed its meaning; a table and a figure.
+    """Adapt to coloured digits whose colour shifts; a table and a figure.
 
     Digits below 5 against the others, with 25 % of the labels flipped, coloured so that the colour agrees
-    with the label: in 90 and 80 % of the training rows, and from 100 down to 0 % in the new domain.
+    with the label: in 90 and 80 % of the training rows, and from 100 down to 0 % in the target domain.
     """
     say(
         "Real handwritten digits, coloured. In training the colour agrees with the label in 90 % and 80 % of "
-        "the rows; in the new domain in 100 % down to 0 %. No label of the new domain is used, except by the "
+        "the rows; in the target domain in 100 % down to 0 %. No label of it is used, except by the "
         "last column. A quarter of the labels is flipped: shape alone cannot be right more than 75 % of the "
         "time.",
         "",
     )
-    accuracy = run(repeats, screen())
+    with Voice().waiting("Training and adapting"):
+        accuracy = run(repeats)
     screen().print(make_table(accuracy))
     figure = draw(accuracy, out / "demo.png")
     row = accuracy[_HEADLINE]
     told = (
-        f"At agreement {_HEADLINE} the colour means the opposite of what it meant in training: the pooled "
+        f"At agreement {_HEADLINE} the colour says the opposite of what it said in training: the pooled "
         f"classifier is right in {row['pooled']:.0f} % of the rows, the stable one in {row['stable']:.0f} %, "
         "the answer in "
     )
@@ -63,25 +60,19 @@ def demo(
         (told, (f"{row[ANSWER]:.0f} %", "bold"), f"; with labels it would be {row['labelled']:.0f} %."),
         f"Figure: {figure}",
     )
-    if show and has_screen():
-        typer.launch(str(figure))
 
 
-def run(repeats: int, console: Console) -> dict[float, dict[str, float]]:
+def run(repeats: int) -> dict[float, dict[str, float]]:
     """Accuracy in percent by agreement and method, averaged over `repeats` splits and colourings."""
-    total: dict[float, dict[str, float]] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        for seed in progress.track(range(repeats), description="Training and adapting"):
-            for agreement, scores in run_once(seed).items():
-                row = total.setdefault(agreement, dict.fromkeys(scores, 0.0))
-                for method, score in scores.items():
-                    row[method] += score / repeats
-    return total
+    every = [run_once(seed) for seed in range(repeats)]
+    return {
+        agreement: {method: float(np.mean([one[agreement][method] for one in every])) for method in scores}
+        for agreement, scores in every[0].items()
+    }
 
 
 def run_once(seed: int) -> dict[float, dict[str, float]]:
-    """One split and colouring: fit on the two training domains, then meet eleven new ones."""
+    """One split and colouring: fit on the two source domains, then meet eleven target domains."""
     dataset = colored_digits(view="table", random_state=seed, n_validate=0, n_test=797)
     X, y, sample_domain = dataset.pooled("train")
     forest = RandomForestClassifier(60, min_samples_leaf=4, random_state=seed)
@@ -100,7 +91,7 @@ def run_once(seed: int) -> dict[float, dict[str, float]]:
 
 def make_table(accuracy: dict[float, dict[str, float]]) -> Table:
     """One row per agreement; the two that training saw are marked."""
-    table = Table(title="Accuracy in % by agreement of colour and label in the new domain")
+    table = Table(title="Accuracy in % by agreement of colour and label in the target domain")
     table.add_column("agreement", justify="right")
     for method, title, _ in METHODS:
         table.add_column(title, justify="right", style="bold" if method == ANSWER else "")
@@ -127,9 +118,9 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
     axes.text(0.85, 40, "training", ha="center", color="#777777")
     axes.invert_xaxis()
     axes.set(
-        xlabel="agreement of colour and label in the new domain",
+        xlabel="agreement of colour and label in the target domain",
         ylabel="accuracy (%)",
-        title="Coloured digits: meeting a new domain without labels",
+        title="Coloured digits: a target domain without labels",
         ylim=(0, 102),
     )
     axes.grid(alpha=0.3)
@@ -137,12 +128,3 @@ def draw(accuracy: dict[float, dict[str, float]], path: Path) -> Path:
     with whole_output(path) as part:
         figure.savefig(part, dpi=150)
     return path
-
-
-def has_screen() -> bool:
-    """Whether a person sits in front of this: a terminal, and somewhere to open a window."""
-    if not sys.stdout.isatty():
-        return False
-    if sys.platform in ("darwin", "win32"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -16,10 +16,11 @@ from sfboost.adaptation.explanation import MISSING
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.project import Project, load_project
-from sfboost.tables.foreign_text import plain
-from sfboost.tables.preparing import csv_types
-from sfboost.tables.reading import read
-from sfboost.tables.roles import require_columns, split
+from sfboost.foreign_text import plain
+from sfboost.frames.preparing import csv_types
+from sfboost.frames.reading import read
+from sfboost.frames.roles import require_columns, split
+from sfboost.marginal.probabilities import FloatArray
 
 
 @speaking
@@ -37,16 +38,16 @@ def explain(
 ) -> None:
     """Show why one row gets its prediction: what each feature adds, by class.
 
-    It adds what the answer would lack if it were what training expects of it. Where the unstable features
-    were learned anew (SFB) the terms are log stable + log unstable - log prior. The baseline is what would be
-    said if every feature above it added nothing. A cell that is missing is filled in, and says "missing".
+    A feature adds what the answer would lack if the feature were what training expects. Where the unstable
+    features were learned anew (SFB) the terms are log stable + log unstable - log prior. The baseline is what
+    remains if every feature above it adds nothing. A cell that is missing is filled in, and says "missing".
     """
     voice = talk.voice()
     project = load_project(model, split(trusted))
     adapted = project.require_adapted()
     source = csv.find(new)
     table = read(source, csv_types(project.roles, project.encoder))
-    require_columns(table.column_names, [column.name for column in project.encoder.columns], source.name)
+    require_columns(table.column_names, project.encoder.sources, source.name)
     number = _position(table, source.name, project, row, id)
     cells = table.slice(number - 1, 1)
     explanation = replace(adapted.explain(cells), cells=project.encoder.cells(cells))
@@ -87,22 +88,18 @@ def _table(explanation: Explanation) -> list[str]:
 
 
 def _values(explanation: Explanation) -> dict[str, object]:
-    missing = [name for name, cell in explanation.cells.items() if cell == MISSING]
-    more: dict[str, object] = {"missing": missing} if missing else {}
-    if explanation.stable is not None:  # one classifier of all features has no such parts
-        more |= {
-            "log_stable": explanation.stable,
-            "log_unstable": explanation.unstable,
-            "log_prior": explanation.prior,
-        }
-    for key, names, terms in (
-        ("stable_features", explanation.stable_names, explanation.stable_features),
-        ("features", explanation.feature_names, explanation.features),
-    ):
-        more[key] = {} if terms is None else dict(zip(names, terms, strict=True))
-    return more | {
+    def terms(names: tuple[str, ...], added: FloatArray | None) -> dict[str, FloatArray]:
+        return {} if added is None else dict(zip(names, added, strict=True))
+
+    return {
         "prediction": explanation.prediction,
         "classes": explanation.classes,
         "log_probability": explanation.joint,
+        "log_stable": explanation.stable,
+        "log_unstable": explanation.unstable,
+        "log_prior": explanation.prior,
+        "stable_features": terms(explanation.stable_names, explanation.stable_features),
+        "features": terms(explanation.feature_names, explanation.features),
         "baseline": explanation.baseline,
+        "missing": [name for name, cell in explanation.cells.items() if cell == MISSING],
     }

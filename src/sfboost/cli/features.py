@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sfboost.cli.console import say, screen, speaking
+from sfboost.cli.console import Voice, say, speaking
 from sfboost.whole_files import whole_file
 
 if TYPE_CHECKING:
@@ -37,23 +36,15 @@ def features(
     if output.suffix != ".parquet":
         raise ValueError(f"{output} is to be a Parquet file: call it {output.with_suffix('.parquet')}.")
     found, columns = _find(pictures)
-    bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*bar, console=screen(error=True)) as shown:
-        task = shown.add_task("pictures", total=len(found))
-        rows = extract(
-            found,
-            EfficientNetFeatures(size),
-            n_jobs=jobs,
-            progress=lambda n, _: shown.update(task, completed=n),
-        )
+    with Voice().waiting(f"Looking at {len(found)} pictures"):
+        rows = extract(found, EfficientNetFeatures(size), n_jobs=jobs)
     _write(columns, rows, output)
     say(f"{len(rows)} pictures, {rows.shape[1]} features: {output}")
 
 
 def _find(root: Path) -> tuple[ImageSequence, dict[str, list[str]]]:
     """The pictures, and what their folders say of them."""
-    from sfboost.datasets.folders import PICTURES, image_folder
-    from sfboost.datasets.images import ImageSequence
+    from sfboost.datasets.images import PICTURES, ImageSequence, image_folder
 
     files = sorted(path for path in root.iterdir() if path.is_file()) if root.is_dir() else []
     names = [path.name for path in files if path.name.lower().endswith(PICTURES)]

@@ -12,7 +12,8 @@ from sfboost.cli import options as o
 from sfboost.cli.console import Line, speaking
 from sfboost.cli.inputs import read_training, refuse_collisions
 from sfboost.cli.options import judged_by
-from sfboost.cli.project import Project, check_model_name, drift_lines, learn, save_project
+from sfboost.cli.project import Project, check_model_name, learn, save_project, stand_in_remarks
+from sfboost.cli.proposal import proposal_lines
 
 
 @speaking
@@ -28,9 +29,9 @@ def fit(
     config: o.Config = None,
     talk: o.VoiceOptions,
 ) -> None:
-    """Fit the stable predictor to labelled domains and save it.
+    """Fit a model to labelled source domains and save it.
 
-    The file keeps what a later report needs (shares, slopes, curves, verdicts), and no training row.
+    The file keeps what a later report needs (shares, scores, verdicts), and no training row.
     """
     voice = talk.voice()
     check_model_name(output)
@@ -41,6 +42,7 @@ def fit(
         model = judged_by(o.make_model(context), counting, training.y)
         project = learn(training, model, evaluate=evaluate)
         save_project(project, output)
+    voice.note(*stand_in_remarks(project.roles, project.training.proposal))
     voice.result(_values(project, output), *_words(project, output))
 
 
@@ -53,7 +55,7 @@ def _values(project: Project, output: Path) -> dict[str, object]:
         "stable": list(model.stable_columns_.sources),
         "unstable": list(model.unstable_columns_.sources or model.unstable_columns_.names),
         "evaluation": project.training.evaluation,
-        **({"drifts": project.training.drifts} if project.training.drifts else {}),
+        "proposal": project.training.proposal,
         "checks": project.training.checks,
         "file": str(output),
     }
@@ -67,11 +69,11 @@ def _words(project: Project, output: Path) -> list[Line]:
     lines: list[Line] = [
         f"fitted to {sum(domain.n_rows for domain in facts.domains)} rows of {len(facts.domains)} domains: "
         f"{domains}",
-        f"stable: {', '.join(model.stable_columns_.sources)}",
+        f"stable: {'none is shown' if facts.nothing_stable else ', '.join(model.stable_columns_.sources)}",
         f"the stable predictor beats the class balance by {evidence.gain:.3f} ± "
         f"{evidence.standard_error:.3f} nats on held-out rows",
     ]
-    lines += drift_lines(facts)
+    lines += proposal_lines(facts.proposal)
     violated = [check["check"] for check in facts.checks if check["verdict"] == "violated"]
     if violated:
         words = f"violated in training: {', '.join(violated)}"

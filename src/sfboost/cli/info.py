@@ -13,10 +13,10 @@ import sfboost
 from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
 from sfboost.cli import options as o
 from sfboost.cli.console import speaking
+from sfboost.frames.roles import split
 from sfboost.notices import first_names
 from sfboost.persistence import SavedModelError
 from sfboost.persistence.saving import read_manifest
-from sfboost.tables.roles import split
 
 # Longer lists of names are cut.
 _MOST_NAMES = 30
@@ -60,38 +60,36 @@ def _contents(loaded: Any) -> dict[str, Any]:
     if classes is not None:
         known["classes"] = np.asarray(classes).tolist()
     if isinstance(model, StableFeatureBoosting):
-        known |= {
-            "stable_features": list(model.stable_columns_.sources),
-            "unstable_features": list(model.unstable_columns_.sources or model.unstable_columns_.names),
-            "stable_classifier": type(_last_step(model.stable_)).__name__,
-            "training_domains": {str(domain.name): domain.n_rows for domain in model.domains_},
-        }
-        costs = model._costs()
-        if costs is not None:
-            known["costs"] = {
-                f"{truth}>{decision}": float(costs[i, j])
-                for i, truth in enumerate(model.classes_.tolist())
-                for j, decision in enumerate(model.classes_.tolist())
-                if i != j
-            }
-        roles = getattr(model, "table_", {}).get("roles", {})
-        known |= {name: roles[name] for name in ("target", "domain", "id") if roles.get(name)}
-    adaptation: Any = loaded if adapted is None else adapted.adaptation
-    decision = getattr(adaptation, "decision", None)
-    if decision is None:
-        known["adapted"] = False
-        return known
+        known |= _of_columns(model)
+    if adapted is None:
+        return known | {"adapted": False}
+    rows = adapted.adaptation
     return known | {
-        "adapted": f"to {adaptation.n_rows} rows, {getattr(adaptation, 'n_labelled', 0)} of them labelled",
-        "decision": decision.kind if adapted is None else adapted.decision_,
-        "reason": decision.reason if adapted is None else adapted.reason_,
-        "class_shares": dict(zip(map(str, adaptation.classes), adaptation.prior.tolist(), strict=True)),
+        "adapted": f"to {rows.n_rows} rows, {rows.n_labelled} of them labelled",
+        "decision": adapted.decision_,
+        "reason": str(adapted.reason_),
+        "class_shares": dict(zip(map(str, adapted.classes_), adapted.prior_.tolist(), strict=True)),
     }
 
 
-def _last_step(estimator: Any) -> Any:
-    """What classifies, at the end of a pipeline."""
-    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+def _of_columns(model: StableFeatureBoosting) -> dict[str, Any]:
+    classifier = model.stable_[-1] if isinstance(model.stable_, Pipeline) else model.stable_
+    known: dict[str, Any] = {
+        "stable_features": list(model.stable_columns_.sources),
+        "unstable_features": list(model.unstable_columns_.sources or model.unstable_columns_.names),
+        "stable_classifier": type(classifier).__name__,
+        "source_domains": {str(domain.name): domain.n_rows for domain in model.domains_},
+    }
+    costs, names = model._costs(), model.classes_.tolist()
+    if costs is not None:
+        known["costs"] = {
+            f"{truth}>{decision}": float(costs[i, j])
+            for i, truth in enumerate(names)
+            for j, decision in enumerate(names)
+            if i != j
+        }
+    roles = getattr(model, "table_", {}).get("roles", {})
+    return known | {name: roles[name] for name in ("target", "domain", "id") if roles.get(name)}
 
 
 def _words(value: Any) -> str:

@@ -1,7 +1,6 @@
-"""Tables that options name: labelled rows, and rows of a new domain; and files not to be written over.
+"""Tables that options name: labelled rows, and rows of target domains; and files not to be written over.
 
-A table that is long, or a folder, is sampled in one pass: of labelled rows some of each domain, if that is
-asked for; of new rows some, and all are predicted block by block.
+New rows that are many, or a folder of them, are sampled in one pass, and all are predicted block by block.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ import pyarrow.parquet as pq
 
 from sfboost.cli.options import ColumnOptions, CsvOptions, StreamOptions
 from sfboost.cli.project import Project
-from sfboost.encoding import Encoder
-from sfboost.encoding.cells import as_text
-from sfboost.notices import left_out
-from sfboost.tables.blocks import Block, find_blocks, sample_rows
-from sfboost.tables.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
-from sfboost.tables.reading import PIPE, Source, read, source_of, without_index
-from sfboost.tables.roles import Roles, assign, pick, require_columns, split
+from sfboost.frames import Encoder
+from sfboost.frames.blocks import Block, find_blocks, sample_rows
+from sfboost.frames.cells import as_text
+from sfboost.frames.preparing import NewTable, TrainingTable, csv_types, prepare_new, prepare_training
+from sfboost.frames.reading import PIPE, Source, read, without_index
+from sfboost.frames.roles import AUTO, Roles, assign, pick, require_columns, split
 from sfboost.whole_files import refuse_unwritable
 
 # Longer new tables are sampled.
@@ -84,38 +82,9 @@ def read_training(
     where: str, asked: ColumnOptions, csv: CsvOptions, hold_out: str | None = None
 ) -> tuple[TrainingTable, pa.Table | None]:
     """Labelled rows, and those of the domain that is held out, if one is."""
-    if asked.sample is not None:
-        source, remark = _sampled(where, asked.domain, asked.sample, csv)
-        training, held = _prepare(source, asked, hold_out)
-        return replace(training, remarks=(remark, *training.remarks)), held
     if where != PIPE and Path(where).is_dir():
-        raise ValueError(
-            f"{where} is a folder: name one file in it, or say --sample 10000 to fit to at most so many rows "
-            "of each domain of all its tables."
-        )
+        raise ValueError(f"{where} is a folder: name one file in it.")
     return _prepare(csv.find(where), asked, hold_out)
-
-
-def _sampled(where: str, domain: str, most: int, csv: CsvOptions) -> tuple[Source, str]:
-    """At most so many rows of each domain of a file, a folder or a pipe, and a sentence that says so."""
-    if most < 1:
-        raise ValueError(f"--sample {most} leaves nothing to fit to: it is a number of rows of each domain.")
-    flown_by = csv.find(where) if where == PIPE else None  # can be read once
-    place = where if flown_by is None else flown_by.path
-    blocks = find_blocks(place, needed=[domain], as_text=True, **asdict(csv))
-    sources = [csv.find(path) for path in dict.fromkeys(block.path for block in blocks)]
-    if len({source.kind == "csv" for source in sources}) > 1:
-        raise ValueError(f"{where} holds CSV and other tables: put those of one kind into a folder.")
-    sample = sample_rows(blocks, most, by=domain)
-    name = Path(where).name if flown_by is None else flown_by.name
-    if sample.n_nowhere == sample.n_rows:
-        raise ValueError(f"Every row of {name} lacks its {domain!r}: training needs the domain of each row.")
-    table = sample.table
-    nowhere = f" {left_out(sample.n_nowhere, domain)}" if sample.n_nowhere else ""
-    return source_of(table, name, like=sources[0]), (
-        f"Fitted to a sample: {table.num_rows} of the {sample.n_rows} rows of {name}, at most {most} of "
-        f"each domain (--sample).{nowhere}"
-    )
 
 
 def _prepare(
@@ -130,11 +99,12 @@ def _prepare(
     codes = pick(table.column_names, asked.categorical)
     named = {asked.target, domain, asked.id}.union(*map(split, (asked.stable, asked.unstable, asked.drop)))
     table, of_index = without_index(table, named)
+    unnamed = asked.stable is None and asked.unstable is None
     roles = assign(
         table.column_names,
         target=asked.target,
         domain=domain,
-        stable=asked.stable,
+        stable=AUTO if unnamed else asked.stable,
         unstable=asked.unstable,
         id=id,
         drop=asked.drop,
@@ -159,6 +129,7 @@ def _prepare(
     remarks = [
         *([] if id == asked.id else [f"{source.name} has no column {asked.id!r}: the new rows need one."]),
         *of_index,
+        *["No stable columns are named: they are searched for."] * unnamed,
         *(
             f"Column {column.name!r} is written with leading zeros, as codes are, and taken for amounts: say "
             f"--categorical {column.name} if it holds codes."
@@ -195,9 +166,7 @@ class NewSource:
     def prepare(self, project: Project, labels: str | None = None, *, each: bool = False) -> NewTable:
         """As the model takes them: those of one domain, or with `each` of several."""
         roles = replace(project.roles, domain=None) if each else project.roles
-        whole = self.table.num_rows == self.n_rows and self.source is self.table
-        classes = project.model.classes_
-        return prepare_new(self.table, roles, project.encoder, classes, self.name, labels, whole=whole)
+        return prepare_new(self.table, roles, project.encoder, project.model.classes_, self.name, labels)
 
     def domains(self, column: str | None) -> npt.NDArray[np.object_] | None:
         """The domain of each row, if the table is here and names more than one."""
@@ -295,5 +264,5 @@ def new_blocks(
 
 
 def _needed(roles: Roles, encoder: Encoder, *, with_id: bool) -> list[str]:
-    features = [column.name for column in encoder.columns]
+    features = list(encoder.sources)
     return [*features, roles.id] if with_id and roles.id is not None else features

@@ -11,9 +11,8 @@ import tomllib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -23,8 +22,8 @@ from sfboost.adaptation import Settings
 from sfboost.adaptation.scores import check_metric
 from sfboost.boosting import METRICS, StableFeatureBoosting
 from sfboost.cli.console import Voice
+from sfboost.frames.reading import Source, find
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.tables.reading import Source, find
 
 #: Those of `sfboost.Settings` that the table [model] may set.
 FITTING = ("method", "correction", "rounds", "l2", "standardize")
@@ -67,27 +66,6 @@ def _refuse_unknown(values: Iterable[str], known: Collection[str], where: str) -
 _META = "sfboost.model"
 
 
-class AnswerName(StrEnum):
-    """How careful the answer is; see `StableFeatureBoosting.adapt`."""
-
-    best = "best"
-    safe = "safe"
-    paper = "paper"
-
-
-class LearnerName(StrEnum):
-    """What is fitted to all columns; see `StableFeatureBoosting`."""
-
-    linear = "linear"
-    boosting = "boosting"
-    auto = "auto"
-
-    def make(self, random_state: int | None) -> Any:
-        """Return the parameter of the model."""
-        boosting = HistGradientBoostingClassifier(random_state=random_state)
-        return {"linear": None, "boosting": boosting, "auto": "auto"}[self.value]
-
-
 Text = str | None
 _FILES = "CSV, Parquet or Arrow"
 
@@ -103,11 +81,11 @@ TrainTable = Annotated[
 NewTable = Annotated[
     str,
     typer.Argument(
-        metavar="NEW", help=f"Rows of one new domain: {_FILES}, or a folder; - is standard input."
+        metavar="NEW", help=f"Rows of a target domain: {_FILES}, or a folder; - is standard input."
     ),
 ]
 Trusted = Annotated[Text, option("Types that the model file may hold beyond the known ones: full names.")]
-Evaluate = Annotated[bool, option("Let each training domain play the new one, for the report.")]
+Evaluate = Annotated[bool, option("Also leave each source domain out in turn, for the report.")]
 Costs = Annotated[
     Text,
     option(
@@ -124,21 +102,21 @@ class ColumnOptions:
     target: Annotated[str, option("Column with the class.")]
     domain: Annotated[str, option("Column that says where a row is from, e.g. hospital.")]
     stable: Annotated[
-        Text, option("Features to trust, comma-separated (word_* matches); 'auto' searches.")
+        Text,
+        option(
+            "Features to trust, comma-separated (word_* matches); 'auto' searches, and so does naming none."
+        ),
     ] = None
     unstable: Annotated[
         Text,
         option(
-            "Features that may change their meaning; by default all others. 'components' is for embeddings: "
-            "directions of the new rows."
+            "Features that may shift; by default all others. 'components' is for embeddings: directions of "
+            "the new rows."
         ),
     ] = None
     id: Annotated[Text, option("Column that passes through to the predictions.")] = None
     drop: Annotated[Text, option("Columns to leave out.")] = None
     categorical: Annotated[Text, option("Columns of numbers that are codes, not amounts.")] = None
-    sample: Annotated[
-        int | None, option("Fit to so many rows of each domain; TRAIN may be a folder, or exceed memory.")
-    ] = None
 
 
 @dataclass(frozen=True)
@@ -159,23 +137,16 @@ class AdaptOptions:
     """How to adapt, and what to show of it."""
 
     report: Annotated[Path | None, option("Write the report: one HTML page that loads nothing.")] = None
-    card: Annotated[Path | None, option("Write a model card: the report's facts as Markdown.")] = None
     rows: Annotated[bool, option("Show examples of changed rows in the report, or none.")] = True
-    show_ids: Annotated[
-        bool, option("Show the ids of those rows, too: they may name people.", "--show-ids")
-    ] = False
     answer: Annotated[
-        AnswerName,
-        option(
-            "best: all features as trained, mended, boosted or the stable ones alone, as the training "
-            "domains recommend; safe: adapt beyond doubt, or keep the stable ones; paper: adapt in any case."
-        ),
-    ] = AnswerName.best
+        Literal["best", "safe"],
+        option("best: what the rows support; safe: the stable features alone where that is in doubt."),
+    ] = "best"
     labels: Annotated[
         Text, option("Column of NEW with the classes of some rows, empty elsewhere: they are used.")
     ] = None
     require_adapted: Annotated[
-        bool, option("End with code 3 if the stable predictor was kept.", "--require-adapted")
+        bool, option("End with code 3 if the stable features alone answer.", "--require-adapted")
     ] = False
 
 
@@ -186,19 +157,18 @@ class ScoreOptions:
     metric: Annotated[
         Text,
         option(
-            "What counts: the guard of --answer safe judges by it, and answers are compared by it. "
-            f"{', '.join(METRICS)}, or cost (with --costs, where it is the default); balanced_accuracy also "
-            "decides so. Accuracy by default."
+            f"By what answers are compared: {', '.join(METRICS)}, or cost (with --costs, where it is the "
+            "default); balanced_accuracy also decides so. Accuracy by default."
         ),
     ] = None
     costs: Costs = None
     learner: Annotated[
-        LearnerName,
+        Literal["linear", "boosting", "auto"],
         option(
             "What is fitted to all columns: linear (logistic regression), boosting (histogram boosting of "
             "trees), or auto: both, mixed by source domains that are left out in turn."
         ),
-    ] = LearnerName.linear
+    ] = "linear"
 
 
 @dataclass(frozen=True)
@@ -255,7 +225,7 @@ Config = Annotated[
 
 
 def make_model(context: typer.Context) -> StableFeatureBoosting:
-    """The model as the TOML file sets it; columns are set when the table is known."""
+    """The model as the TOML file has it; columns are set when the table is known."""
     given: dict[str, Any] = context.meta.get(_META, {})
     settings = Settings(**{name: value for name, value in given.items() if name in FITTING})
     rest = {name: value for name, value in given.items() if name not in FITTING}
@@ -264,7 +234,8 @@ def make_model(context: typer.Context) -> StableFeatureBoosting:
 
 def judged_by(model: StableFeatureBoosting, asked: ScoreOptions, y: Any) -> StableFeatureBoosting:
     """The model, unfitted, with its learner, the score that counts, and what wrong decisions cost."""
-    model.set_params(learner=asked.learner.make(model.random_state))
+    boosting = HistGradientBoostingClassifier(random_state=model.random_state)
+    model.set_params(learner={"linear": None, "boosting": boosting, "auto": "auto"}[asked.learner])
     costs = read_costs(asked.costs, np.unique(y))
     if asked.metric is not None:
         model.set_params(settings__metric=check_metric(asked.metric, costs is not None))

@@ -13,9 +13,9 @@ from sfboost.cli.inputs import new_blocks, refuse_collisions
 from sfboost.cli.options import read_costs
 from sfboost.cli.predictions import NOT_ADAPTED, Predicting, write_predictions
 from sfboost.cli.project import load_project
-from sfboost.tables.reading import PIPE, Kind, kind_of_name
-from sfboost.tables.roles import split
-from sfboost.tables.writing import is_stream, resolve
+from sfboost.frames.reading import PIPE, Kind, kind_of_name
+from sfboost.frames.roles import split
+from sfboost.frames.writing import is_stream, resolve
 
 PredictionTable = Annotated[
     str,
@@ -51,7 +51,7 @@ def predict(
     project = load_project(model, split(trusted))
     work = Predicting(project, read_costs(costs, project.model.classes_))
     if project.adapted is None:
-        voice.note(f"{model} is not adapted to this domain: the stable features alone predict.")
+        voice.note(f"{model} is not adapted to this domain: all features predict, as trained.")
     decision = NOT_ADAPTED if project.adapted is None else project.adapted.decision_
     skipped: list[str] | None = [] if stream.skip_unreadable else None
     blocks = new_blocks(new, project.roles, project.encoder, csv)

@@ -14,12 +14,12 @@ import pyarrow as pa
 from sfboost.adaptation.costs import decided
 from sfboost.boosting import AdaptedDomains
 from sfboost.cli.project import Project, check_id, prediction_columns
-from sfboost.encoding.cells import as_text
+from sfboost.frames.blocks import over_blocks
+from sfboost.frames.cells import as_text
+from sfboost.frames.reading import Kind
+from sfboost.frames.roles import require_columns
+from sfboost.frames.writing import open_table
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.tables.blocks import over_blocks
-from sfboost.tables.reading import Kind
-from sfboost.tables.roles import require_columns
-from sfboost.tables.writing import open_table
 
 NOT_ADAPTED = "not adapted"
 _LOG = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Predicting:
         model, encoder = self.project.model, self.project.encoder
         # Encoded once, for all that read it.
         X = pd.DataFrame(encoder.encode(pa.Table.from_batches([batch])), columns=list(encoder.names))
-        answer = stable = model.predict_proba(X)
+        answer, stable = model.predict_proba(X), model.predict_stable_proba(X)
         decisions = [NOT_ADAPTED] * len(stable)
         if self.many is not None:
             column = str(self.project.roles.domain)

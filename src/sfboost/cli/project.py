@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 
 import sfboost
-from sfboost.boosting import AdaptedClassifier, StableFeatureBoosting
-from sfboost.encoding import Encoder
+from sfboost.boosting import AdaptedClassifier, AdaptedDomains, StableFeatureBoosting
+from sfboost.cli.proposal import rank_columns, stand_ins
+from sfboost.frames import Encoder
+from sfboost.frames.preparing import NewTable, TrainingTable
+from sfboost.frames.reading import ENDINGS
+from sfboost.frames.roles import COMPONENTS, Roles
+from sfboost.frames.writing import is_stream
+from sfboost.notices import first_names
 from sfboost.report import TrainingFacts, describe_training
 from sfboost.report.training import evaluation_rows, training_of
-from sfboost.tables.preparing import NewTable, TrainingTable
-from sfboost.tables.reading import ENDINGS
-from sfboost.tables.roles import COMPONENTS, Roles
-from sfboost.tables.writing import is_stream
 
-_LABEL_SHIFT = re.compile(r" With kind='likelihood' (.*?) would be stable\.")
-# Standard errors of the slopes are worth their time up to here.
-_MOST_PARAMETERS = 100
-# Columns that a search is told of one by one.
-_MOST_COLUMNS = 12
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,20 +54,26 @@ class Project:
         return self.model.encoder_
 
     def adapt(self, new: NewTable, answer: str = "best") -> Project:
-        """Adapt to the rows of a new domain; of labels only those that `known` has are looked at."""
-        n_parameters = (len(self.model.unstable_columns_) + 1) * len(self.model.classes_)
-        uncertainty = n_parameters <= _MOST_PARAMETERS
-        return replace(
-            self, adapted=self.model.adapt(new.X, new.known, answer=answer, uncertainty=uncertainty)
-        )
+        """Adapt to the rows of a target domain; of labels only those that `known` has are looked at."""
+        if not self.training.nothing_stable:
+            return replace(self, adapted=self.model.adapt(new.X, new.known, answer=answer))
+        return replace(self, adapted=pooled_alone(self.model.adapt(new.X, new.known)))
 
-    def cells(self, new: NewTable, ids: bool) -> list[Mapping[str, Any]]:
-        """Rows as they were given, to show some of them; their `ids` only if asked for."""
+    def adapt_each(self, new: NewTable, domain: Any, answer: str = "best") -> AdaptedDomains:
+        """Adapt to each of several target domains."""
+        if not self.training.nothing_stable:
+            return self.model.adapt(new.X, sample_domain=domain, answer=answer)
+        many = self.model.adapt(new.X, sample_domain=domain)
+        sizes = Counter(domain.tolist())
+        return AdaptedDomains(self.model, {name: pooled_alone(one) for name, one in many.items()}, sizes)
+
+    def cells(self, new: NewTable) -> list[Mapping[str, Any]]:
+        """Features of rows as they were given, to show some; not their ids, which may name people."""
         stable = set(self.model.stable_columns_.names)
-        # The id first, then the unstable features: they are why a prediction changed.
-        id = [self.roles.id] if ids and self.roles.id in new.table.column_names else []
-        columns = sorted(self.encoder.columns, key=lambda column: set(column.outputs) <= stable)
-        return new.table.select([*id, *(column.name for column in columns)]).to_pylist()
+        # The unstable ones first: they are why a prediction changed.
+        made = self.encoder.outputs_of
+        sources = sorted(self.encoder.sources, key=lambda name: stable.issuperset(made([name])))
+        return new.table.select(sources).to_pylist()
 
     def require_adapted(self) -> AdaptedClassifier:
         """The adapted classifier, which must be there."""
@@ -85,20 +89,67 @@ def learn(
 ) -> Project:
     """Fit the model to labelled rows and keep what reports need.
 
-    `answer` is what the model will be asked for: own domains are answered alike.
+    `answer` is what the model will be asked for: source domains that are left out are answered alike. Where
+    no column is shown to be stable some stand in for the stable ones, so that shifts can be tested for; they
+    do not answer.
     """
     check_id(training.roles.id, np.unique(training.y))
-    model, rows = configure(training, settings), (training.X, training.y, training.domain)
-    try:
-        facts = describe_training(model, *rows)
-    except ValueError as error:
-        raise ValueError(in_options(str(error))) from error
+    rows = (training.X, training.y, training.domain)
+    (model, facts), proposal = with_columns(
+        training, settings, lambda model: (model, describe_training(model, *rows))
+    )
+    if proposal:
+        facts, evaluate = replace(facts, proposal=proposal), False
     facts = replace(facts, missing=training.missing())
     if evaluate and len(training.domains) > 1:
-        with suppress(ValueError):  # no domain can play the new one: the report then says that it was not run
+        with suppress(ValueError):  # no domain can be left out: the report then says that it was not run
             found = configure(training, settings).evaluate(*rows, answer=answer)
             facts = replace(facts, evaluation=evaluation_rows(found))
     return Project(training.roles, model, facts)
+
+
+def with_columns(
+    training: TrainingTable, settings: StableFeatureBoosting, do: Callable[[StableFeatureBoosting], Made]
+) -> tuple[Made, list[dict[str, Any]]]:
+    """What `do` makes of the model with the columns of the table.
+
+    Where no column is shown to be stable others stand in, and what was found of all of them comes second.
+    """
+    try:
+        return do(configure(training, settings)), []
+    except ValueError:
+        if not training.roles.search:
+            raise
+        selection, proposal = rank_columns(training)
+        first, second = stand_ins(training.roles, proposal)
+        if selection.status == "selected" or not first or not second:
+            raise
+    return do(clone(settings).set_params(stable_features=first, unstable_features=second)), proposal
+
+
+def pooled_alone(adapted: AdaptedClassifier) -> AdaptedClassifier:
+    """Let one classifier of all features answer, whatever moved: no column is shown to be stable.
+
+    Unless labels of the target domain say what answers best.
+    """
+    best = adapted.best
+    if best is None or adapted.adaptation.n_labelled or set(best.choice.weights) <= {"pooled", "shares"}:
+        return adapted
+    reason = best.choice.reason.with_values(weights={"pooled": 1.0}, doubt="no column is shown to be stable")
+    choice = replace(best.choice, weights={"pooled": 1.0}, reason=reason)
+    return AdaptedClassifier(adapted.model, adapted.adaptation, replace(best, choice=choice))
+
+
+def stand_in_remarks(roles: Roles, proposal: list[dict[str, Any]]) -> tuple[str, ...]:
+    """What is to be known of a model without stable columns."""
+    if not proposal or any(column["selected"] for column in proposal):
+        return ()
+    names = first_names(stand_ins(roles, proposal)[0], 12)
+    return (
+        "No column is shown to be stable (`sfboost propose` ranks them), so that `run` and `adapt` answer "
+        "with one classifier of all features. To test for shifts, those that drift least stand in for stable "
+        f"ones: {names}.",
+    )
 
 
 def configure(training: TrainingTable, settings: StableFeatureBoosting) -> StableFeatureBoosting:
@@ -115,42 +166,6 @@ def configure(training: TrainingTable, settings: StableFeatureBoosting) -> Stabl
                     f"The {name} columns hold one category each and say nothing: name others with --{name}."
                 )
     return clone(settings).set_params(stable_features=stable, unstable_features=unstable)
-
-
-def drift_lines(facts: TrainingFacts) -> list[str]:
-    """What a search for stable columns found, the chosen ones and the least drift first."""
-    if not facts.drifts:
-        return []
-    first = facts.drifts[:_MOST_COLUMNS]
-    width = max(len(column["name"]) for column in first)
-    lines = [
-        "searched for stable columns (*: chosen); drift between training domains, and the most it can be:",
-        *(
-            f"{' *'[c['selected']]} {c['name']:<{width}}  {c['drift']:.3f}  {c['upper']:.3f}  {c['why']}"
-            for c in first
-        ),
-    ]
-    if len(facts.drifts) > len(first):
-        lines.append(f"  and {len(facts.drifts) - len(first)} more (--json has all)")
-    return lines
-
-
-def in_options(sentence: str) -> str:
-    """A sentence of the library in the words of the command line.
-
-    Examples
-    --------
-    >>> in_options("Pass more rows, raise tolerance, or name stable_features by knowledge.")
-    'Pass more rows or name them with --stable by knowledge.'
-    """
-    return (
-        _LABEL_SHIFT.sub(r" If shares of classes alone differ, \1 would be stable.", sentence)
-        .replace(", raise tolerance, or ", " or ")
-        .replace("or name stable_features", "or name them with --stable")
-        .replace("name stable_features", "name them with --stable")
-        .replace("unstable_features", "--unstable")
-        .replace("stable_features", "--stable")
-    )
 
 
 def prediction_columns(classes: Any) -> list[str]:

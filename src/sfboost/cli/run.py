@@ -12,12 +12,12 @@ from sfboost.cli import options as o
 from sfboost.cli.console import speaking
 from sfboost.cli.inputs import NewSource, is_same_file, read_new, read_training, refuse_collisions
 from sfboost.cli.options import judged_by
-from sfboost.cli.outcome import answer_each, answer_one, finish, refuse_for_many
+from sfboost.cli.outcome import answer_each, answer_one, finish
 from sfboost.cli.predict import PredictionTable, check_format
 from sfboost.cli.predictions import Predicting, write_predictions
 from sfboost.cli.project import check_id, learn
-from sfboost.tables.reading import PIPE
-from sfboost.tables.writing import resolve
+from sfboost.frames.reading import PIPE
+from sfboost.frames.writing import resolve
 
 
 @speaking
@@ -28,11 +28,11 @@ def run(
     columns: o.ColumnOptions,
     output: PredictionTable,
     new: Annotated[
-        str | None, typer.Argument(metavar="NEW", help="Rows of new domains; or use --hold-out.")
+        str | None, typer.Argument(metavar="NEW", help="Rows of target domains; or use --hold-out.")
     ] = None,
     hold_out: Annotated[
         str | None,
-        typer.Option("--hold-out", help="Let this domain of TRAIN play the new one, labels hidden."),
+        typer.Option("--hold-out", help="Take this domain of TRAIN as the target, labels hidden."),
     ] = None,
     adapting: o.AdaptOptions,
     evaluate: o.Evaluate = True,
@@ -53,7 +53,7 @@ def run(
     kind = check_format(output)
     refuse_collisions(
         {"TRAIN": train, "NEW": new, "--config": config},
-        {"-o": output, "--report": adapting.report, "--card": adapting.card},
+        {"-o": output, "--report": adapting.report},
     )
     if (new is None) == (hold_out is None):
         raise ValueError(
@@ -64,7 +64,7 @@ def run(
     if new is not None and PIPE not in (train, new) and is_same_file(Path(train), Path(new)):
         raise ValueError(
             f"TRAIN and NEW are the same file ({new}), and no row of it is new: name new rows, or say "
-            "--hold-out DOMAIN to let one of its domains play the new one."
+            "--hold-out DOMAIN to take one of its domains as the target."
         )
     training, held = read_training(train, columns, csv, hold_out)
     # Before the work, not after it.
@@ -75,11 +75,11 @@ def run(
         table = (str(new), training.roles, training.encoder, csv, stream, adapting.labels)
         found = read_new(*table, predict=True)
     domain = None if held is not None else found.domains(training.roles.domain)
-    if domain is not None:
-        refuse_for_many(adapting)
+    if domain is not None and adapting.labels is not None:
+        raise ValueError("--labels are of one target domain, and NEW holds several: give the rows of one.")
     with voice.waiting("Fitting"):
         model = judged_by(o.make_model(context), counting, training.y)
-        project = learn(training, model, evaluate=evaluate, answer=adapting.answer.value)
+        project = learn(training, model, evaluate=evaluate, answer=adapting.answer)
     written, command = {"predictions": output}, context.find_root().obj
     if domain is not None:
         asked = (train, training.remarks, adapting, written, kind, command)

@@ -25,7 +25,7 @@ from scipy.stats import chi2, norm, rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import SplineTransformer
 
-from sfboost.marginal.probabilities import BoolArray, FloatArray, IntArray
+from sfboost.marginal.probabilities import FloatArray, IntArray
 
 # A column with so few values gets one parameter per value: no smoothness is supposed.
 _FEW_VALUES = 6
@@ -61,22 +61,22 @@ def smooth_basis(scores: FloatArray) -> FloatArray:
 
 def set_basis(scores: list[FloatArray], *, products: bool = True) -> FloatArray:
     """Basis of a flexible function of a set: cubic in each column (or its few values), and products."""
-    parts = []
-    for z in scores:
-        few = len(np.unique(z)) <= _FEW_VALUES
-        parts.append(smooth_basis(z) if few else np.column_stack([z, z**2, z**3]))
-    return np.column_stack([*parts, *(_products(scores) if products else [])])
+    parts = [
+        smooth_basis(z) if len(np.unique(z)) <= _FEW_VALUES else np.column_stack([z, z**2, z**3])
+        for z in scores
+    ]
+    return np.column_stack([*parts, *_products(scores, products)])
 
 
 def drift_basis(scores: list[FloatArray], *, products: bool = True) -> FloatArray:
     """Directions of drift: slope and curvature of one column; slopes and products of several."""
     if len(scores) == 1:
         return np.column_stack([scores[0], scores[0] ** 2])
-    return np.column_stack([*scores, *(_products(scores) if products else [])])
+    return np.column_stack([*scores, *_products(scores, products)])
 
 
-def _products(scores: list[FloatArray]) -> list[FloatArray]:
-    return [a * b for a, b in combinations(scores, 2)]
+def _products(scores: list[FloatArray], wanted: bool) -> list[FloatArray]:
+    return [a * b for a, b in combinations(scores, 2)] if wanted else []
 
 
 def orthonormal(basis: FloatArray) -> FloatArray:
@@ -127,13 +127,13 @@ class ScoreTest:
 
     def p_drift(self, tolerance: float) -> float:
         """P-value of "the drift is `tolerance` or more": small if it is shown to be less."""
-        if not self.degrees or not np.isfinite(self.inflation):
+        if not np.isfinite(self.inflation):
             return 1.0
         return float(chndtr(self._sober, self.degrees, tolerance**2 / self.inflation))
 
     def upper(self, level: float) -> float:
         """Upper confidence limit of the drift, for a `level` below ½: where `p_drift` is `level`."""
-        if not self.degrees or not np.isfinite(self.inflation):
+        if not np.isfinite(self.inflation):
             return 1.0
         return min(1.0, float(np.sqrt(chndtrinc(self._sober, self.degrees, level) * self.inflation)))
 
@@ -225,26 +225,18 @@ def judge(
         return ScoreTest(0.0, 0, np.inf, 0.0)
     values, vectors = np.linalg.eigh((variance + variance.T) / 2.0)
     keep = values > 1e-9 * max(float(scale), 1e-300)
-    scaled = vectors[:, keep] / np.sqrt(values[keep])
-    statistic = float(((scaled.T @ efficient) ** 2).sum())
-    if metric is None:
-        return ScoreTest(statistic, int(keep.sum()), np.inf, 0.0)
-    return ScoreTest(statistic, int(keep.sum()), *_drift(scaled, keep, metric, efficient))
-
-
-def _drift(
-    scaled: FloatArray, keep: BoolArray, metric: FloatArray, efficient: FloatArray
-) -> tuple[float, float]:
-    """Largest drift per unit of non-centrality, and the estimated drift."""
-    inside = scaled.T @ metric @ scaled
+    degrees, scaled = int(keep.sum()), vectors[:, keep] / np.sqrt(values[keep])
     coefficient = scaled.T @ efficient
+    statistic = float((coefficient**2).sum())
+    if metric is None or not degrees:
+        return ScoreTest(statistic, degrees, np.inf, 0.0)
+    inside = scaled.T @ metric @ scaled
     squared = float(coefficient @ inside @ coefficient - np.trace(inside))
     drift = float(np.sqrt(np.clip(squared, 0.0, 1.0)))  # a distance of two laws is never more than one
     # A direction that moves the outcome somewhere, yet has no information, could hide any drift.
-    values = np.linalg.eigvalsh(metric)
-    if int((values > 1e-9 * values[-1]).sum()) > int(keep.sum()):
-        return np.inf, drift
-    return float(np.linalg.eigvalsh(inside)[-1]), drift
+    sizes = np.linalg.eigvalsh(metric)
+    hidden = int((sizes > 1e-9 * sizes[-1]).sum()) > degrees
+    return ScoreTest(statistic, degrees, np.inf if hidden else float(np.linalg.eigvalsh(inside)[-1]), drift)
 
 
 def information(design: FloatArray, proba: FloatArray, other: FloatArray | None = None) -> FloatArray:

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from sfboost.columns.invariance import Invariance, ScoreTest, TrainingDomains, p_uninformative
+from sfboost.columns.invariance import Invariance, TrainingDomains, p_uninformative
 from sfboost.diagnostics.moments import holm
 from sfboost.diagnostics.rows import check_domain, domain_numbers
 from sfboost.marginal.probabilities import BoolArray
@@ -85,8 +85,6 @@ class Selection:
         Evidence about the chosen columns as a set.
     kind : {"posterior", "likelihood"}
     tolerance, alpha : float
-    otherwise : tuple of str
-        Where no column is chosen: those that would be stable in the other kind.
     """
 
     status: str
@@ -96,7 +94,6 @@ class Selection:
     kind: str
     tolerance: float
     alpha: float
-    otherwise: tuple[str, ...] = ()
 
     @property
     def in_order(self) -> tuple[ColumnVerdict, ...]:
@@ -240,14 +237,11 @@ class StableFeatureSelector(SelectorMixin, BaseEstimator):
 
 def _units(columns: list[str], groups: Any) -> dict[str, tuple[int, ...]]:
     """Columns by the name of what they are chosen with."""
-    if groups is None:
-        wanted = columns
-    else:
-        wanted = [str(name) for name in groups]
-        if len(wanted) != len(columns):
-            raise ValueError(
-                f"groups has {len(wanted)} names, but X has {len(columns)} columns: name a group for each."
-            )
+    wanted = columns if groups is None else [str(name) for name in groups]
+    if len(wanted) != len(columns):
+        raise ValueError(
+            f"groups has {len(wanted)} names, but X has {len(columns)} columns: name a group for each."
+        )
     units: dict[str, tuple[int, ...]] = {}
     for j, name in enumerate(wanted):
         units[name] = (*units.get(name, ()), j)
@@ -266,14 +260,11 @@ def _select(data: TrainingDomains, names: tuple[str, ...]) -> Selection:
         replace(column, selected=j in chosen, why=notes.get(j, column.why))
         for j, column in enumerate(screened)
     )
+    unsure = any(column.verdict == "cannot tell" for column in columns)
+    status = "selected" if chosen else "cannot tell" if unsure else "none"
     evidence = data.measure(chosen) if chosen else None
-    status = "cannot tell" if any(column.verdict == "cannot tell" for column in columns) else "none"
-    status = "selected" if chosen else status
-    sentence = _sentence(status, columns, data, evidence)
-    other, otherwise = ("", ()) if chosen else _other_kind(data, screened)
-    if otherwise:
-        sentence += f" With kind={other!r} {first_names(otherwise, _MOST_NAMES)} would be stable."
-    return Selection(status, sentence, columns, evidence, data.kind, data.tolerance, data.alpha, otherwise)
+    sentence = _sentence(columns, data, evidence) + ("" if chosen else _other_kind(data, screened))
+    return Selection(status, sentence, columns, evidence, data.kind, data.tolerance, data.alpha)
 
 
 def screen(data: TrainingDomains, names: tuple[str, ...]) -> tuple[ColumnVerdict, ...]:
@@ -285,30 +276,17 @@ def screen(data: TrainingDomains, names: tuple[str, ...]) -> tuple[ColumnVerdict
     for j in range(len(data.units)):
         alone.append(data.measure((j,)))
         _LOG.info("Searching for stable columns: %d of %d tested", j + 1, len(data.units))
-    p_change, p_drift = (
-        holm(np.array([getattr(test, p) for test in alone])) for p in ("p_change", "p_drift")
-    )
-    p_nothing = holm(np.array([p_uninformative(data, (j,)) for j in range(len(alone))]))
+    tests = {
+        "change": [test.p_change for test in alone],
+        "drift": [test.p_drift for test in alone],
+        "nothing": [p_uninformative(data, (j,)) for j in range(len(alone))],
+    }
+    adjusted = zip(*(holm(np.array(p_values)).tolist() for p_values in tests.values()), strict=True)
     verdicts = []
-    for name, test, change, drift, nothing in zip(
-        names, alone, p_change.tolist(), p_drift.tolist(), p_nothing.tolist(), strict=True
-    ):
+    for name, test, (change, drift, nothing) in zip(names, alone, adjusted, strict=True):
         verdict = "stable" if drift <= data.alpha else "unstable" if change <= data.alpha else "cannot tell"
-        verdicts.append(
-            ColumnVerdict(
-                name,
-                verdict,
-                nothing <= data.alpha,
-                change,
-                drift,
-                nothing,
-                test.drift,
-                test.drift_upper,
-                False,
-                _WHY[verdict],
-                test.by_domain,
-            )
-        )
+        found = (nothing <= data.alpha, change, drift, nothing, test.drift, test.drift_upper)
+        verdicts.append(ColumnVerdict(name, verdict, *found, False, _WHY[verdict], test.by_domain))
     return tuple(verdicts)
 
 
@@ -322,19 +300,12 @@ def confirm(
     """
     chosen, dropped = start, {}
     while len(chosen) > 1 and drifts(data, chosen):
+        _LOG.info("Stable alone, but %d columns are not so together. Which can be left out?", len(chosen))
+        without = {j: tuple(k for k in chosen if k != j) for j in chosen}
         by_information = sorted(chosen, key=lambda j: -screened[j].p_uninformative)
-        out = by_information[0]
-        for tried, j in enumerate(by_information):
-            _LOG.info(
-                "Stable alone, but %d columns are not so together. Which can be left out? %d of them tested",
-                len(chosen),
-                tried,
-            )
-            if not drifts(data, tuple(k for k in chosen if k != j)):
-                out = j
-                break
+        out = next((j for j in by_information if not drifts(data, without[j])), by_information[0])
         dropped[out] = f"stable alone, but not together with {len(chosen) - 1} other(s)"
-        chosen = tuple(j for j in chosen if j != out)
+        chosen = without[out]
     return chosen, dropped
 
 
@@ -356,21 +327,19 @@ def add_company(
     share = data.alpha
     while True:
         share /= 2.0
-        candidates = _larger_sets(chosen, tuple(j for j in left if j not in chosen))
-        level = share / max(len(candidates), 1)
-        candidates = [new for new in candidates if _may_pass(data, chosen, new, level)]
-        passing = []
-        for done, new in enumerate(candidates):
-            _LOG.info(
-                "Searching for columns that are stable together with those: %d of %d tested",
-                done,
-                len(candidates),
-            )
-            test = data.measure(tuple(sorted(chosen + new)))
-            if test.p_drift <= level and all(
+        rest = [j for j in left if j not in chosen]
+        candidates: list[tuple[int, ...]] = [(j,) for j in rest] if chosen else []
+        candidates += combinations(rest, 2) if len(rest) <= _MOST_FOR_PAIRS else []
+        level, passing = share / max(len(candidates), 1), []
+        for done, new in enumerate(candidates, 1):
+            if _hopeless(data, chosen, new, level):
+                continue
+            p_drift = data.measure(tuple(sorted(chosen + new))).p_drift
+            if p_drift <= level and all(
                 p_uninformative(data, (j,), tuple(k for k in chosen + new if k != j)) <= level for j in new
             ):
-                passing.append((test.p_drift, new))
+                passing.append((p_drift, new))
+            _LOG.info("Searching for columns stable together: %d of %d tested", done, len(candidates))
         if not passing:
             return chosen, added
         new = min(passing)[1]
@@ -378,46 +347,36 @@ def add_company(
         chosen = tuple(sorted(chosen + new))
 
 
-def _larger_sets(chosen: tuple[int, ...], rest: tuple[int, ...]) -> list[tuple[int, ...]]:
-    singles = [(j,) for j in rest] if chosen else []
-    return singles + (list(combinations(rest, 2)) if len(rest) <= _MOST_FOR_PAIRS else [])
+def _hopeless(data: TrainingDomains, chosen: tuple[int, ...], new: tuple[int, ...], level: float) -> bool:
+    """Whether no larger set can be shown to be stable, so that it need not be tested.
 
-
-def _may_pass(data: TrainingDomains, chosen: tuple[int, ...], new: tuple[int, ...], level: float) -> bool:
-    """Whether these rows could show the larger set to be stable: a test that cannot succeed is saved.
-
-    The inflation is at least 1/n: two equal domains, no covariate shift, one degree of freedom. And more
-    columns leave less information about the drift of those that are there, and have more degrees of freedom.
+    More columns leave less information about the drift of those that are there, and have more degrees of
+    freedom.
     """
-    least = ScoreTest(0.0, 1, 1.0 / len(data.scores), 0.0).p_drift(data.tolerance)
     small, large = len(data.columns(chosen)), len(data.columns(chosen + new))
-    if small > 1 and data.affords_products(small) == data.affords_products(large):
-        least = max(least, data.measure(chosen).least_p_drift)
-    return least <= level
+    as_flexible = data.affords_products(small) == data.affords_products(large)
+    return small > 1 and as_flexible and data.measure(chosen).least_p_drift > level
 
 
-def _other_kind(data: TrainingDomains, screened: tuple[ColumnVerdict, ...]) -> tuple[str, tuple[str, ...]]:
-    """The other kind of stability, and the informative columns that have it."""
+def _other_kind(data: TrainingDomains, screened: tuple[ColumnVerdict, ...]) -> str:
+    """Name the informative columns that are stable in the other kind, if there are any."""
     kind = "likelihood" if data.kind == "posterior" else "posterior"
     other = replace(data, kind=kind, measured={})
     p_drift = holm(np.array([other.measure((j,)).p_drift for j in range(len(screened))]))
-    good = (c.name for c, p in zip(screened, p_drift, strict=True) if p <= data.alpha and c.informative)
-    return kind, tuple(good)
+    good = [c.name for c, p in zip(screened, p_drift, strict=True) if p <= data.alpha and c.informative]
+    return f" With kind={kind!r} {first_names(good, _MOST_NAMES)} would be stable." if good else ""
 
 
-def _sentence(
-    status: str, columns: tuple[ColumnVerdict, ...], data: TrainingDomains, evidence: Invariance | None
-) -> str:
-    chosen = first_names((c.name for c in columns if c.selected), _MOST_NAMES)
+def _sentence(columns: tuple[ColumnVerdict, ...], data: TrainingDomains, evidence: Invariance | None) -> str:
     open_ones = [c.name for c in columns if c.verdict == "cannot tell" and not c.selected]
     unsure = first_names(open_ones, _MOST_NAMES)
     if evidence is not None:
-        within = f"drift by less than {data.tolerance:g} between training domains"
-        text = f"{chosen} are informative and {within}."
+        chosen = first_names((c.name for c in columns if c.selected), _MOST_NAMES)
+        text = f"{chosen} are informative and drift by less than {data.tolerance:g} between training domains."
         if evidence.p_drift > data.alpha:
             text += " As a set they are not shown to drift, nor shown not to: more rows would tell."
         return text + (f" Of {unsure} the rows cannot tell." if open_ones else "")
-    if status == "none":
+    if not open_ones:
         return "No informative column keeps its relation to the label: name stable_features by knowledge."
     return (
         f"The rows cannot tell whether {unsure} are stable: a drift of {data.tolerance:g} in "

@@ -4,11 +4,9 @@ Importing this package imports neither torch nor pandas nor pillow; a loader imp
 Other data sets are found by name in `sfboost_lab.datasets`.
 """
 
-from sfboost.datasets.colored_digits import colored_digits
-from sfboost.datasets.coloring import table_view
+from sfboost.datasets.colored_digits import colored_digits, table_view
 from sfboost.datasets.contract import Dataset, Domain
-from sfboost.datasets.folders import image_folder
-from sfboost.datasets.images import ImageSequence
+from sfboost.datasets.images import ImageSequence, image_folder
 
 __all__ = [
     "Dataset",

@@ -90,8 +90,8 @@ class Dataset:
 
     Examples
     --------
-    >>> from sfboost_lab.datasets import load
-    >>> digits = load("colored_digits", view="table")
+    >>> from sfboost.datasets import colored_digits
+    >>> digits = colored_digits(view="table")
     >>> digits.train
     ('train-0.9', 'train-0.8')
     >>> X, y = digits.xy("test-0.1")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -101,53 +101,36 @@ def extract(
     extractor = extractor or EfficientNetFeatures()
     resized = pictures.resized(extractor.size)
     chunks = [resized[start : start + _CHUNK] for start in range(0, len(resized), _CHUNK)]
-    files = [_place(chunk, extractor) for chunk in chunks]
-    made: list[Floats | None] = [_known(file, len(chunk)) for file, chunk in zip(files, chunks, strict=True)]
-    done = sum(len(part) for part in made if part is not None)
-    unknown = [k for k, part in enumerate(made) if part is None]
-    if progress:
-        progress(done, len(resized))
+    made, done = [np.empty((0, N_FEATURES), np.float32)], 0
     # Decoding and network share a process: rows of features travel, not pictures, and the engine keeps each
     # worker to its share of the cores.
     looked = Parallel(n_jobs=n_jobs, return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)(
-        delayed(_look)(extractor, chunks[k].files) for k in unknown
+        delayed(_features_of)(chunk, extractor) for chunk in chunks
     )
-    for k, features in zip(unknown, looked, strict=True):
-        _keep(files[k], features)
-        made[k] = features
+    for features in looked:
+        made.append(features)
         done += len(features)
         if progress:
             progress(done, len(resized))
-    return np.concatenate(
-        [np.empty((0, N_FEATURES), np.float32), *(part for part in made if part is not None)]
-    )
+    return np.concatenate(made)
 
 
-def _look(extractor: EfficientNetFeatures, files: list[Path]) -> Floats:
-    return extractor(decode_all(files, (extractor.size, extractor.size)))
-
-
-def _place(chunk: ImageSequence, extractor: EfficientNetFeatures) -> Path:
+def _features_of(chunk: ImageSequence, extractor: EfficientNetFeatures) -> Floats:
+    """Features of a chunk as they were kept, or made and kept."""
     digest = hashlib.sha256(extractor.identity.encode())
     for file in chunk.files:
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     name = digest.hexdigest()
-    return cache_folder() / "features" / name[:2] / f"{name}.npy"
-
-
-def _known(file: Path, n_rows: int) -> Floats | None:
-    try:
-        features: Floats = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        # Not there, or damaged: both are made anew.
-        return None
-    return features if features.shape == (n_rows, N_FEATURES) and features.dtype == np.float32 else None
-
-
-def _keep(file: Path, features: Floats) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(file) as part:
+    kept = cache_folder() / "features" / name[:2] / f"{name}.npy"
+    with suppress(OSError, ValueError, EOFError):  # not there, or damaged: both are made anew
+        features: Floats = np.load(kept, allow_pickle=False)
+        if features.shape == (len(chunk), N_FEATURES) and features.dtype == np.float32:
+            return features
+    features = extractor(decode_all(chunk.files, chunk.size))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(kept) as part:
         np.save(part, features, allow_pickle=False)
+    return features
 
 
 @functools.cache

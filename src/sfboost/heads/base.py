@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -20,12 +19,12 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
+    column_or_1d,
     has_fit_parameter,
     validate_data,
 )
 
 from sfboost.marginal.probabilities import FloatArray, as_probability_matrix, floored_log
-from sfboost.notices import warn
 
 
 class SoftLabelMixin(ClassifierMixin, BaseEstimator):
@@ -63,6 +62,10 @@ class SoftLabelMixin(ClassifierMixin, BaseEstimator):
         """Fit to clean rows and to targets of shape (n, K) whose rows sum to one."""
         raise NotImplementedError
 
+    def _number_classes(self, n_classes: int) -> None:
+        """Name the classes 0..K-1 where nobody has named them."""
+        self.classes_ = getattr(self, "classes_", np.arange(n_classes))
+
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities of shape (n, K)."""
         return np.exp(self.predict_log_proba(X))
@@ -73,8 +76,7 @@ class SoftLabelMixin(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -90,12 +92,7 @@ def soft_targets(y: Any) -> tuple[FloatArray, npt.NDArray[Any]]:
     if labels.ndim == 2 and labels.shape[1] > 1:
         targets = as_probability_matrix(labels, name="y")
         return targets, np.arange(targets.shape[1])
-    if labels.ndim == 2:
-        warn(
-            "A column-vector y was passed when a 1d array was expected: it is read as labels.",
-            DataConversionWarning,
-        )
-    labels = labels.ravel()
+    labels = column_or_1d(labels, warn=True)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity: drop those rows, or give them a label.")
     check_classification_targets(labels)
@@ -149,8 +146,7 @@ class SoftLabelClassifier(MetaEstimatorMixin, SoftLabelMixin):
         weight = weight.T.ravel()
         used = weight > 0.0
         estimator = LogisticRegression() if self.estimator is None else clone(self.estimator)
-        if not hasattr(self, "classes_"):
-            self.classes_ = np.arange(n_classes)
+        self._number_classes(n_classes)
         self.estimator_ = fit_with_weight(
             estimator, _safe_indexing(X, rows[used]), labels[used], weight[used], required=True
         )

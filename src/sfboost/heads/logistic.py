@@ -23,7 +23,24 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 _AT_REST = 0.02
 
 
-class SoftLogisticRegression(SoftLabelMixin):
+class _LinearHead(SoftLabelMixin):
+    """Linear logits of fitted `coef_` and `intercept_`."""
+
+    coef_: FloatArray
+    intercept_: FloatArray
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Log-probabilities of shape (n, K)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return log_proba_from_logits(self.logits_of(X))
+
+    def logits_of(self, X: Any) -> FloatArray:
+        """Logits of clean rows, which are not checked again, of shape (n, columns)."""
+        return np.asarray(X @ self.coef_.T) + self.intercept_
+
+
+class SoftLogisticRegression(_LinearHead):
     """Logistic regression that takes soft labels without duplicating rows.
 
     A pseudo-label that is 70 % sure is 0.7 of a row of one class and 0.3 of one of the other; the cross-
@@ -76,8 +93,7 @@ class SoftLogisticRegression(SoftLabelMixin):
     def fit_soft(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> Self:
         """Fit to clean rows and to targets of shape (n, K) whose rows sum to one."""
         self._validate_params()
-        if not hasattr(self, "classes_"):
-            self.classes_ = np.arange(targets.shape[1])
+        self._number_classes(targets.shape[1])
         return self.fit_objective(X, CrossEntropy(targets, normalised_weight(sample_weight, X.shape[0])))
 
     def fit_objective(
@@ -97,8 +113,7 @@ class SoftLogisticRegression(SoftLabelMixin):
         self.coef_, self.intercept_ = fit.coef.T.copy(), fit.intercept.copy()
         self.n_iter_, self.objective_, self.converged_ = fit.n_iterations, fit.value, fit.converged
         self.n_features_in_ = len(fit.coef)
-        if not hasattr(self, "classes_"):
-            self.classes_ = np.arange(max(2, len(fit.intercept)))
+        self._number_classes(max(2, len(fit.intercept)))
         return self
 
     @property
@@ -107,18 +122,8 @@ class SoftLogisticRegression(SoftLabelMixin):
         check_is_fitted(self)
         return self._fit
 
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Log-probabilities of shape (n, K)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return log_proba_from_logits(self.logits_of(X))
 
-    def logits_of(self, X: Any) -> FloatArray:
-        """Logits of clean rows, which are not checked again, of shape (n, columns)."""
-        return np.asarray(X @ self.coef_.T) + self.intercept_
-
-
-class AdamLogisticRegression(SoftLabelMixin):
+class AdamLogisticRegression(_LinearHead):
     """The paper's head: a linear softmax trained by some passes of minibatch Adam, and no penalty.
 
     Weights start at zero, the intercept at the mean target. A step moves a weight by at most about the
@@ -209,15 +214,8 @@ class AdamLogisticRegression(SoftLabelMixin):
         self.converged_ = bool(np.abs(gradient_of(X, targets, weight)).max() <= _AT_REST)
         self.coef_, self.intercept_ = theta[:-1].T, theta[-1]
         self.n_features_in_ = X.shape[1]
-        if not hasattr(self, "classes_"):
-            self.classes_ = np.arange(targets.shape[1])
+        self._number_classes(targets.shape[1])
         return self
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Log-probabilities of shape (n, K) after the last step."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return log_proba_from_logits(np.asarray(X @ self.coef_.T) + self.intercept_)
 
 
 def _intercept_of(mean: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The page about many new domains: an overview that can be sorted, and a part of each that one opens."""
+"""The page about many target domains: an overview that can be sorted, and a part of each that one opens."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 import sfboost
+from sfboost.adaptation.costs import decided
 from sfboost.boosting import AdaptedDomains
-from sfboost.report.page import fill, own_values
+from sfboost.report.page import fill, source_values
 from sfboost.report.training import TrainingFacts
 from sfboost.shift import FeatureChange
 
@@ -54,7 +55,9 @@ def domain_facts(
     y: npt.NDArray[Any] | None = None,
 ) -> list[DomainFact]:
     """What the page says of each domain, the most unusual ones first; `y` is for scores alone."""
-    stable, answer = many.model.predict(X), many.predict(X, domain)
+    model = many.model
+    stable = model.classes_[decided(model.predict_stable_proba(X), model._costs())]
+    answer = many.predict(X, domain)
     place = {name: number for number, name in enumerate(many)}
     number = np.array([place[name] for name in domain.tolist()])
     known = np.zeros(len(number)) if y is None else np.array([label in many.classes_ for label in y.tolist()])
@@ -68,7 +71,7 @@ def domain_facts(
     made = []
     for rank, row in enumerate(many.overview()):
         at, shown = place[row.name], rank < _MOST_PARTS
-        change = many[row.name].change_
+        shift = many[row.name].shift_
         made.append(
             DomainFact(
                 str(row.name),
@@ -80,7 +83,7 @@ def domain_facts(
                 scores[0][at],
                 scores[1][at],
                 row.reason if shown else "",
-                change.features if shown and change is not None else (),
+                shift.unstable.features if shown and shift is not None else (),
             )
         )
     return made
@@ -102,7 +105,7 @@ def render_domains(
     counts = Counter(fact.decision for fact in facts)
     return fill(
         "domains.html.j2",
-        own_values(training),
+        source_values(training),
         facts=facts,
         title=title,
         source=source,

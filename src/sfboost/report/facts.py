@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,65 +14,34 @@ from sfboost.adaptation.costs import decided
 from sfboost.adaptation.explanation import in_digits
 from sfboost.boosting import METRICS, AdaptedClassifier, performance_without_labels, score_predictions
 from sfboost.boosting.diagnosing import new_rows
-from sfboost.boosting.evaluation import class_positions, pooled_proba
+from sfboost.boosting.evaluation import class_positions
 from sfboost.boosting.scored_domains import ANSWER
 from sfboost.diagnostics import Performance, diagnose
 from sfboost.diagnostics.result import p_in_words
 from sfboost.marginal.probabilities import FloatArray
-from sfboost.report.training import TrainingFacts, raw_slopes
-from sfboost.report.words import Headline, headline
+from sfboost.report.training import TrainingFacts
+from sfboost.report.words import Headline, has_turned, headline
 from sfboost.shift.by_feature import FeatureMeaning, feature_meanings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Features that are shown for a class; the others are counted.
+#: Features that are drawn; the others are in the table.
 MOST_SHOWN = 12
-_MOST_CLASSES, _MOST_EXAMPLES, _MOST_CELLS = 6, 8, 8
-# A slope below this, per standard deviation, changes log-odds too little to call it a direction.
-_FLAT = 0.1
-_REACH = 1.64
+_MOST_EXAMPLES, _MOST_CELLS = 8, 8
 
-
-@dataclass(frozen=True)
-class FeatureStory:
-    """One unstable feature, in log-odds per standard deviation of training.
-
-    Attributes
-    ----------
-    name : str
-    training : tuple of float or None
-        By training domain; None where it did not vary.
-    here, error : float or None
-        In the new domain, learned without labels, and its standard error conditional on the stable predictor.
-    change : str
-        In words: "reversed", "as in training", ...
-    """
-
-    name: str
-    training: tuple[float | None, ...]
-    here: float | None
-    error: float | None
-    change: str
-
-    @property
-    def reversed(self) -> bool:
-        """Whether it says the opposite here of what it said in every training domain."""
-        return self.change == "reversed"
-
-    @property
-    def size(self) -> float:
-        """How much there is to tell: the largest slope anywhere."""
-        return max((abs(v) for v in (*self.training, self.here) if v is not None), default=0.0)
-
-
-@dataclass(frozen=True)
-class ClassStory:
-    """The features of one class: of the second one, if there are two."""
-
-    label: str
-    features: tuple[FeatureStory, ...]
-    n_hidden: int
+_EVERY_CHECK = frozenset(
+    {"stability", "kind of stability", "informativeness", "calibration", "complementarity"}
+)
+#: The checks that bear on a predictor: what it takes for granted.
+BEARING = {
+    "pooled": frozenset[str](),
+    "shares": frozenset[str](),
+    "stable realigned": frozenset[str](),
+    "realigned": frozenset({"stability"}),
+    "stable": frozenset({"stability", "informativeness", "calibration"}),
+    "boosted": _EVERY_CHECK,
+}
 
 
 @dataclass(frozen=True)
@@ -99,7 +68,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class CheckFact:
-    """One assumption: where it was looked at, its number, its verdict, what to do."""
+    """One assumption: where it was looked at, its number, its verdict, what to do.
+
+    `bears` is whether the chosen answer rests on it.
+    """
 
     name: str
     where: str
@@ -107,11 +79,12 @@ class CheckFact:
     sentence: str
     remedy: str
     number: str
+    bears: bool
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores by method with the new domain's own labels, which nothing was fitted to."""
+    """Scores by method with the target domain's own labels, which nothing was fitted to."""
 
     n_rows: int
     metrics: tuple[str, ...]
@@ -123,35 +96,66 @@ class ReportFacts:
     """The contents of a report.
 
     `prior` has the class shares here as f_S estimates them, `shares` those that the answer was moved to, if
-    it was; `meanings` are of the unstable features, `stable_meanings` of the stable ones.
+    it was; `features` says what became of each unstable feature, `stable_features` of each stable one;
+    `estimated` has the scores to expect of the answer, with their intervals.
     """
 
     title: str
     source: str
     classes: tuple[str, ...]
-    stable_features: tuple[str, ...]
-    unstable_features: tuple[str, ...]
+    stable_names: tuple[str, ...]
+    unstable_names: tuple[str, ...]
+    decision: str
+    code: str
+    reason: str
     headline: Headline
     prior: tuple[float, ...]
     shares: tuple[float, ...] | None
-    confusion: tuple[tuple[float, ...], ...]
     informativeness: float
-    stories: tuple[ClassStory, ...]
     training: TrainingFacts
     checks: tuple[CheckFact, ...]
-    leak: float | None
-    leak_source: str
-    break_even: float | None
     changes: Changes
     scores: Scores | None
     remarks: tuple[str, ...]
     missing: tuple[tuple[str, tuple[float, ...], float], ...]
-    meanings: tuple[FeatureMeaning, ...]
-    stable_meanings: tuple[FeatureMeaning, ...]
-    foretold: Mapping[str, Performance] | None
+    p_value: float | None
+    stable_p_value: float | None
+    features: tuple[FeatureMeaning, ...]
+    stable_features: tuple[FeatureMeaning, ...]
+    estimated: Performance | None
     priced: bool
     n_labelled: int
     version: str = sfboost.__version__
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page shows, as plain values; docs/command-line.md says what each key holds."""
+        estimated, ends = self.estimated, ("value", "lower", "upper")
+        return {
+            "title": self.title,
+            "decision": self.decision,
+            "code": self.code,
+            "reason": self.reason,
+            "headline": asdict(self.headline),
+            "rows": self.changes.n_rows,
+            "changed": self.changes.n_changed,
+            "labelled": self.n_labelled,
+            "classes": self.classes,
+            "prior": self.prior,
+            "shares": self.shares,
+            "informativeness": self.informativeness,
+            "p_value": self.p_value,
+            "stable_p_value": self.stable_p_value,
+            "features": [vars(feature) for feature in self.features],
+            "stable_features": [vars(feature) for feature in self.stable_features],
+            "reversed": [one.name for one in (*self.features, *self.stable_features) if has_turned(one)],
+            "checks": [vars(check) for check in self.checks],
+            "estimated": None if estimated is None else {end: getattr(estimated, end) for end in ends},
+            "scores": None if self.scores is None else self.scores.by_method,
+            "evaluation": self.training.evaluation,
+            "proposal": self.training.proposal,
+            "missing": {name: {"source": shares, "target": here} for name, shares, here in self.missing},
+            "remarks": self.remarks,
+        }
 
 
 def make_facts(
@@ -159,7 +163,7 @@ def make_facts(
     training: TrainingFacts,
     X: pd.DataFrame,
     *,
-    title: str = "The new domain",
+    title: str = "The target domain",
     source: str = "",
     y: npt.NDArray[Any] | None = None,
     cells: Sequence[Mapping[str, Any]] | None = None,
@@ -182,120 +186,52 @@ def make_facts(
     missing : mapping, optional
         Share of missing cells here, by column of the table.
     """
-    model, guard = adapted.model, adapted.adaptation.guard
-    stable, joint, costs = model.predict_proba(X), adapted.predict_proba(X), model._costs()
+    model, shift = adapted.model, adapted.shift_
+    stable, answer, costs = model.predict_stable_proba(X), adapted.predict_proba(X), model._costs()
     classes = tuple(str(name) for name in adapted.classes_)
-    changes = find_changes(classes, stable, joint, cells, costs)
-    stories = tell_slopes(adapted, training)
-    meanings, stable_meanings = tell_meanings(adapted, X)
-    best = adapted.best
+    changes = find_changes(classes, stable, answer, cells, costs)
+    features, stable_features = tell_features(adapted, X)
     return ReportFacts(
         title=title,
         source=source,
         classes=classes,
-        stable_features=model.stable_columns_.sources,
-        unstable_features=model.unstable_columns_.sources or model.unstable_columns_.names,
-        headline=headline(adapted, changes, stories, meanings, stable_meanings),
+        stable_names=model.stable_columns_.sources,
+        unstable_names=model.unstable_columns_.sources or model.unstable_columns_.names,
+        decision=adapted.decision_,
+        code=adapted.reason_.code,
+        reason=str(adapted.reason_),
+        headline=headline(adapted, changes, features, stable_features, unsure=training.nothing_stable),
         prior=tuple(adapted.prior_.tolist()),
-        shares=tuple(best.shares.tolist()) if best is not None and best.shares_moved else None,
-        confusion=tuple(map(tuple, adapted.confusion_.tolist())),
+        shares=None if shift is None or shift.shares is None else tuple(here for _, _, here in shift.shares),
         informativeness=adapted.informativeness_,
-        stories=stories,
         training=training,
         checks=all_checks(adapted, training, X),
-        leak=adapted.leak_,
-        leak_source="" if guard is None else guard.leak_source,
-        break_even=adapted.break_even_,
         changes=changes,
-        scores=None if y is None else _scores(adapted, stable, joint, X, y),
+        scores=None if y is None else _scores(adapted, stable, answer, X, y),
         remarks=(*remarks, *adapted.warnings_),
         missing=_missing(training, missing or {}),
-        meanings=meanings,
-        stable_meanings=stable_meanings,
-        foretold=foretold(adapted, X),
+        p_value=None if shift is None else shift.unstable.p_value,
+        stable_p_value=None if shift is None or shift.stable is None else shift.stable.p_value,
+        features=features,
+        stable_features=stable_features,
+        estimated=estimate(adapted, X),
         priced=costs is not None,
         n_labelled=adapted.adaptation.n_labelled,
     )
 
 
-def tell_meanings(
+def tell_features(
     adapted: AdaptedClassifier, X: Any
 ) -> tuple[tuple[FeatureMeaning, ...], tuple[FeatureMeaning, ...]]:
-    """What became of each unstable and of each stable feature; nothing where no test was asked."""
-    best, record = adapted.best, adapted.model.training_.record
-    rows = None if best is None else adapted.model.answer_rows(X)
-    if best is None or rows is None:
+    """What became of each unstable and of each stable feature; nothing where no test could be made."""
+    shift, record = adapted.shift_, adapted.model.training_.record
+    rows = None if shift is None else adapted.model.answer_rows(X)
+    if shift is None or rows is None:
         return (), ()
-    unstable = feature_meanings(record.reference, rows, best.change)
-    if best.stable_change is None:
+    unstable = feature_meanings(record.reference, rows, shift.unstable)
+    if shift.stable is None:
         return unstable, ()
-    return unstable, feature_meanings(record.stable_reference, rows.swapped(), best.stable_change)
-
-
-def tell_slopes(adapted: AdaptedClassifier, training: TrainingFacts) -> tuple[ClassStory, ...]:
-    """What each unstable feature did in each training domain and does here, the steepest first."""
-    here, error = _slopes_here(adapted)
-    labels = [str(name) for name in adapted.classes_]
-    labels = labels[1:] if len(labels) == 2 else labels[:_MOST_CLASSES]
-    stories = []
-    for k, label in enumerate(labels):
-        features = []
-        for j, (name, unit) in enumerate(
-            zip(adapted.model.unstable_columns_.names, training.units, strict=True)
-        ):
-            before = tuple(
-                None if domain.slopes is None else _times(domain.slopes[k][j], unit)
-                for domain in training.domains
-            )
-            now = None if here is None else _times(here[k][j], unit)
-            spread = None if error is None or now is None else float(error[k, j] * unit)
-            features.append(FeatureStory(name, before, now, spread, change_in_words(before, now, spread)))
-        features.sort(key=lambda story: -story.size)
-        stories.append(ClassStory(label, tuple(features[:MOST_SHOWN]), max(0, len(features) - MOST_SHOWN)))
-    return tuple(stories)
-
-
-def _slopes_here(adapted: AdaptedClassifier) -> tuple[list[list[float | None]] | None, FloatArray | None]:
-    """Raw slopes of the head, also of one that the guard withheld, and their standard errors."""
-    adaptation = adapted.adaptation
-    learned = adaptation.unstable or adaptation.withheld
-    coef = None if learned is None else getattr(learned.head, "coef_", None)
-    if learned is None or coef is None or adaptation.standardizer is None:
-        return None, None
-    if learned.temperature is not None:
-        coef = coef / learned.temperature.temperature
-    uncertain = adaptation.uncertainty
-    error = None if uncertain is None or uncertain.coef is None else uncertain.coef.standard_error
-    return raw_slopes(np.asarray(coef), adaptation.standardizer.scale), error
-
-
-def _times(slope: float | None, unit: float) -> float | None:
-    return None if slope is None else float(slope * unit)
-
-
-def change_in_words(training: tuple[float | None, ...], here: float | None, error: float | None) -> str:
-    """What became of a feature, beyond sampling error.
-
-    Examples
-    --------
-    >>> change_in_words((0.9, 1.2), -0.8, 0.2), change_in_words((0.9, -1.2), 0.5, 0.1)
-    ('reversed', 'differed between training domains')
-    """
-    if here is None:
-        return "not learned here"
-    signs = {_sign(value, 0.0) for value in training if value is not None} - {0}
-    now = _sign(here, _REACH * (error or 0.0))
-    if len(signs) > 1:
-        return "differed between training domains"
-    if now == 0:
-        return "says little here" if signs else "says little anywhere"
-    if not signs:
-        return "speaks only here"
-    return "as in training" if now in signs else "reversed"
-
-
-def _sign(value: float, doubt: float) -> int:
-    return 0 if abs(value) < max(_FLAT, doubt) else int(np.sign(value))
+    return unstable, feature_meanings(record.stable_reference, rows.swapped(), shift.stable)
 
 
 def find_changes(
@@ -320,23 +256,19 @@ def find_changes(
     changed = np.flatnonzero(before != after)
     moved = adapted[changed, after[changed]] - stable[changed, after[changed]]
     # The surest changes first; ties keep the order of the table.
-    chosen = changed[np.argsort(-moved, kind="stable")][:_MOST_EXAMPLES]
-    examples = (
-        []
-        if cells is None
-        else [
-            Example(
-                row=int(i) + 1,
-                cells={name: _shown(value) for name, value in list(cells[i].items())[:_MOST_CELLS]},
-                stable_class=classes[before[i]],
-                adapted_class=classes[after[i]],
-                stable=float(stable[i, after[i]]),
-                adapted=float(adapted[i, after[i]]),
-            )
-            for i in chosen
-        ]
+    chosen = changed[np.argsort(-moved, kind="stable")][:_MOST_EXAMPLES] if cells is not None else ()
+    examples = tuple(
+        Example(
+            row=int(i) + 1,
+            cells={name: _shown(value) for name, value in list(cells[i].items())[:_MOST_CELLS]},  # type: ignore[index]
+            stable_class=classes[before[i]],
+            adapted_class=classes[after[i]],
+            stable=float(stable[i, after[i]]),
+            adapted=float(adapted[i, after[i]]),
+        )
+        for i in chosen
     )
-    return Changes(len(stable), len(changed), tuple(map(tuple, counts.tolist())), tuple(examples))
+    return Changes(len(stable), len(changed), tuple(map(tuple, counts.tolist())), examples)
 
 
 def _shown(value: Any) -> str:
@@ -345,34 +277,46 @@ def _shown(value: Any) -> str:
     return in_digits(value) if isinstance(value, float) else str(value)[:40]
 
 
-def foretold(adapted: AdaptedClassifier, X: Any) -> Mapping[str, Performance] | None:
-    """Scores here without labels, where own domains say how far off such figures are.
+def estimate(adapted: AdaptedClassifier, X: Any) -> Performance | None:
+    """Scores of the answer without labels, where source domains say how far off such figures are.
 
-    Not where every row is labelled: the labels themselves say how good an answer is.
+    Not where a feature shifted; nor where every row is labelled, and the labels say how good the answer is.
     """
-    if adapted.adaptation.n_labelled == len(X):
+    best = adapted.best
+    if best is None or not best.as_in_training or adapted.adaptation.n_labelled == len(X):
         return None
-    if adapted.best is None or not adapted.best.as_in_training:
+    if best.shift.side != "nothing":
         return None
-    return performance_without_labels(adapted, X, labels_from="answer", cost=adapted.model._costs())
+    return performance_without_labels(adapted, X, labels_from=ANSWER, cost=adapted.model._costs())[ANSWER]
 
 
 def all_checks(adapted: AdaptedClassifier, training: TrainingFacts, X: pd.DataFrame) -> tuple[CheckFact, ...]:
     """The checks of training as they were kept, then those of the new rows."""
     new = new_rows(adapted.model, X)
     here = [result.to_dict() for result in diagnose(new=new, random_state=adapted.model.random_state or 0)]
-    found = [("training domains", result) for result in training.checks]
+    found = [("source domains", result) for result in training.checks]
+    found += [("target domain", result) for result in here]
+    bearing = _bearing(adapted)
+    names = [result["check"].removesuffix(", new domain") for _, result in found]
     return tuple(
         CheckFact(
-            name=result["check"].removesuffix(", new domain"),
+            name=name,
             where=where,
             verdict=result["verdict"],
             sentence=result["sentence"],
             remedy=result["remedy"],
             number=_number(result),
+            bears=name in bearing,
         )
-        for where, result in (*found, *(("new domain", result) for result in here))
+        for name, (where, result) in zip(names, found, strict=True)
     )
+
+
+def _bearing(adapted: AdaptedClassifier) -> frozenset[str]:
+    """The names of the checks that bear on the answer; on a mixture all that bear on a part of it."""
+    if adapted.best is None:
+        return BEARING["stable" if adapted.decision_ == "kept stable" else "boosted"]
+    return frozenset().union(*(BEARING.get(name, _EVERY_CHECK) for name in adapted.best.choice.weights))
 
 
 def _number(result: Mapping[str, Any]) -> str:
@@ -389,7 +333,7 @@ def _number(result: Mapping[str, Any]) -> str:
 def _missing(
     training: TrainingFacts, here: Mapping[str, float]
 ) -> tuple[tuple[str, tuple[float, ...], float], ...]:
-    """Column, shares by training domain and here; those that moved the most first."""
+    """Column, shares by source domain and here; those that moved the most first."""
     nowhere = [0.0] * len(training.domains)
     rows = [
         (name, tuple(training.missing.get(name, nowhere)), here.get(name, 0.0))
@@ -399,19 +343,16 @@ def _missing(
 
 
 def _scores(
-    adapted: AdaptedClassifier,
-    stable: FloatArray,
-    joint: FloatArray,
-    X: pd.DataFrame,
-    y: npt.NDArray[Any],
+    adapted: AdaptedClassifier, stable: FloatArray, answer: FloatArray, X: pd.DataFrame, y: npt.NDArray[Any]
 ) -> Scores | None:
     known = np.array([label is not None and label == label for label in y.tolist()])
     if not known.any():
         return None
     position = class_positions(adapted.classes_, np.array(y[known].tolist()))
-    proba = {"stable": stable, ANSWER: joint}
-    if adapted.model.pooled_ is not None:
-        proba["pooled"] = pooled_proba(adapted.model, X)
+    proba = {"stable": stable, ANSWER: answer}
+    rows = adapted.model.answer_rows(X)
+    if rows is not None:
+        proba["pooled"] = np.exp(rows.log_pooled)
     costs = adapted.model._costs()
     scores = {method: score_predictions(position, values[known], costs) for method, values in proba.items()}
     return Scores(int(known.sum()), (*METRICS, *(["cost"] if costs is not None else [])), scores)

@@ -13,21 +13,14 @@ from markupsafe import Markup
 
 from sfboost.adaptation.scores import LOSSES, METRIC_NAMES, POINTS, percent, shown
 from sfboost.boosting.metrics import is_skewed, mean_shares
-from sfboost.boosting.scored_domains import ANSWER, SKIPPED, why_skipped
+from sfboost.boosting.scored_domains import SKIPPED, why_skipped
 from sfboost.diagnostics import CHECKS
 from sfboost.diagnostics.result import p_in_cells
+from sfboost.foreign_text import plain
 from sfboost.report.facts import MOST_SHOWN, ReportFacts, Scores
-from sfboost.report.pictures import (
-    MOST_MARKS,
-    draw_drifts,
-    draw_meanings,
-    draw_reliability,
-    draw_slopes,
-    key_mark,
-)
-from sfboost.report.training import TrainingFacts, mean_of, own_domains
+from sfboost.report.pictures import MOST_MARKS, draw_drifts, draw_features, key_mark
+from sfboost.report.training import TrainingFacts, mean_of
 from sfboost.report.words import SYMBOLS, in_words
-from sfboost.tables.foreign_text import plain
 
 # More columns than this are in the table alone.
 _MOST_COLUMNS = 30
@@ -35,8 +28,8 @@ _SIGNED = re.compile(r" ([=<±→]) (?=[\d.])")
 _UNIT = re.compile(r"(?<=\d) %")
 # What is shown of the answer beside that by which answers are compared; AUROC where classes are skewed.
 _BESIDE = ("accuracy", "balanced_accuracy", "log_loss", "auroc")
-# What is foretold without labels.
-_FORETOLD = ("accuracy", "balanced_accuracy", "auroc", "log_loss", "cost")
+# What is estimated without labels.
+_ESTIMATED = ("accuracy", "balanced_accuracy", "auroc", "log_loss", "cost")
 
 
 def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
@@ -49,33 +42,29 @@ def render(facts: ReportFacts, made: str = "", command: str = "") -> str:
     many = len(names) > MOST_MARKS
     shares = [(domain.name, domain.shares) for domain in training.domains]
     if many:
-        shares = [("own domains, mean", mean_shares([domain.shares for domain in training.domains]))]
+        shares = [("source domains, mean", mean_shares([domain.shares for domain in training.domains]))]
     here = [("here (estimated)", facts.prior)]
     if facts.shares is not None:
         here.append(("here, as the answer takes them", facts.shares))
-    curves = training.before is not None and training.after is not None
-    meanings = facts.meanings[:MOST_SHOWN]
-    guarded = facts.leak is not None and facts.break_even is not None and facts.break_even == facts.break_even
+    features, proposal = facts.features[:MOST_SHOWN], training.proposal[:_MOST_COLUMNS]
     return fill(
         "page.html.j2",
-        own_values(training),
+        source_values(training),
         facts=facts,
         title=facts.title,
         remarks=facts.remarks,
-        foretold_metrics=[m for m in _FORETOLD if facts.foretold and m in facts.foretold[ANSWER].value],
+        estimated_metrics=[m for m in _ESTIMATED if facts.estimated and m in facts.estimated.value],
         questions={check.name.removesuffix(", new domain"): check.question for check in CHECKS},
-        best_scores=_best(facts.scores),
+        best_scores=_best_scores(facts.scores),
         symbols=SYMBOLS,
         made=made,
         command=command,
-        meanings_drawing=draw_meanings(meanings, names) if meanings else None,
-        n_unshown=len(facts.meanings) - len(meanings),
+        drawing=draw_features(features, names) if features else None,
+        n_unshown=len(facts.features) - len(features),
         many=many,
         shares=[*shares, *here],
-        drift_drawing=draw_drifts(training.drifts[:_MOST_COLUMNS], names, 0.1) if training.drifts else None,
-        slope_drawings=[draw_slopes(story.features, names, story.label) for story in facts.stories],
-        reliability_drawing=draw_reliability(training.before, training.after) if curves else None,  # type: ignore[arg-type]
-        guarded=guarded,
+        costed=any(column["cost"] is not None for column in training.proposal),
+        drift_drawing=draw_drifts(proposal, names, 0.1) if proposal else None,
     )
 
 
@@ -109,21 +98,31 @@ def fill(template: str, *groups: Mapping[str, Any], **values: Any) -> str:
     return environment.get_template(template).render(*groups, **values)
 
 
-def own_values(training: TrainingFacts) -> dict[str, Any]:
-    """What the part about own domains, which every page has, is filled with."""
-    every = own_domains(training.evaluation)
-    own = [one for one in every if one["decision"] != SKIPPED]
+def source_values(training: TrainingFacts) -> dict[str, Any]:
+    """What the part about source domains, which every page has, is filled with."""
+    every = training.evaluation
+    left_out = [one for one in every if one["decision"] != SKIPPED]
     skewed = is_skewed([domain.shares for domain in training.domains])
     return {
-        "own": own,
-        "own_mean": mean_of(own) if own else None,
-        "own_folded": len(own) > MOST_MARKS,
-        "own_tested": any(one["p_value"] is not None for one in own),
-        "own_metrics": [m for m in _BESIDE if own and m != own[0]["metric"] and (skewed or m != "auroc")],
-        "own_skipped": why_skipped(
+        "best_of": _best_of,
+        "left_out": left_out,
+        "left_out_mean": mean_of(left_out) if left_out else None,
+        "folded": len(left_out) > MOST_MARKS,
+        "tested": any(one["p_value"] is not None for one in left_out),
+        "more_metrics": [
+            m for m in _BESIDE if left_out and m != left_out[0]["metric"] and (skewed or m != "auroc")
+        ],
+        "skipped": why_skipped(
             {one["domain"]: in_words(one["reason"]) for one in every if one["decision"] == SKIPPED}
         ),
     }
+
+
+def _best_of(domain: Mapping[str, Any]) -> float | None:
+    """The best score that a method without labels has in a domain."""
+    metric, methods = domain["metric"], ("answer", "stable", "pooled")
+    known = [domain["scores"][method][metric] for method in methods]
+    return (min if metric in LOSSES else max)((one for one in known if one is not None), default=None)
 
 
 def library_versions() -> str:
@@ -131,12 +130,14 @@ def library_versions() -> str:
     return ", ".join(f"{name} {version(name)}" for name in ("scikit-learn", "numpy"))
 
 
-def _best(scores: Scores | None) -> dict[str, float]:
-    """The best value of each score."""
+def _best_scores(scores: Scores | None) -> dict[str, float]:
     if scores is None:
         return {}
-    by_metric = {metric: [said[metric] for said in scores.by_method.values()] for metric in scores.metrics}
-    return {metric: (min if metric in LOSSES else max)(values) for metric, values in by_metric.items()}
+    by_method = scores.by_method.values()
+    return {
+        metric: (min if metric in LOSSES else max)(said[metric] for said in by_method)
+        for metric in scores.metrics
+    }
 
 
 def unbroken(value: Any) -> Any:

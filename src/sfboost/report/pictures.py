@@ -12,9 +12,9 @@ from typing import Any, ParamSpec
 from markupsafe import Markup, escape
 
 from sfboost.figures import new_figure
-from sfboost.report.facts import FeatureStory
+from sfboost.foreign_text import plain
+from sfboost.report.words import has_turned
 from sfboost.shift.by_feature import FeatureMeaning
-from sfboost.tables.foreign_text import plain
 
 # Narrow, so that words stay readable on a phone; a screen shows it larger.
 _WIDTH, _SCALE, _ROW = 420.0, 1.35, 30.0
@@ -22,7 +22,7 @@ _LONGEST = 18
 # Variables of the style sheet, each with a value for light and one for dark; a picture is drawn in stand-ins.
 _NAMES = ("black", "ink", "soft", "line", "paper", "here", "good", "d0", "d1", "d2", "d3", "d4", "d5")
 _COLOUR = {name: f"#0000{number:02x}" for number, name in enumerate(_NAMES)}  # no #000000: black is left out
-# A training domain has a shape, a colour and a filling of its own, as long as there are enough.
+# A source domain has a shape, a colour and a filling of its own, as long as there are enough.
 _SHAPES = ("o", "s", "^", "D", "v", "P")
 MOST_MARKS = len(_SHAPES) ** 2
 _ONE_OF_MANY = -1
@@ -64,7 +64,7 @@ class _Picture:
         mark.set_urls([None, None])  # with one of everything its path would be named, and used from afar
 
     def domain(self, x: float, y: float, domain: int, told: str = "") -> None:
-        """The mark of a training domain."""
+        """The mark of a source domain."""
         if domain == _ONE_OF_MANY:
             self.dot(x, y, told, marker="|", s=150, color=_COLOUR["d3"], linewidths=1.2, alpha=0.45)
             return
@@ -73,11 +73,9 @@ class _Picture:
         filling = {"facecolors": colour if again % 2 else "none", "edgecolors": colour}
         self.dot(x, y, told, marker=_SHAPES[shape], s=90, linewidths=2.0, **filling)
 
-    def here(self, x: float, y: float, error: float | None = None, told: str = "") -> None:
-        """The mark of the new domain, with its 95 % interval."""
-        if error is not None:
-            ends = [x - 1.96 * error, x + 1.96 * error]
-            self.axes.plot(ends, [y, y], color=_COLOUR["here"], linewidth=3.0, alpha=0.45)
+    def here(self, x: float, y: float, ends: Sequence[float] = (), told: str = "") -> None:
+        """The mark of the target domain, with the ends of its 95 % interval."""
+        self.axes.plot(ends, [y] * len(ends), color=_COLOUR["here"], linewidth=3.0, alpha=0.45)
         colours = {"facecolors": _COLOUR["here"], "edgecolors": _COLOUR["paper"]}
         self.dot(x, y, told, marker="o", s=170, linewidths=1.5, **colours)
 
@@ -127,27 +125,25 @@ def _as_svg(draw: Callable[_Arguments, _Picture]) -> Callable[_Arguments, Markup
 @cache
 @_as_svg
 def key_mark(what: int | str = _ONE_OF_MANY) -> _Picture:
-    """A mark for a key: of a training domain, of one of many, or "here", "before", "after"."""
+    """A mark for a key: of a source domain, of one of many, or "here"."""
     picture = _Picture("", 16.0, 16.0)
     picture.axes.set(xlim=(-1.0, 1.0), ylim=(-1.0, 1.0), xticks=[], yticks=[])
     picture.figure.set_layout_engine("none")
     picture.axes.set_position((0.0, 0.0, 1.0, 1.0))
     if isinstance(what, int):
         picture.domain(0.0, 0.0, what)
-    elif what == "here":
-        picture.here(0.0, 0.0)
     else:
-        picture.dot(0.0, 0.0, "", s=110, color=_COLOUR[_CURVES[what]])
+        picture.here(0.0, 0.0)
     return picture
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of a dot plot: a value in each training domain (None: unknown) and here, and words beside it."""
+    """A line of a dot plot: a value in each source domain (None: unknown) and here, and words beside it."""
 
     name: str
     strong: bool
-    own: Sequence[float | None]
+    source: Sequence[float | None]
     here: float | None = None
     error: float | None = None
     told: tuple[str, str] | None = None
@@ -173,16 +169,18 @@ def _dot_plot(
     for k, (line, label) in enumerate(zip(lines, axes.get_yticklabels(), strict=True)):
         label.set_fontweight("bold" if line.strong else "normal")
         # Of two domains one number may say it all.
-        names = domains if len(line.own) == len(domains) else [" and ".join(domains)]
-        for d, value in enumerate(line.own):
+        names = domains if len(line.source) == len(domains) else [" and ".join(domains)]
+        for d, value in enumerate(line.source):
             if value is not None:
                 at = min(max(value, low), high)
                 picture.domain(at, k, _ONE_OF_MANY if many else d, f"{names[d]}: {value:+.2f}")
                 if at != value:
                     picture.say("‹›"[value > high], (at, k - 0.4), ha="center")
         if line.here is not None:
-            within = "" if line.error is None else f" ± {line.error:.2f}"
-            picture.here(min(max(line.here, low), high), k, line.error, f"here: {line.here:+.2f}{within}")
+            error = line.error or 0.0
+            # No end is outside of the picture: it would leave no room for anything else.
+            at, *ends = (min(max(line.here + side * error, low), high) for side in (0.0, -1.96, 1.96))
+            picture.here(at, k, ends, f"here: {line.here:+.2f} ± {error:.2f}")
         if line.told is not None:
             words, colour = line.told
             beside = {"xycoords": axes.get_yaxis_transform(), "fontweight": "bold", "fontsize": 12.0}
@@ -196,36 +194,24 @@ def _dot_plot(
     return picture
 
 
-def draw_meanings(meanings: Sequence[FeatureMeaning], domains: Sequence[str]) -> Markup:
-    """What each feature means in each own domain and here, and how much of that is left."""
+def draw_features(features: Sequence[FeatureMeaning], domains: Sequence[str]) -> Markup:
+    """What each feature says in each source domain and here, and how much of that is left."""
     lines = [
         _Line(
-            meaning.name,
-            meaning.verdict == "changed",
-            [meaning.own.get(name) for name in domains],
-            meaning.here if meaning.here == meaning.here else None,  # it may have one value here
-            meaning.error,
-            (f"{_TOLD[meaning.verdict][0]} {left_in_words(meaning)}", _TOLD[meaning.verdict][1]),
+            one.name,
+            one.verdict == "changed",
+            [one.own.get(name) for name in domains],
+            one.here if one.here == one.here else None,  # it may have one value here
+            one.error,
+            (f"{_TOLD[one.verdict][0]} {left_in_words(one)}", _TOLD[one.verdict][1]),
         )
-        for meaning in meanings
+        for one in features
     ]
     title, sides = (
-        "Meaning of each unstable feature in every own domain and here",
+        "What each unstable feature says in every source domain and here",
         ("← opposite", "as in training →"),
     )
     return _dot_plot(title, lines, domains, _limits(lines), {0.0: "0: says nothing"}, sides=sides)
-
-
-def draw_slopes(features: Sequence[FeatureStory], domains: Sequence[str], label: str) -> Markup:
-    """The slopes of each feature in the training domains and here."""
-    lines = [_Line(one.name, one.reversed, one.training, one.here, one.error) for one in features]
-    here = [abs(one.here or 0.0) + 1.96 * (one.error or 0.0) for one in features]
-    reach = max([*here, *(one.size for one in features)], default=1.0) or 1.0
-    title = f"Slopes of the unstable features for {label}, training domains and here"
-    ticks = {-reach: f"{-reach:+.1f}", 0.0: "0", reach: f"{reach:+.1f}"}
-    short = f" {label}" if len(label) <= 10 else ""  # a long one stands above the picture
-    sides = (f"← against{short}", f"for{short} →")
-    return _dot_plot(title, lines, domains, (-reach, reach), ticks, sides=sides)
 
 
 def draw_drifts(drifts: Sequence[Mapping[str, Any]], domains: Sequence[str], tolerance: float) -> Markup:
@@ -235,51 +221,25 @@ def draw_drifts(drifts: Sequence[Mapping[str, Any]], domains: Sequence[str], tol
     ]
     end = max([tolerance, *(one["drift"] or 0.0 for one in drifts)])
     ticks = {0.0: "0", tolerance: f"{tolerance:g} is tolerated"}
-    title = "Drift of each column, by training domain"
+    title = "Drift of each column, by source domain"
     return _dot_plot(title, lines, domains, (0.0, end), ticks, tolerance)
 
 
-_CURVES = {"before": "soft", "after": "d0"}
-
-
-@_as_svg
-def draw_reliability(before: Mapping[str, list[float]], after: Mapping[str, list[float]]) -> _Picture:
-    """How often a confidence was right, before and after calibration; the diagonal is as it should be."""
-    picture = _Picture("Reliability of the stable predictor before and after calibration", 310.0, 310.0)
-    axes = picture.axes
-    lowest = min([*before["confidence"], *after["confidence"], *before["accuracy"], *after["accuracy"], 0.5])
-    low = 100 * max(0.0, int(5 * lowest) / 5)
-    axes.plot([low, 100.0], [low, 100.0], color=_COLOUR["soft"], linewidth=1.0)
-    for (name, colour), curve in zip(_CURVES.items(), (before, after), strict=True):
-        x, y = ([100 * value for value in curve[part]] for part in ("confidence", "accuracy"))
-        dashes = (0, (5, 4)) if name == "before" else "-"
-        axes.plot(x, y, color=_COLOUR[colour], linewidth=2.0, linestyle=dashes)
-        for xi, yi, weight in zip(x, y, curve["weight"], strict=True):
-            told = f"{name} calibration: right in {yi:.0f} %, {100 * weight:.0f} % of the rows"
-            picture.dot(xi, yi, told, s=4.0 * (2.5 + 7.0 * weight**0.5) ** 2, color=_COLOUR[colour])
-    ticks = list(range(round(low), 101, 20 if low < 50 else 10))
-    axes.set(xlim=(low, 100.0), ylim=(low, 100.0), xticks=ticks, yticks=ticks, aspect="equal")
-    axes.set_xlabel("confidence of the predicted class, %")
-    axes.tick_params(axis="y", labelcolor=_COLOUR["soft"], labelsize=11.0)
-    axes.grid()
-    return picture
-
-
-def left_in_words(meaning: FeatureMeaning) -> str:
-    """How much of a meaning is left, in few words."""
-    if meaning.verdict == "cannot tell":
+def left_in_words(feature: FeatureMeaning) -> str:
+    """How much is left of what a feature said, in few words."""
+    if feature.verdict == "cannot tell":
         return "cannot tell"
-    if meaning.left < -0.3:
+    if has_turned(feature):
         return "turned"
-    return "as before" if meaning.verdict == "unchanged" else f"{100 * max(meaning.left, 0.0):.0f} % left"
+    return "as before" if feature.verdict == "unchanged" else f"{100 * max(feature.left, 0.0):.0f} % left"
 
 
 def _limits(lines: Sequence[_Line]) -> tuple[float, float]:
-    """From least to most, but no farther than thrice what features usually mean.
+    """From least to most, but no farther than thrice what features usually say.
 
-    Where a feature hardly varies its blind meaning can be anything.
+    Where a feature hardly varies what it is measured to say can be anything.
     """
-    own = [sorted(value for value in line.own if value is not None) for line in lines]
+    own = [sorted(value for value in line.source if value is not None) for line in lines]
     known = [(line.here, line.error or 0.0) for line in lines if line.here is not None]
     usual = [*(abs(values[len(values) // 2]) for values in own), *(abs(here) / 3.0 for here, _ in known[:3])]
     reach = 3.0 * max([*usual, 0.1])

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scipy.stats import norm
+
 from sfboost.boosting import AdaptedClassifier
-from sfboost.choice import BestAnswer
-from sfboost.choice.choosing import WORDS, shifted_side
+from sfboost.choice.reasons import WORDS
 from sfboost.choice.recalibrating import RecalibratedPredictor
+from sfboost.notices import first_names
+from sfboost.shift import Change, Shift
 from sfboost.shift.by_feature import FeatureMeaning
 
 if TYPE_CHECKING:
-    from sfboost.report.facts import Changes, ClassStory
+    from sfboost.report.facts import Changes
 
 _WORDS = (
     ("X_U follows f_S", "the unstable features follow the stable predictor"),
@@ -35,6 +38,10 @@ SYMBOLS = (
 
 #: The tone of a headline where none can be trusted.
 NO_ANSWER = "no answer"
+# A feature of which less than this is left has turned round.
+_TURNED = -0.3
+# A shift is "seen" where four tests of five find it, by convention.
+_POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,6 @@ class Headline:
 
     Attributes
     ----------
-    kind : {"pooled", "adapted", "kept stable"}
     sentence : str
         What was done.
     because : str
@@ -51,16 +57,18 @@ class Headline:
     advice : str
         What follows from it for the reader.
     count : str
-        How many predictions are not those of the stable features, where the sentence does not say it.
+        How many predictions are not those of the stable features.
+    evidence : str
+        How sure the test of shift is: its p-value and its power in words; empty where none was made.
     tone : {"", "cannot tell", "no answer"}
-        What else than the kind its colour is to say: good news is green, and this is none.
+        What else than the decision its colour is to say: good news is green, and this is none.
     """
 
-    kind: str
     sentence: str
     because: str
     advice: str
     count: str = ""
+    evidence: str = ""
     tone: str = ""
 
 
@@ -77,45 +85,14 @@ def in_words(reason: str) -> str:
     return reason
 
 
-def headline(
-    adapted: AdaptedClassifier,
-    changes: Changes,
-    stories: tuple[ClassStory, ...],
-    meanings: tuple[FeatureMeaning, ...],
-    stable_meanings: tuple[FeatureMeaning, ...] = (),
-) -> Headline:
-    """Put the decision into words; of features it says no more than their own verdicts do.
-
-    `meanings` are those of the unstable features.
-    """
-    kind = adapted.decision_
-    if adapted.best is not None:
-        return _best_headline(adapted, adapted.best, changes, meanings, stable_meanings)
-    count = f"{changes.n_changed} of {changes.n_rows} predicted classes changed"
-    because = f"Why: {in_words(adapted.reason_)}."
-    if kind == "kept stable":
-        return Headline(
-            kind,
-            "Kept the stable predictor: the unstable features are not used here, and no prediction changed.",
-            because,
-            "This is the safe answer, not an error. More rows, a few labels or better stable features may "
-            "change it.",
-        )
-    # Without a standard error nobody knows whether a slope is beyond it.
-    flipped = [one.name for part in stories for one in part.features if one.reversed and one.error]
-    advice = (
-        "Adapted predictions are right only as far as the assumptions below hold; what no test can show is "
-        "whether stable and unstable features are independent within a class in this domain."
-    )
-    sentence = f"Adapted: the unstable features are used with the meaning they have here; {count}."
-    sentence += _opposite(list(dict.fromkeys(flipped)))
-    return Headline(kind, sentence, because, advice)
+def has_turned(feature: FeatureMeaning) -> bool:
+    """Whether a feature says the opposite here of what it said in training."""
+    return feature.verdict == "changed" and feature.left < _TURNED
 
 
-_NONE = "on your own domains none was better than a guess"
-_HELPLESS = "Label some of these rows (--labels), or add training domains, before you use it."
-# A feature of which less than this is left has turned round.
-_TURNED = -0.3
+_NONE = "in your source domains, each left out in turn, none was better than a guess"
+_HELPLESS = "Label some of these rows (--labels), or add source domains, before you use it."
+_UNSURE = "Label some of these rows (--labels), or name the columns that you know to be stable (--stable)."
 _UNSEEN = "What no test without labels can see: a shift after which all features go together as before."
 _TAKEN = "It takes the {} features to mean what they meant in training; no test without labels can show it."
 #: What follows from the predictor that has most weight.
@@ -129,64 +106,97 @@ _ADVISED = {
 }
 
 
-def _best_headline(
+def headline(
     adapted: AdaptedClassifier,
-    best: BestAnswer,
     changes: Changes,
-    meanings: tuple[FeatureMeaning, ...],
-    stable_meanings: tuple[FeatureMeaning, ...],
+    features: tuple[FeatureMeaning, ...],
+    stable_features: tuple[FeatureMeaning, ...] = (),
+    *,
+    unsure: bool = False,
 ) -> Headline:
-    """The headline of answer="best": what has most weight, and what was found."""
-    kind, weights = adapted.decision_, best.choice.weights
-    side = shifted_side(best.change, best.stable_change)
+    """Put the decision into words; of features it says no more than their own verdicts do.
+
+    `unsure` is whether no column is shown to be stable: nobody can tell then which side shifted.
+    """
+    best, because = adapted.best, f"Why: {in_words(str(adapted.reason_))}"
+    if best is None:  # no test of shift was made
+        name = "stable" if adapted.decision_ == "kept stable" else "boosted"
+        return Headline(f"Use {WORDS[name]}.", because, _ADVISED[name], _count(changes))
+    shift, weights = best.shift, best.choice.weights
     most = max(weights, key=weights.__getitem__)
     use = f"a mixture, above all {WORDS[most]}" if len(weights) > 1 else WORDS[most]
-    why, than = _found(best, side), "what the stable features say"
-    n_labelled = adapted.adaptation.n_labelled
+    evidence, n_labelled = _evidence(shift.unstable), adapted.adaptation.n_labelled
+    helpless = None if n_labelled else adapted.model.training_.record.helpless
+    if helpless is not None:  # nobody knows whether it is better than anything
+        sentence = f"No answer can be trusted here: {_NONE}. What you get is {use}."
+        because = f"Why: {helpless}. {in_words(str(adapted.reason_))}"
+        return Headline(sentence, because, _HELPLESS, _count(changes), evidence, NO_ANSWER)
+    if unsure and shift.side != "nothing" and not n_labelled:
+        sentence = f"Use {use}, with care: features shifted here, and nobody can tell which."
+        return Headline(sentence, because, _UNSURE, _count(changes), evidence, "cannot tell")
+    why, than = _found(shift), "what the stable features say"
     if n_labelled:
         why = f"{n_labelled} label{'s' * (n_labelled > 1)} weighed the answers"
         if isinstance(best.answers[most], RecalibratedPredictor):
             why += " and recalibrated it"
             than += " without them"
     # A shift of one side shows on both: what is said is of the one that it is put down to.
-    asked = stable_meanings if side == "stable" else meanings
-    turned = [one.name for one in asked if one.verdict == "changed" and one.left < _TURNED]
+    turned = [
+        one.name for one in (stable_features if shift.side == "stable" else features) if has_turned(one)
+    ]
+    tone = "cannot tell" if shift.verdict == "cannot tell" else ""
     sentence = f"Use {use}: {why}.{_opposite(turned)}"
-    count = (
-        f"{changes.n_changed} of {changes.n_rows} predicted classes are not {than}."
-        if changes.n_changed
-        else f"Every predicted class is {than}."
-    )
-    because = in_words(adapted.reason_)
-    helpless = None if n_labelled else adapted.model.training_.record.helpless
-    if helpless is None:
-        tone = "cannot tell" if side == "nothing" and best.change.verdict == "cannot tell" else ""
-        return Headline(kind, sentence, f"Why: {because}", _ADVISED[most], count, tone)
-    # Not "use it": nobody knows whether it is better than anything.
-    sentence = f"No answer can be trusted here: {_NONE}. What you get is {use}."
-    return Headline(kind, sentence, f"Why: {helpless}. {because}", _HELPLESS, count, NO_ANSWER)
+    return Headline(sentence, because, _ADVISED[most], _count(changes, than), evidence, tone)
 
 
-def _found(best: BestAnswer, side: str) -> str:
-    """What the tests found, no stronger than they say it; `side` is the one that a shift is put down to."""
-    if side != "nothing":
-        both = best.stable_change is not None and best.change.verdict == best.stable_change.verdict
-        if both:
-            return (
-                "stable and unstable features go together otherwise than in training, more likely since the "
-                f"{side} ones shifted"
-            )
-        return f"the {side} features shifted here"
-    if best.shares_moved:
-        return "no feature is seen to have shifted, but the class shares have moved"
-    if best.change.verdict == "cannot tell":
-        return "nobody can tell whether a feature shifted here"
-    return "no shift of a feature was found here"
+def _count(changes: Changes, than: str = "what the stable features say") -> str:
+    if not changes.n_changed:
+        return f"Every predicted class is {than}."
+    return f"{changes.n_changed} of {changes.n_rows} predicted classes are not {than}."
+
+
+#: What the tests found, no stronger than they say it.
+_FOUND = {
+    "unstable": "the unstable features shifted here",
+    "stable": "the stable features shifted here",
+    "class shares": "no feature is seen to have shifted, but the class shares have moved",
+    "cannot tell": "nobody can tell whether a feature shifted here",
+    "nothing": "no shift of a feature was found here",
+}
+
+
+def _found(shift: Shift) -> str:
+    if shift.undecided:
+        return (
+            "stable and unstable features go together otherwise than in training, more likely since the "
+            f"{shift.side} ones shifted"
+        )
+    return _FOUND[shift.verdict]
+
+
+def _evidence(change: Change) -> str:
+    """The p-value and the power of the test in words.
+
+    Of a shift that takes the share x of what the features say, x times the power is the expected evidence in
+    standard errors: what four tests of five find follows.
+    """
+    if change.verdict == "cannot tell":
+        return "These rows are too few, or say too little, for a shift to be seen."
+    if change.verdict == "changed":
+        odds = "less than 1 in 1000" if change.p_value < 0.001 else f"about 1 in {1.0 / change.p_value:.0f}"
+        return f"Without a shift, {odds} target domains would show so strong a sign of one."
+    share = (norm.ppf(1.0 - change.level / 2.0) + norm.ppf(_POWER)) / change.power
+    if share > 1.0:
+        return "Had the unstable features lost all that they say, it would probably have been seen."
+    return (
+        f"Had the unstable features lost {share:.0%} of what they say, it would have been seen in four of "
+        "five such tables."
+    ).replace("%", " %")
 
 
 def _opposite(names: list[str]) -> str:
     """That features turned round, if any did."""
     if not names:
         return ""
-    told = ", ".join(names[:4]) + (" and others" if len(names) > 4 else "")
-    return f" {told} {'says' if len(names) == 1 else 'say'} the opposite here of what training said."
+    say = "says" if len(names) == 1 else "say"
+    return f" {first_names(names, 4)} {say} the opposite here of what training said."

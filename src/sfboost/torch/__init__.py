@@ -1,9 +1,9 @@
 """Learning stable and complementary features with PyTorch (the ``torch`` extra).
 
-From bottom to top: `rows` (what a user passes, and batches of it) · `networks`, `split_network` (Φ and its
-heads) · `objective` (Eq. 5.1 and its penalties) · `plan` · `trainer`, `checkpoint`, `progress` · `learning`
-(the stages of one network) · `views`, `ensemble`, `search` (settings that find themselves) · `verification`,
-`embedding`, `predictor`, `saved` · `classifier`.
+From bottom to top: `rows` (what a user passes, and batches of it) · `objective` (Eq. 5.1 and its penalties) ·
+`networks`, `split_network` (Φ and its heads) · `plan` (what is trained, in which stages) · `trainer`,
+`progress` · `learning` (one network through its stages) · `candidates`, `search` (settings that find
+themselves) · `verification`, `embedding`, `predictor`, `saved` · `classifier`.
 """
 
 from __future__ import annotations

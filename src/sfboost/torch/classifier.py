@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,27 +15,24 @@ from torch import nn
 
 from sfboost.adaptation import Settings
 from sfboost.boosting.domains import stable_evidence
+from sfboost.boosting.estimator import StableFeatureBoosting
 from sfboost.calibration import Temperature, fit_temperature
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.notices import warn
-from sfboost.torch.embedding import embedded, preference
-from sfboost.torch.learning import Learner, trials
-from sfboost.torch.networks import GivenTrunk, make_network
+from sfboost.torch.embedding import FEWEST, preference
+from sfboost.torch.learning import Learner
+from sfboost.torch.networks import make_network, views_by_name
 from sfboost.torch.objective import NoPenalty, make_stability_penalty
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.plan import Goal, Plan, trials
 from sfboost.torch.predictor import FittedPredictor
 from sfboost.torch.progress import TrainingProgress
-from sfboost.torch.rows import Rows, Scaling, check_training, fingerprint, hold_out, make_source, read_rows
+from sfboost.torch.rows import Rows, Scaling, check_training, hold_out, make_source, read_rows
 from sfboost.torch.saved import MODULES, restore_networks, saved_state, with_modules
 from sfboost.torch.search import Search, SearchResult
 from sfboost.torch.split_network import build_network, seed_of
-from sfboost.torch.views import name_of, views_by_name
 
-# Fields of a plan that do not change the result: a checkpoint may be continued with other values of these.
-_NOT_RESULT = ("budget", "checkpoint", "checkpoint_every", "components", "verbose")
-_NOT_IDENTITY = {"plan", "device", "transport", "settings", *(f"plan__{name}" for name in _NOT_RESULT)}
 # Fields of a plan that say nothing about training.
-_NOT_TRAINING = ("budget", "checkpoint", "checkpoint_every", "verbose", "precision")
+_NOT_TRAINING = ("budget", "verbose", "precision")
 
 
 class SFBClassifier(FittedPredictor):
@@ -64,7 +59,7 @@ class SFBClassifier(FittedPredictor):
         λ_S and λ_C.
     views : list, optional
         What of a row f_S may see, for the search to choose from beside the whole row: names (see
-        `sfboost.torch.views.VIEWS`), functions or modules that map a batch to a batch. None is "grey" for
+        `sfboost.torch.networks.VIEWS`), functions or modules that map a batch to a batch. None is "grey" for
         pictures with more than one channel.
     plan : Plan
         Steps, rates, batches, restarts, held-out rows; its fields are parameters too, as ``plan__steps``.
@@ -112,14 +107,15 @@ class SFBClassifier(FittedPredictor):
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> def draw(agreement, n=1000):
+    >>> def draw(agreement, n=4000):
     ...     y = rng.integers(0, 2, n)
     ...     right = rng.random((n, 2)) < [0.75, agreement]
     ...     return np.where(right, y[:, None], 1 - y[:, None]) * 2.0 - 1.0, y
     >>> (X1, y1), (X2, y2), (X3, y3) = draw(0.95), draw(0.7), draw(0.1)
-    >>> plan = Plan(learning_rate=0.01, steps=200, unstable_steps=100, batch_size=256)
+    >>> plan = Plan(learning_rate=0.01, steps=200, unstable_steps=100, batch_size=256,
+    ...             validation_fraction=0.5)
     >>> model = SFBClassifier(network="small", plan=plan)
-    >>> model = model.fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 1000))
+    >>> model = model.fit(np.r_[X1, X2], np.r_[y1, y2], sample_domain=np.repeat(["a", "b"], 4000))
     >>> adapted = model.adapt(X3)
     >>> bool(model.score(X3, y3) < 0.4), bool(adapted.score(X3, y3) > 0.85)
     (True, True)
@@ -217,18 +213,17 @@ class SFBClassifier(FittedPredictor):
         self.classes_, self.domains_ = np.unique(rows.y), np.unique(training.domain)
         if training.x.ndim == 2:
             self.n_features_in_ = int(training.x.shape[1])
-        identity = fingerprint(rows, self._identity(seed))
         # A network of the user's knows in which numbers its rows come.
         self.scaling_ = None if isinstance(self.network, nn.Module) else Scaling.of(training.x)
         if searched:
-            found = self._search(training, seed, identity, callback)
+            found = self._search(training, seed, callback)
             if held is None:
                 labels, domain = training.y[found.rows], training.domain[found.rows]
                 self._calibrate(found.logits, found.unstable, labels, domain)
                 self.first_guess_ = found.guess
                 return self
         else:
-            self._learn(training, seed, identity, callback)
+            self._learn(training, seed, callback)
         told = training if held is None else held
         _, unstable, logits = self._outputs(told.x)
         self._calibrate(logits, unstable, told.y, told.domain)
@@ -238,18 +233,19 @@ class SFBClassifier(FittedPredictor):
 
     def _prefer(self, features: FloatArray, rows: Rows) -> None:
         """Let components take the place of the learned split, if own domains clearly prefer them."""
-        shared: dict[str, Any] = {"transport": self.transport, "settings": self.settings}
-        along = embedded(features, rows.y, rows.domain, calibration=self.calibration, **shared)
-        if along is None:
+        if len(np.unique(rows.domain)) < FEWEST:
             return
-        alone = clone(self).set_params(
-            network=nn.Identity(), plan__components=False, plan__checkpoint=None, plan__verbose=False
-        )
+        along = StableFeatureBoosting(
+            unstable_features="components",
+            calibration=self.calibration,
+            transport=self.transport,
+            settings=self.settings,
+        ).fit(features, rows.y, sample_domain=rows.domain)
+        told = {"network": nn.Identity(), "plan__components": False, "plan__verbose": False}
 
         def learn(inside: npt.NDArray[np.intp]) -> SFBClassifier:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is tried on the way is no one's answer
-                return clone(alone).fit(features[inside], rows.y[inside], sample_domain=rows.domain[inside])
+            model = clone(self).set_params(**told)
+            return model.fit(features[inside], rows.y[inside], sample_domain=rows.domain[inside])
 
         shown_stable = self.verification_.stable
         self.preference_ = preference(features, rows.y, rows.domain, along, learn, shown_stable)
@@ -274,7 +270,7 @@ class SFBClassifier(FittedPredictor):
             )
         return searches
 
-    def _search(self, training: Rows, seed: int, identity: str, callback: Any) -> SearchResult:
+    def _search(self, training: Rows, seed: int, callback: Any) -> SearchResult:
         """Search, and keep the network that was found."""
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
@@ -289,8 +285,7 @@ class SFBClassifier(FittedPredictor):
             seed=seed,
             budget=self.plan.budget,
             progress=progress,
-            options={"fingerprint": identity, "callback": callback},
-            checkpoint=None if self.plan.checkpoint is None else Path(self.plan.checkpoint),
+            callback=callback,
         ).run()
         self.network_, self.history_, self.search_ = found.network, found.history, found.table
         self.restarts_ = 0
@@ -300,29 +295,19 @@ class SFBClassifier(FittedPredictor):
     def _goal(self) -> Goal:
         return Goal(**{field.name: getattr(self, field.name) for field in fields(Goal)})
 
-    def _identity(self, seed: int) -> dict[str, Any]:
-        """Everything that decides the result, for the fingerprint of checkpoints."""
-        named = self.get_params().items()
-        own = {k: v for k, v in named if k not in _NOT_IDENTITY and not k.startswith("settings__")}
-        own["views"] = None if self.views is None else [name_of(view) for view in self.views]
-        return {**own, "seed": seed, "torch": torch.__version__}
-
-    def _learn(self, training: Rows, seed: int, identity: str, callback: Any) -> None:
+    def _learn(self, training: Rows, seed: int, callback: Any) -> None:
         device, dtype = torch.device(self.device), self.dtype
         self.backbone_, self.row_shape_ = None, training.shape()
-        make_trunk = self._trunk_maker(self.row_shape_)
+        make_trunk: Callable[[], nn.Module] = self._make_trunk
         if self.plan.freeze_trunk:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed_of(seed, 0))
                 backbone = make_trunk()
             self.backbone_ = backbone.to(device, dtype).eval().requires_grad_(False)
-            training = Rows(self._through_backbone(training.x), training.y, training.domain)
             make_trunk = nn.Identity
-        else:
-            training = Rows(self._scaled(training.x), training.y, training.domain)
+        training = Rows(self._read_rows(training.x), training.y, training.domain)
         source = make_source(training, self.classes_, self.domains_, device, dtype)
-        probe = source.batch(self.plan.batch_size and max(self.plan.batch_size, 2), 0, 0).x[:2]
-        self.network_ = build_network(make_trunk, probe, seed=seed_of(seed, 0), **self._split_sizes())
+        self.network_ = build_network(make_trunk, source.x[:2], seed=seed_of(seed, 0), **self._split_sizes())
         steps = sum(phase.steps for trial in trials(self._goal(), self.plan) for phase in trial.phases)
         with TrainingProgress(steps, "training", bar=self.plan.verbose) as progress:
 
@@ -337,28 +322,24 @@ class SFBClassifier(FittedPredictor):
                 self._goal(),
                 self.plan,
                 seed=seed_of(seed, 2),
-                trainer_options={"fingerprint": identity, "callback": told},
+                callback=told,
             )
             learner.learn()
         self.history_, self.restarts_ = learner.history, learner.restarts
 
     def _split_sizes(self) -> dict[str, Any]:
         """What `build_network` needs to know beside the trunk."""
-        n_classes = len(self.classes_)
-        narrow = None if self.split == "shared" else (1 if n_classes == 2 else n_classes)
         return {
             "split": self.split,
-            "n_classes": n_classes,
+            "n_classes": len(self.classes_),
             "n_domains": len(self.domains_),
-            "n_stable": None if self.n_stable == "auto" else self.n_stable,
-            "n_unstable": narrow if self.n_unstable == "auto" else self.n_unstable,
+            "n_stable": self.n_stable,
+            "n_unstable": self.n_unstable,
         }
 
-    def _trunk_maker(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+    def _make_trunk(self) -> nn.Module:
         network = "mlp" if isinstance(self.network, str) and self.network == "auto" else self.network
-        if isinstance(network, nn.Module):
-            return lambda: GivenTrunk(network)
-        return lambda: make_network(network, shape, dropout=self.plan.dropout)
+        return make_network(network, self.row_shape_, dropout=self.plan.dropout)
 
     def _saved_state(self) -> dict[str, Any]:
         return saved_state(self)

@@ -27,7 +27,7 @@ _CLEARLY = 2.0
 # which own domains may not show.
 _EVERY = 0.02
 # Domains that are needed, so that two are left when one is left out; groups that are left out at most.
-_FEWEST, _MOST_GROUPS = 3, 5
+FEWEST, _MOST_GROUPS = 3, 5
 
 Fit = Callable[[npt.NDArray[np.intp]], Any]
 
@@ -78,17 +78,6 @@ class Preference:
         )
 
 
-def embedded(
-    features: FloatArray, y: npt.NDArray[Any], domain: npt.NDArray[Any], **options: Any
-) -> StableFeatureBoosting | None:
-    """Fit components to what a frozen network makes of the rows; None with fewer than three domains."""
-    if len(np.unique(domain)) < _FEWEST:
-        return None
-    return StableFeatureBoosting(unstable_features="components", **options).fit(
-        features, y, sample_domain=domain
-    )
-
-
 def preference(
     features: FloatArray,
     y: npt.NDArray[Any],
@@ -118,15 +107,16 @@ def preference(
     along = dict(zip(played.domains, worth[row], strict=True))
     learned = {}
     for inside, outside in domain_splits(np.searchsorted(model.classes_, y), domain, _MOST_GROUPS):
-        split = learn(inside)
+        with unwarned():  # what is tried on the way is no one's answer
+            split = learn(inside)
         for name in np.unique(domain[outside]):
             here = outside[domain[outside] == name]
             label = (y[here][:, None] == split.classes_) / len(here)
-            with unwarned():  # what is tried on the way is no one's answer
+            with unwarned():
                 adapted = split.adapt(features[here])
             learned[name] = 1.0 - by.loss(adapted.predict_proba(features[here]), label)
     names = tuple(name for name in along if not np.isnan(along[name] - learned.get(name, np.nan)))
-    if len(names) < _FEWEST:
+    if len(names) < FEWEST:
         return None
     return Preference(
         names,

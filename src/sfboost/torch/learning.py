@@ -1,12 +1,6 @@
-"""One network through its stages: what each trains, which rows it sees, when it is started again.
+"""One network through the stages of its plan: what each sees and lowers, when it is started again.
 
-The paper splits the output of one network (``split="shared"``) and notes that Φ_S and Φ_U could be learned
-apart. ``split="separate"`` does that: f_S by risk and stability penalty alone; then, with f_S frozen, a
-narrow Φ_U that is trained briefly on the joint risk. ``split="alternating"`` minimises Eq. 5.1 in turns: the
-same two stages, Φ_U without the independence penalty, and then f_S again under all penalties with Φ_U frozen,
-so that it is f_S that becomes independent (`docs/decisions` has the measurements behind this).
-
-One network and, in the laboratory, many at once go through the same list.
+One network and, in the laboratory, many at once go through the same list of trials.
 """
 
 from __future__ import annotations
@@ -15,168 +9,23 @@ import contextlib
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sfboost.notices import warn
 from sfboost.torch.objective import (
     LossParts,
-    NetworkObjective,
-    NoPenalty,
     cut_by_domain,
     make_independence_penalty,
     make_stability_penalty,
 )
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.plan import Goal, Phase, Plan, Trial, trials
 from sfboost.torch.rows import ArraySource, Batch
-from sfboost.torch.split_network import (
-    SplitNetwork,
-    chance_risk,
-    final_risk,
-    guess_classes,
-    reset_stable,
-    reset_unstable,
-    seed_of,
-)
+from sfboost.torch.split_network import CHUNK, SplitNetwork, guess_classes, seed_of
 from sfboost.torch.trainer import Loss, Stage, StageRunner
-
-
-@dataclass(frozen=True, kw_only=True)
-class Phase:
-    """Steps with one optimiser.
-
-    Attributes
-    ----------
-    name : str
-        For the history.
-    risks : {"both", "stable", "joint", "guess"}
-        What is lowered; "guess" is the risk of Φ_U alone.
-    trained : {"all", "stable", "unstable"}
-        Whose weights change.
-    steps, learning_rate, weight_decay, cosine
-        As in `sfboost.torch.trainer.Stage`.
-    penalised : bool
-        Whether penalties count.
-    free : bool
-        Whether the independence penalty is only looked at.
-    detached : bool
-        Whether the joint risk leaves f_S alone.
-    """
-
-    name: str
-    risks: str
-    trained: str
-    steps: int
-    learning_rate: float
-    weight_decay: float = 0.0
-    cosine: bool = False
-    penalised: bool = True
-    free: bool = False
-    detached: bool = False
-
-    def weights(self, goal: Goal) -> tuple[float, float]:
-        """Return λ_S and λ_C."""
-        if not self.penalised:
-            return 1.0, 0.0
-        return goal.penalty_weight, 0.0 if self.free else goal.independence_weight
-
-    def objective(
-        self,
-        plan: Plan,
-        log_prior: Tensor,
-        weights: tuple[float | Tensor, float | Tensor],
-        penalty: nn.Module,
-        independence: nn.Module,
-    ) -> NetworkObjective:
-        """Return the loss of the outputs of all domains."""
-        nothing = NoPenalty()
-        return NetworkObjective(
-            log_prior,
-            penalty if self.penalised else nothing,
-            independence if self.penalised else nothing,
-            *weights,
-            risks="stable" if self.risks == "guess" else self.risks,
-            detach_stable=self.detached,
-            rescale=plan.rescale,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """Phases that are one attempt.
-
-    Attributes
-    ----------
-    name : str
-    phases : tuple of Phase
-    lowers : {"stable", "joint", None}
-        The risk that must fall, else the attempt is made again; None for one attempt.
-    anew : {"stable", "unstable"}
-        Whose weights are then drawn anew.
-    watched : bool
-        Whether rows that are not trained on may end a phase.
-    """
-
-    name: str
-    phases: tuple[Phase, ...]
-    lowers: str | None = None
-    anew: str = ""
-    watched: bool = True
-
-
-def trials(goal: Goal, plan: Plan) -> list[Trial]:
-    """Return all of training, in order.
-
-    Examples
-    --------
-    >>> [trial.name for trial in trials(Goal(split="alternating"), Plan())]
-    ['guess', 'stable', 'unstable', 'again']
-    """
-    if goal.split == "shared":
-        return [Trial(name="shared", phases=_two(plan, "joint", "both", "all"))]
-    stable = _two(plan, "stable", "stable", "stable")
-    made = [Trial(name="stable", phases=stable, lowers="stable", anew="stable")]
-    if plan.unstable_steps:
-        made.append(unstable_trial(goal, plan))
-        if plan.balance:
-            made.insert(0, _narrow(plan, "guess", "guess", "stable", penalised=False))
-    if goal.split == "alternating":
-        made.append(Trial(name="again", phases=(_phase(plan, "again", "both", "stable", detached=True),)))
-    return made
-
-
-def unstable_trial(goal: Goal, plan: Plan) -> Trial:
-    """Return the training of Φ_U beside an f_S that is trained already."""
-    return _narrow(plan, "unstable", "joint", "joint", free=goal.split == "alternating")
-
-
-def _two(plan: Plan, name: str, risks: str, trained: str) -> tuple[Phase, ...]:
-    """First without, then with penalties."""
-    last = _phase(plan, name, risks, trained)
-    if not plan.pretrain_steps:
-        return (last,)
-    first = replace(last, name="pretrain", steps=plan.pretrain_steps, cosine=False, penalised=False)
-    return (first, last)
-
-
-def _phase(plan: Plan, name: str, risks: str, trained: str, **more: Any) -> Phase:
-    told = {"steps": plan.steps, "learning_rate": plan.learning_rate, "cosine": plan.cosine} | more
-    return Phase(name=name, risks=risks, trained=trained, weight_decay=plan.weight_decay, **told)
-
-
-def _narrow(plan: Plan, name: str, risks: str, lowers: str, **more: Any) -> Trial:
-    """Φ_U, briefly."""
-    briefly = {"steps": plan.unstable_steps, "learning_rate": plan.unstable_rate, "cosine": False}
-    phase = _phase(plan, name, risks, "unstable", **briefly, **more)
-    return Trial(name=name, phases=(phase,), lowers=lowers, anew="unstable", watched=False)
-
-
-_RESETS = {"stable": reset_stable, "unstable": reset_unstable}
 
 
 class Course(ABC):
@@ -192,7 +41,11 @@ class Course(ABC):
     ----------
     restarts_of : ndarray of shape (members,)
         How often each member's unstable part was started again.
+    quiet : bool
+        Whether to say nothing where no attempt helps: to a search that is an answer.
     """
+
+    quiet = True
 
     def __init__(
         self,
@@ -212,24 +65,18 @@ class Course(ABC):
     def stable_risks(self) -> list[float]:
         """Return the risk of each member's f_S."""
 
-    def give_up(self, trial: Trial, baseline: float, best: float) -> None:  # noqa: B027
-        """Take note of a member that no attempt has helped."""
-
     def follow(self, course: Sequence[Trial]) -> None:
         """Go through all trials."""
         for trial in course:
             if trial.name == "guess":
                 self._balance(trial)
-                continue
-            if trial.lowers:
-                restarts = self._restarted(trial)
+            elif trial.lowers:
+                self._restarted(trial)
             else:
                 self.attempt(trial, 0, range(len(self.networks)))
             if trial.name == "stable":
                 for source in self.sources:
                     source.balance(None)
-            elif trial.name == "unstable":
-                self.restarts_of = restarts
 
     def _balance(self, trial: Trial) -> None:
         """Let Û, the guess of a Φ_U trained briefly, balance the rows; its weights are not kept."""
@@ -239,9 +86,13 @@ class Course(ABC):
             source.balance(guess_classes(network, source))
             network.load_state_dict(state)
 
-    def _restarted(self, trial: Trial) -> np.ndarray:
+    def _restarted(self, trial: Trial) -> None:
         """Train all, then those again whose risk is not below the baseline; the best attempt is kept."""
-        without = self.stable_risks() if trial.lowers == "joint" else list(map(chance_risk, self.sources))
+        without = (
+            self.stable_risks()
+            if trial.lowers == "joint"
+            else [source.chance_risk() for source in self.sources]
+        )
         restarts = np.zeros(len(self.networks), dtype=int)
         fresh = self._states()
         best: dict[int, tuple[float, dict[str, Tensor]]] = {}
@@ -249,7 +100,7 @@ class Course(ABC):
         for number in range(self.plan.max_restarts + 1):
             for i in todo if number else ():
                 self.networks[i].load_state_dict(fresh[i])
-                _RESETS[trial.anew](self.networks[i], seed_of(self.seeds[i], 1, number))
+                self.networks[i].reset(trial.phases[-1].trained, seed_of(self.seeds[i], 1, number))
                 restarts[i] = number
             risks = dict(zip(todo, self.attempt(trial, number, todo), strict=True))
             for i, risk in risks.items():
@@ -260,16 +111,40 @@ class Course(ABC):
                 break
         for i, (risk, state) in best.items():
             self.networks[i].load_state_dict(state)
-            if i in todo:
-                self.give_up(trial, without[i], risk)
-        return restarts
+            if i in todo and not self.quiet:
+                self._warn(trial, without[i], risk)
+        if trial.name == "unstable":
+            self.restarts_of = restarts
+
+    def _warn(self, trial: Trial, baseline: float, best: float) -> None:
+        """Say that there is little in these features."""
+        warn(
+            f"In {self.plan.max_restarts + 1} starts the {trial.name} part never lowered the risk by "
+            f"{100 * self.plan.min_gain:g} % ({baseline:.4g} without it, {best:.4g} with it): there is "
+            "little in these features. Train longer or wider, or lower the penalty, if there should "
+            "be more.",
+            UserWarning,
+        )
 
     def _states(self) -> list[dict[str, Tensor]]:
         return [copy.deepcopy(network.state_dict()) for network in self.networks]
 
 
-_CHUNK = 8192
+# Features and logits of f_S of a batch.
+_Frozen = Callable[[Batch], tuple[Tensor, Tensor]]
+# Smaller steps, in rows times features, are faster on one thread.
 _ONE_THREAD_BELOW = 2**17
+
+
+def final_risk(risks: list[float]) -> float:
+    """Return the mean of the last ten steps: one batch alone is noisy.
+
+    Examples
+    --------
+    >>> final_risk([9.0] + [1.0] * 10)
+    1.0
+    """
+    return float(np.mean(risks[-10:]))
 
 
 @contextlib.contextmanager
@@ -306,8 +181,8 @@ class Learner(Course):
         How.
     seed : int
         Of batches, dropout and restarts.
-    trainer_options : dict
-        Passed on to `StageRunner`: fingerprint, autocast, callback.
+    callback : callable, optional
+        Called after every step with its line of the history.
     monitor : callable, optional
         Loss on rows that are not trained on, which stop a stage.
     quiet : bool
@@ -336,12 +211,11 @@ class Learner(Course):
         seed: int,
         monitor: Callable[[], float] | None = None,
         quiet: bool = False,
-        trainer_options: dict[str, Any] | None = None,
+        callback: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
         super().__init__([network], [source], [seed], plan)
         self.network, self.source, self.goal, self.seed = network, source, goal, seed
-        self.monitor, self.quiet = monitor, quiet
-        self.options = trainer_options or {}
+        self.monitor, self.quiet, self.callback = monitor, quiet, callback
         self.history: list[dict[str, Any]] = []
         # A copy: a penalty with buffers must not remember a former fit.
         self.penalty = copy.deepcopy(make_stability_penalty(goal.penalty)).train()
@@ -363,18 +237,14 @@ class Learner(Course):
         return n_rows * self.network.n_stable < _ONE_THREAD_BELOW
 
     def attempt(self, trial: Trial, number: int, members: Sequence[int]) -> list[float]:
-        """Train through the phases; the file of a checkpoint is named by the trial and its attempt."""
-        name, folder = f"{trial.name}-{number}" if trial.lowers else trial.name, self.plan.checkpoint
+        """Train through the phases."""
         trainer = StageRunner(
             self.network,
             self.source,
             batch_size=self.plan.batch_size,
             seed=self.seed,
-            state=self.penalty,
-            checkpoint=None if folder is None else Path(folder) / f"{name}.safetensors",
-            checkpoint_every=self.plan.checkpoint_every,
             monitor=self.monitor if trial.watched else None,
-            **self.options,
+            callback=self.callback,
         )
         trainer.run([self._stage(phase) for phase in trial.phases])
         self.history.extend(trainer.history)
@@ -384,8 +254,10 @@ class Learner(Course):
         every = {"stable": self.network.stable_parameters, "unstable": self.network.unstable_parameters}
         found = every.get(phase.trained, self.network.parameters)()
         parameters = [parameter for parameter in found if parameter.requires_grad]
-        loss, rate = self._loss(phase), phase.learning_rate
-        return Stage(phase.name, loss, parameters, phase.steps, rate, phase.cosine, phase.weight_decay)
+        rate = phase.learning_rate
+        return Stage(
+            phase.name, self._loss(phase), parameters, phase.steps, rate, phase.cosine, phase.weight_decay
+        )
 
     def _loss(self, phase: Phase) -> Loss:
         """Return the loss of a batch; it runs no more of the network than the phase needs."""
@@ -394,59 +266,38 @@ class Learner(Course):
             self.plan, log_prior, phase.weights(self.goal), self.penalty, self.independence
         )
         parameters = self.network.stable_parameters() if phase.risks in ("both", "stable") else []
-        outputs = self._outputs(phase.risks)
+        frozen = self._frozen_stable() if phase.risks == "joint" else None
 
         def loss(batch: Batch) -> LossParts:
-            parts = [part.to(batch.target.dtype) for part in outputs(batch)]
+            parts = [part.to(batch.target.dtype) for part in self._outputs(phase.risks, batch, frozen)]
             return objective(
                 cut_by_domain(batch.sizes, parts[0], parts[1], batch.target, *parts[2:]), parameters
             )
 
         return loss
 
-    def _outputs(self, risks: str) -> Callable[[Batch], Sequence[Tensor]]:
-        """Return what the network says of a batch: stable features and logits, unstable ones."""
-        network = self.network
-        frozen = self._frozen_stable() if risks == "joint" else None
+    def _outputs(self, risks: str, batch: Batch, frozen: _Frozen | None) -> Sequence[Tensor]:
+        """What the network says of a batch: stable features and logits, unstable ones."""
+        if risks == "both":
+            stable, unstable, stable_logits, unstable_logits = self.network(batch.x, batch.sizes)
+            return stable, stable_logits, unstable, unstable_logits
+        if risks == "stable":
+            stable = self.network.stable_features(batch.x)
+            return stable, self.network.stable_logits(stable)
+        unstable = self.network.unstable_features(batch.x)
+        logits = self.network.unstable_logits(unstable, batch.sizes)
+        if frozen is None:  # the guess of Φ_U alone stands where f_S will
+            return logits, logits
+        return *frozen(batch), unstable, logits
 
-        def outputs(batch: Batch) -> Sequence[Tensor]:
-            if risks == "both":
-                stable, unstable, stable_logits, unstable_logits = network(batch.x, batch.sizes)
-                return stable, stable_logits, unstable, unstable_logits
-            if risks == "stable":
-                stable = network.stable_features(batch.x)
-                return stable, network.stable_logits(stable)
-            unstable = network.unstable_features(batch.x)
-            logits = network.unstable_logits(unstable, batch.sizes)
-            if frozen is None:  # the guess of Φ_U alone stands where f_S will
-                return logits, logits
-            return *frozen(batch), unstable, logits
-
-        return outputs
-
-    def _frozen_stable(self) -> Callable[[Batch], tuple[Tensor, Tensor]]:
+    def _frozen_stable(self) -> _Frozen:
         """f_S does not change any more: it is computed once."""
-
-        def compute(x: Tensor) -> tuple[Tensor, Tensor]:
-            self.network.trunk.eval()
-            with torch.no_grad():
-                features = torch.cat([self.network.stable_features(part) for part in x.split(_CHUNK)])
-                return features, self.network.stable_logits(features)
-
-        found = compute(self.source.x)
-        return lambda batch: found if batch.rows is None else (found[0][batch.rows], found[1][batch.rows])
-
-    def give_up(self, trial: Trial, baseline: float, best: float) -> None:
-        """Say that there is little in these features."""
-        if self.quiet:
-            return
-        warn(
-            f"In {self.plan.max_restarts + 1} starts the {trial.name} part never lowered the risk by "
-            f"{100 * self.plan.min_gain:g} % ({baseline:.4g} without it, {best:.4g} with it): there is "
-            "little in these features. Train longer or wider, or lower the penalty, if there should "
-            "be more.",
-            UserWarning,
-        )
+        self.network.trunk.eval()
+        with torch.no_grad():
+            parts = [self.network.stable_features(part) for part in self.source.x.split(CHUNK)]
+            features = torch.cat(parts)
+            logits = self.network.stable_logits(features)
+        return lambda batch: (features[batch.rows], logits[batch.rows])
 
     def stable_risks(self) -> list[float]:
         """Return the risk of f_S, in batches the mean of eight."""

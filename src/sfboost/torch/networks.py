@@ -1,4 +1,4 @@
-"""Trunks: networks that turn inputs into hidden features.
+"""Trunks: networks that turn inputs into hidden features; views: what of a row they are shown.
 
 A trunk is any ``nn.Module`` that maps a batch to a matrix of shape (n, width); `SFBClassifier` adds the
 split into Φ_S and Φ_U and the heads. The named ones here are those of the paper's tables (App. F):
@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -104,7 +105,8 @@ class MLP(nn.Module):
     n_inputs : int
         Numbers per row; rows of any shape are flattened.
     hidden : sequence of int
-        Units per hidden layer; the last one is the width of the features.
+        Units per hidden layer; the last one is the width of the features. Without any the rows themselves,
+        flattened, are the features.
     dropout : float
         Share of units dropped after each layer.
 
@@ -138,25 +140,6 @@ class MLP(nn.Module):
         return x
 
 
-class Flat(nn.Flatten):
-    """No layer at all: the rows, flattened, are the features.
-
-    Examples
-    --------
-    >>> import torch
-    >>> Flat(8)(torch.zeros(3, 2, 4)).shape
-    torch.Size([3, 8])
-    """
-
-    def __init__(self, n_inputs: int) -> None:
-        super().__init__()
-        self.n_features = n_inputs
-
-
-def _flat(shape: Sequence[int]) -> int:
-    return int(torch.Size(shape).numel())
-
-
 def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
     from sfboost.torch.efficientnet import EfficientNetLite0
 
@@ -168,24 +151,24 @@ def _efficientnet(shape: Sequence[int], dropout: float) -> nn.Module:
     return EfficientNetLite0(dropout=dropout)
 
 
-NETWORKS: dict[str, Callable[[Sequence[int], float], nn.Module]] = {
-    "linear": lambda shape, dropout: Flat(_flat(shape)),
-    "small": lambda shape, dropout: MLP(_flat(shape), (8, 8), dropout=dropout),
-    "narrow": lambda shape, dropout: MLP(_flat(shape), (100, 100), dropout=dropout),
-    "mlp": lambda shape, dropout: MLP(_flat(shape), (390, 390), dropout=dropout),
-    "mlp3": lambda shape, dropout: MLP(_flat(shape), (390, 390, 390), dropout=dropout),
-    "efficientnet-lite0": _efficientnet,
+#: Every network that can be asked for by name, with the units of its hidden layers if these are all it is.
+NETWORKS: dict[str, tuple[int, ...] | None] = {
+    "linear": (),
+    "small": (8, 8),
+    "narrow": (100, 100),
+    "mlp": (390, 390),
+    "mlp3": (390, 390, 390),
+    "efficientnet-lite0": None,
 }
-"""Every network that can be asked for by name."""
 
 
-def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn.Module:
-    """Build a trunk by name for rows of the given shape.
+def make_network(network: str | nn.Module, shape: Sequence[int], *, dropout: float = 0.0) -> nn.Module:
+    """Build a trunk by name for rows of the given shape, or around a module of the user's.
 
     Parameters
     ----------
-    name : str
-        A key of `NETWORKS`.
+    network : str or nn.Module
+        A key of `NETWORKS`, or a module, which is copied with its weights.
     shape : sequence of int
         The shape of one row of X.
     dropout : float
@@ -194,13 +177,105 @@ def make_network(name: str, shape: Sequence[int], *, dropout: float = 0.0) -> nn
     Returns
     -------
     nn.Module
-        Its initial weights come from torch's current random state.
+        The initial weights of a named one come from torch's current random state.
 
     Examples
     --------
     >>> make_network("small", (2,)).n_features
     8
     """
-    if name not in NETWORKS:
-        raise ValueError(f"{unknown('network', name, NETWORKS)} Or pass an nn.Module.")
-    return NETWORKS[name](shape, dropout)
+    if isinstance(network, nn.Module):
+        return GivenTrunk(network)
+    if network not in NETWORKS:
+        raise ValueError(f"{unknown('network', network, NETWORKS)} Or pass an nn.Module.")
+    hidden = NETWORKS[network]
+    if hidden is None:
+        return _efficientnet(shape, dropout)
+    return MLP(torch.Size(shape).numel(), hidden, dropout=dropout)
+
+
+# -- views: what of a row the stable part is allowed to see, each a guess about what is unstable -------------
+
+
+class Grey(nn.Module):
+    """The mean of the channels, in every channel: a picture without colour.
+
+    Examples
+    --------
+    >>> import torch
+    >>> Grey()(torch.tensor([[[[2.0]], [[0.0]]]])).flatten().tolist()
+    [1.0, 1.0]
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a batch of the same shape."""
+        return x.mean(1, keepdim=True).expand_as(x)
+
+
+class OwnView(nn.Module):
+    """What a user's function or module makes of a batch; nothing of it is trained.
+
+    Parameters
+    ----------
+    view : callable
+        Maps a batch to a batch. A module is copied.
+
+    Examples
+    --------
+    >>> import torch
+    >>> OwnView(torch.sign)(torch.tensor([[3.0, -2.0]])).tolist()
+    [[1.0, -1.0]]
+    """
+
+    def __init__(self, view: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.view = copy.deepcopy(view).requires_grad_(False) if isinstance(view, nn.Module) else view
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what the view shows of a batch."""
+        return self.view(x)
+
+
+#: Views by name.
+VIEWS: dict[str, Callable[[], nn.Module]] = {"whole": nn.Identity, "grey": Grey}
+
+
+def name_of(view: Any) -> str:
+    """Return the name of a view: that of the function or of the module's class.
+
+    Examples
+    --------
+    >>> name_of("grey"), name_of(nn.Flatten())
+    ('grey', 'Flatten')
+    """
+    if isinstance(view, str):
+        return view
+    return str(getattr(view, "__name__", type(view).__name__))
+
+
+def views_by_name(views: Sequence[Any] | None, shape: Sequence[int]) -> dict[str, Callable[[], nn.Module]]:
+    """Return what makes each view, the whole row first; None asks for grey where pictures have colour.
+
+    Examples
+    --------
+    >>> list(views_by_name(None, (3, 8, 8))), list(views_by_name(None, (5,)))
+    (['whole', 'grey'], ['whole'])
+    """
+    if isinstance(views, str):
+        raise TypeError(f"views must be a list, got {views!r}: pass [{views!r}].")
+    if views is None:
+        views = ["grey"] if len(shape) == 3 and shape[0] > 1 else []
+    made = {"whole": VIEWS["whole"]}
+    for view in views:
+        if isinstance(view, str) and view not in VIEWS:
+            raise ValueError(f"{unknown('view', view, VIEWS)} Or pass a function or an nn.Module.")
+        if not isinstance(view, str) and not callable(view):
+            raise TypeError(f"A view is a name, a function or an nn.Module, got {type(view).__name__}.")
+        if view == "grey" and len(shape) < 2:
+            raise ValueError(f"The view 'grey' needs pictures, got rows of shape {tuple(shape)}.")
+        made[name_of(view)] = VIEWS[view] if isinstance(view, str) else _maker(view)
+    return made
+
+
+def _maker(view: Callable[[Tensor], Tensor]) -> Callable[[], nn.Module]:
+    return lambda: OwnView(view)

@@ -1,15 +1,22 @@
-"""What is minimised (`Goal`) and how (`Plan`): every choice of training, and its default, in one place.
+"""What is minimised (`Goal`), how (`Plan`), and the stages that follow (`trials`).
 
-Both are values: frozen, equal if their fields are, shared without harm.
+The paper splits the output of one network (``split="shared"``) and notes that Φ_S and Φ_U could be learned
+apart. ``split="separate"`` does that: f_S by risk and stability penalty alone; then, with f_S frozen, a
+narrow Φ_U that is trained briefly on the joint risk. ``split="alternating"`` minimises Eq. 5.1 in turns: the
+same two stages, Φ_U without the independence penalty, and then f_S again under all penalties with Φ_U frozen,
+so that it is f_S that becomes independent (`docs/decisions` has the measurements behind this).
+
+All are values: frozen, equal if their fields are, shared without harm.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any, Self
 
-from torch import nn
+from torch import Tensor, nn
+
+from sfboost.torch.objective import NetworkObjective, NoPenalty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +77,6 @@ class Plan:
         Candidates that the search tries at most, where nothing else of the plan is told. 0: no search.
     precision : {"float32", "float64"}
         Type of the numbers.
-    checkpoint : path, optional
-        Folder to save to and to continue from after a kill. It stays out of saved models.
-    checkpoint_every : int
-        Steps between two saves to it.
     verbose : bool
         Whether to draw a bar with the time left, on the error output if that is a terminal or (with
         ipywidgets) a notebook.
@@ -104,8 +107,6 @@ class Plan:
     validation_fraction: float = 0.1
     budget: int = 8
     precision: str = "float32"
-    checkpoint: str | Path | None = None
-    checkpoint_every: int = 100
     verbose: bool = True
 
     def __repr__(self) -> str:
@@ -137,3 +138,132 @@ class Plan:
 
     def __sklearn_clone__(self) -> Self:
         return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Steps with one optimiser.
+
+    Attributes
+    ----------
+    name : str
+        For the history.
+    risks : {"both", "stable", "joint", "guess"}
+        What is lowered; "guess" is the risk of Φ_U alone.
+    trained : {"all", "stable", "unstable"}
+        Whose weights change.
+    steps, learning_rate, weight_decay, cosine
+        As in `sfboost.torch.trainer.Stage`.
+    penalised : bool
+        Whether penalties count.
+    free : bool
+        Whether the independence penalty is only looked at.
+    detached : bool
+        Whether the joint risk leaves f_S alone.
+    """
+
+    name: str
+    risks: str
+    trained: str
+    steps: int
+    learning_rate: float
+    weight_decay: float = 0.0
+    cosine: bool = False
+    penalised: bool = True
+    free: bool = False
+    detached: bool = False
+
+    def weights(self, goal: Goal) -> tuple[float, float]:
+        """Return λ_S and λ_C."""
+        if not self.penalised:
+            return 1.0, 0.0
+        return goal.penalty_weight, 0.0 if self.free else goal.independence_weight
+
+    def objective(
+        self,
+        plan: Plan,
+        log_prior: Tensor,
+        weights: tuple[float | Tensor, float | Tensor],
+        penalty: nn.Module,
+        independence: nn.Module,
+    ) -> NetworkObjective:
+        """Return the loss of the outputs of all domains."""
+        if not self.penalised:
+            penalty = independence = NoPenalty()
+        return NetworkObjective(
+            log_prior,
+            penalty,
+            independence,
+            *weights,
+            risks="stable" if self.risks == "guess" else self.risks,
+            detach_stable=self.detached,
+            rescale=plan.rescale,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Phases that are one attempt.
+
+    Attributes
+    ----------
+    name : str
+    phases : tuple of Phase
+    lowers : {"stable", "joint", None}
+        The risk that must fall, else the trained weights are drawn anew for another attempt; None for one
+        attempt.
+    watched : bool
+        Whether rows that are not trained on may end a phase.
+    """
+
+    name: str
+    phases: tuple[Phase, ...]
+    lowers: str | None = None
+    watched: bool = True
+
+
+def trials(goal: Goal, plan: Plan) -> list[Trial]:
+    """Return all of training, in order.
+
+    Examples
+    --------
+    >>> [trial.name for trial in trials(Goal(split="alternating"), Plan())]
+    ['guess', 'stable', 'unstable', 'again']
+    """
+    if goal.split == "shared":
+        return [Trial(name="shared", phases=_two(plan, "joint", "both", "all"))]
+    stable = _two(plan, "stable", "stable", "stable")
+    made = [Trial(name="stable", phases=stable, lowers="stable")]
+    if plan.unstable_steps:
+        made.append(unstable_trial(goal, plan))
+        if plan.balance:
+            made.insert(0, _narrow(plan, "guess", "guess", "stable", penalised=False))
+    if goal.split == "alternating":
+        made.append(Trial(name="again", phases=(_phase(plan, "again", "both", "stable", detached=True),)))
+    return made
+
+
+def unstable_trial(goal: Goal, plan: Plan) -> Trial:
+    """Return the training of Φ_U beside an f_S that is trained already."""
+    return _narrow(plan, "unstable", "joint", "joint", free=goal.split == "alternating")
+
+
+def _two(plan: Plan, name: str, risks: str, trained: str) -> tuple[Phase, ...]:
+    """First without, then with penalties."""
+    last = _phase(plan, name, risks, trained)
+    if not plan.pretrain_steps:
+        return (last,)
+    first = replace(last, name="pretrain", steps=plan.pretrain_steps, cosine=False, penalised=False)
+    return (first, last)
+
+
+def _phase(plan: Plan, name: str, risks: str, trained: str, **more: Any) -> Phase:
+    told = {"steps": plan.steps, "learning_rate": plan.learning_rate, "cosine": plan.cosine} | more
+    return Phase(name=name, risks=risks, trained=trained, weight_decay=plan.weight_decay, **told)
+
+
+def _narrow(plan: Plan, name: str, risks: str, lowers: str, **more: Any) -> Trial:
+    """Φ_U, briefly."""
+    briefly = {"steps": plan.unstable_steps, "learning_rate": plan.unstable_rate, "cosine": False}
+    phase = _phase(plan, name, risks, "unstable", **briefly, **more)
+    return Trial(name=name, phases=(phase,), lowers=lowers, watched=False)

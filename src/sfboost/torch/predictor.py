@@ -26,10 +26,9 @@ from sfboost.diagnostics import Diagnosis, NewRows, Recalibration, TrainingRows,
 from sfboost.marginal.probabilities import FloatArray
 from sfboost.shift import DomainData
 from sfboost.torch.embedding import Preference
-from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Plan
 from sfboost.torch.rows import Scaling, number_type, read_x
-from sfboost.torch.split_network import SplitNetwork
+from sfboost.torch.split_network import Ensemble, SplitNetwork
 from sfboost.torch.verification import Verification, verify
 
 _CHUNK = 4096
@@ -98,7 +97,7 @@ class FittedPredictor(AdaptableClassifier):
 
     def _embedded_rows(self, X: Any) -> FloatArray:
         """What the frozen network makes of rows."""
-        return np.asarray(self._through_backbone(X).double().numpy())
+        return np.asarray(self._read_rows(X).double().numpy())
 
     def _facing(self, X: Any, sample_weight: Any) -> AdaptableClassifier:
         if self.embedded_ is None:
@@ -165,12 +164,14 @@ class FittedPredictor(AdaptableClassifier):
         found = diagnose(training, new, level=level, random_state=self.random_state or 0)
         return found if X_new is None else replace(found, meanings=meanings_here(self, X_new, level))
 
-    def _through_backbone(self, x: Any) -> Tensor:
-        assert self.backbone_ is not None
-        device, dtype = torch.device(self.device), self.dtype
+    def _read_rows(self, X: Any) -> Tensor:
+        """Rows as the network that is trained gets them: scaled, and through the frozen one below it."""
+        device = torch.device(self.device)
         with torch.no_grad():
-            parts = (self._scaled(part).to(device) for part in read_x(x, dtype).split(_CHUNK))
-            return torch.cat([self.backbone_(part).cpu() for part in parts])
+            parts = (self._scaled(part) for part in read_x(X, self.dtype).split(_CHUNK))
+            if self.backbone_ is not None:
+                parts = (self.backbone_(part.to(device)).cpu() for part in parts)
+            return torch.cat(list(parts))
 
     def _scaled(self, x: Tensor) -> Tensor:
         """Rows as the network learned from them. A module of the user's may take rows of any shape."""
@@ -183,18 +184,14 @@ class FittedPredictor(AdaptableClassifier):
 
     def _outputs(self, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Φ_S, Φ_U and the stable logits of every row, as float64 arrays."""
-        raw = self.backbone_ is None
-        X = X if raw else self._through_backbone(X)
-        device = torch.device(self.device)
-        collected: list[tuple[Tensor, Tensor, Tensor]] = []
         self.network_.eval()
+        made: list[tuple[Tensor, Tensor, Tensor]] = []
         with torch.no_grad():
-            for part in read_x(X, self.dtype).split(_CHUNK):
-                rows = self._scaled(part) if raw else part
-                stable, unstable = self.network_.features(rows.to(device))
-                collected.append((stable, unstable, self.network_.stable_logits(stable)))
+            for part in self._read_rows(X).split(_CHUNK):
+                stable, unstable = self.network_.features(part.to(torch.device(self.device)))
+                made.append((stable, unstable, self.network_.stable_logits(stable)))
         features, said, logits = (
-            np.concatenate([t[k].double().cpu().numpy() for t in collected]) for k in range(3)
+            np.concatenate([t[k].double().cpu().numpy() for t in made]) for k in range(3)
         )
         return features, said, logits
 

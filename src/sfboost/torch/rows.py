@@ -6,7 +6,6 @@ Every refusal is a sentence. Which rows a step sees is a pure function of (seed,
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -27,8 +26,8 @@ class Batch(NamedTuple):
     x: Tensor
     target: Tensor
     sizes: tuple[int, ...]
-    rows: Tensor | None
-    """Positions in the source; None for all of them."""
+    rows: Tensor | slice
+    """Positions in the source."""
 
 
 def domain_rows(seed: int, domain: int, step: int, size: int, n_rows: int) -> Tensor:
@@ -94,14 +93,22 @@ def balancing_weights(y: np.ndarray, guess: np.ndarray, domain: np.ndarray) -> n
     """
     weight = np.ones(len(y))
     for name in np.unique(domain):
-        here = domain == name
-        for label in np.unique(y[here]):
-            for value in np.unique(guess[here]):
-                pair = here & (y == label) & (guess == value)
-                if pair.any():
-                    wanted = (y[here] == label).mean() * (guess[here] == value).mean() * here.sum()
-                    weight[pair] = min(wanted / pair.sum(), _LARGEST_WEIGHT)
+        here = np.flatnonzero(domain == name)
+        for members, share in cells(y, guess, here):
+            weight[members] = min(share * len(here) / len(members), _LARGEST_WEIGHT)
     return np.asarray(weight / weight.mean())
+
+
+def cells(y: np.ndarray, guess: np.ndarray, rows: np.ndarray) -> list[tuple[np.ndarray, float]]:
+    """Of some rows those of each label and guess, and the share wanted of them, Pr[label]·Pr[guess]."""
+    found, labels, guesses = [], y[rows], guess[rows]
+    for label in np.unique(labels):
+        for value in np.unique(guesses):
+            of_label, of_value = labels == label, guesses == value
+            members = rows[of_label & of_value]
+            if len(members):
+                found.append((members, float(of_label.mean() * of_value.mean())))
+    return found
 
 
 class ArraySource:
@@ -145,60 +152,48 @@ class ArraySource:
         counts = np.maximum(counts, 0.5)
         return torch.from_numpy(np.log(counts / counts.sum(1, keepdims=True)))
 
+    def chance_risk(self) -> float:
+        """Mean over domains of the entropy of the labels: the risk of knowing the prior alone."""
+        log_prior = self.log_prior()
+        return float(-(log_prior.exp() * log_prior).sum(1).mean())
+
     def balance(self, guess: np.ndarray | None) -> None:
         """From now on draw rows so that label and `guess` are independent within each domain (None: undo).
 
         Every pair (label, guess) then has the share Pr[label]·Pr[guess] of the domain; rare pairs come
         round more often.
         """
-        if guess is None:
-            self.strata = None
-            return
-        self.strata = []
-        for rows in self.domain_rows:
-            cells = []
-            for label in np.unique(self.labels[rows]):
-                for value in np.unique(guess[rows]):
-                    of_label, of_value = self.labels[rows] == label, guess[rows] == value
-                    members = rows[of_label & of_value]
-                    if len(members):
-                        cells.append((members, float(of_label.mean() * of_value.mean())))
-            self.strata.append(cells)
-
-    def _balanced_rows(self, batch_size: int | None, seed: int, step: int) -> tuple[Tensor, tuple[int, ...]]:
-        assert self.strata is not None
-        chosen = []
-        for e, cells in enumerate(self.strata):
-            size = min(batch_size or self.sizes[e], self.sizes[e])
-            counts = apportion(size, [share for _, share in cells])
-            parts = []
-            for k, ((members, _), count) in enumerate(zip(cells, counts, strict=True)):
-                stream = (e + 1) * 1_000_000 + k  # apart from the streams of whole domains
-                if count:
-                    picked = domain_rows(seed, stream, step, count, len(members))
-                    parts.append(torch.from_numpy(members)[picked])
-            chosen.append(torch.cat(parts))
-        return torch.cat(chosen), tuple(len(rows) for rows in chosen)
+        self.strata = None
+        if guess is not None:
+            self.strata = [cells(self.labels, guess, rows) for rows in self.domain_rows]
 
     def batch_rows(
         self, batch_size: int | None, seed: int, step: int
     ) -> tuple[Tensor, tuple[int, ...]] | None:
         """Rows of a step and their number per domain; None for all rows."""
-        if self.strata is not None:
-            return self._balanced_rows(batch_size, seed, step)
-        if batch_size is None:
+        if self.strata is None and batch_size is None:
             return None
         chosen = []
         for e, rows in enumerate(self.domain_rows):
-            picked = domain_rows(seed, e, step, min(batch_size, len(rows)), len(rows))
-            chosen.append(torch.from_numpy(rows)[picked])
+            parts = [(rows, 1.0)] if self.strata is None else self.strata[e]
+            stream = e if self.strata is None else (e + 1) * 1_000_000  # apart from those of whole domains
+            counts = apportion(min(batch_size or len(rows), len(rows)), [share for _, share in parts])
+            chosen.append(
+                torch.cat(
+                    [
+                        torch.from_numpy(members)[domain_rows(seed, stream + k, step, count, len(members))]
+                        for k, ((members, _), count) in enumerate(zip(parts, counts, strict=True))
+                        if count
+                    ]
+                )
+            )
         return torch.cat(chosen), tuple(len(rows) for rows in chosen)
 
     def batch(self, batch_size: int | None, seed: int, step: int) -> Batch:
         """Return the rows of a step (all of them for ``batch_size=None``)."""
         chosen = self.batch_rows(batch_size, seed, step)
         if chosen is None:
-            return Batch(self.x, self.target, self.sizes, None)
+            return Batch(self.x, self.target, self.sizes, slice(None))
         rows, sizes = chosen
         rows = rows.to(self.x.device)
         return Batch(self.x[rows], self.target[rows], sizes, rows)
@@ -248,11 +243,9 @@ def read_x(X: Any, dtype: torch.dtype) -> Tensor:
     >>> read_x([[1, 2]], torch.float32)
     tensor([[1., 2.]])
     """
-    if isinstance(X, Tensor):
-        X = X.detach().cpu().numpy()
     name = "float64" if dtype == torch.float64 else "float32"
     # Copied: the user's array may be read-only, and torch would share its memory.
-    return torch.from_numpy(check_array(X, dtype=name, allow_nd=True, copy=True, input_name="X"))
+    return torch.from_numpy(check_array(_numpy(X), dtype=name, allow_nd=True, copy=True, input_name="X"))
 
 
 def read_rows(X: Any, y: Any, domain: Any, dtype: torch.dtype) -> Rows:
@@ -266,7 +259,7 @@ def read_rows(X: Any, y: Any, domain: Any, dtype: torch.dtype) -> Rows:
     if y is None:
         raise ValueError("fit needs labels: pass y.")
     x = read_x(X, dtype)
-    labels = column_or_1d(y.detach().cpu().numpy() if isinstance(y, Tensor) else y, warn=True)
+    labels = column_or_1d(_numpy(y), warn=True)
     check_classification_targets(labels)
     domains = np.zeros(len(labels), dtype=int) if domain is None else column_or_1d(_numpy(domain))
     if not len(x) == len(labels) == len(domains):
@@ -348,22 +341,6 @@ def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows | None]
     if not held.any():
         return rows, None
     return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
-
-
-def fingerprint(rows: Rows, parameters: dict[str, Any]) -> str:
-    """Name a run by its data and parameters, so that a checkpoint of another run is not continued.
-
-    Examples
-    --------
-    >>> rows = read_rows([[1.0], [2.0]], ["a", "b"], None, torch.float32)
-    >>> fingerprint(rows, {"steps": 1}) == fingerprint(rows, {"steps": 2})
-    False
-    """
-    text = hashlib.sha256(repr(sorted(parameters.items(), key=lambda item: item[0])).encode())
-    for values in (rows.y, rows.domain):
-        text.update(np.asarray(values).astype(str).tobytes())
-    text.update(repr((tuple(rows.x.shape), float(rows.x.double().sum()))).encode())
-    return text.hexdigest()
 
 
 # Numbers that spread by less or by more than this are not what networks are made for.

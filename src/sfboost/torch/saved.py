@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -16,10 +16,9 @@ import sfboost.persistence
 from sfboost.notices import warn
 from sfboost.persistence import SavedModelError, SavedModelWarning
 from sfboost.persistence.archive import Tensors
-from sfboost.torch.ensemble import Ensemble
-from sfboost.torch.search import Candidate, member_network
-from sfboost.torch.split_network import build_network
-from sfboost.torch.views import VIEWS, name_of, views_by_name
+from sfboost.torch.candidates import Candidate, member_network
+from sfboost.torch.networks import VIEWS, name_of, views_by_name
+from sfboost.torch.split_network import Ensemble, build_network
 
 #: Parameters of `SFBClassifier` that may be modules of the user's.
 MODULES = ("network", "penalty", "independence")
@@ -70,11 +69,10 @@ def load(
 def saved_state(model: Any) -> dict[str, Any]:
     """Attributes of a fitted `SFBClassifier`, its networks as tensors.
 
-    The folder of checkpoints is left out: it belongs to the machine that trained, and a file must not say
-    where another one writes. Of a module of the user's its name is kept, and its weights. What was found
+    Of a module of the user's its name is kept, and its weights. What was found
     from other attributes is left out, too.
     """
-    state = dict(vars(model)) | {"plan": model.plan.changed(checkpoint=None)}
+    state = dict(vars(model))
     state.pop("verification_", None)
     for name in MODULES:
         if isinstance(state[name], nn.Module):
@@ -109,8 +107,6 @@ def restore_networks(model: Any) -> None:
 
     They are built without memory first, so that a file takes no more of it than it brings.
     """
-    if model.plan.checkpoint is not None:
-        raise SavedModelError("it names a folder for checkpoints, which no saved model does")
     _take_given(model)
     device, dtype = _use_device(model), model.dtype
     weights = {name: getattr(model, name) for name in _WEIGHTS}
@@ -125,7 +121,7 @@ def restore_networks(model: Any) -> None:
 
 def _trained(model: Any, row: Tensor) -> nn.Module:
     """The network of a plan, and the frozen one below it if there is one."""
-    make_trunk = model._trunk_maker(model.row_shape_)
+    make_trunk: Callable[[], nn.Module] = model._make_trunk
     if model.plan.freeze_trunk:
         model.backbone_ = make_trunk().to(row.device, row.dtype).eval().requires_grad_(False)
         row, make_trunk = model.backbone_(row), nn.Identity

@@ -16,11 +16,8 @@ that stopped a network do not show what it reads. What predicts is the mean of t
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +25,18 @@ import torch
 from scipy.ndimage import minimum_filter1d
 from torch import Tensor, nn
 
-from sfboost.torch.ensemble import Ensemble, surest_domain
-from sfboost.torch.learning import Learner, Trial, trials, unstable_trial
-from sfboost.torch.networks import GivenTrunk, make_network
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.candidates import Candidate, first_candidates, member_network, variants
+from sfboost.torch.learning import Learner
+from sfboost.torch.plan import Goal, Plan, Trial, trials, unstable_trial
 from sfboost.torch.progress import TrainingProgress
 from sfboost.torch.rows import ArraySource, balancing_weights
-from sfboost.torch.split_network import SplitNetwork, build_network, guess_classes, seed_of
+from sfboost.torch.split_network import (
+    Ensemble,
+    SplitNetwork,
+    guess_classes,
+    seed_of,
+    surest_domain,
+)
 from sfboost.torch.trainer import TrainingDivergedError
 
 Look = Callable[[], float]
@@ -52,75 +54,6 @@ _MANY = 1000
 _FIRST_FOLDS, _FINALISTS, _LEFT_OUT = 2, 3, 5
 # Chi-square by degree of freedom beyond which a guess is about something that differs between domains.
 _DIFFERENT = 4.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """One way to a stable part.
-
-    Attributes
-    ----------
-    view : str
-        What of a row f_S sees, see `sfboost.torch.views`.
-    balance : bool
-        Whether rows are drawn so that the label is independent of the guess: rows that it gets wrong count
-        more.
-    penalty : str
-        The stability penalty; "own" is the module that was passed.
-    penalty_weight, dropout : float
-
-    Examples
-    --------
-    >>> print(Candidate(view="grey", penalty="irm", penalty_weight=10.0))
-    grey, irm 10
-    """
-
-    view: str = "whole"
-    balance: bool = False
-    penalty: str = "none"
-    penalty_weight: float = 0.0
-    dropout: float = 0.0
-
-    def __str__(self) -> str:
-        parts = [self.view, "balanced" if self.balance else ""]
-        parts.append(f"{self.penalty} {self.penalty_weight:g}" if self.penalty != "none" else "")
-        parts.append(f"dropout {self.dropout:g}" if self.dropout else "")
-        return ", ".join(part for part in parts if part)
-
-
-def first_candidates(views: Sequence[str]) -> list[Candidate]:
-    """Return every view with rows as they are and balanced; without the whole row as it is, the guess itself.
-
-    Examples
-    --------
-    >>> [str(candidate) for candidate in first_candidates(["whole", "grey"])]
-    ['whole, balanced', 'grey', 'grey, balanced']
-    """
-    return [Candidate(view=view, balance=balance) for view in views for balance in (False, True)][1:]
-
-
-def variants(best: Candidate, goal: Goal, *, dropout: bool = True) -> list[Candidate]:
-    """Return the best of the first candidates with a penalty, or with dropout.
-
-    A penalty that is asked for is the only one, but V-REx beside IRM; so is a weight other than the default.
-
-    Examples
-    --------
-    >>> for candidate in variants(Candidate(), Goal()):
-    ...     print(candidate)
-    whole, irm 10
-    whole, vrex 1000
-    whole, irm 100
-    whole, vrex 100
-    whole, dropout 0.5
-    """
-    name = goal.penalty if isinstance(goal.penalty, str) else "own"
-    if name == "irm" and goal.penalty_weight == Goal.penalty_weight:
-        penalties = [("irm", 10.0), ("vrex", 1000.0), ("irm", 100.0), ("vrex", 100.0)]
-    else:
-        penalties = [] if name == "none" else [(name, goal.penalty_weight)]
-    made = [replace(best, penalty=name, penalty_weight=weight) for name, weight in penalties]
-    return [*made, replace(best, dropout=0.5)] if dropout else made
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +130,10 @@ class _Tried:
     networks: list[SplitNetwork] = field(default_factory=list)
     losses: list[np.ndarray] = field(default_factory=list)
     history: History = field(default_factory=list)
-    left_out: float = math.nan
-    seconds: float = 0.0
+    left_out: float | None = None
 
 
+@dataclass(eq=False)
 class Search:
     """Finds a stable and an unstable part for labelled rows in memory.
 
@@ -220,43 +153,35 @@ class Search:
     budget : int
         Candidates at most.
     progress : TrainingProgress
-    options : dict
-        Of the `StageRunner`.
-    checkpoint : path, optional
-        Folder to save to and to continue from.
+    callback : callable, optional
+        Called after every step of every training with its line of the history.
     """
 
-    def __init__(
-        self,
-        x: Tensor,
-        y: np.ndarray,
-        domain: np.ndarray,
-        *,
-        goal: Goal,
-        network: str | nn.Module,
-        views: Mapping[str, Callable[[], nn.Module]],
-        seed: int,
-        budget: int,
-        progress: TrainingProgress,
-        options: dict[str, Any] | None = None,
-        checkpoint: Path | None = None,
-    ) -> None:
-        self.order = np.argsort(domain, kind="stable")
-        self.x = x[torch.from_numpy(self.order).to(x.device)]
-        self.y, self.domain = y[self.order], domain[self.order]
-        self.goal, self.network, self.views = goal, network, views
-        self.seed, self.budget, self.progress = seed, budget, progress
-        self.options, self.checkpoint = options or {}, checkpoint
-        self.n_classes = int(y.max()) + 1
-        self.folds = make_folds(self.y, self.domain, seed)
+    x: Tensor
+    y: np.ndarray
+    domain: np.ndarray
+    goal: Goal
+    network: str | nn.Module
+    views: Mapping[str, Callable[[], nn.Module]]
+    seed: int
+    budget: int
+    progress: TrainingProgress
+    callback: Callable[[dict[str, Any]], object] | None = None
+
+    def __post_init__(self) -> None:
+        # One domain after the other, as the sources of their parts will have them.
+        self.order = np.argsort(self.domain, kind="stable")
+        self.x = self.x[torch.from_numpy(self.order).to(self.x.device)]
+        self.y, self.domain = self.y[self.order], self.domain[self.order]
+        self.n_classes, n_domains = int(self.y.max()) + 1, int(self.domain.max()) + 1
+        self.folds = make_folds(self.y, self.domain, self.seed)
         self.few = min(_FIRST_FOLDS, len(self.folds))
-        self.first = first_candidates(list(views))[:budget]
-        n_domains = int(domain.max()) + 1
+        self.first = first_candidates(list(self.views))[: self.budget]
         parts = min(n_domains, _LEFT_OUT)
         self.left_out = np.array_split(np.arange(n_domains), parts) if n_domains > 2 else []
-        large = np.bincount(domain).max() > 2 * _BATCH
+        large = np.bincount(self.domain).max() > 2 * _BATCH
         self.plan = _PLAN.changed(batch_size=_BATCH if large else None)
-        if isinstance(network, nn.Module):  # weights that are worth something must not be thrown about
+        if isinstance(self.network, nn.Module):  # weights that are worth something must not be thrown about
             self.plan = self.plan.changed(learning_rate=Plan.learning_rate)
 
     def run(self) -> SearchResult:
@@ -344,29 +269,24 @@ class Search:
     def _train(self, tried: _Tried, n_folds: int) -> None:
         """Train f_S on so many folds, and let each be judged."""
         for k in range(len(tried.networks), n_folds):
-            began, fold = time.monotonic(), self.folds[k]
+            fold = self.folds[k]
             network, history = self._learn_stable(tried.candidate, k, fold.train, fold.stop)
-            logits, target = self._stable_logits(network, fold.judge)
             tried.networks.append(network)
             tried.history += history
-            tried.losses.append(_losses(logits, target).double().cpu().numpy())
-            tried.seconds += time.monotonic() - began
+            tried.losses.append(_numbers(self._losses(network, fold.judge)))
             self.progress.step(str(tried.candidate))
 
     def _leave_out(self, tried: _Tried) -> None:
         """Train without some domains, as many times as it takes to score every one."""
-        began, risks, fold = time.monotonic(), [], self.folds[0]
+        risks, fold = [], self.folds[0]
         for domains in self.left_out:
             train, stop = (rows[~np.isin(self.domain[rows], domains)] for rows in (fold.train, fold.stop))
             if len(np.unique(self.y[train])) == self.n_classes:
-                folder = f"without {domains.tolist()}"
-                network, _ = self._learn_stable(tried.candidate, 0, train, stop, folder)
+                network, _ = self._learn_stable(tried.candidate, 0, train, stop)
                 for name in domains:
-                    logits, target = self._stable_logits(network, np.flatnonzero(self.domain == name))
-                    risks.append(float(_losses(logits, target).mean()))
+                    risks.append(float(self._losses(network, np.flatnonzero(self.domain == name)).mean()))
             self.progress.step(f"{tried.candidate}, left out")
-        tried.left_out = float(np.mean(risks)) if risks else math.nan
-        tried.seconds += time.monotonic() - began
+        tried.left_out = float(np.mean(risks)) if risks else None
 
     def _score(self, tried: _Tried) -> float:
         """Risk on held-out rows on which the guess says nothing."""
@@ -375,7 +295,7 @@ class Search:
 
     def _worse(self, tried: _Tried) -> float:
         """The worse of that risk and the one in domains left out, if there are."""
-        return float(np.fmax(self._score(tried), tried.left_out))
+        return max(self._score(tried), tried.left_out or 0.0)
 
     def _judged(self, n_folds: int) -> np.ndarray:
         return np.concatenate([fold.judge for fold in self.folds[:n_folds]])
@@ -401,7 +321,7 @@ class Search:
         )
 
     def _learn_stable(
-        self, candidate: Candidate, k: int, train: np.ndarray, stop: np.ndarray, folder: str = ""
+        self, candidate: Candidate, k: int, train: np.ndarray, stop: np.ndarray
     ) -> tuple[SplitNetwork, History]:
         """Train f_S as a candidate says, stopped by the weighted risk on other rows."""
         network, held = self._build(candidate, k), self._source(stop)
@@ -413,8 +333,7 @@ class Search:
         penalty = self.goal.penalty if candidate.penalty == "own" else candidate.penalty
         goal = Goal(penalty=penalty, penalty_weight=candidate.penalty_weight)
         trial = next(trial for trial in trials(goal, self.plan) if trial.name == "stable")
-        name = f"{folder}/{candidate}" if folder else str(candidate)
-        return network, self._learn(network, trial, goal, train, k, look, name, candidate.balance)
+        return network, self._learn(network, trial, goal, train, k, look, candidate.balance)
 
     def _learn_unstable(self, tried: _Tried, k: int) -> History:
         """Train Φ_U beside f_S, stopped by the joint risk."""
@@ -429,7 +348,7 @@ class Search:
 
         plan = self.plan.changed(unstable_steps=_LONGER * self.plan.unstable_steps)
         trial = replace(unstable_trial(self.goal, plan), watched=True)
-        return self._learn(network, trial, self.goal, fold.train, k, look, f"{tried.candidate}, unstable")
+        return self._learn(network, trial, self.goal, fold.train, k, look)
 
     def _learn(
         self,
@@ -439,103 +358,59 @@ class Search:
         rows: np.ndarray,
         k: int,
         look: Look,
-        name: str = "",
         balance: bool = False,
     ) -> History:
         """Train through one trial; return the history."""
         source = self._source(rows)
         source.balance(self.guess[rows] if balance else None)
-        folder = self.checkpoint / f"{name}, fold {k}" if self.checkpoint and name else None
         learner = Learner(
             network,
             source,
             goal,
-            self.plan.changed(checkpoint=folder),
+            self.plan,
             seed=seed_of(self.seed, 2, k),
             monitor=look,
             quiet=True,
-            trainer_options=self.options,
+            callback=self.callback,
         )
         learner.learn([trial])
         return [{"fold": k, **row} for row in learner.history]
 
-    def _stable_logits(self, network: SplitNetwork, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Return the logits and the targets of some rows."""
+    def _losses(self, network: SplitNetwork, rows: np.ndarray) -> Tensor:
+        """Cross-entropy of f_S on each of some rows."""
         source = self._source(rows)
-        return _stable_logits(network, source.x), source.target
+        return _losses(_stable_logits(network, source.x), source.target)
 
     # -- what was found ---------------------------------------------------------------------------------
 
     def _found(self, best: _Tried, tried: Sequence[_Tried]) -> SearchResult:
-        judged = [fold.judge for fold in self.folds]
         network = Ensemble(best.networks, surest_domain(best.networks)).eval()
-        judges = list(zip(best.networks, judged, strict=True))
-        logits = [self._stable_logits(member, rows)[0].double().cpu().numpy() for member, rows in judges]
-        with torch.no_grad():
-            unstable = [
-                network.said(member, self._source(rows).x).double().cpu().numpy() for member, rows in judges
-            ]
-        rows = np.concatenate(judged)
-        others = [one for one in tried if one is not best]
+        logits, unstable = [], []
+        for member, fold in zip(best.networks, self.folds, strict=True):
+            x = self._source(fold.judge).x
+            logits.append(_numbers(_stable_logits(member, x)))
+            with torch.no_grad():
+                unstable.append(_numbers(network.said(member, x)))
+        rows = self._judged(len(self.folds))
+        table = [
+            {
+                "candidate": str(one.candidate),
+                "chosen": one is best,
+                "risk": self._score(one),
+                "risk_left_out": one.left_out,
+            }
+            for one in [best, *(one for one in tried if one is not best)]
+        ]
         return SearchResult(
-            network=network,
-            candidate=best.candidate,
-            rows=self.order[rows],
-            logits=np.concatenate(logits),
-            unstable=np.concatenate(unstable),
-            guess=self.guess[rows],
-            table=[self._line(best, chosen=True), *(self._line(one, chosen=False) for one in others)],
-            history=best.history,
+            network,
+            best.candidate,
+            self.order[rows],
+            np.concatenate(logits),
+            np.concatenate(unstable),
+            self.guess[rows],
+            table,
+            best.history,
         )
-
-    def _line(self, tried: _Tried, *, chosen: bool) -> dict[str, Any]:
-        return {
-            "candidate": str(tried.candidate),
-            "chosen": chosen,
-            "risk": self._score(tried),
-            "risk_left_out": None if math.isnan(tried.left_out) else tried.left_out,
-            "folds": len(tried.losses),
-            "seconds": tried.seconds,
-        }
-
-
-def member_network(
-    candidate: Candidate,
-    network: str | nn.Module,
-    view: Callable[[], nn.Module],
-    row: Tensor,
-    *,
-    n_classes: int,
-    n_domains: int,
-    seed: int,
-) -> SplitNetwork:
-    """Return one network of a search: f_S behind a view, Φ_U of the whole row.
-
-    Examples
-    --------
-    >>> net = member_network(Candidate(), "narrow", nn.Identity, torch.zeros(2, 3), n_classes=2, n_domains=2,
-    ...                      seed=0)
-    >>> net.n_stable, net.n_unstable
-    (100, 1)
-    """
-    shape = tuple(row.shape[1:])
-
-    def trunk(dropout: float) -> nn.Module:
-        if isinstance(network, nn.Module):
-            return GivenTrunk(network)
-        return make_network("narrow" if network == "auto" else network, shape, dropout=dropout)
-
-    return build_network(
-        lambda: nn.Sequential(view(), trunk(candidate.dropout)),
-        row,
-        split="separate",
-        n_classes=n_classes,
-        n_domains=n_domains,
-        n_stable=None,
-        n_unstable=1 if n_classes == 2 else n_classes,
-        seed=seed,
-        make_unstable_trunk=lambda: trunk(0.0),
-    )
 
 
 def difference_between_domains(y: np.ndarray, guess: np.ndarray, domain: np.ndarray) -> float:
@@ -582,6 +457,10 @@ def _moment(differences: Sequence[float], risks: Sequence[float]) -> int:
 def _losses(logits: Tensor, target: Tensor) -> Tensor:
     """Cross-entropy of each row."""
     return -(target * logits.log_softmax(1)).sum(1)
+
+
+def _numbers(values: Tensor) -> np.ndarray:
+    return np.asarray(values.double().cpu().numpy())
 
 
 def _stable_logits(network: SplitNetwork, x: Tensor) -> Tensor:

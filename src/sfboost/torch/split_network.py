@@ -1,17 +1,22 @@
-"""Φ = (Φ_S, Φ_U), the stable head h_S and one linear head h_U^e per training domain (Eq. 5.1)."""
+"""Φ = (Φ_S, Φ_U), the stable head h_S and one linear head h_U^e per training domain (Eq. 5.1).
+
+From top to bottom: the network, how it is built, what it guesses, and several of the same shape as one.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.objective import DomainOutput, cut_by_domain
 from sfboost.torch.rows import ArraySource
+
+#: Rows that go through a network at once where nothing is trained.
+CHUNK = 8192
 
 
 class Outputs(NamedTuple):
@@ -67,22 +72,21 @@ class SplitNetwork(nn.Module):
         super().__init__()
         self.trunk = trunk
         self.unstable_trunk = unstable_trunk
-        if unstable_trunk is None and (n_stable is None) != (n_unstable is None):
-            raise ValueError("With one trunk give both n_stable and n_unstable, or neither (two halves).")
         self.projection: nn.Module = nn.Identity()
         self.unstable_projection: nn.Module = nn.Identity()
-        if unstable_trunk is None:
-            if n_stable is None or n_unstable is None:
-                if n_features < 2:
-                    raise ValueError("A trunk with 1 output cannot be split; give n_stable and n_unstable.")
-                n_stable, n_unstable = n_features - n_features // 2, n_features // 2
-            else:
-                self.projection = nn.Linear(n_features, n_stable + n_unstable)
-        else:
+        if unstable_trunk is not None:
             if n_stable is not None:
                 self.projection = nn.Linear(n_features, n_stable)
             if n_unstable is not None:
                 self.unstable_projection = nn.Linear(n_unstable_inputs or n_features, n_unstable)
+        elif n_stable is not None and n_unstable is not None:
+            self.projection = nn.Linear(n_features, n_stable + n_unstable)
+        elif n_stable is not None or n_unstable is not None:
+            raise ValueError("With one trunk give both n_stable and n_unstable, or neither (two halves).")
+        elif n_features < 2:
+            raise ValueError("A trunk with 1 output cannot be split; give n_stable and n_unstable.")
+        else:
+            n_stable, n_unstable = n_features - n_features // 2, n_features // 2
         self.n_stable = n_stable or n_features
         self.n_unstable = n_unstable or n_unstable_inputs or n_features
         self.n_classes = n_classes
@@ -91,9 +95,31 @@ class SplitNetwork(nn.Module):
         self.stable_head = nn.Linear(self.n_stable, n_outputs)
         self.unstable_weight = nn.Parameter(torch.empty(n_domains, n_outputs, self.n_unstable))
         self.unstable_bias = nn.Parameter(torch.empty(n_domains, n_outputs))
-        self.reset_unstable_heads()
+        self._reset_unstable_heads()
 
-    def reset_unstable_heads(self) -> None:
+    def reset(self, part: str, seed: int) -> None:
+        """Draw the weights of the "stable" or the "unstable" part anew, of its heads too.
+
+        Examples
+        --------
+        >>> net = SplitNetwork(nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=1)
+        >>> net.reset("stable", 7)
+        """
+        parts = {
+            "stable": [self.trunk, self.projection, self.stable_head],
+            "unstable": [self.unstable_trunk or nn.Identity(), self.unstable_projection],
+        }
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for module in parts[part]:
+                # Children first: a network that has its own rule overrules that of its layers.
+                for layer in reversed(list(module.modules())):
+                    if callable(reset := getattr(layer, "reset_parameters", None)):
+                        reset()
+            if part == "unstable":
+                self._reset_unstable_heads()
+
+    def _reset_unstable_heads(self) -> None:
         """Draw h_U^e: one start for all domains, never near zero: a single feature begins as log-odds."""
         start = nn.init.orthogonal_(torch.empty(self.unstable_weight.shape[1:]))
         with torch.no_grad():
@@ -154,23 +180,6 @@ class SplitNetwork(nn.Module):
         return [*own, self.unstable_weight, self.unstable_bias]
 
 
-def by_domain(outputs: Outputs, target: Tensor, sizes: Sequence[int]) -> list[DomainOutput]:
-    """Cut the rows of a batch into their domains.
-
-    Examples
-    --------
-    >>> import torch
-    >>> z = torch.zeros(3, 2)
-    >>> [len(d.target) for d in by_domain(Outputs(z, z, z, z), z, (1, 2))]
-    [1, 2]
-    """
-    stable, unstable, stable_logits, unstable_logits = outputs
-    return cut_by_domain(sizes, stable, stable_logits, target, unstable, unstable_logits)
-
-
-_CHUNK = 8192
-
-
 def seed_of(*parts: int) -> int:
     """Return a seed for a part of a run; different parts give unrelated ones.
 
@@ -182,71 +191,6 @@ def seed_of(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def _reset(modules: list[nn.Module]) -> None:
-    for module in modules:
-        # Children first: a network that has its own rule overrules that of its layers.
-        for layer in reversed(list(module.modules())):
-            reset = getattr(layer, "reset_parameters", None)
-            if callable(reset):
-                reset()
-
-
-def reset_unstable(network: SplitNetwork, seed: int) -> None:
-    """Draw the weights of Φ_U and of its heads anew, in place.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = SplitNetwork(torch.nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=1, n_unstable=1,
-    ...                    unstable_trunk=torch.nn.Linear(2, 4))
-    >>> reset_unstable(net, 7)
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        trunk = [] if network.unstable_trunk is None else [network.unstable_trunk]
-        _reset([*trunk, network.unstable_projection])
-        network.reset_unstable_heads()
-
-
-def reset_stable(network: SplitNetwork, seed: int) -> None:
-    """Draw the weights of Φ_S and of h_S anew, in place.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = SplitNetwork(torch.nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=1)
-    >>> reset_stable(net, 7)
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        _reset([network.trunk, network.projection, network.stable_head])
-
-
-def chance_risk(source: ArraySource) -> float:
-    """Return the mean over domains of the entropy of the labels: the risk of knowing the prior alone.
-
-    Examples
-    --------
-    >>> from sfboost.torch.rows import ArraySource
-    >>> y, d = np.array([0, 1]), np.zeros(2, int)
-    >>> round(chance_risk(ArraySource(torch.zeros(2, 1), y, d, 2, 1)), 4)
-    0.6931
-    """
-    log_prior = source.log_prior()
-    return float(-(log_prior.exp() * log_prior).sum(1).mean())
-
-
-def final_risk(risks: list[float]) -> float:
-    """Return the mean of the last ten steps: one batch alone is noisy.
-
-    Examples
-    --------
-    >>> final_risk([9.0] + [1.0] * 10)
-    1.0
-    """
-    return float(np.mean(risks[-10:]))
-
-
 def build_network(
     make_trunk: Callable[[], nn.Module],
     row: Tensor,
@@ -254,8 +198,8 @@ def build_network(
     split: str,
     n_classes: int,
     n_domains: int,
-    n_stable: int | None,
-    n_unstable: int | None,
+    n_stable: int | str | None = "auto",
+    n_unstable: int | str | None = "auto",
     seed: int,
     make_unstable_trunk: Callable[[], nn.Module] | None = None,
 ) -> SplitNetwork:
@@ -270,7 +214,8 @@ def build_network(
     split : {"shared", "separate", "alternating"}
         One trunk or two.
     n_classes, n_domains, n_stable, n_unstable : int
-        See `SplitNetwork`.
+        See `SplitNetwork`. "auto" is None, except for the Φ_U of a second trunk, which is narrow: 1 for two
+        classes, else K.
     seed : int
         Of the initial weights.
     make_unstable_trunk : callable, optional
@@ -288,6 +233,7 @@ def build_network(
     >>> net.n_stable, net.n_unstable
     (8, 1)
     """
+    narrow = None if split == "shared" else 1 if n_classes == 2 else n_classes
     devices = [row.device.index or 0] if row.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
@@ -298,8 +244,8 @@ def build_network(
             n_features=trunk_width(trunk, row),
             n_classes=n_classes,
             n_domains=n_domains,
-            n_stable=n_stable,
-            n_unstable=n_unstable,
+            n_stable=None if isinstance(n_stable, str) else n_stable,
+            n_unstable=narrow if isinstance(n_unstable, str) else n_unstable,
             unstable_trunk=second,
             n_unstable_inputs=None if second is None else trunk_width(second, row),
         )
@@ -351,8 +297,79 @@ def guess_classes(network: SplitNetwork, source: ArraySource) -> np.ndarray:
     heads = zip(network.unstable_weight, network.unstable_bias, source.log_prior(), strict=True)
     with torch.no_grad():
         for rows, (weight, bias, log_prior) in zip(source.domain_rows, heads, strict=True):
-            for part in np.array_split(rows, max(1, len(rows) // _CHUNK)):
+            for part in np.array_split(rows, max(1, len(rows) // CHUNK)):
                 logits = network.unstable_features(source.rows(part)) @ weight.T + bias
                 raised = network.all_classes(logits) - log_prior.to(logits)
                 guess[part] = raised.argmax(1).cpu().numpy()
     return guess
+
+
+class Ensemble(nn.Module):
+    """The mean of several `SplitNetwork`: of their stable logits, and of what their Φ_U say.
+
+    Φ_U is the logit that the unstable head of one domain gives it: each network begins with a direction of
+    its own, and the mean of features that point different ways says nothing. Of more than two classes the
+    logits are centred: what all classes share says nothing about which one it is.
+
+    Parameters
+    ----------
+    members : sequence of SplitNetwork
+    surest : int
+        The domain whose head is taken, see `surest_domain`.
+
+    Examples
+    --------
+    >>> members = [SplitNetwork(nn.Linear(2, 3), n_features=3, n_classes=2, n_domains=2, n_unstable=1,
+    ...                         unstable_trunk=nn.Linear(2, 3)) for _ in "abc"]
+    >>> [part.shape for part in Ensemble(members).features(torch.zeros(5, 2))]
+    [torch.Size([5, 9]), torch.Size([5, 1])]
+    """
+
+    surest: Tensor
+
+    def __init__(self, members: Sequence[SplitNetwork], surest: int = 0) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.n_unstable = len(members[0].stable_head.weight)
+        self.register_buffer("surest", torch.tensor(surest))
+
+    def stable_features(self, x: Tensor) -> Tensor:
+        """Return Φ_S of all members next to each other."""
+        members: Any = self.members
+        return torch.cat([member.stable_features(x) for member in members], dim=1)
+
+    def unstable_features(self, x: Tensor) -> Tensor:
+        """Return Φ_U(x)."""
+        return torch.stack([self.said(member, x) for member in self.members]).mean(0)
+
+    def said(self, member: Any, x: Tensor) -> Tensor:
+        """Return the logits of one member's unstable head."""
+        head = int(self.surest)
+        logits = member.unstable_features(x) @ member.unstable_weight[head].T + member.unstable_bias[head]
+        return logits if logits.shape[1] == 1 else logits - logits.mean(1, keepdim=True)
+
+    def features(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (Φ_S(x), Φ_U(x))."""
+        return self.stable_features(x), self.unstable_features(x)
+
+    def stable_logits(self, stable_features: Tensor) -> Tensor:
+        """Return the K logits of f_S."""
+        parts = stable_features.chunk(len(self.members), dim=1)
+        members: Any = self.members
+        logits = [member.stable_logits(part) for member, part in zip(members, parts, strict=True)]
+        return torch.stack(logits).mean(0)
+
+
+def surest_domain(members: Sequence[SplitNetwork]) -> int:
+    """Return the domain in which the unstable features say most.
+
+    Examples
+    --------
+    >>> net = SplitNetwork(nn.Linear(2, 4), n_features=4, n_classes=2, n_domains=2)
+    >>> with torch.no_grad():
+    ...     _ = net.unstable_weight[1].mul_(3.0)
+    >>> surest_domain([net])
+    1
+    """
+    sizes = [member.unstable_weight.detach().flatten(1).norm(dim=1) for member in members]
+    return int(torch.stack(sizes).mean(0).argmax())

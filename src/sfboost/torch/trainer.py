@@ -1,4 +1,4 @@
-"""The training loop: stages with a fresh optimiser each, a history, checkpoints, early stopping.
+"""The training loop: stages with a fresh optimiser each, a history, early stopping.
 
 A run is a list of stages (for the paper's tables: empirical risk first, then the penalty). Everything
 random inside the network draws from torch's default generator within a forked scope, so the caller's random
@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.checkpoint import load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from sfboost.torch.objective import LossParts
 from sfboost.torch.rows import ArraySource, Batch
 
 Loss = Callable[[Batch], LossParts]
+# Steps between two looks at rows that are not trained on; looks without improvement before a stage ends.
+_LOOK_EVERY, _PATIENCE = 5, 8
 
 
 class TrainingDivergedError(FloatingPointError):
@@ -78,18 +78,8 @@ class StageRunner:
         Rows per domain and step; None for all.
     seed : int
         Of the batches and of everything random in the network.
-    state : nn.Module, optional
-        More state to save with the network (a penalty with buffers).
-    checkpoint : path, optional
-        File to save to and to continue from.
-    checkpoint_every : int
-        Steps between two saves.
-    fingerprint : str
-        What the run is; a checkpoint of another run is refused.
     monitor : callable, optional
         Returns the loss on rows that training does not see; the best weights of the last stage are kept.
-    monitor_every, patience : int
-        Steps between two looks; looks without improvement before a stage ends.
     callback : callable, optional
         Called after every step with its line of the history.
 
@@ -113,13 +103,7 @@ class StageRunner:
     source: ArraySource
     batch_size: int | None = None
     seed: int = 0
-    state: nn.Module | None = None
-    checkpoint: Path | None = None
-    checkpoint_every: int = 100
-    fingerprint: str = ""
     monitor: Callable[[], float] | None = None
-    monitor_every: int = 5
-    patience: int = 8
     callback: Callable[[dict[str, Any]], object] | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     _best: dict[str, Tensor] = field(default_factory=dict)
@@ -127,31 +111,24 @@ class StageRunner:
     _waited: int = 0
 
     def run(self, stages: Sequence[Stage]) -> None:
-        """Train through the stages, from the checkpoint on if there is one."""
+        """Train through the stages."""
         devices = list({p.device.index or 0 for p in self.network.parameters() if p.device.type == "cuda"})
         with torch.random.fork_rng(devices=devices):
             torch.manual_seed(self.seed)
-            position, saved = self._resume()
-            for index, stage in enumerate(stages):
-                if index < position[0]:
-                    continue
-                optimizer = torch.optim.Adam(
-                    list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.weight_decay
-                )
-                start = 0
-                if saved is not None:
-                    restore_optimizer(optimizer, saved)
-                    torch.set_rng_state(saved["rng"])
-                    start, saved = position[1], None
-                self._run_stage(index, stage, optimizer, start)
-        self._finish()
+            for stage in stages:
+                self._run_stage(stage)
+        if self._best:
+            self.network.load_state_dict(self._best)
+        self.network.eval()
 
-    def _run_stage(self, index: int, stage: Stage, optimizer: torch.optim.Optimizer, start: int) -> None:
-        if start == 0:
-            self._best_value, self._waited = math.inf, 0
-            self._best.clear()
+    def _run_stage(self, stage: Stage) -> None:
+        optimizer = torch.optim.Adam(
+            list(stage.parameters), lr=stage.learning_rate, weight_decay=stage.weight_decay
+        )
+        self._best_value, self._waited = math.inf, 0
+        self._best.clear()
         self.network.train()
-        for step in range(start, stage.steps):
+        for step in range(stage.steps):
             for group in optimizer.param_groups:
                 group["lr"] = stage.rate(step)
             parts = self._step(stage, optimizer, step)
@@ -159,10 +136,6 @@ class StageRunner:
             stop = self._look(step, stage)
             if self.callback is not None:
                 self.callback(dict(self.history[-1]))
-            done = stop or step + 1 == stage.steps
-            if self.checkpoint is not None and (done or (step + 1) % self.checkpoint_every == 0):
-                # The end of a stage is saved as the start of the next one.
-                self._save((index + 1, 0) if done else (index, step + 1), optimizer, fresh=done)
             if stop:
                 break
 
@@ -171,14 +144,14 @@ class StageRunner:
         optimizer.zero_grad(set_to_none=True)
         losses = stage.loss(batch)
         parts = {name: float(value.detach()) for name, value in losses._asdict().items()}
-        _refuse_nan(parts, stage, step, self.checkpoint)
+        _refuse_nan(parts, stage, step)
         losses.total.backward()
         optimizer.step()
         return parts
 
     def _look(self, step: int, stage: Stage) -> bool:
         """Evaluate on the rows that stop training, remember the best, say whether to stop."""
-        if self.monitor is None or ((step + 1) % self.monitor_every and step + 1 != stage.steps):
+        if self.monitor is None or ((step + 1) % _LOOK_EVERY and step + 1 != stage.steps):
             return False
         self.network.eval()
         with torch.no_grad():
@@ -190,61 +163,14 @@ class StageRunner:
             self._best = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
         else:
             self._waited += 1
-        return self._waited >= self.patience
-
-    def _save(self, position: tuple[int, int], optimizer: torch.optim.Optimizer, *, fresh: bool) -> None:
-        assert self.checkpoint is not None
-        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        tensors |= {f"best.{name}": value for name, value in self._best.items()}
-        if self.state is not None:
-            tensors |= {f"state.{name}": value for name, value in self.state.state_dict().items()}
-        tensors |= {} if fresh else optimizer_tensors(optimizer)
-        tensors["rng"] = torch.get_rng_state()
-        meta = {
-            "position": position,
-            "history": self.history,
-            "fingerprint": self.fingerprint,
-            "best_value": self._best_value,
-            "waited": self._waited,
-        }
-        save_checkpoint(self.checkpoint, tensors, meta)
-
-    def _resume(self) -> tuple[tuple[int, int], dict[str, Tensor] | None]:
-        if self.checkpoint is None or not self.checkpoint.exists():
-            return (0, 0), None
-        tensors, meta = load_checkpoint(self.checkpoint)
-        if meta["fingerprint"] != self.fingerprint:
-            raise ValueError(
-                f"The checkpoint {self.checkpoint} is of another run (other data or parameters). "
-                "Delete it to train from the start, or name another file."
-            )
-        self.network.load_state_dict(_under("network.", tensors))
-        self._best = _under("best.", tensors)
-        if self.state is not None:
-            self.state.load_state_dict(_under("state.", tensors))
-        self.history[:] = meta["history"]
-        self._best_value, self._waited = float(meta["best_value"]), int(meta["waited"])
-        return (int(meta["position"][0]), int(meta["position"][1])), tensors
-
-    def _finish(self) -> None:
-        if self._best:
-            self.network.load_state_dict(self._best)
-        self.network.eval()
+        return self._waited >= _PATIENCE
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def _refuse_nan(parts: dict[str, float], stage: Stage, step: int, checkpoint: Path | None) -> None:
+def _refuse_nan(parts: dict[str, float], stage: Stage, step: int) -> None:
     bad = [name for name, value in parts.items() if name != "total" and not math.isfinite(value)]
-    if not bad and math.isfinite(parts["total"]):
-        return
-    kept = (
-        f"The last good state is in {checkpoint}. " if checkpoint is not None and checkpoint.exists() else ""
-    )
-    raise TrainingDivergedError(
-        f"At step {step + 1} of stage {stage.name!r} the loss is not finite; the part(s) at fault: "
-        f"{', '.join(bad) or 'total'}. {kept}Lower the learning rate or the penalty weight, and "
-        "look for NaN in X."
-    )
+    if bad or not math.isfinite(parts["total"]):
+        raise TrainingDivergedError(
+            f"At step {step + 1} of stage {stage.name!r} the loss is not finite; the part(s) at fault: "
+            f"{', '.join(bad) or 'total'}. Lower the learning rate or the penalty weight, and look for NaN "
+            "in X."
+        )

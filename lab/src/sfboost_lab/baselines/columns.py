@@ -15,15 +15,15 @@ from sklearn.utils import _safe_indexing
 
 from sfboost.adaptation import StableEvidence
 from sfboost.boosting import StableFeatureBoosting
-from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, Predictor
+from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, MostProbable, Predictor
+from sfboost_lab.baselines.leak import LeakModel, fit_leak_model
 from sfboost_lab.baselines.sfb import BoostedPredictor, BoostingAdapter
-from sfboost_lab.leakage import LeakModel, fit_leak_model
 
 _FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnPredictor:
+class ColumnPredictor(MostProbable):
     """A fitted `StableFeatureBoosting`: the stable columns predict, the others wait for an adapter."""
 
     model: StableFeatureBoosting
@@ -50,7 +50,7 @@ class ColumnPredictor:
 
     def stable_and_unstable(self, X: Any) -> tuple[Floats, Any]:
         """Return log f_S and the unstable columns."""
-        return self.model.predict_log_proba(X), self.model.unstable_columns_.take(X)
+        return self.model.stable_and_unstable(X)
 
     def leak_model(self) -> LeakModel:
         """Return P(f_S | Y, X_U) as measured on the training rows; measured once."""
@@ -66,16 +66,12 @@ class ColumnPredictor:
         for fitted, left in folds.split(rows.X, rows.y):
             X, y, domain = (_safe_indexing(part, fitted) for part in (rows.X, rows.y, rows.domain))
             other = clone(self.model).fit(X, y, sample_domain=domain)
-            proba[left] = other.predict_proba(_safe_indexing(rows.X, left))
+            proba[left] = other.predict_stable_proba(_safe_indexing(rows.X, left))
         return fit_leak_model(proba, columns, rows.y, rows.domain)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return f_S."""
-        return self.model.predict_proba(X)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class by f_S."""
-        return self.model.predict(X)
+        return self.model.predict_stable_proba(X)
 
 
 @dataclass(frozen=True)
@@ -123,11 +119,6 @@ class ColumnSFB(Method):
 class AnsweredPredictor(BoostedPredictor):
     """A predictor and the library's answer to the rows of one new domain."""
 
-    @property
-    def decision_(self) -> str:
-        """What was done."""
-        return str(self.adaptation.decision_)
-
     def predict_proba(self, X: Any) -> Floats:
         """Return the answer."""
         return np.asarray(self.adaptation.predict_proba(X))
@@ -156,4 +147,5 @@ class SFBBest(BoostingAdapter):
                 f"{self.title} asks a model of the library, and this predictor ({type(predictor).__name__}) "
                 "has none. Use the trainer 'sfb-columns' or 'sfb', or the adapter 'sfb'."
             )
-        return AnsweredPredictor(predictor, model.adapt(X_test))
+        answer = model.adapt(X_test)
+        return AnsweredPredictor(predictor, answer, str(answer.decision_))

@@ -19,7 +19,6 @@ from sfboost.registry import unknown
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.intp]
 TestAccess = Literal["none", "unlabelled", "labelled"]
-ACCESS: tuple[TestAccess, ...] = ("none", "unlabelled", "labelled")
 """From the least to the most that a method may see of the test domain."""
 
 SYNTHETIC_FAMILIES = (

@@ -22,7 +22,7 @@ from sfboost_lab.baselines.contract import (
     Predictor,
 )
 from sfboost_lab.baselines.pooled import EstimatorPredictor, as_matrix
-from sfboost_lab.baselines.sfb import BoostingAdapter, OtherStable, answer_of, boost
+from sfboost_lab.baselines.sfb import BoostingAdapter, OtherStable, boost
 
 #: Log-probability of a class that a regression has never seen.
 _NEVER = -50.0
@@ -138,4 +138,4 @@ class SFBComponents(BoostingAdapter):
         features = predictor.features(X_test)
         directions = PCA(min(self.n_components, *features.shape), random_state=seed).fit(features)
         rotated = _Rotated(predictor, directions)
-        return boost(rotated, X_test, answer=answer_of(self.force), random_state=seed)
+        return boost(rotated, X_test, refuse=not self.force, random_state=seed)

@@ -20,17 +20,6 @@ from sfboost_lab.baselines.contract import Floats, LinearHead, Method, MostProba
 from sfboost_lab.baselines.corrections import HEADS, adapt_corrected
 
 
-def answer_of(force: bool) -> str:
-    """The `answer` of an adapter: whatever the rows, or where they are enough; the laboratory has no guard.
-
-    Examples
-    --------
-    >>> answer_of(True), answer_of(False)
-    ('paper', 'checked')
-    """
-    return "paper" if force else "checked"
-
-
 def outputs_of(predictor: Predictor, X: Any) -> tuple[Floats, Floats]:
     """Return f_S and Φ_U of the rows.
 
@@ -72,10 +61,11 @@ class OtherStable:
 
 @dataclass(frozen=True, eq=False)
 class BoostedPredictor(MostProbable):
-    """A predictor and what was learned about its unstable features in one domain."""
+    """A predictor, what was learned about its unstable features in one domain, and what was done with it."""
 
     source: Predictor
     adaptation: Any
+    decision_: str
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -87,11 +77,6 @@ class BoostedPredictor(MostProbable):
         """None: the combination is no linear function of the features."""
         return None
 
-    @property
-    def decision_(self) -> str:
-        """What was done: "adapted" or "kept stable"."""
-        return self.adaptation.decision.kind
-
     def features(self, X: Any) -> Floats:
         """Return the features of the source."""
         return self.source.features(X)
@@ -101,19 +86,10 @@ class BoostedPredictor(MostProbable):
         return np.asarray(self.adaptation.predict_proba(*outputs_of(self.source, X)))
 
 
-class LeakCorrectedPredictor(BoostedPredictor):
-    """A predictor and what leak correction learned in one domain: it never refuses."""
-
-    @property
-    def decision_(self) -> str:
-        """What was done."""
-        return "leak-corrected"
-
-
 def boost(predictor: Any, X: Any, **options: Any) -> BoostedPredictor:
-    """Adapt a predictor to rows by SFB on its f_S and Φ_U; options are those of `sfboost.adapt`."""
+    """Adapt a predictor by SFB on its f_S and Φ_U; options are those of the library's `adapt_rows`."""
     made = adapt(*outputs_of(predictor, X), classes=predictor.classes_, **options)
-    return BoostedPredictor(predictor, made)
+    return BoostedPredictor(predictor, made, made.decision.kind)
 
 
 class BoostingAdapter(Method):
@@ -156,14 +132,15 @@ class SFBOurs(BoostingAdapter):
             correction = "posthoc" if hasattr(predictor, "body") else "likelihood"
         told: dict[str, Any] = {
             "training": Training(evidence=getattr(predictor, "evidence_", None)),
-            "answer": answer_of(self.force),
+            "refuse": not self.force,
             "random_state": seed,
         }
         if correction not in HEADS:
             settings = Settings(correction=correction, rounds=self.rounds)
             return boost(predictor, X_test, settings=settings, **told)
         parts, classes = outputs_of(predictor, X_test), predictor.classes_
-        return BoostedPredictor(predictor, adapt_corrected(*parts, correction, classes=classes, **told))
+        made = adapt_corrected(*parts, correction, classes=classes, **told)
+        return BoostedPredictor(predictor, made, made.decision.kind)
 
 
 @dataclass(frozen=True)
@@ -190,7 +167,8 @@ class SFBLeak(BoostingAdapter):
                 f"({type(predictor).__name__}) does not keep. Use the trainer 'sfb' or 'sfb-columns', or "
                 "the adapter 'sfb'."
             )
-        return LeakCorrectedPredictor(predictor, leak_model().adapt(*outputs_of(predictor, X_test)))
+        made = leak_model().adapt(*outputs_of(predictor, X_test))
+        return BoostedPredictor(predictor, made, "leak-corrected")
 
 
 @dataclass(frozen=True)
@@ -211,7 +189,7 @@ class SFBLabels(BoostingAdapter):
         """Fit the head on Φ_U to labels, and combine."""
         if y_test is None:
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
-        return boost(predictor, X_test, y=y_test, answer="paper", random_state=seed)
+        return boost(predictor, X_test, y=y_test, refuse=False, random_state=seed)
 
 
 @dataclass(frozen=True)
@@ -306,7 +284,7 @@ class SFBPaper(BoostingAdapter):
         )
         source = predictor if self.calibrated else Uncalibrated(predictor)
         with unwarned():  # stopping early is what the paper does
-            return boost(source, X_test, settings=settings, answer="paper", random_state=seed)
+            return boost(source, X_test, settings=settings, random_state=seed)
 
     def _head(self, steps: int, seed: int) -> AdamLogisticRegression:
         rate, size = self.learning_rate, self.batch_size
@@ -343,7 +321,7 @@ class SFBPaperLabels(SFBPaperAsIs):
             raise ValueError(f"{self.title} needs labels of the test domain: pass y_test.")
         settings = Settings("paper", head=self._head(self.steps, seed), standardize=self.standardize)
         with unwarned():
-            return boost(predictor, X_test, y=y_test, settings=settings, answer="paper")
+            return boost(predictor, X_test, y=y_test, settings=settings)
 
 
 class Uncalibrated(OtherStable):

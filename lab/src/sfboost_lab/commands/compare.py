@@ -11,8 +11,8 @@ import typer
 
 from sfboost.cli import options as o
 from sfboost.cli.console import say, speaking
-from sfboost.encoding import EncodingWarning
-from sfboost.tables.roles import split
+from sfboost.frames import EncodingWarning
+from sfboost.frames.roles import split
 from sfboost.whole_files import write_whole
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.commands.reproduce import stopped_politely, watching
@@ -25,7 +25,7 @@ from sfboost_lab.experiments.comparison import (
     SystemComparison,
     table_options,
 )
-from sfboost_lab.experiments.engines import InProcessEngine, make_engine
+from sfboost_lab.experiments.engines import make_engine
 from sfboost_lab.experiments.rendering import chosen_by, label, to_text
 from sfboost_lab.experiments.store import Store
 from sfboost_lab.experiments.sweep import sweep
@@ -37,7 +37,7 @@ _ON_WHAT = (
 )
 _UNLIKE = (
     "These are not the figures of `sfboost evaluate`: here each draw has four fifths of the training rows, "
-    "and what a system leaves open (the pooled classifier's, too) is tuned; there all rows train, nothing is."
+    "and what a system leaves open is tuned unless --quick is given; there all rows train, nothing is tuned."
 )
 
 
@@ -69,7 +69,12 @@ def compare(
             f"{', '.join(WITH_COLUMNS)}, else {', '.join(WITHOUT_COLUMNS)}.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Draws of the training rows, and of training.")] = 5,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Draws of the training rows, and of training; by default 5.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One draw, and every system with its defaults: nothing is chosen.")
+    ] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one per core.")] = None,
     out: Annotated[Path, typer.Option("--out", help="Folder of records: a stopped run goes on.")] = Path(
         "results"
@@ -99,7 +104,8 @@ def compare(
             warnings.simplefilter("always", EncodingWarning)
             comparison = _comparison(data, target, domain, split(stable), split(unstable), unused, system)
             comparison.tell_gaps()
-        groups = comparison.plan(seeds)
+        comparison, draws = comparison.among(comparison.systems, quick), seeds or (1 if quick else 5)
+        groups = comparison.plan(draws)
     except KeyError as error:
         raise ValueError(str(error.args[0])) from None
     except ModuleNotFoundError as error:
@@ -107,18 +113,20 @@ def compare(
             f"Learned systems need {error.name}: install sfboost[torch], or name others."
         ) from None
     voice = talk.voice()
+    if not talk.quiet:
+        brief = comparison.among(comparison.systems, quick=True)
+        say(comparison.cost(draws) + ("." if quick else f". With --quick: {brief.cost(1)}."), error=True)
     told_progress = nullcontext(None) if talk.quiet else watching("compare", Store(out))
     with told_progress as told, stopped_politely(out):
-        engine = InProcessEngine() if jobs == 1 else make_engine("joblib", jobs=jobs)
-        contents = sweep(groups, out, engine, on_start=told)
+        contents = sweep(groups, out, make_engine(jobs), on_start=told)
     done = {name: record for name, record in contents.records.items() if record.ok}
     tables = comparison.tables(done)
     failed = [record for record in contents.records.values() if not record.ok]
     if not (talk.quiet or talk.as_json):
-        print_tables(tables)
+        print_tables(tables, quick=quick)
     voice.result({"tables": [_values(table) for table in tables], "failed": len(failed)}, _UNLIKE)
     if latex is not None:
-        write_whole(latex, to_text(tables, "tex").encode())
+        write_whole(latex, to_text(tables, "tex", quick=quick).encode())
         voice.note(f"wrote {latex}")
     if failed:
         last = (failed[0].error or "").strip().splitlines()[-1]

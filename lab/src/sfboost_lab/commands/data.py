@@ -16,8 +16,8 @@ from rich.table import Column, Table
 
 from sfboost.cli.console import cell, give, say, screen, speaking
 from sfboost.datasets import Dataset
+from sfboost.foreign_text import plain
 from sfboost.notices import first_names
-from sfboost.tables.foreign_text import plain
 from sfboost_lab.datasets import export, find, load, names
 from sfboost_lab.datasets.export import column_names
 from sfboost_lab.datasets.registry import fetch_all, held

@@ -18,7 +18,7 @@ from sfboost.cli.console import Console, cell, say, screen, speaking
 from sfboost_lab.commands.results import print_tables
 from sfboost_lab.datasets.registry import fetch_all
 from sfboost_lab.datasets.sources import MissingDataError
-from sfboost_lab.experiments.engines import ENGINES, SweepEngine, make_engine
+from sfboost_lab.experiments.engines import SweepEngine, make_engine
 from sfboost_lab.experiments.experiment import Experiment
 from sfboost_lab.experiments.registry import EXPERIMENTS
 from sfboost_lab.experiments.rendering import write_page, write_tables
@@ -42,7 +42,6 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Minutes, not hours: few seeds, short training, small grids.")
     ] = False,
-    engine: Annotated[str, typer.Option(help=f"Where runs are done: {', '.join(ENGINES)}.")] = "joblib",
     jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one per core.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder of records, tables and figures.")] = Path("results"),
@@ -50,8 +49,8 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables, ours beside the paper's.
 
-    Every finished run is on the disk at once. Stop with Ctrl-C, or pull the plug; the same command, on the
-    same or another engine, does what is left.
+    Every finished run is on the disk at once. Stop with Ctrl-C, or pull the plug; the same command does what
+    is left.
     """
     names = [name.lower() for name in names or ["list"]]
     if "list" in names:
@@ -59,11 +58,11 @@ def reproduce(
         return
     try:
         experiments = _find(names)
-        chosen = make_engine(engine, jobs=jobs, threads=threads)
     except (KeyError, ValueError, ImportError, MissingDataError) as error:
         raise ValueError(str(error.args[0])) from error
     try:
-        failed = _run(experiments, chosen, out, seeds=seeds, quick=quick, retry_failed=retry_failed)
+        engine = make_engine(jobs, threads)
+        failed = _run(experiments, engine, out, seeds=seeds, quick=quick, retry_failed=retry_failed)
     except KeyboardInterrupt:
         say("", f"Stopped. What was finished is in {out}; the same command goes on from there.", error=True)
         raise typer.Exit(STOPPED) from None

@@ -171,7 +171,7 @@ def check(
             continue
         groups = sample(planned_groups(protocol), records, seconds)
         with tempfile.TemporaryDirectory() as folder:
-            outcome = repeat(groups, records, Path(folder), make_engine("joblib", jobs=jobs))
+            outcome = repeat(groups, records, Path(folder), make_engine(jobs))
         say(f"{protocol}: {outcome.words()}")
         stale |= outcome.stale
         if keep:
@@ -191,7 +191,7 @@ def print_tables(tables: Sequence[Table], *, quick: bool = False) -> None:
     for table in tables:
         # A file is as wide as the table wants to be.
         console = terminal if terminal.is_terminal else Console(width=max(160, 90 + 32 * len(table.columns)))
-        title = f"{table.title} (QUICK: few seeds, short training, small grids)" if quick else table.title
+        title = f"{table.title} (QUICK)" if quick else table.title
         shown = RichTable(title=cell(title), caption=cell(table.note))
         for name, width in (("method", 24), ("test labels", 11), ("chosen by", 11)):
             shown.add_column(name, min_width=width)

@@ -31,7 +31,7 @@ def show(
         for row in table_one(seeds=range(seeds), n_rows=rows):
             measured.append(row)
             status.update(f"{len(measured)} of {len(SYSTEMS)}: {row.title}")
-    screen().print(make_table(measured, numbers=True))
+    screen().print(make_table(measured))
     say(
         f"Used: permuting the part in a domain like the training ones costs more than {USED_FROM:g} standard "
         f"errors of accuracy. Robust: loses less than {ROBUST_BELOW:g} points where the unstable parts are "
@@ -39,25 +39,16 @@ def show(
     )
 
 
-def make_table(measured: list[MeasuredSystem], *, numbers: bool) -> Table:
-    """Return the table: ticks, or the numbers behind them."""
+def make_table(measured: list[MeasuredSystem]) -> Table:
+    """Return the table, with the numbers behind each yes and no."""
     table = Table("system", title="Parts used, robustness, and what is asked of the test domain")
-    for part in PARTS:
-        table.add_column(part.replace("_", "-"), justify="center")
-    for title in ("robust", *(("familiar", "reversed") if numbers else ())):
+    for title in (*(part.replace("_", "-") for part in PARTS), "robust", "familiar", "reversed"):
         table.add_column(title, justify="center")
     table.add_column("test access")
     for row in measured:
         uses = [row.parts[part] for part in PARTS]
-        cells = [
-            f"{'yes' if use.used else 'no'} ({use.cost:.1f} ± {use.error:.1f})"
-            if numbers
-            else ("yes" if use.used else "-")
-            for use in uses
-        ]
-        cells.append("yes" if row.robust else "no")
-        if numbers:
-            cells += [f"{row.familiar:.1f}", f"{row.reversed:.1f}"]
+        cells = [f"{'yes' if use.used else 'no'} ({use.cost:.1f} ± {use.error:.1f})" for use in uses]
+        cells += ["yes" if row.robust else "no", f"{row.familiar:.1f}", f"{row.reversed:.1f}"]
         asks = _ASKS[row.test_access] + (" (ORACLE)" if row.test_access == "labelled" else "")
         table.add_row(row.title, *cells, asks)
     return table

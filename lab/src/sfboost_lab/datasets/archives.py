@@ -20,7 +20,6 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from sfboost.datasets.cache import cache_folder
-from sfboost.whole_files import put_in_place
 
 GIB = 2**30
 CHUNK = 2**20
@@ -97,7 +96,7 @@ def unpack(archive: Path, target: Path) -> Path:
                 f"{archive.name} cannot be read as a tar or zip archive: {error}"
             ) from error
         try:
-            put_in_place(root, target)
+            root.replace(target)
         except OSError:
             # Another process was first; its content is the same.
             if not target.is_dir():

@@ -106,10 +106,8 @@ def _folder(root: str | Path | None, data_dir: Path | None) -> Path:
 
 
 def _metadata(path: Path) -> pd.DataFrame:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Reading Camelyon17 needs pandas: pip install 'sfboost[app]'.") from error
+    import pandas as pd
+
     # Patients are written with leading zeros, which are part of the names of the folders.
     table = pd.read_csv(path, index_col=0, dtype={"patient": str})
     missing = [column for column in COLUMNS if column not in table.columns]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfboost.datasets.coloring import TEST_AGREEMENTS, Agreements, Coloring, choose_view, colored_dataset
+from sfboost.datasets.colored_digits import TEST_AGREEMENTS, colored_dataset
 from sfboost.datasets.contract import Dataset, check_seed
 from sfboost_lab.datasets.idx import read_idx
 from sfboost_lab.datasets.sources import File, fetch
@@ -63,7 +63,6 @@ def colored_mnist(
     test_agreements: Sequence[float] = TEST_AGREEMENTS,
     oracle_agreements: Sequence[float] = (0.5, 0.1),
     label_noise: float = 0.25,
-    n_validate: int | None = None,
     random_state: int = 0,
     color_state: int | None = None,
     data_dir: Path | None = None,
@@ -84,8 +83,6 @@ def colored_mnist(
         Pr[colour = label] of each domain.
     label_noise : float
         Probability that a label is flipped.
-    n_validate : int, optional
-        Images in the validation pool; by default a sixth, 10 000.
     random_state : int
         Seed of the permutation of the images.
     color_state : int, optional
@@ -105,19 +102,19 @@ def colored_mnist(
     step = 28 // size
     grey = np.divide(images[:, ::step, ::step], 255, dtype=np.float32)
     order = np.random.default_rng(check_seed(random_state)).permutation(n_first)
-    n_pool = n_first // 6 if n_validate is None else n_validate
-    if not 0 <= n_pool <= n_first - len(agreements):
-        raise ValueError(f"Got n_validate={n_pool}; it must leave some of {n_first} images for training.")
+    n_pool = n_first // 6
     rows = order[: n_first - n_pool], order[n_first - n_pool :], np.arange(n_first, len(grey))
     dataset = colored_dataset(
         "colored_mnist",
         grey,
         digits,
         rows,
-        Coloring(label_noise, random_state if color_state is None else color_state),
-        Agreements(agreements, oracle_agreements, test_agreements),
+        agreements={"train": agreements, "oracle": oracle_agreements, "test": test_agreements},
+        label_noise=label_noise,
+        seed=random_state if color_state is None else color_state,
+        view=view,
     )
-    return choose_view(replace(dataset, citation=CITATION, licence=LICENCE), view)
+    return replace(dataset, citation=CITATION, licence=LICENCE)
 
 
 def _read(data_dir: Path | None) -> tuple[NDArray[Any], NDArray[Any], int]:

@@ -103,7 +103,9 @@ def _fault(pressure: pd.Series[Any]) -> str:
 
 
 def _subset(path: Path) -> pd.DataFrame:
-    rows = _pandas().read_csv(path)
+    import pandas as pd
+
+    rows = pd.read_csv(path)
     missing = sorted({"domain", "unit", "t", *STABLE, *UNSTABLE} - set(rows.columns))
     if missing:
         raise ValueError(f"{path} has no column {missing}; it has {list(rows.columns)}. Get the file again.")
@@ -111,7 +113,9 @@ def _subset(path: Path) -> pd.DataFrame:
 
 
 def _original(path: Path) -> pd.DataFrame:
-    pd, found = _pandas(), dict(_texts(path))
+    import pandas as pd
+
+    found = dict(_texts(path))
     missing = [name for name in ("train_FD001.txt", "train_FD003.txt") if name not in found]
     if missing:
         raise ValueError(f"{path} has no {' and no '.join(missing)}; get NASA's CMAPSSData.zip again.")
@@ -145,11 +149,3 @@ def _bounded(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     if member.file_size > _MOST_BYTES:
         raise ValueError(f"{member.filename} unpacks to {member.file_size} bytes; {_MOST_BYTES} are plenty.")
     return archive.read(member)
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install 'sfboost[app]'.") from error
-    return pandas

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfboost.datasets.coloring import COLORS
+from sfboost.datasets.colored_digits import COLORS
 from sfboost.datasets.contract import Dataset, Domain
 from sfboost.datasets.images import ImageSequence
 from sfboost.whole_files import whole_file
@@ -39,10 +39,8 @@ def export(dataset: Dataset, path: str | Path) -> Path:
     ...     export(load("gaussian", n_rows=3), Path(folder, "gaussian.parquet")).name
     'gaussian.parquet'
     """
-    try:
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Parquet needs pyarrow: pip install 'sfboost[app]'.") from error
+    import pyarrow.parquet as pq
+
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(target) as part:

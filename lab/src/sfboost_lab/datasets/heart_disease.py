@@ -46,7 +46,6 @@ def heart_disease(
     *,
     test: str = "va",
     encoded: bool = False,
-    zero_is_missing: bool = True,
     stable_features: list[str] | None = None,
     unstable_features: list[str] | None = None,
     random_state: int = 0,
@@ -60,8 +59,6 @@ def heart_disease(
         The hospital that is left out.
     encoded : bool
         Numbers by the default pipeline, in place of the table.
-    zero_is_missing : bool
-        A cholesterol or blood pressure of 0 (all of Switzerland's cholesterol) is read as missing.
     stable_features, unstable_features : list of str, optional
         Columns taken to be stable or unstable; by default `STABLE` and `UNSTABLE`.
     random_state : int
@@ -75,10 +72,8 @@ def heart_disease(
     >>> load("heart_disease", test="hungary").train  # doctest: +SKIP
     ('cleveland', 'switzerland', 'va')
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install 'sfboost[app]'.") from error
+    import pandas as pd
+
     tables = []
     for hospital, file in FILES.items():
         path = fetch(file, data_dir)
@@ -89,8 +84,8 @@ def heart_disease(
     rows = pd.concat(tables, ignore_index=True)
     if stable_features is None and unstable_features is None:
         stable_features, unstable_features = list(STABLE), list(UNSTABLE)
-    if zero_is_missing:
-        rows[["chol", "trestbps"]] = rows[["chol", "trestbps"]].mask(lambda values: values == 0)
+    # A cholesterol or blood pressure of 0 (all of Switzerland's cholesterol) was not measured.
+    rows[["chol", "trestbps"]] = rows[["chol", "trestbps"]].mask(lambda values: values == 0)
     # Hospitals write the same code as 1 or 1.0: one category either way.
     rows[list(CODES)] = rows[list(CODES)].astype("Int64").astype("string")
     rows = rows.assign(sick=(rows["num"] > 0).map({False: "no", True: "yes"}))

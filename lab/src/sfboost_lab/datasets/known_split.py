@@ -66,10 +66,8 @@ class SplitTable:
 
 def read_rows(file: File, data_dir: Path | None, columns: Sequence[str]) -> pd.DataFrame:
     """Return some columns of a CSV file. An empty cell is missing, any word (also "None") is a category."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install 'sfboost[app]'.") from error
+    import pandas as pd
+
     path = fetch(file, data_dir)
     rows = pd.read_csv(path, keep_default_na=False, na_values=[""])
     missing = [column for column in columns if column not in rows.columns]

@@ -1,7 +1,7 @@
 """Tables: CSV, Parquet, Arrow or a DataFrame with a target column and a domain column.
 
-As the command does, ``from_table`` reads files (`sfboost.tables`) and ``encode`` turns columns into numbers
-(`sfboost.encoding`), decided on the training domains alone.
+As the command does, ``from_table`` reads files (`sfboost.frames`) and ``encode`` turns columns into numbers
+(`sfboost.frames`), decided on the training domains alone.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfboost.datasets.contract import Dataset, Domain, as_names
-from sfboost.encoding import Encoder, EncodingWarning, is_frame
-from sfboost.encoding.frames import refuse_twin_names
+from sfboost.frames import Encoder, EncodingWarning, is_frame
+from sfboost.frames.cells import refuse_twin_names
 from sfboost.notices import left_out, warn
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def from_table(
 
 
 def encode(dataset: Dataset) -> Dataset:
-    """Return the data set as numbers, by `sfboost.encoding.Encoder` fitted on its training domains.
+    """Return the data set as numbers, by `sfboost.frames.Encoder` fitted on its training domains.
 
     Known stable and unstable columns become positions in the matrix, ready for
     ``StableFeatureBoosting(stable_features=..., unstable_features=...)``. Cells that are
@@ -151,10 +151,8 @@ def encode(dataset: Dataset) -> Dataset:
 
 
 def _read(source: Any, domain: str, named: list[str]) -> pd.DataFrame:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install 'sfboost[app]'.") from error
+    import pandas as pd
+
     if isinstance(source, pd.DataFrame):
         return source
     if is_frame(source):
@@ -163,12 +161,10 @@ def _read(source: Any, domain: str, named: list[str]) -> pd.DataFrame:
 
 
 def _read_file(path: Path, domain: str, named: list[str]) -> pd.DataFrame:
-    try:
-        import pyarrow as pa
+    import pyarrow as pa
 
-        from sfboost.tables.reading import find, read, without_index
-    except ImportError as error:
-        raise ImportError("Files of tables need pyarrow: pip install 'sfboost[app]'.") from error
+    from sfboost.frames.reading import find, read, without_index
+
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}: check the name.")
     found = find(str(path.absolute()))  # "-" is a file like any other here

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sfboost.datasets.contract import Dataset
-from sfboost.datasets.folders import image_folder
+from sfboost.datasets.images import image_folder
 from sfboost_lab.datasets.archives import unpacked
 from sfboost_lab.datasets.sources import MissingDataError, explain_missing, locate
 

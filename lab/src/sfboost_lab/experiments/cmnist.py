@@ -39,7 +39,7 @@ DATASET = "colored_mnist"
 AGREEMENTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
 
 #: Small batches, few steps: two minutes of a core instead of twenty, and less learned by heart. Found by
-#: looking at seeds 0 and 1 (docs/reproduction.md).
+#: looking at seeds 0 and 1 (docs/reproduction-details.md).
 SHORT: dict[str, Any] = {
     "batch_size": 1250,
     "learning_rate": 5e-4,
@@ -50,7 +50,7 @@ SHORT: dict[str, Any] = {
 SMALL: dict[str, Any] = {"batch_size": 2500}
 #: By trainer: the first two seeds see all of a sweep, the others its first setting alone. The weights are a
 #: part of the published ones; IGA and SD stop after 200 of 600 steps under the penalty. The size of IGA's
-#: batches decides: their noise counts as a difference of gradients (docs/reproduction.md).
+#: batches decides: their noise counts as a difference of gradients (docs/reproduction-details.md).
 SWEEPS: dict[str, list[dict[str, Any]]] = {
     "erm": [{**SHORT, "steps": steps} for steps in (1500, 260)],
     "groupdro": [{**SHORT, "steps": 400, "step_size": 1.0}, {**SHORT, "steps": 900, "step_size": 0.01}],
@@ -94,7 +94,7 @@ OUR_WAY: dict[str, Any] = {
     "knows": True,
     "remark": "way found on test accuracies of one draw, whose test images all seeds share",
 }
-#: How settings of baselines were found that are not the published ones (docs/reproduction.md).
+#: How settings of baselines were found that are not the published ones (docs/reproduction-details.md).
 SHORTENED = "short schedule, found on images coloured like the test domain"
 MOVED: dict[str, str] = {
     "erm": "number of steps moved towards the paper's value",

@@ -40,7 +40,7 @@ from sfboost_lab.experiments.store import Records
 from sfboost_lab.experiments.tables import Cell, Row, Table, make_table, paired_table
 
 #: Whose features → f_S of the paper's training (None for ours), and steps of the head. With the published
-#: steps alone, held-out rows would choose 15 to 17 of the head, by a tenth of a point (docs/reproduction.md).
+#: steps alone, held-out rows would choose 15 to 17 of the head, by a tenth of a point.
 FEATURES: dict[str, tuple[dict[str, Any] | None, int]] = {
     "SFB (paper), published steps": (STEADY_IRM, PAPER_HEAD["steps"]),
     "SFB (paper), published steps, 17 of the head": (STEADY_IRM, 17),

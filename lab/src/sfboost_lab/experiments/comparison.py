@@ -19,7 +19,7 @@ import numpy as np
 
 from sfboost.datasets.contract import Dataset
 from sfboost.datasets.images import ImageSequence
-from sfboost.encoding import EncodingWarning
+from sfboost.frames import EncodingWarning
 from sfboost_lab.baselines.contract import Predictor
 from sfboost_lab.baselines.registry import ADAPTERS, TRAINERS
 from sfboost_lab.datasets import load
@@ -27,7 +27,7 @@ from sfboost_lab.datasets.own_tables import encode
 from sfboost_lab.experiments.engines import Group, Session
 from sfboost_lab.experiments.measuring import Place, RunRows, fit_by_contract, measure_run, place_of, rows_at
 from sfboost_lab.experiments.rules import LEAVE_ONE_OUT, TRAINING_DOMAINS, Rule
-from sfboost_lab.experiments.run import Run
+from sfboost_lab.experiments.run import Run, digest
 from sfboost_lab.experiments.store import Measured, Records
 from sfboost_lab.experiments.tables import Cell, Row, Table, TableColumn, make_table, paired_table
 
@@ -87,10 +87,11 @@ class ChosenSystem:
         added = "" if self.adapter == "none" else f" + {ADAPTERS[self.adapter].title}"
         return f"{TRAINERS[self.trainer].title}{added}"
 
-    def settings(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Return hyper-parameters of trainer and adapter, every one spelled out."""
-        trainers = [asdict(TRAINERS[self.trainer](**one)) for one in _product(TRAINER_GRIDS, self.trainer)]
-        adapters = [asdict(ADAPTERS[self.adapter](**one)) for one in _product(ADAPTER_GRIDS, self.adapter)]
+    def settings(self, quick: bool) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return hyper-parameters of trainer and adapter, all of them; the defaults alone if quick."""
+        grids = ({}, {}) if quick else (TRAINER_GRIDS, ADAPTER_GRIDS)
+        trainers = [asdict(TRAINERS[self.trainer](**one)) for one in _product(grids[0], self.trainer)]
+        adapters = [asdict(ADAPTERS[self.adapter](**one)) for one in _product(grids[1], self.adapter)]
         return list(itertools.product(trainers, adapters))
 
 
@@ -111,6 +112,8 @@ class SystemComparison:
         Of the data set, plain values.
     systems : tuple of ChosenSystem
         The first is what the others are compared with.
+    quick : bool
+        Choose nothing: each system has its defaults.
 
     Examples
     --------
@@ -122,15 +125,16 @@ class SystemComparison:
     dataset: str
     options: Mapping[str, Any] = field(default_factory=dict)
     systems: tuple[ChosenSystem, ...] = ()
+    quick: bool = False
 
     @cached_property
     def data(self) -> Dataset:
         """The data set, as it is."""
         return load(self.dataset, **_own(self.options))
 
-    def among(self, systems: Iterable[ChosenSystem]) -> Self:
+    def among(self, systems: Iterable[ChosenSystem], quick: bool = False) -> Self:
         """The same with these systems; the data are not loaded, and nothing is said of them, again."""
-        same = replace(self, systems=tuple(systems))
+        same = replace(self, systems=tuple(systems), quick=quick)
         same.__dict__["data"] = self.data
         return same
 
@@ -193,12 +197,19 @@ class SystemComparison:
             for trainer in names
         ]
 
+    def cost(self, seeds: int) -> str:
+        """Return how much there is to do, in words."""
+        runs = {run for group in self.plan(seeds) for run in group.runs}
+        models = len({digest(run.training()) for run in runs})
+        about = f"systems: {len(self.systems)}, new domains: {len(self.where)}, draws: {seeds}"
+        return f"{len(runs)} runs of {models} trained models ({about})"
+
     def _group(self, trainer: str, seed: int, train: Sequence[str], data: Mapping[str, Any]) -> Group:
         runs = []
         for system in (system for system in self.systems if system.trainer == trainer):
             own = [
                 Run(self.dataset, trainer, seed, PROTOCOL, system.adapter, data, hyper, adapter_hyper)
-                for hyper, adapter_hyper in system.settings()
+                for hyper, adapter_hyper in system.settings(self.quick)
             ]
             runs += own
             if len(own) > 1:  # else there is nothing to choose
@@ -223,7 +234,7 @@ class SystemComparison:
         return Path(self.options["source"]).stem if "source" in self.options else self.dataset
 
     def _row(self, system: ChosenSystem) -> Row:
-        rule = self.rule() if len(system.settings()) > 1 else None
+        rule = self.rule() if len(system.settings(self.quick)) > 1 else None
         access = ADAPTERS[system.adapter].test_access
         return Row(system.label, system.trainer, system.adapter, rule, test_access=access)
 

@@ -1,4 +1,4 @@
-"""Groups of runs that share training, and the engines that do them: here, in processes, or on Ray.
+"""Groups of runs that share training, and the engines that do them: here, or in processes.
 
 An engine takes tasks and yields each when it is over, with the number of records written, or with None if the
 worker died before it could say. It neither reads nor writes records: the folder is the truth, and the records
@@ -7,7 +7,6 @@ are the same from each engine.
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 import traceback
@@ -25,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from sfboost.registry import import_named
 from sfboost_lab.experiments.origin import origin
 from sfboost_lab.experiments.run import Run, digest
-from sfboost_lab.experiments.store import Arrays, Cache, Measured, Record, Store, versions
+from sfboost_lab.experiments.store import Arrays, Cache, Record, Store, versions
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def execute(task: Task, orphaned: Callable[[], bool] = lambda: False) -> int:
             break
         start = time.perf_counter()
         try:
-            measured, error = _find(task.group.measure)(run, session), None
+            measured, error = import_named(task.group.measure)(run, session), None
         except Exception:
             measured, error = None, traceback.format_exc()
         store.append([Record(run, measured, time.perf_counter() - start, versions(), error, origin())])
@@ -140,18 +139,11 @@ def execute(task: Task, orphaned: Callable[[], bool] = lambda: False) -> int:
     return written
 
 
-def _find(name: str) -> Callable[[Run, Session], Measured]:
-    found: Callable[[Run, Session], Measured] = import_named(name)
-    return found
-
-
 class InProcessEngine:
     """Does the tasks itself.
 
     Parameters
     ----------
-    jobs : int, optional
-        Must be 1 or None: there is one process.
     threads : int
         Threads of the numerical libraries.
 
@@ -161,11 +153,7 @@ class InProcessEngine:
     []
     """
 
-    def __init__(self, jobs: int | None = None, threads: int = 1) -> None:
-        if jobs not in (None, 1):
-            raise ValueError(
-                f"Got jobs={jobs}; the in-process engine does one task at a time. Use joblib or ray."
-            )
+    def __init__(self, threads: int = 1) -> None:
         self.threads = threads
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, int | None]]:
@@ -230,82 +218,6 @@ def _numbered(number: int, task: Task, sweep: int) -> tuple[int, int]:
     return number, execute(task, lambda: sweep not in (os.getpid(), os.getppid()))
 
 
-_AHEAD = 4  # Ray tasks handed over per core, so that none waits for the driver
-_BUNDLES, _LARGEST = 50, 10  # Ray tasks per core, if there are that many; our tasks in one of them at most
-
-
-class RayEngine:
-    """Does the tasks as Ray tasks. Joins the cluster that RAY_ADDRESS names, else starts Ray here.
-
-    Parameters
-    ----------
-    jobs : int, optional
-        Cores of a Ray that is started here; by default all.
-    threads : int
-        Threads of the numerical libraries in each task; a task reserves as many cores.
-
-    Examples
-    --------
-    >>> RayEngine(jobs=2).threads
-    1
-    """
-
-    def __init__(self, jobs: int | None = None, threads: int = 1) -> None:
-        self.jobs = jobs
-        self.threads = threads
-
-    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, int | None]]:
-        """Yield each task when it is over."""
-        try:
-            import ray
-        except ImportError as error:
-            raise ImportError(
-                "The ray engine needs Ray. Install it with: pip install 'sfboost[ray]'."
-            ) from error
-        ours = not ray.is_initialized()
-        if ours:
-            # Unless a cluster is named we start our own, whatever another one has left on this machine.
-            where = os.environ.get("RAY_ADDRESS")
-            cores = None if where else self.jobs
-            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-            ray.init(address=where or "local", num_cpus=cores, include_dashboard=False, **quiet)
-        try:
-            yield from self._run(ray, tasks)
-        finally:
-            if ours:
-                ray.shutdown()
-
-    def _run(self, ray: Any, tasks: Iterable[Task]) -> Iterator[tuple[Task, int | None]]:
-        # Ray's own retries would do runs again that are recorded; who reads the folder retries better.
-        # Ray sets OMP_NUM_THREADS to the cores that a task reserves.
-        remote = ray.remote(_execute_all).options(num_cpus=self.threads, max_retries=0)
-        cores = max(int(ray.cluster_resources().get("CPU", 1)), 1)
-        waiting = _bundles(list(tasks), cores)
-        under_way: dict[Any, list[Task]] = {}
-        while waiting or under_way:
-            while waiting and len(under_way) < _AHEAD * cores:
-                bundle = waiting.pop(0)
-                under_way[remote.remote(bundle)] = bundle
-            (ready,), _ = ray.wait(list(under_way), num_returns=1)
-            bundle = under_way.pop(ready)
-            try:
-                yield from zip(bundle, ray.get(ready), strict=True)
-            except ray.exceptions.RayTaskError:
-                raise  # an error of ours, not of a worker
-            except ray.exceptions.RayError:
-                yield from ((task, None) for task in bundle)
-
-
-def _bundles(tasks: list[Task], cores: int) -> list[list[Task]]:
-    """Thousands of small tasks go in bundles: a Ray task costs some milliseconds, whatever it does."""
-    size = min(max(len(tasks) // (_BUNDLES * cores), 1), _LARGEST)
-    return [tasks[first : first + size] for first in range(0, len(tasks), size)]
-
-
-def _execute_all(tasks: list[Task]) -> list[int]:
-    return [execute(task) for task in tasks]
-
-
 class SweepEngine(Protocol):
     """What does tasks."""
 
@@ -314,29 +226,12 @@ class SweepEngine(Protocol):
         ...
 
 
-ENGINES: dict[str, Callable[..., SweepEngine]] = {
-    "joblib": JoblibEngine,
-    "ray": RayEngine,
-    "in-process": InProcessEngine,
-}
-
-
-def make_engine(name: str, *, jobs: int | None = None, threads: int = 1) -> SweepEngine:
-    """Return an engine by name.
-
-    Parameters
-    ----------
-    name : {"joblib", "ray", "in-process"}
-    jobs : int, optional
-        Tasks at a time; by default as many as there are cores.
-    threads : int
-        Threads of the numerical libraries in each.
+def make_engine(jobs: int | None = None, threads: int = 1) -> SweepEngine:
+    """Return what does so many tasks at a time, by default as many as there are cores.
 
     Examples
     --------
-    >>> type(make_engine("joblib", jobs=2)).__name__
-    'JoblibEngine'
+    >>> type(make_engine(1)).__name__, type(make_engine(2)).__name__
+    ('InProcessEngine', 'JoblibEngine')
     """
-    if name not in ENGINES:
-        raise ValueError(f"Got engine {name!r}; there are {', '.join(ENGINES)}.")
-    return ENGINES[name](jobs=jobs, threads=threads)
+    return InProcessEngine(threads) if jobs == 1 else JoblibEngine(jobs, threads)

@@ -16,20 +16,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from sfboost.boosting.metrics import score_predictions
-from sfboost.calibration import fit_temperature, reliability_curve
 from sfboost.datasets import Dataset
 from sfboost.diagnostics.unstable_guess import unstable_guess
 from sfboost_lab.baselines import ADAPTERS, TRAINERS
 from sfboost_lab.baselines.contract import LabelledRows, Predictor
 from sfboost_lab.baselines.harness import Cached
 from sfboost_lab.baselines.sfb import temperature_of
+from sfboost_lab.baselines.stress import stress_domains
 from sfboost_lab.experiments.engines import Session
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.store import Measured
-from sfboost_lab.stress import stress_domains
 
 
 def trainer_hyper(name: str, dataset: str, **changes: Any) -> dict[str, Any]:
@@ -220,7 +218,7 @@ def measure_run(
     done = time.perf_counter()
     return Measured(
         metrics,
-        calibration=_calibration(predictor, rows, {p.name: c for p, c in places}),
+        calibration={"temperature": temperature_of(predictor)},
         diagnostics={
             **getattr(predictor, "facts", {}),
             **_tuned(run, adapter),
@@ -301,30 +299,6 @@ def _seen(predictor: Predictor, rows: RunRows, stress_rows: int | None) -> list[
     """Every place with a predictor that remembers what it makes of its rows: one forward pass serves all."""
     places = [*rows.places, *stress_places(rows.pool, predictor, stress_rows)]
     return [(place, Cached(predictor, place.X)) for place in places]
-
-
-def _calibration(predictor: Predictor, rows: RunRows, cached: Mapping[str, Any]) -> dict[str, Any]:
-    """Temperature by validation rows, and the calibration error at each place before and after it.
-
-    A predictor that was scaled already says by how much, and "before" undoes it.
-    """
-    validation = rows.validation
-    if validation is None or len(np.unique(validation.y)) < 2:
-        return {}
-    own = fitted = temperature_of(predictor)
-    logits = own * np.log(np.maximum(predictor.predict_proba(validation.X), 1e-12))
-    if own == 1.0:
-        fitted = fit_temperature(logits, validation.y, domain=validation.domain).temperature
-    errors: dict[str, dict[str, float]] = {"ece_before": {}, "ece_after": {}}
-    for place in rows.places:
-        raw = own * np.log(np.maximum(cached[place.name].predict_proba(place.X), 1e-12))
-        for name, temperature in (("ece_before", 1.0), ("ece_after", fitted)):
-            errors[name][place.name] = reliability_curve(_softmax(raw / temperature), place.y).ece
-    return {"temperature": fitted, **errors}
-
-
-def _softmax(logits: Any) -> Any:
-    return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
 
 
 def _tuned(run: Run, adapter: Any) -> dict[str, Any]:

@@ -227,7 +227,6 @@ def fit_once(run: Run, session: Session, rows: RunRows) -> NetworkPredictor:
     import torch
 
     from sfboost_lab.baselines import TRAINERS
-    from sfboost_lab.baselines.learned.network import predictor_of
 
     def train() -> dict[str, Any]:
         made: Any = fit_by_contract(run, session, rows)
@@ -236,7 +235,7 @@ def fit_once(run: Run, session: Session, rows: RunRows) -> NetworkPredictor:
 
     arrays = session.arrays(["trained", run.training()], train)
     trainer = TRAINERS[run.trainer](**run.hyper)
-    predictor = predictor_of(trainer.pose(rows.train, run.training_seed))
+    predictor: NetworkPredictor = trainer.predictor_of(trainer.pose(rows.train, run.training_seed))
     state = {n.removeprefix("body."): torch.from_numpy(v) for n, v in arrays.items() if n.startswith("body.")}
     predictor.body.load_state_dict(state)
     return replace(predictor, head=LinearHead(arrays["coef"], arrays["intercept"]))
@@ -246,8 +245,8 @@ def fit_beside(run: Run, session: Session, rows: RunRows) -> SplitNetworkPredict
     """Take the trained f_S, learn one unstable feature on the joint risk with f_S frozen, calibrate f_S."""
     import torch
 
-    from sfboost.torch.learning import Learner, unstable_trial
-    from sfboost.torch.plan import Goal, Plan
+    from sfboost.torch.learning import Learner
+    from sfboost.torch.plan import Goal, Plan, unstable_trial
     from sfboost.torch.rows import ArraySource
     from sfboost.torch.split_network import seed_of
 

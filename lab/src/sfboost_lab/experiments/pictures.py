@@ -165,7 +165,7 @@ def measure(run: Run, session: Session) -> Measured:
 
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
 _PACS_SIZE = 160
-#: How the row "SFB (ours)" came about (docs/reproduction.md): what was seen on one seed was seen on all.
+#: How the row "SFB (ours)" came about: what was seen on one seed was seen on all.
 FOUND = "way found on test accuracies of seed 0, whose test pictures all seeds share"
 
 

@@ -43,7 +43,7 @@ class Measured:
     metrics : mapping of place to mapping of metric to value
         A place is a domain ("test-0.1"), or one made from labelled rows for choosing ("stress/0.3").
     calibration : mapping
-        Temperature, and calibration error before and after.
+        What the stable logits were divided by.
     diagnostics, timings : mapping
         Anything worth knowing; seconds by stage.
     precision : str

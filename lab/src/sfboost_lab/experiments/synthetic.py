@@ -127,7 +127,7 @@ def sfb_rows(rule: Rule) -> tuple[Row, ...]:
             test_access="unlabelled",
             paper="SFB",
             # The splits in turns and on balanced rows, that all steps are best, and that post-hoc is, were
-            # found in test domains (docs/reproduction.md, docs/decisions/split.md).
+            # found in test domains (docs/reproduction-details.md, docs/decisions/split.md).
             knows=told in (every, post_hoc) or split != "shared",
             remark=_found(split, told in (every, post_hoc)),
         )

@@ -8,7 +8,6 @@ from sfboost_lab.datasets.synthetic import (
     cause_effect_direct,
     family,
     multiclass_anti_causal,
-    three_parts,
 )
 
 FINITE = [name for name in FAMILIES if name != "gaussian"]
@@ -129,12 +128,6 @@ def test_multiclass_ac_takes_any_number_of_classes(n_classes):
     rows = made.sample(30)
     assert rows.classes == tuple(range(n_classes))
     assert rows.domain("test-0.02").X.shape == (30, 2 * n_classes)
-
-
-def test_three_parts_names_its_parts():
-    rows = three_parts().sample(10)
-    assert rows.feature_groups == {"stable": [0], "complementary": [1], "non_complementary": [2]}
-    assert rows.unstable_features == [1, 2]
 
 
 @pytest.mark.parametrize(

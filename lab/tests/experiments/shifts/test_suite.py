@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from sfboost_lab.experiments import Run
-from sfboost_lab.experiments.shifts.kinds import KINDS
-from sfboost_lab.experiments.shifts.suite import TABLES, changed, fitted, in_turn
 from sfboost_lab.experiments.shifts.suite_domains import suite_domains
 from sfboost_lab.experiments.shifts.systems import LEARNERS, Fitted
 
@@ -40,21 +38,3 @@ def test_the_strongest_feature_is_the_one_the_pooled_model_listens_to():
     loud = replace(made.own, unstable=np.column_stack([made.own.unstable[:, 0], 3.0 * made.own.y]))
     known = replace(made, own=loud, groups=np.arange(2), names=("quiet", "loud"))
     assert Fitted(known, "logistic", {}).features.importance.argmax() == 1
-
-
-def test_the_new_domain_meets_every_kind_that_the_table_can_undergo():
-    own = fitted(RUN)
-    made = dict(changed(RUN, own))
-    assert set(made) == set(KINDS) - {"category recoded"}
-    (rows,) = own.domains.new.values()
-    np.testing.assert_array_equal(made["as is"].rows.matrix(), rows.matrix())
-    again = dict(changed(RUN, own))
-    for kind, shifted in made.items():
-        np.testing.assert_array_equal(shifted.rows.matrix(), again[kind].rows.matrix())
-        assert kind == "as is" or not np.array_equal(shifted.rows.matrix(), rows.matrix())
-
-
-def test_every_domain_is_new_once():
-    runs = in_turn("impact", TABLES["impact"], "boosting", own=3)
-    assert [run.data["new"] for run in runs] == list(range(15))
-    assert {run.data["own"] for run in runs} == {3}

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from sfboost.torch.learning import few_threads
 from sfboost.torch.objective import LossParts, cross_entropy, within_class
-from sfboost.torch.rows import Batch, check_training, make_source, number_type, read_rows
+from sfboost.torch.rows import Batch, number_type
 from sfboost.torch.split_network import seed_of, trunk_width
 from sfboost.torch.trainer import Stage, StageRunner
 from sfboost_lab.baselines.contract import LabelledRows, LinearHead, Method
 from sfboost_lab.baselines.learned.generalisation import published
-from sfboost_lab.baselines.learned.network import NetworkPredictor, NetworkProblem, make_trunk
+from sfboost_lab.baselines.learned.network import NetworkPredictor, NetworkProblem, make_trunk, read_training
 
 _SYNTHETIC = {"steps": 800, "batch_size": 128, "n_features": 3}
 _WITHOUT = ("pretrain_steps", "cosine")
@@ -198,11 +198,9 @@ class ACTIR(Method):
 
     def pose(self, train: LabelledRows, seed: int) -> NetworkProblem:
         """Check the rows and build the network; its weights depend on the seed alone."""
-        dtype = number_type(self.precision)
-        rows = read_rows(train.X, train.y, train.domain, dtype)
-        check_training(rows, penalised=True, batch_size=self.batch_size)
-        classes, domains = np.unique(rows.y), np.unique(rows.domain)
-        source = make_source(rows, classes, domains, torch.device("cpu"), dtype)
+        rows, classes, source = read_training(
+            train, precision=self.precision, batch_size=self.batch_size, penalised=True
+        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(seed, 0))
             trunk = make_trunk(self.network, rows.shape(), self.dropout)
@@ -213,8 +211,8 @@ class ACTIR(Method):
                 width=trunk_width(trunk, rows.x[:2]),
                 n_features=self.n_features,
                 n_classes=len(classes),
-                n_domains=len(domains),
-            ).to(dtype)
+                n_domains=len(source.sizes),
+            ).to(number_type(self.precision))
         return NetworkProblem(classes, source, network)
 
     def predictor_of(self, problem: NetworkProblem) -> NetworkPredictor:

@@ -12,15 +12,14 @@ from torch import Tensor, nn
 
 from sfboost.adaptation import StableEvidence
 from sfboost.torch import SFBClassifier
-from sfboost.torch.ensemble import Ensemble
 from sfboost.torch.plan import Goal, Plan
 from sfboost.torch.rows import Scaling
-from sfboost.torch.split_network import SplitNetwork
-from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method
+from sfboost.torch.split_network import Ensemble, SplitNetwork
+from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, Method, MostProbable
+from sfboost_lab.baselines.leak import LeakModel, fit_leak_model
 from sfboost_lab.baselines.learned.generalisation import published
 from sfboost_lab.baselines.learned.network import head_of_layer, run_body
 from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, make
-from sfboost_lab.leakage import LeakModel, fit_leak_model
 
 _OURS: dict[str, dict[str, Any]] = {
     "colored_mnist": {
@@ -65,7 +64,7 @@ class StablePart(nn.Module):
 
 
 @dataclass(frozen=True, eq=False)
-class SplitPredictor:
+class SplitPredictor(MostProbable):
     """A fitted `SFBClassifier`: f_S predicts, Φ_U waits for an adapter.
 
     `features` and `head` are those of f_S (temperature included). A search takes labels to be noisy, and its
@@ -118,11 +117,7 @@ class SplitPredictor:
 
     def predict_proba(self, X: Any) -> Floats:
         """Return f_S."""
-        return self.model.predict_proba(X)
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class by f_S."""
-        return self.model.predict(X)
+        return self.model.predict_stable_proba(X)
 
 
 @dataclass(frozen=True)

@@ -12,26 +12,41 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from sfboost.torch.learning import Course, Phase, Trial, few_threads, trials
-from sfboost.torch.objective import LossParts, NetworkObjective, NoPenalty, cut_by_domain
-from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.learning import Course, few_threads, final_risk
+from sfboost.torch.objective import DomainOutput, LossParts, NetworkObjective, NoPenalty, cut_by_domain
+from sfboost.torch.plan import Goal, Phase, Plan, Trial, trials
 from sfboost.torch.rows import ArraySource, epoch_order
-from sfboost.torch.split_network import SplitNetwork, by_domain, final_risk, seed_of
+from sfboost.torch.split_network import Outputs, SplitNetwork, seed_of
 from sfboost_lab.baselines.contract import LabelledRows
 from sfboost_lab.baselines.learned.actir import ACTIR, ACTIRObjective
 from sfboost_lab.baselines.learned.generalisation import DomainGeneralisation
-from sfboost_lab.baselines.learned.network import NetworkPredictor, NetworkProblem, predictor_of
+from sfboost_lab.baselines.learned.network import NetworkPredictor, NetworkProblem
 from sfboost_lab.baselines.learned.penalties import INDEPENDENCE, PENALTIES, STACKABLE, IRMMatrix, make
 
-MemberLoss = Callable[
-    [nn.Module, dict[str, Tensor], Tensor, Tensor, Sequence[int], dict[str, Tensor]], LossParts
-]
+
+class Member(NamedTuple):
+    """One network of many, in one step: called, it answers with its own parameters."""
+
+    network: nn.Module
+    parameters: dict[str, Tensor]
+    x: Tensor
+    target: Tensor
+    sizes: Sequence[int]
+    settings: dict[str, Tensor]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Return what the network makes of the inputs."""
+        return functional_call(self.network, self.parameters, inputs)
+
+
+MemberLoss = Callable[[Member], LossParts]
 History = dict[str, np.ndarray]
 
 
@@ -55,28 +70,32 @@ class _StackedRows:
         sizes = {source.sizes for source in sources}
         if len(sizes) > 1:
             raise ValueError(
-                "Networks that train at once need domains of the same sizes, got "
-                f"{sorted(sizes)[:3]}. Train them in "
-                "groups, or one after the other."
+                f"Networks that train at once need domains of the same sizes, got {sorted(sizes)[:3]}. Train "
+                "them in groups, or one after the other."
             )
         self.x = torch.stack([source.x for source in sources])
         self.target = torch.stack([source.target for source in sources])
+        self.sources, self.seeds = sources, seeds
+        self.batch_size, self.reshuffle = batch_size, reshuffle
         self.whole = sources[0].sizes
-        self.seeds = seeds
         self.sizes = self.whole if batch_size is None else tuple(min(batch_size, n) for n in self.whole)
-        self.batched = batch_size is not None
-        self.sources = sources
-        self.batch_size = batch_size
-        self.reshuffle = reshuffle
-        self.balanced = sources[0].strata is not None
         self._orders: dict[tuple[int, int], Tensor] = {}
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """Return x (members, rows, ...) and targets of a step."""
-        if self.balanced:
-            return self._balanced(step)
-        if not self.batched:
+        if self.sources[0].strata is not None:
+            members = zip(self.sources, self.seeds, strict=True)
+            drawn = [source.batch_rows(self.batch_size, seed, step) for source, seed in members]
+            rows = torch.stack([rows for rows, _ in drawn])  # type: ignore[misc]
+        elif self.batch_size is None:
             return self.x, self.target
+        else:
+            rows = self._in_turn(step)
+        member = torch.arange(len(rows))[:, None]
+        return self.x[member, rows], self.target[member, rows]
+
+    def _in_turn(self, step: int) -> Tensor:
+        """The next rows of each domain, in the order of their pass."""
         parts, start = [], 0
         for domain, (size, whole) in enumerate(zip(self.sizes, self.whole, strict=True)):
             first, last = step * size, (step + 1) * size
@@ -84,16 +103,7 @@ class _StackedRows:
                 order = self._order(domain, epoch if self.reshuffle else 0, whole)
                 parts.append(start + order[:, max(first - epoch * whole, 0) : last - epoch * whole])
             start += whole
-        rows = torch.cat(parts, dim=1)
-        member = torch.arange(len(rows))[:, None]
-        return self.x[member, rows], self.target[member, rows]
-
-    def _balanced(self, step: int) -> tuple[Tensor, Tensor]:
-        members = zip(self.sources, self.seeds, strict=True)
-        drawn = [source.batch_rows(self.batch_size, seed, step) for source, seed in members]
-        rows = torch.stack([rows for rows, _ in drawn])  # type: ignore[misc]
-        member = torch.arange(len(rows))[:, None]
-        return self.x[member, rows], self.target[member, rows]
+        return torch.cat(parts, dim=1)
 
     def _order(self, domain: int, epoch: int, whole: int) -> Tensor:
         if (domain, epoch) not in self._orders:
@@ -129,8 +139,7 @@ def train_many(
     seeds : sequence of int
         Each member's seed of the batches.
     loss : callable
-        ``loss(network, parameters, x, target, sizes, settings)`` for one member; it calls the network by
-        `torch.func.functional_call`.
+        Of one `Member`.
     settings : mapping of str to Tensor of shape (members, ...)
         What differs between members, handed to `loss` one member at a time.
     steps, learning_rate, batch_size, cosine, weight_decay
@@ -167,7 +176,7 @@ def train_many(
     def member(
         own: dict[str, Tensor], x: Tensor, target: Tensor, other: dict[str, Tensor]
     ) -> tuple[Tensor, ...]:
-        return tuple(loss(base, own, x, target, rows.sizes, other))
+        return tuple(loss(Member(base, own, x, target, rows.sizes, other)))
 
     together = vmap(member, randomness="error")
     optimizer = torch.optim.Adam(
@@ -196,46 +205,24 @@ def train_many(
     return {name: values[:, k] for k, name in enumerate(LossParts._fields)}
 
 
-def actir_loss(
-    network: nn.Module,
-    parameters: dict[str, Tensor],
-    x: Tensor,
-    target: Tensor,
-    sizes: Sequence[int],
-    settings: dict[str, Tensor],
-) -> LossParts:
-    """ACTIR's objective for one member; settings ``proxy`` (λ) and ``gradient`` (λ₂).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sfboost_lab.baselines.learned.actir import ACTIRNetwork
-    >>> net = ACTIRNetwork(torch.nn.Linear(2, 4), width=4, n_features=3, n_classes=2, n_domains=1)
-    >>> weights = {"proxy": torch.tensor(1.0), "gradient": torch.tensor(1.0)}
-    >>> parts = actir_loss(net, dict(net.named_parameters()), torch.zeros(2, 2), torch.eye(2), (2,), weights)
-    >>> parts.total.ndim
-    0
-    """
-    features: Tensor = functional_call(network, parameters, (x,))
-    objective = ACTIRObjective(settings["proxy"], settings["gradient"])
-    return objective(features, parameters["eta"], target, sizes)
+def actir_loss(member: Member) -> LossParts:
+    """ACTIR's objective for one member; settings ``proxy`` (λ) and ``gradient`` (λ₂)."""
+    objective = ACTIRObjective(member.settings["proxy"], member.settings["gradient"])
+    return objective(member(member.x), member.parameters["eta"], member.target, member.sizes)
 
 
-def irm_loss(
-    network: nn.Module,
-    parameters: dict[str, Tensor],
-    x: Tensor,
-    target: Tensor,
-    sizes: Sequence[int],
-    settings: dict[str, Tensor],
-) -> LossParts:
+def irm_loss(member: Member) -> LossParts:
     """Risk + λ · mean square of the gradient in the matrix that maps Φ to the logits, which is [I; 0]."""
-    features: Tensor = functional_call(network, parameters, (x,))
-    logits = features[:, : target.shape[1]]
-    objective = NetworkObjective(
-        torch.empty(0), IRMMatrix(), NoPenalty(), penalty_weight=settings["weight"], risks="stable"
-    )
-    return objective(cut_by_domain(sizes, features, logits, target))
+    features: Tensor = member(member.x)
+    logits = features[:, : member.target.shape[1]]
+    objective = _stable_objective(IRMMatrix(), member.settings["weight"])
+    return objective(cut_by_domain(member.sizes, features, logits, member.target))
+
+
+def _stable_objective(penalty: nn.Module, weight: Any, **options: Any) -> NetworkObjective:
+    """The risk of the stable part and its penalty, nothing else."""
+    told = {"penalty_weight": weight, "risks": "stable", **options}
+    return NetworkObjective(torch.empty(0), penalty, NoPenalty(), **told)
 
 
 def fit_many(
@@ -276,26 +263,26 @@ def fit_many(
         raise ValueError(
             f"Networks with dropout={trainer.dropout} cannot train at once; call `fit` for each."
         )
+    problems = [trainer.pose(train, seed) for train, seed in zip(trains, seeds, strict=True)]
     with few_threads(True):
         if isinstance(trainer, ACTIR):
-            return _fit_actir(trainer, trains, seeds, in_order, irm_weight)
-        return _fit_generalisation(trainer, trains, seeds)
+            _train_actir(trainer, problems, seeds, in_order, irm_weight)
+        else:
+            require_stackable(trainer.title, trainer.penalty(), PENALTIES)
+            for stage, penalised in ((2, False), (3, True)):
+                own = [seed_of(seed, stage) for seed in seeds]
+                _train_stage(trainer, problems, own, penalised=penalised)
+    return [trainer.predictor_of(problem) for problem in problems]
 
 
-def _sources(sources: Sequence[object]) -> list[ArraySource]:
-    assert all(isinstance(source, ArraySource) for source in sources)
-    return list(sources)  # type: ignore[arg-type]
-
-
-def _fit_actir(
+def _train_actir(
     trainer: ACTIR,
-    trains: Sequence[LabelledRows],
+    problems: Sequence[NetworkProblem],
     seeds: Sequence[int],
     in_order: bool,
     irm_weight: float | None,
-) -> list[NetworkPredictor]:
+) -> None:
     """Φ has three outputs, the first two of which are the logits; nothing is annealed."""
-    problems = [trainer.pose(train, seed) for train, seed in zip(trains, seeds, strict=True)]
     names = dict(problems[0].network.named_parameters())
     like = torch.ones(len(problems), dtype=names["eta"].dtype)
     settings = {"proxy": trainer.proxy_weight * like, "gradient": trainer.gradient_weight * like}
@@ -304,7 +291,7 @@ def _fit_actir(
         del names["eta"]
     train_many(
         [problem.network for problem in problems],
-        _sources([problem.source for problem in problems]),
+        [problem.source for problem in problems],
         [seed_of(seed, 2) for seed in seeds],
         actir_loss if irm_weight is None else irm_loss,
         settings,
@@ -315,7 +302,6 @@ def _fit_actir(
         weight_decay=trainer.l2,
         reshuffle=not in_order,
     )
-    return [trainer.predictor_of(problem) for problem in problems]
 
 
 class _OneHead(nn.Module):
@@ -330,54 +316,28 @@ class _OneHead(nn.Module):
         return features, self.network.stable_logits(features)
 
 
-def _fit_generalisation(
-    trainer: DomainGeneralisation, trains: Sequence[LabelledRows], seeds: Sequence[int]
-) -> list[NetworkPredictor]:
-    require_stackable(trainer.title, trainer.penalty(), PENALTIES)
-    problems = [trainer.pose(train, seed) for train, seed in zip(trains, seeds, strict=True)]
-    for stage, penalised, steps in ((2, False, trainer.pretrain_steps), (3, True, trainer.steps)):
-        _stage(trainer, problems, [seed_of(seed, stage) for seed in seeds], steps, penalised=penalised)
-    return [predictor_of(problem) for problem in problems]
-
-
-def _stage(
+def _train_stage(
     trainer: DomainGeneralisation,
     problems: Sequence[NetworkProblem],
     seeds: Sequence[int],
-    steps: int,
     *,
     penalised: bool,
 ) -> None:
-    nothing = NoPenalty()
-    objective = NetworkObjective(
-        torch.empty(0),
-        trainer.penalty() if penalised else nothing,
-        nothing,
-        penalty_weight=trainer.weight if penalised else 1.0,
-        risks="stable",
-        rescale=trainer.rescale,
-    )
+    penalty, weight = (trainer.penalty(), trainer.weight) if penalised else (NoPenalty(), 1.0)
+    objective = _stable_objective(penalty, weight, rescale=trainer.rescale)
 
-    def loss(
-        network: nn.Module,
-        parameters: dict[str, Tensor],
-        x: Tensor,
-        target: Tensor,
-        sizes: Sequence[int],
-        settings: dict[str, Tensor],
-    ) -> LossParts:
-        features, logits = functional_call(network, parameters, (x,))
-        return objective(cut_by_domain(sizes, features, logits, target))
+    def loss(member: Member) -> LossParts:
+        return objective(cut_by_domain(member.sizes, *member(member.x), member.target))
 
     networks = [_OneHead(problem.network) for problem in problems]
     stable = {id(p) for p in problems[0].network.stable_parameters()}
     train_many(
         networks,
-        _sources([problem.source for problem in problems]),
+        [problem.source for problem in problems],
         seeds,
         loss,
         {"member": torch.arange(len(problems))},
-        steps=steps,
+        steps=trainer.steps if penalised else trainer.pretrain_steps,
         learning_rate=trainer.learning_rate,
         trained=[name for name, p in networks[0].named_parameters() if id(p) in stable],
         batch_size=trainer.batch_size,
@@ -446,6 +406,11 @@ def _common(goals: Sequence[Goal]) -> Goal:
     return goal
 
 
+def _by_domain(outputs: Outputs, target: Tensor, sizes: Sequence[int]) -> list[DomainOutput]:
+    stable, unstable, stable_logits, unstable_logits = outputs
+    return cut_by_domain(sizes, stable, stable_logits, target, unstable, unstable_logits)
+
+
 class _Many(Course):
     """All members through the course of training."""
 
@@ -476,7 +441,7 @@ class _Many(Course):
         risks = []
         for source, network in zip(self.rows, self.networks, strict=True):
             with torch.no_grad():
-                domains = by_domain(network(source.x, source.sizes), source.target, source.sizes)
+                domains = _by_domain(network(source.x, source.sizes), source.target, source.sizes)
                 risks.append(float(np.mean([domain.risk.item() for domain in domains])))
         return risks
 
@@ -484,20 +449,14 @@ class _Many(Course):
         penalty = make(PENALTIES, self.goals[0].penalty)
         independence = make(INDEPENDENCE, self.goals[0].independence)
 
-        def loss(
-            network: nn.Module,
-            parameters: dict[str, Tensor],
-            x: Tensor,
-            target: Tensor,
-            sizes: Sequence[int],
-            settings: dict[str, Tensor],
-        ) -> LossParts:
-            outputs = functional_call(network, parameters, (x, sizes))
+        def loss(member: Member) -> LossParts:
+            outputs = member(member.x, member.sizes)
             if phase.risks == "guess":
                 outputs = outputs._replace(stable_logits=outputs.unstable_logits)
-            weights = settings["penalty"], settings["independence"]
-            objective = phase.objective(self.plan, settings["log_prior"], weights, penalty, independence)
-            return objective(by_domain(outputs, target, sizes))
+            told = member.settings
+            weights = told["penalty"], told["independence"]
+            objective = phase.objective(self.plan, told["log_prior"], weights, penalty, independence)
+            return objective(_by_domain(outputs, member.target, member.sizes))
 
         return train_many(
             [self.networks[i] for i in members],

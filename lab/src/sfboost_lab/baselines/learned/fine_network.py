@@ -6,13 +6,12 @@ The network is copied; the source predictor stays as it was. Needs the torch ext
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from sfboost.torch.learning import few_threads
 from sfboost.torch.rows import read_x
@@ -63,17 +62,20 @@ class PseudoLabelAll(Method):
     def adapt(self, predictor: Predictor, X_test: Any, y_test: Any = None, *, seed: int = 0) -> Predictor:
         """Return a trained copy of the network."""
         body, head = copied_network(predictor, self.title)
-
-        def loss(x: Tensor) -> Tensor | None:
-            logits = head(body(x))
-            confidence, label = logits.softmax(1).max(1)
-            sure = confidence > self.threshold
-            if not sure.any():
-                return None
-            return nn.functional.cross_entropy(logits[sure], label[sure])
-
+        x = read_x(X_test, next(body.parameters(), torch.zeros(())).dtype)
         parameters = [*body.parameters(), *head.parameters()]
-        descend(self, body, parameters, loss, X_test, seed)
+        optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
+        widest = max((p.numel() for p in body.parameters()), default=1)
+        with few_threads(self.batch_size * int(np.sqrt(widest)) < _ONE_THREAD_BELOW):
+            for rows in batches(len(x), self.batch_size, self.epochs, seed):
+                for _ in range(self.updates):
+                    logits = head(body(x[torch.from_numpy(rows)]))
+                    confidence, label = logits.softmax(1).max(1)
+                    sure = confidence > self.threshold
+                    if sure.any():
+                        optimizer.zero_grad(set_to_none=True)
+                        nn.functional.cross_entropy(logits[sure], label[sure]).backward()
+                        optimizer.step()
         return NetworkPredictor(predictor.classes_, body.eval(), head_of_layer(head))
 
 
@@ -104,25 +106,3 @@ def copied_network(predictor: Predictor, who: str) -> tuple[nn.Module, nn.Linear
         layer.weight.copy_(torch.from_numpy(head.coef))
         layer.bias.copy_(torch.from_numpy(head.intercept))
     return body, layer
-
-
-def descend(
-    adapter: PseudoLabelAll,
-    body: nn.Module,
-    parameters: Sequence[nn.Parameter],
-    loss: Callable[[Tensor], Tensor | None],
-    X: Any,
-    seed: int,
-) -> None:
-    """Take Adam steps over batches of rows, in place; a loss of None makes no step."""
-    x = read_x(X, next(body.parameters(), torch.zeros(())).dtype)
-    optimizer = torch.optim.Adam(parameters, lr=adapter.learning_rate)
-    widest = max((p.numel() for p in body.parameters()), default=1)
-    with few_threads(adapter.batch_size * int(np.sqrt(widest)) < _ONE_THREAD_BELOW):
-        for rows in batches(len(x), adapter.batch_size, adapter.epochs, seed):
-            for _ in range(adapter.updates):
-                value = loss(x[torch.from_numpy(rows)])
-                if value is not None:
-                    optimizer.zero_grad(set_to_none=True)
-                    value.backward()
-                    optimizer.step()

@@ -10,29 +10,29 @@ rows, where the noise of the squared gradient drives IRM to one half everywhere:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
+from sfboost.torch.learning import Learner
 from sfboost.torch.objective import NoPenalty
-from sfboost.torch.split_network import seed_of
+from sfboost.torch.plan import Goal, Plan
+from sfboost.torch.rows import number_type
+from sfboost.torch.split_network import SplitNetwork, seed_of, trunk_width
 from sfboost_lab.baselines.contract import SYNTHETIC_FAMILIES, LabelledRows, Method
 from sfboost_lab.baselines.learned.network import (
     NetworkPredictor,
     NetworkProblem,
-    copied,
-    pose,
-    predictor_of,
-    train_one,
+    head_of_layer,
+    make_trunk,
+    pad_dropout,
+    read_training,
 )
-from sfboost_lab.baselines.learned.penalties import (
-    EQRM,
-    PENALTIES,
-    GroupDRO,
-    make,
-)
+from sfboost_lab.baselines.learned.penalties import EQRM, PENALTIES, GroupDRO, make
 
 _COLORED_MNIST = {
     "network": "mlp3",
@@ -130,7 +130,7 @@ class DomainGeneralisation(Method):
         """Run the steps of empirical risk alone; their result serves every trainer with the same recipe."""
         problem = self.pose(train, seed)
         self._train(problem, NoPenalty(), self.pretrain_steps, seed_of(seed, 2), plain=True)
-        return Pretrained(copied(problem.network.state_dict()), self._recipe(seed))
+        return Pretrained(problem.network.state_dict(), self._recipe(seed))  # the network is no one else's
 
     def fit(
         self,
@@ -151,7 +151,7 @@ class DomainGeneralisation(Method):
             )
         problem.network.load_state_dict(start.tensors)
         self._train(problem, self.penalty(), self.steps, seed_of(seed, 3), plain=False)
-        return self.finish(predictor_of(problem), train)
+        return self.finish(self.predictor_of(problem), train)
 
     def finish(self, trained: NetworkPredictor, train: LabelledRows) -> NetworkPredictor:
         """Return what is made of the trained network."""
@@ -163,32 +163,54 @@ class DomainGeneralisation(Method):
 
     def pose(self, train: LabelledRows, seed: int) -> NetworkProblem:
         """Check the rows and build the network; its weights depend on the seed alone."""
-        return pose(
-            train,
-            network=self.network,
-            dropout=self.dropout,
-            n_features=self.n_features,
-            precision=self.precision,
-            batch_size=self.batch_size,
-            penalised=not isinstance(self.penalty(), NoPenalty),
-            seed=seed,
+        penalised = not isinstance(self.penalty(), NoPenalty)
+        rows, classes, source = read_training(
+            train, precision=self.precision, batch_size=self.batch_size, penalised=penalised
         )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_of(seed, 0))
+            trunk = make_trunk(self.network, rows.shape(), self.dropout)
+            built = SplitNetwork(
+                trunk,
+                n_features=trunk_width(trunk, rows.x[:2]),
+                n_classes=len(classes),
+                n_domains=1,
+                n_stable=self.n_features,
+                unstable_trunk=nn.Identity(),  # one network, one head: there is no second part
+            )
+        return NetworkProblem(classes, source, built.to(number_type(self.precision)))
 
     def _train(
         self, problem: NetworkProblem, penalty: nn.Module, steps: int, seed: int, *, plain: bool
     ) -> None:
-        train_one(
-            problem,
-            penalty,
-            weight=1.0 if plain else self.weight,
+        """Train in place, with a fresh Adam: it is the stable stage of SFB alone."""
+        if steps == 0:
+            return
+        plan = Plan(
+            rescale=self.rescale,
             steps=steps,
             learning_rate=self.learning_rate,
             cosine=self.cosine and not plain,
-            l2=self.l2,
-            rescale=self.rescale,
+            weight_decay=self.l2,
             batch_size=self.batch_size,
-            seed=seed,
+            unstable_steps=0,
+            balance=False,
+            # As published: no second start, whatever comes out.
+            max_restarts=0,
+            min_gain=-math.inf,
         )
+        sizes = problem.source.sizes
+        rows = sum(sizes) if self.batch_size is None else self.batch_size * len(sizes)
+        pad_dropout(problem.network, rows, second_order=getattr(penalty, "second_order", False))
+        weight = 1.0 if plain else self.weight
+        goal = Goal(penalty=penalty, penalty_weight=weight, independence="none")
+        Learner(problem.network, problem.source, goal, plan, seed=seed).learn()
+
+    def predictor_of(self, problem: NetworkProblem) -> NetworkPredictor:
+        """Return the trained network as a predictor."""
+        network = problem.network.eval()
+        body = nn.Sequential(network.trunk, network.projection)
+        return NetworkPredictor(problem.classes, body, head_of_layer(network.stable_head))
 
 
 @dataclass(frozen=True)

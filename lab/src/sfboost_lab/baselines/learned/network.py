@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sfboost.torch.learning import Learner
 from sfboost.torch.networks import MLP, make_network
-from sfboost.torch.plan import Goal, Plan
-from sfboost.torch.rows import ArraySource, check_training, make_source, number_type, read_rows, read_x
-from sfboost.torch.split_network import SplitNetwork, seed_of, trunk_width
+from sfboost.torch.rows import ArraySource, Rows, check_training, make_source, number_type, read_rows, read_x
 from sfboost_lab.baselines.contract import Floats, LabelledRows, LinearHead, MostProbable
 
 _CHUNK = 4096
@@ -87,35 +83,15 @@ class NetworkProblem:
     network: Any
 
 
-def pose(
-    train: LabelledRows,
-    *,
-    network: str | nn.Module,
-    dropout: float,
-    n_features: int | None,
-    precision: str,
-    batch_size: int | None,
-    penalised: bool,
-    seed: int,
-) -> NetworkProblem:
-    """Check the rows and build one network with one head; its weights depend on the seed alone."""
+def read_training(
+    train: LabelledRows, *, precision: str, batch_size: int | None, penalised: bool
+) -> tuple[Rows, npt.NDArray[Any], ArraySource]:
+    """Check labelled rows; return them as tensors, their classes, and the source of batches."""
     dtype = number_type(precision)
     rows = read_rows(train.X, train.y, train.domain, dtype)
     check_training(rows, penalised=penalised, batch_size=batch_size)
-    classes, domains = np.unique(rows.y), np.unique(rows.domain)
-    source = make_source(rows, classes, domains, torch.device("cpu"), dtype)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_of(seed, 0))
-        trunk = make_trunk(network, rows.shape(), dropout)
-        built = SplitNetwork(
-            trunk,
-            n_features=trunk_width(trunk, rows.x[:2]),
-            n_classes=len(classes),
-            n_domains=1,
-            n_stable=n_features,
-            unstable_trunk=nn.Identity(),  # one network, one head: there is no second part
-        )
-    return NetworkProblem(classes, source, built.to(dtype))
+    classes = np.unique(rows.y)
+    return rows, classes, make_source(rows, classes, np.unique(rows.domain), torch.device("cpu"), dtype)
 
 
 class PaddedMLP(MLP):
@@ -156,55 +132,11 @@ def make_trunk(network: str | nn.Module, shape: tuple[int, ...], dropout: float)
     return make_network(network, shape, dropout=dropout)
 
 
-def train_one(
-    problem: NetworkProblem,
-    penalty: str | nn.Module,
-    *,
-    weight: float,
-    steps: int,
-    learning_rate: float,
-    cosine: bool,
-    l2: float,
-    rescale: bool,
-    batch_size: int | None,
-    seed: int,
-) -> None:
-    """Train the network in place: mean risk + weight · penalty, with a fresh Adam."""
-    if steps == 0:
-        return
-    plan = Plan(
-        rescale=rescale,
-        steps=steps,
-        learning_rate=learning_rate,
-        cosine=cosine,
-        weight_decay=l2,
-        batch_size=batch_size,
-        unstable_steps=0,
-        balance=False,
-        # As published: no second start, whatever comes out.
-        max_restarts=0,
-        min_gain=-math.inf,
-    )
-    sizes = problem.source.sizes
-    rows = sum(sizes) if batch_size is None else batch_size * len(sizes)
-    for module in problem.network.modules():
+def pad_dropout(network: nn.Module, rows: int, *, second_order: bool) -> None:
+    """Let the layers of a network draw padded masks where a step of so many rows is a large one."""
+    for module in network.modules():
         if isinstance(module, PaddedMLP):
-            many = rows * module.n_features >= _PADDED_FROM
-            module.padded = many and not getattr(penalty, "second_order", False)
-    Learner(
-        problem.network,
-        problem.source,
-        Goal(penalty=penalty, penalty_weight=weight, independence="none"),
-        plan,
-        seed=seed,
-    ).learn()
-
-
-def predictor_of(problem: NetworkProblem) -> NetworkPredictor:
-    """Return the trained network as a predictor."""
-    network = problem.network.eval()
-    body = nn.Sequential(network.trunk, network.projection)
-    return NetworkPredictor(problem.classes, body, head_of_layer(network.stable_head))
+            module.padded = rows * module.n_features >= _PADDED_FROM and not second_order
 
 
 def head_of_layer(layer: nn.Linear) -> LinearHead:
@@ -217,8 +149,3 @@ def head_of_layer(layer: nn.Linear) -> LinearHead:
     (2, 3)
     """
     return LinearHead.of(layer.weight.detach().double().numpy(), layer.bias.detach().double().numpy())
-
-
-def copied(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return a state that shares no memory with the network it came from."""
-    return {name: value.detach().clone() for name, value in state.items()}

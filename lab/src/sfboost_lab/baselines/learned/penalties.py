@@ -192,13 +192,6 @@ class GroupDRO(nn.Module):
         weights = log_weights.softmax(0).to(risks)
         return (weights * risks).sum() - risks.mean()
 
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: object) -> None:
-        # The saved weights have one entry per domain, the fresh buffer none yet.
-        saved = state_dict.get(prefix + "log_weights")
-        if saved is not None:
-            self.log_weights = torch.zeros_like(saved)
-        super()._load_from_state_dict(state_dict, prefix, *args)
-
 
 class CLOvE(nn.Module):
     """CLOvE: mean over domains of the squared MMCE with a Laplacian kernel.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfboost.datasets.coloring import check_probability
+from sfboost.datasets.colored_digits import check_probability
 from sfboost_lab.datasets.synthetic.finite import FiniteFamily, build
 from sfboost_lab.datasets.synthetic.settings import Dials, Setting, settings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfboost.datasets.coloring import check_probability
+from sfboost.datasets.colored_digits import check_probability
 from sfboost.datasets.contract import check_seed, unique_names
 
 Dials = float | Mapping[str, float]

@@ -1,5 +1,4 @@
-"""The shift suite: what each answer is worth when nothing changed, and when something did.
+"""Tables whose domains are new in turn, and what may happen to a new one: rows for studies of the library.
 
-`suite_domains` (rows) → `kinds` (what happens to the new domain) → `systems` (who answers) → `suite` (plan) →
-`results` (numbers of records) → `summary` (tables with their targets).
+`suite_domains` (rows) → `systems` (what the pooled model listens to) → `kinds` (what happens to the new one).
 """

@@ -15,11 +15,24 @@ import numpy as np
 import numpy.typing as npt
 
 from sfboost.datasets import Dataset
-from sfboost.encoding import Encoder
+from sfboost.frames import Encoder
 from sfboost_lab.datasets import load
 from sfboost_lab.experiments.run import Run
 from sfboost_lab.experiments.shifts.kinds import Floats, SplitRows
 from sfboost_lab.experiments.shifts.unseen import UNSEEN, load_unseen
+
+#: Table → its number of domains.
+TABLES = {
+    "heart_disease": 4,
+    "wine_quality": 2,
+    "eicu": 4,
+    "impact": 15,
+    "tv16": 12,
+    "gusto": 16,
+    "amazon_reviews": 4,
+}
+#: Coloured digits → the most rows of a domain.
+COLOURED = {"colored_digits": 2000, "colored_mnist": 5000}
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sfboost.boosting import StableFeatureBoosting
 from sfboost_lab.experiments.shifts.kinds import Features, Floats
 from sfboost_lab.experiments.shifts.suite_domains import SuiteDomains
 
@@ -45,7 +44,6 @@ class Fitted:
     ----------
     domains : SuiteDomains
     learner : {"logistic", "boosting"}
-        Of the stable predictor and of every classifier of all columns.
     hyper : mapping
         Of the learner.
     """
@@ -55,13 +53,6 @@ class Fitted:
         self.X = domains.own.matrix()
         self.learner = partial(make_learner, learner, hyper)
         self.n_stable = domains.own.stable.shape[1]
-
-    @cached_property
-    def model(self) -> StableFeatureBoosting:
-        """SFB with the written split."""
-        unstable = list(range(self.n_stable, self.X.shape[1]))
-        made = StableFeatureBoosting(list(range(self.n_stable)), unstable, stable=self.learner())
-        return made.fit(self.X, self.domains.own.y, sample_domain=self.domains.domain)
 
     @cached_property
     def pooled(self) -> Any:
